@@ -1,0 +1,105 @@
+# Every target makes the environment it needs: nothing has to be installed by hand first.
+# `## text` after a target is its help; `make` alone prints it.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install -qq -c constraints.txt
+PINS := pyproject.toml constraints.txt
+DEV := $(VENV)/.stamp
+CORE := $(VENV)/.core
+# The demo needs only the core, but a full environment serves it as well.
+LIGHT := $(if $(wildcard $(DEV)),$(DEV),$(CORE))
+
+# Two test workers on two cores: more BLAS threads would only fight each other.
+JOBS ?= 2
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMEXPR_NUM_THREADS=1
+PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS)
+
+.PHONY: help setup demo test laws slow bench check cover docs serve fmt lint type clean
+
+help:  ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(DEV)  ## make .venv with everything for development
+
+demo: $(LIGHT)  ## measure a generated collection with a planted cone
+	@$(BIN)/isoscope demo
+
+test: lint type  ## format check, lint, types and tests: what CI runs
+	$(PYTEST)
+
+laws: $(DEV)  ## the laws of accumulators and measures, 1,000 examples each
+	$(PYTEST) tests/laws --hypothesis-profile=laws --timeout=3000
+
+slow: $(DEV)  ## the tests that take minutes
+	$(PYTEST) -m slow --timeout=3000
+
+bench: $(DEV)  ## the table of docs/benchmarks.md, measured on this machine
+	$(BIN)/python bench/run.py
+
+check: test slow docs  ## test, slow and docs: all of it
+
+cover: $(DEV)  ## tests with branch coverage
+	$(PYTEST) --cov --cov-report=term-missing
+
+docs: $(DEV)  ## build the documentation into site/
+	$(BIN)/zensical build --clean --strict
+
+serve: $(DEV)  ## show the documentation while writing it
+	$(BIN)/zensical serve
+
+fmt: $(DEV)  ## format the code and repair what lint can repair
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+lint: $(DEV)  ## format check, lint and spelling
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/codespell
+
+type: $(DEV)  ## types, strict on src
+	$(BIN)/basedpyright
+
+clean:  ## remove the environment and everything built
+	rm -rf $(VENV) site dist build .pytest_cache .ruff_cache .hypothesis .benchmarks htmlcov .coverage
+
+# torch first and pinned: left to itself, pip would bring several GB of CUDA.
+$(DEV): $(PINS) | $(BIN)/python
+	@echo "installing the development environment (a few minutes the first time)" >&2
+	@$(PIP) torch==$$(sed -n 's/^torch==//p' constraints.txt)
+	@$(PIP) --editable '.[dev]'
+	@touch $(CORE) $@
+
+$(CORE): $(PINS) | $(BIN)/python
+	@echo "installing isoscope into $(VENV)" >&2
+	@$(PIP) --editable .
+	@touch $@
+
+# The first interpreter that is 3.11 or newer. Debian splits venv off; as root we fetch it.
+$(BIN)/python:
+	@new='import sys; sys.exit(sys.version_info < (3, 11))'; found=; \
+	for name in $(PYTHON) python3.11 python3; do \
+	    if "$$name" -c "$$new" 2>/dev/null; then found=$$name; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	    echo "error: expected Python 3.11 or newer, got $$(python3 --version 2>&1 || true)" >&2; \
+	    echo "  hint: install it, or say where it is: make PYTHON=/path/to/python3.11" >&2; \
+	    exit 2; \
+	fi; \
+	if ! "$$found" -c 'import ensurepip, venv' 2>/dev/null; then \
+	    if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	        version=$$("$$found" -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	        echo "installing the Debian package python$$version-venv" >&2; \
+	        apt-get update -qq && apt-get install -y -qq "python$$version-venv" >&2; \
+	    else \
+	        echo "error: $$found needs its venv module, got none" >&2; \
+	        echo "  hint: install the package python3-venv of your system" >&2; \
+	        exit 2; \
+	    fi; \
+	fi; \
+	"$$found" -m venv $(VENV)

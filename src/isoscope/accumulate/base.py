@@ -1,0 +1,119 @@
+"""What every accumulator promises: update with a block, merge with a peer, finalize."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
+
+from isoscope.accumulate.block import Block
+from isoscope.errors import MergeError, RowError, TooFewRowsError
+from isoscope.types import Array
+
+S = TypeVar("S")
+
+
+class Accumulator(ABC, Generic[S]):
+    """A stream of rows, boiled down to arrays that two processes can combine.
+
+    Subclasses write only the mathematics (`_add`, `_absorb`, `finalize`, `_arrays`,
+    `_restore`); the checks live here, so an empty block or an empty peer never reaches
+    the mathematics. The laws that make merging safe are tested for every subclass.
+    """
+
+    least: ClassVar[int] = 1  # rows needed before finalize means anything
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.count = 0
+
+    def update(self, block: Block) -> None:
+        """Take in a block of rows."""
+        if not len(block):
+            return
+        if block.width != self.width:
+            raise RowError(
+                f"expected vectors of width {self.width}, got width {block.width}",
+                hint="one accumulator serves one site; make another for this width",
+                slug="rows-width",
+            )
+        self._add(block)
+        self.count += len(block)
+
+    def merge(self, other: Self) -> None:
+        """Take in everything a peer has seen; the peer is left as it was."""
+        if type(other) is not type(self) or other.signature() != self.signature():
+            raise MergeError(
+                f"cannot merge {self!r} with {other!r}",
+                hint="parts must come from the same model, site and settings",
+                slug="merge-kind",
+            )
+        if other.count:
+            self._absorb(other)
+            self.count += other.count
+
+    def signature(self) -> tuple[Any, ...]:
+        """What two accumulators must have in common to be merged."""
+        return (self.width,)
+
+    def state(self) -> dict[str, Array]:
+        """Return the arrays that rebuild this accumulator, ready to save or to send."""
+        return {"count": np.array(self.count, dtype=np.int64), **self._arrays()}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Array], *, width: int) -> Self:
+        """Rebuild an accumulator from what `state` returned."""
+        new = cls._blank(state, width)
+        new.count = int(state["count"])
+        new._restore(state)
+        return new
+
+    @classmethod
+    def _blank(cls, _state: Mapping[str, Array], width: int) -> Self:
+        """Return an empty accumulator that fits a saved state."""
+        return cls(width)
+
+    def _enough(self, rows: int, least: int | None = None) -> None:
+        least = self.least if least is None else least
+        if rows < least:
+            raise TooFewRowsError(
+                f"{type(self).__name__.lower()} needs at least {least} usable rows, got {rows}",
+                hint="give more rows; zero rows and rows that were skipped do not count",
+                slug="too-few-rows",
+            )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(width={self.width}, count={self.count})"
+
+    @abstractmethod
+    def _add(self, block: Block) -> None:
+        """Fold in a non-empty block; `self.count` is still the count before it."""
+
+    @abstractmethod
+    def _absorb(self, other: Self) -> None:
+        """Fold in a non-empty peer; `self.count` is still the count before it."""
+
+    @abstractmethod
+    def _arrays(self) -> dict[str, Array]:
+        """Return the state beside the count, in a form that does not tell how it was cut."""
+
+    @abstractmethod
+    def _restore(self, state: Mapping[str, Array]) -> None:
+        """Take over what `_arrays` returned."""
+
+    @abstractmethod
+    def finalize(self) -> S:
+        """Return a frozen summary; the accumulator may go on collecting afterwards."""
+
+
+A = TypeVar("A", bound=Accumulator[Any])
+
+
+def merged(parts: Iterable[A]) -> A:
+    """Return one new accumulator that has seen what all the parts have seen."""
+    first, *rest = parts
+    total = deepcopy(first)
+    for part in rest:
+        total.merge(part)
+    return total

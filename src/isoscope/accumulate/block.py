@@ -1,0 +1,272 @@
+"""A block: consecutive rows, and the sums of them that several accumulators share.
+
+An update is a merge with a one-block state, so this is the only file with arithmetic on
+rows. Everything is about an `origin` near the mean: sums of squares about zero would lose
+every digit of a cloud whose mean is ten thousand times its spread.
+"""
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+
+from isoscope.accumulate.hashing import GROUPS, ordinal_documents
+from isoscope.types import Array, as_rows
+
+_SAMPLE = 64  # rows looked at to find an origin
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Rows of a block sorted by half and cell; a cell is a document or a group of them."""
+
+    order: Array  # (n,) sorts the rows
+    starts: Array  # (cells + 1,) where each cell begins among the sorted rows
+    keys: Array  # (cells,) uint64: the documents, or the groups when folded
+    halves: Array  # (cells,) 0 or 1
+    folded: bool  # whether keys are groups
+    split: int  # sorted rows before this one are of half 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Sums over the rows of each cell, z being a row minus the origin, u its unit vector."""
+
+    count: Array  # (cells,)
+    nonzero: Array  # (cells,) rows that have a direction
+    total: Array  # (cells, d) of z
+    trace: Array  # (cells,) of |z|^2
+    cubic: Array  # (cells, d) of |z|^2 z
+    quartic: Array  # (cells,) of |z|^4
+    units: Array  # (cells, d) of u
+    energy: Array  # (cells, d) of u^2, dimension by dimension
+    sketch: Array | None  # (cells, d, rank) of z (z . directions)
+
+
+class Block:
+    """Consecutive rows of whole documents; what is summed of them is summed once.
+
+    `documents` are keys made by `hashing`, one a row, rows of a document consecutive;
+    `positions` tell rows of one document apart.
+    """
+
+    def __init__(
+        self,
+        rows: Array,
+        documents: Array | None = None,
+        positions: Array | None = None,
+        *,
+        origin: Array | None = None,
+        scratch: Array | None = None,
+        sketched: bool = True,
+        start: int = 0,
+    ) -> None:
+        self.rows = as_rows(rows)  # (n, d)
+        n = len(self.rows)
+        self.independent = documents is None
+        if documents is None:
+            documents = ordinal_documents("rows", np.arange(start, start + n, dtype=np.uint64))
+        self.documents = documents
+        self.positions = np.zeros(n, dtype=np.uint64) if positions is None else positions
+        self.sketched = sketched
+        self._origin = origin
+        self._scratch = scratch
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def width(self) -> int:
+        """How many numbers a row has."""
+        return int(self.rows.shape[1])
+
+    def about(self, centre: Array) -> "Block":
+        """Return the block with the centre taken from every row.
+
+        In two steps, because a float32 centre far from zero is off by more than the
+        spread of the rows may allow.
+        """
+        near = centre.astype(self.rows.dtype)
+        rows = self.rows - near
+        rows -= (centre - near).astype(self.rows.dtype)
+        moved = Block(rows, self.documents, self.positions)
+        moved.independent = self.independent
+        return moved
+
+    def reordered(self, order: Array) -> "Block":
+        """Return the block with its rows in another order, documents together again."""
+        moved = Block(self.rows[order], self.documents[order], self.positions[order])
+        moved.independent = self.independent
+        return moved
+
+    @cached_property
+    def runs(self) -> Array:
+        """Where each document begins, and at the end the number of rows."""
+        if self.independent:
+            return np.arange(len(self) + 1)
+        changes = np.flatnonzero(self.documents[1:] != self.documents[:-1]) + 1
+        return np.concatenate([[0], changes, [len(self)]])
+
+    @cached_property
+    def origin(self) -> Array:
+        """A point near the mean, in the precision of the rows: the one offered, if it will do."""
+        step = max(1, len(self) // _SAMPLE)
+        sample = self.rows[::step][:_SAMPLE].astype(np.float64)
+        if self._origin is not None:
+            offset = sample.mean(axis=0) - self._origin
+            spread = np.var(sample, axis=0).sum()
+            if offset @ offset <= spread / 4:
+                return self._origin
+        # The median: one token of a thousand times the norm must not pull it away.
+        return np.median(sample, axis=0).astype(self.rows.dtype)
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The rows by half and cell: single documents while they are few, groups of them after."""
+        keys = self.documents[self.runs[:-1]]
+        folded = len(keys) > GROUPS
+        if folded:
+            keys = keys % np.uint64(GROUPS)
+        rank = (keys % np.uint64(2)).astype(np.uint64)
+        by_row = np.repeat(keys, np.diff(self.runs)) if not self.independent else keys
+        half = np.repeat(rank, np.diff(self.runs)) if not self.independent else rank
+        if folded:  # one byte sorts by radix
+            order = np.argsort((half * GROUPS + by_row).astype(np.uint8), kind="stable")
+        else:
+            order = np.lexsort((by_row, half))
+        ordered = by_row[order]
+        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+        halves = half[order][starts].astype(np.int64)
+        split = int((half == 0).sum())
+        return Cells(order, np.r_[starts, len(self)], ordered[starts], halves, folded, split)
+
+    @cached_property
+    def squares(self) -> Array:
+        """Squared norms of the rows, in their own order, float64."""
+        squares = np.empty(len(self))
+        squares[self.cells.order] = self._summed[1]
+        return squares
+
+    @property
+    def sums(self) -> Sums:
+        """The sums of every cell."""
+        return self._summed[0]
+
+    @cached_property
+    def scatters(self) -> tuple[Array, Array]:
+        """Sum of z z' over the rows of each half, (d, d), in the precision of the rows."""
+        _ = self._summed
+        cut, rows = self.cells.split, self._sorted
+        # numpy turns x.T @ x on one array into a symmetric product: half the work
+        return rows[:cut].T @ rows[:cut], rows[cut:].T @ rows[cut:]
+
+    @cached_property
+    def document_sums(self) -> tuple[Array, Array]:
+        """For each cell, the sums over its documents of |sum of u|^2 and of rows squared."""
+        sums, cells = self.sums, self.cells
+        if self.independent:
+            return sums.nonzero.copy(), sums.nonzero.copy()
+        own, pairs = np.zeros(len(cells.keys)), np.zeros(len(cells.keys))
+        weights, rows = self._summed[2], self._sorted
+        ordered = self.documents[cells.order]
+        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+        origin = self.origin.astype(np.float64)
+        where = np.searchsorted(cells.starts, starts, side="right") - 1
+        for cell, start, end in zip(where, starts, np.r_[starts[1:], len(self)], strict=True):
+            w = weights[start:end]
+            total = (w @ rows[start:end]).astype(np.float64) + origin * w.sum(dtype=np.float64)
+            own[cell] += total @ total
+            pairs[cell] += np.count_nonzero(w) ** 2
+        return own, pairs
+
+    @cached_property
+    def _sorted(self) -> Array:
+        """Room for the rows minus the origin, sorted by cell; filled by `_summed`."""
+        if self._scratch is not None and self._scratch.dtype == self.rows.dtype:
+            if len(self._scratch) >= len(self) and self._scratch.shape[1] == self.width:
+                return self._scratch[: len(self)]
+        return np.empty(self.rows.shape, dtype=self.rows.dtype)
+
+    @cached_property
+    def _summed(self) -> tuple[Sums, Array, Array]:
+        """The sums, and squared norms and inverse norms of the sorted rows."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            summed = self._sum()
+        if self.rows.dtype == np.float32 and not _representable(summed[1], summed[0]):
+            self.rows, self._scratch, self._origin = self.rows.astype(np.float64), None, None
+            self.__dict__.pop("origin", None)
+            self.__dict__.pop("_sorted", None)
+            summed = self._sum()
+        return summed
+
+    def _sum(self) -> tuple[Sums, Array, Array]:
+        """Go through the cells one by one, so that a cell's rows stay in the cache."""
+        cells, d, dtype = self.cells, self.width, self.rows.dtype
+        count = len(cells.keys)
+        rank = sketch_rank(d) if self.sketched else 0
+        squares, weights = np.empty(len(self)), np.empty(len(self), dtype=dtype)
+        products = np.empty((count, d, rank + 3), dtype=dtype)
+        energy = np.empty((count, d))
+        trace, quartic, weight, nonzero = (np.zeros(count) for _ in range(4))
+        origin = self.origin
+        matrix = directions(d).astype(dtype, copy=False) if rank else None
+        spare = np.empty((int(np.diff(cells.starts).max()), d), dtype=dtype)
+        for cell in range(count):
+            start, end = int(cells.starts[cell]), int(cells.starts[cell + 1])
+            rows, squared = self._sorted[start:end], spare[: end - start]
+            np.take(self.rows, cells.order[start:end], axis=0, out=rows, mode="clip")
+            np.multiply(rows, rows, out=squared)
+            norms = squared @ np.ones(d, dtype=dtype)
+            squares[start:end] = norms
+            with np.errstate(divide="ignore"):
+                inverse = np.where(norms > 0, 1 / np.sqrt(norms), 0).astype(dtype)
+            weights[start:end] = inverse
+            energy[cell] = (inverse * inverse) @ squared
+            weight[cell] = inverse.sum(dtype=np.float64)
+            nonzero[cell] = np.count_nonzero(inverse)
+            rows -= origin
+            r = np.vecdot(rows, rows)
+            right = np.empty((end - start, rank + 3), dtype=dtype)
+            if matrix is not None:
+                np.matmul(rows, matrix, out=right[:, :rank])
+            right[:, rank], right[:, rank + 1], right[:, rank + 2] = 1, inverse, r
+            np.matmul(rows.T, right, out=products[cell])
+            trace[cell] = r.sum(dtype=np.float64)
+            quartic[cell] = np.square(r, dtype=np.float64).sum()
+        columns = products[:, :, rank:].astype(np.float64)
+        sums = Sums(
+            count=np.diff(cells.starts).astype(np.float64),
+            nonzero=nonzero,
+            total=columns[:, :, 0],
+            trace=trace,
+            cubic=columns[:, :, 2],
+            quartic=quartic,
+            units=columns[:, :, 1] + weight[:, None] * origin,
+            energy=energy,
+            sketch=products[:, :, :rank] if rank else None,
+        )
+        return sums, squares, weights
+
+
+def _representable(squares: Array, sums: Sums) -> bool:
+    """Whether squares and cubes of float32 rows stayed within what float32 can hold."""
+    if not np.isfinite(squares).all() or squares.max(initial=0.0) > 1e30:
+        return False
+    if squares.min(initial=1.0) < 1e-30 and (squares[squares > 0] < 1e-30).any():
+        return False
+    return bool(sums.quartic.max(initial=0.0) < 1e40)  # then |z|^3 is below 1e30
+
+
+def sketch_rank(width: int) -> int:
+    """Return how many directions a scatter is seen from: fewer where each costs more."""
+    return min(width, 32 if width <= 256 else 16)
+
+
+@cache
+def directions(width: int) -> Array:
+    """The fixed directions of the sketch, (width, rank); all axes when width allows."""
+    rank = sketch_rank(width)
+    if width == rank:
+        return np.eye(width)
+    rng = np.random.Generator(np.random.PCG64([width, rank]))
+    return rng.standard_normal((width, rank)) / np.sqrt(width)

@@ -1,0 +1,76 @@
+"""How many rows are exact copies of another, from the smallest hashes of their content."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Self
+
+import numpy as np
+
+from isoscope.accumulate.base import Accumulator
+from isoscope.accumulate.block import Block
+from isoscope.accumulate.hashing import mixed
+from isoscope.types import Array
+
+SIZE = 1024
+
+
+@dataclass(frozen=True)
+class CopiesSummary:
+    """The share of rows that repeat another row bit by bit."""
+
+    share: float
+    count: int
+
+
+class Copies(Accumulator[CopiesSummary]):
+    """Bottom-k of content hashes with their multiplicities.
+
+    All copies of a row share its hash, so each kept hash has its exact count, and the kept
+    ones are a uniform sample of the distinct rows.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.hashes = np.zeros(0, dtype=np.uint64)
+        self.times = np.zeros(0, dtype=np.int64)
+
+    def _add(self, block: Block) -> None:
+        hashes = content_hashes(block.rows)
+        if len(self.hashes) == SIZE:
+            hashes = hashes[hashes <= self.hashes[-1]]
+        self._blend(*np.unique(hashes, return_counts=True))
+
+    def _absorb(self, other: Self) -> None:
+        self._blend(other.hashes, other.times)
+
+    def _blend(self, hashes: Array, times: Array) -> None:
+        every, where = np.unique(np.concatenate([self.hashes, hashes]), return_inverse=True)
+        total = np.bincount(where, np.concatenate([self.times, times]), minlength=len(every))
+        self.hashes, self.times = every[:SIZE], total[:SIZE].astype(np.int64)
+
+    def _arrays(self) -> dict[str, Array]:
+        return {"hashes": self.hashes, "times": self.times}
+
+    def _restore(self, state: Mapping[str, Array]) -> None:
+        self.hashes = np.array(state["hashes"], dtype=np.uint64)
+        self.times = np.array(state["times"], dtype=np.int64)
+
+    def finalize(self) -> CopiesSummary:
+        """Return the share of copies."""
+        self._enough(self.count)
+        total = int(self.times.sum())
+        return CopiesSummary((total - len(self.times)) / total, self.count)
+
+
+def content_hashes(rows: Array) -> Array:
+    """Hash the bits of each row; -0.0 and 0.0 differ, which no one will miss."""
+    rows = np.ascontiguousarray(rows)
+    bits = rows.view(np.uint64 if (rows.itemsize * rows.shape[1]) % 8 == 0 else np.uint32)
+    return mixed(np.einsum("ij,j->i", bits, _multipliers(bits.shape[1]), dtype=np.uint64))
+
+
+@cache
+def _multipliers(columns: int) -> Array:
+    rng = np.random.Generator(np.random.PCG64(columns))
+    return rng.integers(1, 2**63, size=columns, dtype=np.uint64) * np.uint64(2) + np.uint64(1)

@@ -1,0 +1,103 @@
+"""Where rows point: the sum of unit vectors of each document group, about any centre."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from isoscope.accumulate.block import Block
+from isoscope.accumulate.cells import Cellwise
+from isoscope.types import Array
+
+
+@dataclass(frozen=True)
+class DirectionsSummary:
+    """Sums over the unit vectors of every group; rows of length zero have none."""
+
+    nonzero: Array  # (groups,) rows with a direction
+    units: Array  # (groups, d) sum of unit vectors
+    energy: Array  # (groups, d) sum of their squared components
+    own: Array  # (groups,) sum over documents of |sum of unit vectors|^2
+    pairs: Array  # (groups,) sum over documents of rows squared
+    zeros: int
+    documents: int
+
+    @property
+    def groups(self) -> int:
+        """How many groups an interval can be computed from."""
+        return len(self.nonzero)
+
+    @property
+    def sizes(self) -> Array:
+        """Rows in each group."""
+        return self.nonzero
+
+    @property
+    def count(self) -> int:
+        """How many rows have a direction."""
+        return int(self.nonzero.sum())
+
+    @property
+    def total(self) -> Array:
+        """Sum of all unit vectors."""
+        return self.units.sum(axis=0)
+
+    def without(self, group: int) -> "DirectionsSummary":
+        """Return the summary as if a group had never been seen."""
+        keep = np.arange(self.groups) != group
+        names = ("nonzero", "units", "energy", "own", "pairs")
+        return replace(self, **{name: getattr(self, name)[keep] for name in names})
+
+
+class Directions(Cellwise[DirectionsSummary]):
+    """Sum of unit vectors, with what is needed to leave out pairs within a document."""
+
+    least = 2
+    shapes = {"nonzero": "", "units": "d", "energy": "d", "own": "", "pairs": "", "zeros": ""}  # noqa: RUF012
+
+    def _add(self, block: Block) -> None:
+        sums = block.sums
+        own, pairs = block.document_sums
+        parts = {
+            "nonzero": sums.nonzero,
+            "units": sums.units,
+            "energy": sums.energy,
+            "own": own,
+            "pairs": pairs,
+            "zeros": sums.count - sums.nonzero,
+        }
+        self._take_in(block.cells.keys, block.cells.folded, parts)
+        self.documents += len(block.runs) - 1
+
+    def finalize(self) -> DirectionsSummary:
+        """Return the sums of every group that has a direction."""
+        self._enough(int(self.parts["nonzero"].sum()))
+        seen = self.parts["nonzero"] > 0
+        named = {name: self.parts[name][seen].copy() for name in self.shapes if name != "zeros"}
+        zeros = int(self.parts["zeros"].sum())
+        return DirectionsSummary(**named, zeros=zeros, documents=self.documents)
+
+
+class CentredDirections(Directions):
+    """Directions as seen from a centre: a second pass, once the mean is known."""
+
+    def __init__(self, width: int, centre: Array | None = None) -> None:
+        super().__init__(width)
+        self.centre = (
+            np.zeros(width) if centre is None else np.asarray(centre, dtype=np.float64)
+        )
+
+    def signature(self) -> tuple[object, ...]:
+        """Two sums about different centres do not add up."""
+        return (self.width, self.centre.tobytes())
+
+    def _add(self, block: Block) -> None:
+        super()._add(block.about(self.centre))
+
+    def _arrays(self) -> dict[str, Array]:
+        return {"centre": self.centre, **super()._arrays()}
+
+    @classmethod
+    def _blank(cls, state: Mapping[str, Array], width: int) -> Self:
+        return cls(width, state["centre"])

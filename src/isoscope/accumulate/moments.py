@@ -1,0 +1,188 @@
+"""Count, mean, covariance and what debiasing needs, in two halves, exact however cut."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from isoscope.accumulate.base import Accumulator
+from isoscope.accumulate.block import Block
+from isoscope.types import Array
+
+
+@dataclass
+class Half:
+    """Sums over rows about an origin: how many, their mean, and powers up to the fourth.
+
+    `cubic` is the sum of |y|^2 y and `quartic` the sum of |y|^4. While blocks share an
+    origin they simply add up; `centred` moves everything to the mean.
+    """
+
+    count: float
+    origin: Array  # (d,)
+    total: Array  # (d,) of z = x - origin
+    scatter: Array  # (d, d) of z z'
+    cubic: Array  # (d,)
+    quartic: float
+
+    @classmethod
+    def empty(cls, width: int) -> "Half":
+        """Return the neutral element."""
+        zero = np.zeros(width)
+        return cls(0.0, zero, zero.copy(), np.zeros((width, width)), zero.copy(), 0.0)
+
+    def moved(self, step: Array) -> "Half":
+        """Return the same sums about origin - step, so that each z becomes z + step."""
+        n, z, m = self.count, self.total, self.scatter
+        length, trace, pull = step @ step, np.trace(m), m @ step
+        scatter = m + np.outer(step, z + 0.5 * n * step) + np.outer(z + 0.5 * n * step, step)
+        inner = z @ step
+        cubic = self.cubic + trace * step + 2 * pull + 2 * inner * step
+        cubic += length * z + n * length * step
+        quartic = self.quartic + 4 * (self.cubic @ step) + 2 * length * trace
+        quartic += 4 * (step @ pull) + 4 * length * inner + n * length * length
+        return Half(n, self.origin - step, z + n * step, scatter, cubic, float(quartic))
+
+    def centred(self) -> "Half":
+        """Return the same sums about the mean."""
+        if not self.count:
+            return self
+        mean = self.total / self.count
+        if not mean.any():
+            return self
+        half = self.moved(-mean)
+        half.total = np.zeros_like(mean)  # zero but for rounding
+        return half
+
+    def add(self, other: "Half") -> None:
+        """Take in another half's sums; the other is left as it was."""
+        if not other.count:
+            return
+        if not self.count:
+            self.origin = other.origin
+        elif self.origin is not other.origin and (self.origin != other.origin).any():
+            mine, other = self.centred(), other.centred()
+            count = mine.count + other.count
+            step = (other.origin - mine.origin) * (other.count / count)
+            mine = mine.moved(-step)
+            other = other.moved(other.origin - mine.origin)
+            vars(self).update(vars(mine))
+        self.count += other.count
+        self.total = self.total + other.total
+        self.scatter = self._sum(self.scatter, other.scatter)
+        self.cubic = self.cubic + other.cubic
+        self.quartic += other.quartic
+
+    @staticmethod
+    def _sum(ours: Array, theirs: Array) -> Array:
+        np.add(ours, theirs, out=ours)
+        return ours
+
+
+@dataclass(frozen=True)
+class MomentsSummary:
+    """What `Moments` knows once the stream has ended; halves are centred."""
+
+    halves: tuple[Half, Half]
+    whole: Half
+    documents: int
+    independent: bool
+
+    @property
+    def count(self) -> int:
+        """How many rows were seen."""
+        return int(self.whole.count)
+
+    @property
+    def width(self) -> int:
+        """How many numbers a row has."""
+        return len(self.whole.origin)
+
+    @property
+    def mean(self) -> Array:
+        """The mean row."""
+        return self.whole.origin
+
+    @property
+    def covariance(self) -> Array:
+        """The covariance, divided by count - 1."""
+        return self.whole.scatter / (self.whole.count - 1)
+
+
+class Moments(Accumulator[MomentsSummary]):
+    """First to fourth moments, kept as sums about the mean of each half.
+
+    A document belongs to half 0 or 1 by its key, so that products of the two halves never
+    pair a document with itself: that is what makes the debiased readings possible.
+    Pairwise update: Chan, Golub and LeVeque (1983), with the terms of higher order.
+    """
+
+    least = 2
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.halves = (Half.empty(width), Half.empty(width))
+        self.documents = 0
+        self.independent = True
+
+    def _add(self, block: Block) -> None:
+        sums, cells = block.sums, block.cells
+        scatters = block.scatters
+        origin = block.origin
+        for half in (0, 1):
+            here = cells.halves == half
+            if here.any():
+                part = Half(
+                    float(sums.count[here].sum()),
+                    origin,
+                    sums.total[here].sum(axis=0),
+                    scatters[half],
+                    sums.cubic[here].sum(axis=0),
+                    float(sums.quartic[here].sum()),
+                )
+                self.halves[half].add(part)
+        self.documents += len(block.runs) - 1
+        self.independent &= block.independent
+
+    def _absorb(self, other: Self) -> None:
+        for ours, theirs in zip(self.halves, other.halves, strict=True):
+            ours.add(theirs)
+        self.documents += other.documents
+        self.independent &= other.independent
+
+    def _arrays(self) -> dict[str, Array]:
+        halves = [half.centred() for half in self.halves]
+        upper = np.triu_indices(self.width)
+        return {
+            "rows": np.array([half.count for half in halves]),
+            "mean": np.stack([half.origin.astype(np.float64) for half in halves]),
+            "scatter": np.stack([half.scatter[upper] for half in halves]),  # packed triangles
+            "cubic": np.stack([half.cubic for half in halves]),
+            "quartic": np.array([half.quartic for half in halves]),
+            "documents": np.array(self.documents, dtype=np.int64),
+            "independent": np.array(self.independent, dtype=np.uint8),
+        }
+
+    def _restore(self, state: Mapping[str, Array]) -> None:
+        upper = np.triu_indices(self.width)
+        for half, ours in enumerate(self.halves):
+            ours.count = float(state["rows"][half])
+            ours.origin = np.array(state["mean"][half], dtype=np.float64)
+            ours.scatter[upper] = state["scatter"][half]
+            ours.scatter.T[upper] = state["scatter"][half]
+            ours.cubic = np.array(state["cubic"][half], dtype=np.float64)
+            ours.quartic = float(state["quartic"][half])
+        self.documents = int(state["documents"])
+        self.independent = bool(state["independent"])
+
+    def finalize(self) -> MomentsSummary:
+        """Return the halves and the whole, centred."""
+        self._enough(self.count)
+        first, second = (half.centred() for half in self.halves)
+        whole = Half.empty(self.width)
+        whole.add(first)
+        whole.add(second)
+        return MomentsSummary(
+            (first, second), whole.centred(), self.documents, self.independent
+        )

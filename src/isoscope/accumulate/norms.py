@@ -1,0 +1,130 @@
+"""How long rows are: moments of the norms, and quantiles from log-spaced bins."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from isoscope.accumulate.block import Block
+from isoscope.accumulate.cells import Cellwise
+from isoscope.types import Array
+
+ACCURACY = 0.005  # relative error of a quantile
+_STEP = np.log((1 + ACCURACY) / (1 - ACCURACY))
+
+
+@dataclass(frozen=True)
+class NormsSummary:
+    """Moments of the norms of every group, and the bins of them all."""
+
+    sizes: Array  # (groups,)
+    mean: Array  # (groups,)
+    spread: Array  # (groups,) sum of squares about the group's mean
+    bins: Array  # (bins,) int64
+    counts: Array  # (bins,)
+    zeros: int
+    documents: int
+
+    @property
+    def groups(self) -> int:
+        """How many groups an interval can be computed from."""
+        return len(self.sizes)
+
+    @property
+    def count(self) -> int:
+        """How many rows were seen."""
+        return int(self.sizes.sum())
+
+    def without(self, group: int) -> "NormsSummary":
+        """Return the summary as if a group had never been seen (the bins keep it)."""
+        keep = np.arange(self.groups) != group
+        names = ("sizes", "mean", "spread")
+        return replace(self, **{name: getattr(self, name)[keep] for name in names})
+
+    def levels(self) -> tuple[Array, Array]:
+        """Return norms and how many rows have each, to within the accuracy of the bins."""
+        middle = np.exp(self.bins * _STEP) * (1 - ACCURACY)
+        return np.r_[0.0, middle], np.r_[float(self.zeros), self.counts]
+
+    def quantile(self, share: float) -> float:
+        """Return the norm that this share of the rows does not exceed."""
+        norms, counts = self.levels()
+        reached = np.cumsum(counts) >= share * counts.sum()
+        return float(norms[int(np.argmax(reached))])
+
+
+class Norms(Cellwise[NormsSummary]):
+    """Mean and spread of norms, and a histogram whose bins grow by one per cent.
+
+    Bins of fixed boundaries add up exactly in any order; sketches that choose their own
+    boundaries (KLL, t-digest) do not. Masson, Rim and Lee (2019).
+    """
+
+    shapes = {"sizes": "", "mean": "", "spread": ""}  # noqa: RUF012
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.bins = np.zeros(0, dtype=np.int64)
+        self.counts = np.zeros(0)
+        self.zeros = 0
+
+    def _add(self, block: Block) -> None:
+        cells = block.cells
+        norms = np.sqrt(block.squares)[cells.order]
+        starts = cells.starts[:-1]
+        sizes = np.diff(cells.starts).astype(np.float64)
+        mean = np.add.reduceat(norms, starts) / sizes
+        off = norms - np.repeat(mean, np.diff(cells.starts))
+        spread = np.add.reduceat(off * off, starts)
+        parts = {"sizes": sizes, "mean": mean, "spread": spread}
+        self._take_in(cells.keys, cells.folded, parts)
+        self.documents += len(block.runs) - 1
+        positive = norms[norms > 0]
+        self.zeros += len(norms) - len(positive)
+        bins, counts = np.unique(
+            np.ceil(np.log(positive) / _STEP).astype(np.int64), return_counts=True
+        )
+        self._tally(bins, counts.astype(np.float64))
+
+    def _tally(self, bins: Array, counts: Array) -> None:
+        every = np.union1d(self.bins, bins)
+        total = np.zeros(len(every))
+        total[np.searchsorted(every, self.bins)] += self.counts
+        total[np.searchsorted(every, bins)] += counts
+        self.bins, self.counts = every, total
+
+    def _pool(self, slots: Array, parts: Mapping[str, Array]) -> None:
+        ours, theirs = self.parts["sizes"][slots], parts["sizes"]
+        total = ours + theirs
+        step = parts["mean"] - self.parts["mean"][slots]
+        self.parts["spread"][slots] += parts["spread"] + step**2 * (ours * theirs / total)
+        self.parts["mean"][slots] += step * (theirs / total)
+        self.parts["sizes"][slots] = total
+
+    def _absorb(self, other: Self) -> None:
+        super()._absorb(other)
+        self._tally(other.bins, other.counts)
+        self.zeros += other.zeros
+
+    def _arrays(self) -> dict[str, Array]:
+        zeros = np.array(self.zeros, dtype=np.int64)
+        return {**super()._arrays(), "bins": self.bins, "counts": self.counts, "zeros": zeros}
+
+    def _restore(self, state: Mapping[str, Array]) -> None:
+        super()._restore(state)
+        self.bins = np.array(state["bins"], dtype=np.int64)
+        self.counts = np.array(state["counts"], dtype=np.float64)
+        self.zeros = int(state["zeros"])
+
+    def finalize(self) -> NormsSummary:
+        """Return moments by group and the bins."""
+        self._enough(self.count)
+        parts = {name: part.copy() for name, part in self.parts.items()}
+        return NormsSummary(
+            **parts,
+            bins=self.bins.copy(),
+            counts=self.counts.copy(),
+            zeros=self.zeros,
+            documents=self.documents,
+        )

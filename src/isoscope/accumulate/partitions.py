@@ -1,0 +1,97 @@
+"""Partition functions along given axes: sums of exp of projections, both signs, by group."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from isoscope.accumulate.block import Block
+from isoscope.accumulate.cells import Cellwise
+from isoscope.types import Array
+
+_ROWS = 512  # projected at once
+
+
+@dataclass(frozen=True)
+class PartitionsSummary:
+    """Log of the sum of exp(x . axis) over every group's rows, for each axis and sign."""
+
+    sizes: Array  # (groups,)
+    plus: Array  # (groups, d)
+    minus: Array  # (groups, d)
+    documents: int
+
+    @property
+    def groups(self) -> int:
+        """How many groups an interval can be computed from."""
+        return len(self.sizes)
+
+    @property
+    def count(self) -> int:
+        """How many rows were seen."""
+        return int(self.sizes.sum())
+
+    def without(self, group: int) -> "PartitionsSummary":
+        """Return the summary as if a group had never been seen."""
+        keep = np.arange(self.groups) != group
+        names = ("sizes", "plus", "minus")
+        return replace(self, **{name: getattr(self, name)[keep] for name in names})
+
+
+class Partitions(Cellwise[PartitionsSummary]):
+    """A second pass, once the axes are known: log-sum-exp of the rows along each, float64."""
+
+    least = 2
+    shapes = {"sizes": "", "plus": "d", "minus": "d"}  # noqa: RUF012
+
+    def __init__(self, width: int, axes: Array | None = None) -> None:
+        super().__init__(width)
+        self.axes = np.eye(width) if axes is None else np.asarray(axes, dtype=np.float64)
+
+    def _empty(self, name: str, cells: int) -> Array:
+        blank = super()._empty(name, cells)
+        return blank if name == "sizes" else np.full_like(blank, -np.inf)
+
+    def signature(self) -> tuple[object, ...]:
+        """Sums along different axes do not add up."""
+        return (self.width, self.axes.tobytes())
+
+    def _add(self, block: Block) -> None:
+        cells = block.cells
+        count = len(cells.keys)
+        sizes = np.diff(cells.starts).astype(np.float64)
+        plus, minus = (np.full((count, self.width), -np.inf) for _ in range(2))
+        for cell in range(count):
+            chosen = cells.order[cells.starts[cell] : cells.starts[cell + 1]]
+            for start in range(0, len(chosen), _ROWS):
+                rows = block.rows[chosen[start : start + _ROWS]].astype(np.float64)
+                along = rows @ self.axes
+                plus[cell] = np.logaddexp(plus[cell], _log_sum(along))
+                minus[cell] = np.logaddexp(minus[cell], _log_sum(-along))
+        self._take_in(cells.keys, cells.folded, {"sizes": sizes, "plus": plus, "minus": minus})
+        self.documents += len(block.runs) - 1
+
+    def _pool(self, slots: Array, parts: Mapping[str, Array]) -> None:
+        self.parts["sizes"][slots] += parts["sizes"]
+        for name in ("plus", "minus"):
+            self.parts[name][slots] = np.logaddexp(self.parts[name][slots], parts[name])
+
+    def _arrays(self) -> dict[str, Array]:
+        return {"axes": self.axes, **super()._arrays()}
+
+    @classmethod
+    def _blank(cls, state: Mapping[str, Array], width: int) -> Self:
+        return cls(width, state["axes"])
+
+    def finalize(self) -> PartitionsSummary:
+        """Return the sums of every group."""
+        self._enough(self.count)
+        parts = {name: part.copy() for name, part in self.parts.items()}
+        return PartitionsSummary(**parts, documents=self.documents)
+
+
+def _log_sum(values: Array) -> Array:
+    """Log of the sum of exp over the first axis, without overflow."""
+    top = values.max(axis=0)
+    return top + np.log(np.exp(values - top).sum(axis=0))

@@ -1,0 +1,155 @@
+"""A sample of rows that is the same whatever the order, the cuts and the machines."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from isoscope.accumulate.base import Accumulator
+from isoscope.accumulate.block import Block
+from isoscope.accumulate.hashing import GROUPS, chained
+from isoscope.types import Array
+
+SIZE = 2048
+
+
+@dataclass(frozen=True)
+class ReservoirSummary:
+    """The kept rows, in the order of their hashes, and the document of each."""
+
+    rows: Array  # (k, d)
+    documents: Array  # (k,) uint64
+    seen: int  # rows the sample was drawn from
+    independent: bool
+
+    @property
+    def count(self) -> int:
+        """How many rows were kept."""
+        return len(self.rows)
+
+    @cached_property
+    def cells(self) -> Array:
+        """Number of the group of each row: its document while there are few, else its hash."""
+        keys = np.unique(self.documents)
+        if len(keys) > GROUPS:
+            return np.unique(self.documents % np.uint64(GROUPS), return_inverse=True)[1]
+        return np.searchsorted(keys, self.documents)
+
+    def distinct(self) -> "ReservoirSummary":
+        """Return the sample without exact copies of a row."""
+        kept = np.sort(np.unique(self.rows, axis=0, return_index=True)[1])
+        return self._only(kept)
+
+    def one_a_document(self) -> "ReservoirSummary":
+        """Return the sample with the first row of every document."""
+        return self._only(np.sort(np.unique(self.documents, return_index=True)[1]))
+
+    def _only(self, kept: Array) -> "ReservoirSummary":
+        if len(kept) == self.count:
+            return self
+        return ReservoirSummary(
+            self.rows[kept], self.documents[kept], self.seen, self.independent
+        )
+
+
+class Reservoir(Accumulator[ReservoirSummary]):
+    """The rows whose hash of (document, position) is smallest: a uniform sample that merges."""
+
+    def __init__(self, width: int, size: int = SIZE) -> None:
+        super().__init__(width)
+        self.size = size
+        self.independent = True
+        empty = np.zeros(0, dtype=np.uint64)
+        self.hashes, self.documents, self.positions = empty, empty, empty
+        self.slots = np.zeros(0, dtype=np.int64)  # where in the room each kept row is
+        self.room = np.empty((0, width), dtype=np.float32)
+
+    @property
+    def rows(self) -> Array:
+        """The kept rows, in the order of their hashes."""
+        return self.room[self.slots]
+
+    def signature(self) -> tuple[int, ...]:
+        """Samples of different size do not merge into one of either."""
+        return (self.width, self.size)
+
+    def _add(self, block: Block) -> None:
+        hashes = chained(block.documents, block.positions)
+        limit = self.hashes[-1] if len(self.hashes) == self.size else None
+        chosen = np.arange(len(hashes)) if limit is None else np.flatnonzero(hashes <= limit)
+        if len(chosen) > self.size:
+            # one more than needed, since hashes may tie and then the document decides
+            bound = np.partition(hashes[chosen], self.size)[self.size]
+            chosen = chosen[hashes[chosen] <= bound]
+        if len(chosen):
+            keys = (hashes[chosen], block.documents[chosen], block.positions[chosen])
+            self._blend(keys, block.rows, chosen)
+        self.independent &= block.independent
+
+    def _absorb(self, other: Self) -> None:
+        keys = (other.hashes, other.documents, other.positions)
+        self._blend(keys, other.room, other.slots)
+        self.independent &= other.independent
+
+    def _blend(self, keys: tuple[Array, Array, Array], rows: Array, where: Array) -> None:
+        """Keep the smallest of ours and theirs; only rows that come in are copied."""
+        mine = len(self.hashes)
+        ours = (self.hashes, self.documents, self.positions)
+        hashes, documents, positions = (
+            np.concatenate(pair) for pair in zip(ours, keys, strict=True)
+        )
+        order = np.lexsort((positions, documents, hashes))
+        same = np.zeros(len(order), dtype=bool)  # a row that was counted twice is one row
+        same[1:] = (np.diff(documents[order]) == 0) & (np.diff(positions[order]) == 0)
+        order = order[~same][: self.size]
+        self.hashes, self.documents, self.positions = (
+            part[order] for part in (hashes, documents, positions)
+        )
+        self._make_room(rows.dtype)
+        kept = order < mine
+        free = np.ones(len(self.room), dtype=bool)
+        free[self.slots[order[kept]]] = False
+        slots = np.empty(len(order), dtype=np.int64)
+        slots[kept] = self.slots[order[kept]]
+        slots[~kept] = np.flatnonzero(free)[: int((~kept).sum())]
+        self.room[slots[~kept]] = rows[where[order[~kept] - mine]]
+        self.slots = slots
+
+    def _make_room(self, dtype: np.dtype[Any]) -> None:
+        wanted = np.result_type(self.room.dtype, dtype)  # float64 as soon as one part is
+        if len(self.room) >= len(self.hashes) and self.room.dtype == wanted:
+            return
+        size = min(self.size, max(len(self.hashes), 2 * len(self.room)))
+        room = np.empty((size, self.width), dtype=wanted)
+        room[: len(self.room)] = self.room
+        self.room = room
+
+    def _arrays(self) -> dict[str, Array]:
+        return {
+            "size": np.array(self.size, dtype=np.int64),
+            "hashes": self.hashes,
+            "documents": self.documents,
+            "positions": self.positions,
+            "rows": self.rows,
+            "independent": np.array(self.independent, dtype=np.uint8),
+        }
+
+    @classmethod
+    def _blank(cls, state: Mapping[str, Array], width: int) -> Self:
+        return cls(width, int(state["size"]))
+
+    def _restore(self, state: Mapping[str, Array]) -> None:
+        self.hashes, self.documents, self.positions = (
+            np.array(state[name], dtype=np.uint64)
+            for name in ("hashes", "documents", "positions")
+        )
+        self.room = np.array(state["rows"])
+        self.slots = np.arange(len(self.room))
+        self.independent = bool(state["independent"])
+
+    def finalize(self) -> ReservoirSummary:
+        """Return the kept rows."""
+        self._enough(len(self.hashes))
+        return ReservoirSummary(self.rows, self.documents, self.count, self.independent)

@@ -1,0 +1,126 @@
+"""--config FILE.yaml: flags out of a file; those on the command line win."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from isoscope.errors import ConfigError
+
+LARGEST = 2**20  # bytes; a file beyond that is no config
+NOT_IN_FILES = {"config", "help"}
+
+
+def settings(context: typer.Context, path: Path | None) -> Path | None:
+    """Make the values of a file the defaults of the command that is being parsed."""
+    if path is None or context.resilient_parsing:
+        return path
+    parameters = _by_flag(context)
+    values: dict[str, Any] = {}
+    for key, value in _section(read(path), context, parameters).items():
+        name = str(key).replace("_", "-")
+        if name not in parameters:
+            raise _unknown(path, str(key), parameters)
+        if value is not None:
+            values[parameters[name].name] = _as_typed(path, name, value, parameters[name])
+    context.default_map = values
+    return path
+
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        callback=settings,
+        is_eager=True,
+        help="Take flags from a YAML file; flags given here win.",
+    ),
+]
+
+
+def read(path: Path) -> dict[Any, Any]:
+    """The keys and values of a YAML file; only plain values, never objects."""
+    import yaml
+
+    try:
+        if path.stat().st_size > LARGEST:
+            raise ValueError(f"it has more than {LARGEST} bytes")
+        content = yaml.safe_load(path.read_bytes())
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        why = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
+        raise ConfigError(
+            f"cannot read the config {str(path)!r}: {why}",
+            hint="a config is a YAML file of flags, such as `seed: 1`, one a line",
+            slug="config-file",
+        ) from error
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise ConfigError(
+            f"expected flags and values in {str(path)!r}, got a {type(content).__name__}",
+            hint="write one flag a line, such as `seed: 1`",
+            slug="config-file",
+        )
+    return content
+
+
+def _by_flag(context: typer.Context) -> dict[str, Any]:
+    """The command's parameters by the name a user types, without the hyphens in front."""
+    flags: dict[str, Any] = {}
+    for parameter in context.command.params:
+        for option in parameter.opts:
+            if len(option) > 1 and not (option[0] == "-" and option[1] != "-"):
+                flags[option.lstrip("-").replace("_", "-")] = parameter
+    return {name: flags[name] for name in flags if name not in NOT_IN_FILES}
+
+
+def _section(
+    content: dict[Any, Any], context: typer.Context, parameters: dict[str, Any]
+) -> dict[Any, Any]:
+    """The flags of this command: at the top, under its name, or both; others' are skipped."""
+    group = context.parent.command if context.parent else None
+    commands = set(getattr(group, "commands", ())) | {context.command.name}
+    flags: dict[Any, Any] = {}
+    own: dict[Any, Any] = {}
+    for key, value in content.items():
+        if key in commands and isinstance(value, dict):
+            own = value if key == context.command.name else own
+        else:
+            flags[key] = value
+    return flags | own
+
+
+def _as_typed(path: Path, name: str, value: Any, parameter: Any) -> Any:
+    """The value as if it had been typed: text, a list of texts, or a switch."""
+    if getattr(parameter, "is_flag", False):
+        if isinstance(value, bool):
+            return value
+        raise _wrong_kind(path, name, "true or false", value)
+    if getattr(parameter, "multiple", False) or parameter.nargs == -1:
+        values = value if isinstance(value, list) else [value]
+        return [_text(path, name, each) for each in values]
+    return _text(path, name, value)
+
+
+def _text(path: Path, name: str, value: Any) -> str:
+    if isinstance(value, list | dict | bool | set | None.__class__):
+        raise _wrong_kind(path, name, "a name or a number", value)
+    return str(value)
+
+
+def _wrong_kind(path: Path, name: str, expected: str, value: Any) -> ConfigError:
+    return ConfigError(
+        f"expected {expected} for {name!r} in {str(path)!r}, got {value!r}",
+        hint=f"correct the line that begins with `{name}:`",
+        slug="config-value",
+    )
+
+
+def _unknown(path: Path, key: str, known: dict[str, Any]) -> ConfigError:
+    from isoscope.registry import unknown
+
+    error = unknown("setting", key, sorted(known))
+    return ConfigError(
+        f"{error.problem}, in {str(path)!r}", hint=error.hint, slug="config-unknown"
+    )

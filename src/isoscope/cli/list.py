@@ -1,0 +1,88 @@
+"""isoscope list: what there is to measure, and later sites and claims."""
+
+import sys
+from json import dumps
+from typing import Annotated, Any
+
+import typer
+
+from isoscope.cli.output import AsJson
+from isoscope.errors import ConfigError
+
+NAME = "list"
+EXAMPLES = """\b
+Examples:
+  isoscope list measures
+  isoscope list measures --json
+"""
+LATER = ("sites", "claims")
+
+
+def command(
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="measures")],
+    as_json: AsJson = False,
+) -> None:
+    """List the measures, and what isotropic and collapsed clouds read."""
+    if what in LATER:
+        raise ConfigError(
+            f"cannot list {what} yet", hint="list measures instead", slug="list-later"
+        )
+    if what != "measures":
+        from isoscope.registry import unknown
+
+        raise unknown("list", what, ("measures", *LATER))
+    from isoscope.measure import MEASURES
+
+    records = [_record(measure) for measure in MEASURES.values()]
+    sys.stdout.write(
+        "".join(dumps(each) + "\n" for each in records) if as_json else _text(records)
+    )
+
+
+def _record(measure: Any) -> dict[str, Any]:
+    """What a script may want to know of a measure."""
+    return {
+        "name": measure.name,
+        "title": measure.title,
+        "default": bool(measure.default),
+        "second_pass": bool(measure.second_pass),
+        "isotropic": _limit(measure.isotropic),
+        "collapsed": _limit(measure.collapsed),
+        "unmoved_by": sorted(measure.unmoved_by),
+        "formula": measure.note.formula,
+        "misleads": measure.note.misleads,
+        "cite": measure.cite,
+    }
+
+
+def _limit(of: Any) -> float | str | None:
+    """A reference value with many rows: a number, or how it goes with the width d."""
+    from isoscope.measure.base import level
+
+    many, widths = 10**15, (512, 768)
+    found = [number for width in widths if (number := level(of, many, width)) is not None]
+    if not found:
+        return None
+    for words, scale in (("d", widths), ("1/d", [1 / width for width in widths])):
+        if all(abs(a / b - 1) < 1e-3 for a, b in zip(found, scale, strict=True)):
+            return words
+    return round(found[0], 3) + 0.0 if abs(found[0] - found[1]) < 1e-5 else "varies with d"
+
+
+def _text(records: list[dict[str, Any]]) -> str:
+    from isoscope.report.formats import as_text
+    from isoscope.report.table import Column, Table
+
+    def cells(key: str) -> tuple[str, ...]:
+        values = (each[key] for each in records)
+        return tuple(f"{v:g}" if isinstance(v, float) else str(v or "") for v in values)
+
+    second = tuple("two" if each["second_pass"] else "one" for each in records)
+    columns = (
+        Column("measure", cells("name"), words=True),
+        Column("isotropic", cells("isotropic")),
+        Column("collapsed", cells("collapsed")),
+        Column("passes", second),
+        Column("what", cells("title"), words=True),
+    )
+    return as_text(Table("", columns))

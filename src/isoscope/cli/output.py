@@ -1,0 +1,54 @@
+"""What every command prints with: a table or one of the formats, and remarks beside it."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from isoscope.errors import ConfigError
+
+if TYPE_CHECKING:
+    from isoscope.report import Readings
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")]
+AsLatex = Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs).")]
+AsMarkdown = Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress, no remarks.")]
+
+
+def chosen(**flags: bool) -> str:
+    """The one format that was asked for, or "" for a table; two are refused before work."""
+    asked = [name for name, given in flags.items() if given]
+    if len(asked) > 1:
+        raise ConfigError(
+            f"cannot print --{asked[0]} with --{asked[1]}",
+            hint="choose one format; `isoscope read RUN` prints a saved run in the others",
+            slug="two-formats",
+        )
+    return asked[0] if asked else ""
+
+
+def show(readings: "Readings", style: str, *, quiet: bool = False) -> None:
+    """Print readings to stdout."""
+    if style:
+        sys.stdout.write(getattr(readings, f"to_{style}")())
+        if style in ("json", "csv"):  # the others say it themselves
+            for text in readings.left_out:
+                note(f"left out: {text}", quiet=quiet)
+    elif sys.stdout.isatty():
+        from rich.console import Console
+
+        from isoscope.report import terminal
+
+        terminal.show(readings.table, Console())
+    else:
+        sys.stdout.write(f"{readings}\n")
+
+
+def note(text: str, *, quiet: bool) -> None:
+    """Say something on stderr, beside the data."""
+    if not quiet:
+        from isoscope.report.escape import plain
+
+        typer.echo(plain(text), err=True)

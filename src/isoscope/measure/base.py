@@ -1,0 +1,121 @@
+"""The record that describes a measure, and the decorator that files it."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Protocol, Self
+
+from isoscope.accumulate import Accumulator
+from isoscope.registry import Registry
+from isoscope.types import Array, Note
+
+Invariance = Literal["rotation", "scale", "shift"]
+Level = float | Callable[[int, int], float] | None  # a number, or a function of (n, d)
+Kind = type[Accumulator[Any]]
+
+
+class View(Protocol):
+    """What a measure looks at: one or more summaries, with the groups to leave out in turn."""
+
+    needs: ClassVar[tuple[Kind, ...]]
+
+    @classmethod
+    def of(cls, summaries: Any) -> Self:
+        """Return the view of these summaries."""
+        ...
+
+    @property
+    def count(self) -> int:
+        """How many rows it rests on."""
+        ...
+
+    @property
+    def documents(self) -> int:
+        """How many documents it rests on."""
+        ...
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        ...
+
+    @property
+    def sizes(self) -> Array:
+        """Rows in each group."""
+        ...
+
+    def without(self, group: int) -> Self:
+        """Return the view as if a group had never been seen."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Companion:
+    """A number that belongs beside a measure, such as the value of a random cloud."""
+
+    suffix: str
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One number about a cloud of vectors, with what is needed to trust and to read it."""
+
+    name: str
+    reads: type[Any]  # the View, the only thing it may look at
+    compute: Callable[..., float]
+    isotropic: Level  # its value when every direction is alike
+    collapsed: Level  # its value when all rows point one way
+    unmoved_by: frozenset[Invariance]  # tests/laws checks each claim made here, and no others
+    cite: str
+    formula: str
+    misleads: str
+    interval: Callable[..., tuple[float, float] | None] | None = None  # None: leave out in turn
+    published: Callable[..., float] | None = (
+        None  # as its paper or code has it, where we differ
+    )
+    companions: Callable[..., list[Companion]] | None = None
+    beside: tuple[str, ...] = ()  # the suffixes of the companions
+    second_pass: bool = False
+    logarithmic: bool = False  # the interval is symmetric in the logarithm
+    options: tuple[str, ...] = field(default=())  # settings it takes, such as zeta
+
+    @property
+    def title(self) -> str:
+        """The first line of the function's docstring: lists and reports show this."""
+        return (self.compute.__doc__ or "").partition("\n")[0]
+
+    @property
+    def default(self) -> bool:
+        """Whether one pass is enough for it."""
+        return not self.second_pass
+
+    @property
+    def note(self) -> Note:
+        """What a reader should know."""
+        return Note(self.name, self.title, self.formula, self.cite, self.misleads)
+
+
+MEASURES: Registry[Measure] = Registry("measure")
+
+
+def measure(name: str, **record: Any) -> Callable[[Callable[..., float]], Callable[..., float]]:
+    """File a plain function as a measure; the function itself is left untouched."""
+
+    def file(compute: Callable[..., float]) -> Callable[..., float]:
+        keywords = inspect.signature(compute).parameters.values()
+        options = tuple(p.name for p in keywords if p.kind is p.KEYWORD_ONLY)
+        unmoved = frozenset(record.pop("unmoved_by"))
+        MEASURES.add(
+            name, Measure(name, compute=compute, unmoved_by=unmoved, options=options, **record)
+        )
+        return compute
+
+    return file
+
+
+def level(of: Level, n: int, d: int) -> float | None:
+    """Return what an isotropic or collapsed cloud of this size would read."""
+    return of(n, d) if callable(of) else of

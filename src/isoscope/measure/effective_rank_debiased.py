@@ -1,0 +1,49 @@
+"""Debiased effective rank: the bias of few rows, halved away."""
+
+import numpy as np
+
+from isoscope.measure.base import measure
+from isoscope.measure.effective_rank import effective_rank, entropy_rank
+from isoscope.measure.interval import interval
+from isoscope.measure.view import Halves
+from isoscope.types import Array
+
+
+def _rank_of(covariance: Array, count: float) -> float:
+    values = np.maximum(np.linalg.eigvalsh(covariance)[::-1], 0.0)
+    values[int(min(count - 1, len(values))) :] = 0.0
+    return entropy_rank(values)
+
+
+def _interval(seen: Halves, value: float) -> tuple[float, float] | None:
+    plain = effective_rank(seen.whole)
+    found = interval(seen.whole, effective_rank, plain, logarithmic=False)
+    return None if found is None else (found[0] - plain + value, found[1] - plain + value)
+
+
+@measure(
+    "effective-rank-debiased",
+    reads=Halves,
+    isotropic=lambda _n, d: float(d),
+    collapsed=1.0,
+    unmoved_by={"rotation", "scale", "shift"},
+    cite="quenouille1956",
+    formula="2 ER - (ER_a + ER_b) / 2, ER_a and ER_b of two halves of the documents",
+    misleads="Removes the part of the bias that goes with 1/n only; with far fewer documents "
+    "than dimensions much of it stays.",
+    interval=_interval,
+)
+def effective_rank_debiased(seen: Halves) -> float:
+    """Effective rank with the leading bias of few rows or documents taken away.
+
+        2 ER - (ER_a + ER_b) / 2
+
+    Halving the documents doubles the bias, so the difference between the whole and its
+    halves tells how large it is.
+    """
+    first, second = seen.covariances()
+    halves = [
+        _rank_of(part, half.count)
+        for part, half in zip((first, second), seen.moments.halves, strict=True)
+    ]
+    return 2 * effective_rank(seen.whole) - sum(halves) / 2

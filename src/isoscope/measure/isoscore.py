@@ -1,0 +1,50 @@
+"""IsoScore: how evenly is the variance spread over the dimensions?"""
+
+from isoscope.errors import UndefinedError
+from isoscope.measure.base import measure
+from isoscope.measure.interval import interval
+from isoscope.measure.isotropic import spectrum
+from isoscope.measure.participation import ratio
+from isoscope.measure.view import Spectrum
+
+
+def from_ratio(participation: float, d: int) -> float:
+    """Return the IsoScore that belongs to a participation ratio."""
+    if d < 2:
+        raise UndefinedError(
+            f"isoscore needs at least 2 dimensions, got {d}",
+            hint="one number a row has no directions to compare",
+            slug="one-dimension",
+        )
+    return (participation - 1) / (d - 1)
+
+
+def _interval(seen: Spectrum, _value: float) -> tuple[float, float] | None:
+    of_ratio = interval(seen, lambda s: ratio(s.values), ratio(seen.values), logarithmic=True)
+    if of_ratio is None:
+        return None
+    low, high = (from_ratio(end, seen.width) for end in of_ratio)
+    return low, high
+
+
+@measure(
+    "isoscore",
+    reads=Spectrum,
+    isotropic=lambda n, d: from_ratio(ratio(spectrum(n, d)), d),
+    collapsed=0.0,
+    unmoved_by={"rotation", "scale", "shift"},
+    cite="rudman2022",
+    formula="(PR - 1) / (d - 1), PR = tr(C)^2 / |C|_F^2",
+    misleads="Biased low unless rows (or documents) are many times d: white rows, d = 768, "
+    "n = 10,000 read 0.93. Blind to the mean: a cloud far from the origin can read 1.",
+    interval=_interval,
+)
+def isoscore(seen: Spectrum) -> float:
+    """Evenness of the variance over the dimensions, 0 (one of them) to 1 (all alike).
+
+    The published algorithm (PCA, normalised eigenvalues, defect) is exactly the
+    participation ratio, rescaled:
+
+        IsoScore = (PR - 1) / (d - 1),   PR = tr(C)^2 / |C|_F^2
+    """
+    return from_ratio(ratio(seen.values), seen.width)

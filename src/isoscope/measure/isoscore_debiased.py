@@ -1,0 +1,124 @@
+"""Debiased IsoScore: what would IsoScore read with endless rows?"""
+
+from math import exp, log, sqrt
+
+import numpy as np
+
+from isoscope.errors import TooFewRowsError, UndefinedError
+from isoscope.measure.base import measure
+from isoscope.measure.interval import LEAST_DOCUMENTS, quantile
+from isoscope.measure.isoscore import from_ratio
+from isoscope.measure.view import Halves
+from isoscope.measure.view.energy import calibrated
+from isoscope.types import Array
+
+
+def himeno_yamada(count: float, scatter: Array, quartic: float) -> float:
+    """Participation ratio from unbiased tr(Sigma^2) and (tr Sigma)^2 of independent rows.
+
+        k = (n-1) / (n (n-2) (n-3)),   Q = sum |y|^4 / (n-1)
+        B = k [(n-1)(n-2) f + t^2 - n Q],   A = k [2 f + (n^2-3n+1) t^2 - n Q]
+
+    with t = tr C and f = |C|_F^2; the ratio is A / B.
+    """
+    n = count
+    covariance = scatter / (n - 1)
+    t, f = float(np.trace(covariance)), float(np.einsum("ij,ij->", covariance, covariance))
+    q = quartic / (n - 1)
+    squared = (n - 1) * (n - 2) * f + t * t - n * q
+    trace = 2 * f + (n * n - 3 * n + 1) * t * t - n * q
+    if squared <= 1e-14 * (n * n * f) or t <= 0:
+        raise UndefinedError(
+            "isoscore-debiased needs rows that differ in at least two ways, got fewer",
+            hint="check how the vectors were made; nearly all of them are the same",
+            slug="no-spread",
+        )
+    return trace / squared
+
+
+def across_halves(seen: Halves) -> tuple[float, Array, Array]:
+    """Participation ratio from products across the halves, and the two covariances.
+
+    PR = t_a t_b / <C_a, C_b>
+    """
+    first, second = seen.covariances()
+    product = float(np.einsum("ij,ij->", first, second))
+    traces = float(np.trace(first) * np.trace(second))
+    if product <= 0 or traces <= 0:
+        raise UndefinedError(
+            "isoscore-debiased needs variance shared by both halves, got none",
+            hint="give more documents",
+            slug="no-spread",
+        )
+    return traces / product, first, second
+
+
+def _ratio(seen: Halves) -> float:
+    whole = seen.moments.whole
+    if seen.moments.independent:
+        if whole.count < 4:
+            raise TooFewRowsError(
+                f"isoscore-debiased needs at least 4 rows, got {int(whole.count)}",
+                hint="give more rows; below 32 it is unreliable",
+                slug="too-few-rows",
+            )
+        return himeno_yamada(whole.count, whole.scatter, whole.quartic)
+    return across_halves(seen)[0]
+
+
+def log_error(seen: Halves) -> tuple[float, int] | None:
+    """Standard error of the log of the ratio, from the groups of each half, and how many."""
+    if seen.documents < LEAST_DOCUMENTS or seen.parts.groups < LEAST_DOCUMENTS:
+        return None
+    try:
+        _, *covariances = across_halves(seen)
+    except (TooFewRowsError, UndefinedError):
+        return None
+    variance, groups = 0.0, 0
+    for half in (0, 1):
+        ours, theirs = covariances[half], covariances[1 - half]
+        n = seen.moments.halves[half].count
+        rows, traces = seen.group_traces(half)
+        if len(rows) < 2:
+            return None
+        trace, product = np.trace(ours) * (n - 1), np.einsum("ij,ij->", ours, theirs) * (n - 1)
+        crossed = calibrated(seen.cross_products(half, theirs), product)
+        # log(t_a / F) without each group; the factors 1 / (n - 1) of the two cancel
+        moved = np.log((trace - traces) / trace) - np.log((product - crossed) / product)
+        influence = -moved * (n - rows) / n
+        variance += len(rows) / (len(rows) - 1) * float(influence @ influence)
+        groups += len(rows)
+    return sqrt(variance), groups
+
+
+def _interval(seen: Halves, value: float) -> tuple[float, float] | None:
+    found = log_error(seen)
+    d = seen.moments.width
+    ratio = value * (d - 1) + 1
+    if found is None or not np.isfinite(found[0]) or ratio <= 0:
+        return None
+    error, groups = found
+    reach = quantile(groups - 2) * error
+    low, high = (exp(log(ratio) + side * reach) for side in (-1, 1))
+    return from_ratio(low, d), from_ratio(high, d)
+
+
+@measure(
+    "isoscore-debiased",
+    reads=Halves,
+    isotropic=1.0,
+    collapsed=0.0,
+    unmoved_by={"rotation", "scale", "shift"},
+    cite="himeno2014",
+    formula="(PR - 1) / (d - 1) with unbiased (tr Sigma)^2 and tr(Sigma^2)",
+    misleads="Not bounded by 1: white rows read above 1 half of the time. Below 32 rows or "
+    "documents it is unreliable. Blind to the mean, as IsoScore is.",
+    interval=_interval,
+)
+def isoscore_debiased(seen: Halves) -> float:
+    """IsoScore of the population: free of the bias of few rows or few documents.
+
+    Independent rows: Himeno and Yamada's unbiased estimators. Rows in documents: only
+    products across two halves of the documents, so that no document meets itself.
+    """
+    return from_ratio(_ratio(seen), seen.moments.width)

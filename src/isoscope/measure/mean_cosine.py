@@ -1,0 +1,34 @@
+"""Mean cosine: do two vectors drawn at random point the same way?"""
+
+from isoscope.measure.base import measure
+from isoscope.measure.view import Units
+
+
+def over_pairs(seen: Units) -> float:
+    """Return the mean cosine over all pairs of different rows."""
+    n, total = seen.count, seen.seen.total
+    return float((total @ total - n) / (n * (n - 1)))
+
+
+@measure(
+    "mean-cosine",
+    reads=Units,
+    isotropic=0.0,
+    collapsed=1.0,
+    unmoved_by={"rotation", "scale"},
+    cite="ethayarajh2019",
+    formula="(|sum u|^2 - n) / (n (n - 1)), u = rows over their norms",
+    misleads="A shared mean vector alone makes it high; read it beside mean-share and "
+    "mean-cosine-centred. Pairs within a document are included, see mean-cosine-cross.",
+)
+def mean_cosine(seen: Units) -> float:
+    """Mean cosine between two different rows.
+
+    The sum of all dot products of unit vectors u is the squared length of their sum, so
+    the average over the n(n-1) pairs needs no pairs at all:
+
+        mean cosine = (|sum u|^2 - n) / (n (n - 1))
+
+    Exact, not sampled.
+    """
+    return over_pairs(seen)

@@ -1,0 +1,22 @@
+"""Centred mean cosine: is there still a cone once the mean is taken away?"""
+
+from isoscope.measure.base import measure
+from isoscope.measure.mean_cosine import over_pairs
+from isoscope.measure.view import CentredUnits
+
+
+@measure(
+    "mean-cosine-centred",
+    reads=CentredUnits,
+    isotropic=0.0,
+    collapsed=None,
+    unmoved_by={"rotation", "scale", "shift"},
+    cite="cai2021",
+    formula="mean cosine of the rows minus their mean",
+    misleads="Close to zero for nearly every cloud: only a skewed one keeps a direction after "
+    "centring. Says nothing of how even the variance is.",
+    second_pass=True,
+)
+def mean_cosine_centred(seen: CentredUnits) -> float:
+    """Mean cosine between two different rows, both taken from the mean."""
+    return over_pairs(seen)  # type: ignore[arg-type]

@@ -1,0 +1,32 @@
+"""Mean share: how much of a row's squared length is the same for all rows?"""
+
+import numpy as np
+
+from isoscope.errors import UndefinedError
+from isoscope.measure.base import measure
+from isoscope.measure.view import Masses
+
+
+@measure(
+    "mean-share",
+    reads=Masses,
+    isotropic=lambda n, _d: 1 / n,
+    collapsed=1.0,
+    unmoved_by={"rotation", "scale"},
+    cite="mu2018",
+    formula="|mean|^2 / mean of |x|^2",
+    misleads="Long rows weigh more: a few of great norm decide it, where the mean cosine counts "
+    "all rows alike.",
+)
+def mean_share(seen: Masses) -> float:
+    """Share of the squared length of the rows that is their common mean vector."""
+    groups = seen.seen
+    mean = groups.rows @ groups.mean / groups.rows.sum()
+    lengths = groups.trace.sum() + groups.rows @ np.einsum("kd,kd->k", groups.mean, groups.mean)
+    if lengths <= 0:
+        raise UndefinedError(
+            "mean-share needs rows that are not zero, got only zeros",
+            hint="check how the vectors were made",
+            slug="only-zeros",
+        )
+    return float(mean @ mean * groups.rows.sum() / lengths)

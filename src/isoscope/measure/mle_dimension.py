@@ -1,0 +1,35 @@
+"""Maximum-likelihood dimension: what is the intrinsic dimension, from twenty neighbours?"""
+
+import numpy as np
+
+from isoscope.measure.base import measure
+from isoscope.measure.view import Neighbours
+from isoscope.types import Array
+
+NEIGHBOURS = 20
+
+
+def of_distances(distances: Array) -> float:
+    """Return the dimension from distances to the k nearest neighbours, (n, k).
+
+    Levina and Bickel's estimate of each point, averaged by the inverse as MacKay and
+    Ghahramani advise.
+    """
+    logs = np.log(distances[:, -1:] / distances[:, :-1])
+    return float(1 / logs.mean(axis=1).mean())
+
+
+@measure(
+    "mle-dimension",
+    reads=Neighbours,
+    isotropic=None,
+    collapsed=1.0,
+    unmoved_by={"rotation", "scale", "shift"},
+    cite="levina2004",
+    formula="1 / mean over rows of (1/(k-1)) sum_j log(r_k / r_j), k = 20",
+    misleads="Far too low in high dimension and rising with the number of rows; compare only "
+    "equal counts. From a sample of 2,048 rows, copies left out.",
+)
+def mle_dimension(seen: Neighbours) -> float:
+    """Intrinsic dimension from the distances to twenty neighbours, by maximum likelihood."""
+    return of_distances(seen.first(NEIGHBOURS))

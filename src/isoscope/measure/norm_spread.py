@@ -1,0 +1,32 @@
+"""Norm spread: how different are the lengths of the rows?"""
+
+import numpy as np
+
+from isoscope.errors import UndefinedError
+from isoscope.measure.base import measure
+from isoscope.measure.view import NormMoments
+
+
+@measure(
+    "norm-spread",
+    reads=NormMoments,
+    isotropic=None,
+    collapsed=None,
+    unmoved_by={"rotation", "scale"},
+    cite="ethayarajh2019",
+    formula="standard deviation of |x| over its mean",
+    misleads="Says nothing of direction. One sink token a document can make it large.",
+)
+def norm_spread(seen: NormMoments) -> float:
+    """Standard deviation of the norms over their mean."""
+    groups = seen.seen
+    n = groups.sizes.sum()
+    mean = groups.sizes @ groups.mean / n
+    if mean <= 0 or n < 2:
+        raise UndefinedError(
+            "norm-spread needs at least 2 rows that are not all zero, got fewer",
+            hint="check how the vectors were made",
+            slug="only-zeros",
+        )
+    spread = groups.spread.sum() + groups.sizes @ (groups.mean - mean) ** 2
+    return float(np.sqrt(spread / (n - 1)) / mean)

@@ -1,0 +1,33 @@
+"""RankMe: how many dimensions do the rows use, by the entropy of their singular values?"""
+
+import numpy as np
+
+from isoscope.measure.base import measure
+from isoscope.measure.isotropic import spectrum
+from isoscope.measure.view import RawSpectrum
+from isoscope.types import Array
+
+EPSILON = 1e-7  # of the paper; keeps the logarithm finite
+
+
+def of_squares(squares: Array) -> float:
+    """Return RankMe of squared singular values, up to a common factor."""
+    singular = np.sqrt(squares)
+    share = singular / singular.sum() + EPSILON
+    return float(np.exp(-(share * np.log(share)).sum()))
+
+
+@measure(
+    "rankme",
+    reads=RawSpectrum,
+    isotropic=lambda n, d: of_squares(spectrum(n + 1, d)[: min(n, d)]),
+    collapsed=1.0,
+    unmoved_by={"rotation", "scale"},
+    cite="garrido2023",
+    formula="exp(-sum p log p), p = singular values of the uncentred rows over their sum + 1e-7",
+    misleads="Uncentred: a large mean is one large singular value and lowers it. The paper uses "
+    "25,600 rows; values at other counts are not comparable where n is not many times d.",
+)
+def rankme(seen: RawSpectrum) -> float:
+    """Number of dimensions used: exp of the entropy of the rows' singular values."""
+    return of_squares(seen.values[: seen.rank])

@@ -1,0 +1,21 @@
+"""Stable rank: how many times does the largest variance fit into the whole?"""
+
+from isoscope.measure.base import measure
+from isoscope.measure.isotropic import spectrum
+from isoscope.measure.view import Spectrum
+
+
+@measure(
+    "stable-rank",
+    reads=Spectrum,
+    isotropic=lambda n, d: float(spectrum(n, d).sum() / spectrum(n, d)[0]),
+    collapsed=1.0,
+    unmoved_by={"rotation", "scale", "shift"},
+    cite="rudelson2007",
+    formula="sum of eigenvalues / largest eigenvalue, of the covariance",
+    misleads="Looks at the largest direction only.",
+    logarithmic=True,
+)
+def stable_rank(seen: Spectrum) -> float:
+    """Total variance over the variance of the strongest direction."""
+    return float(seen.values.sum() / seen.values.max())

@@ -1,0 +1,20 @@
+"""Top share: how much of the variance lies along one direction?"""
+
+from isoscope.measure.base import measure
+from isoscope.measure.isotropic import spectrum
+from isoscope.measure.view import Spectrum
+
+
+@measure(
+    "top-share",
+    reads=Spectrum,
+    isotropic=lambda n, d: float(spectrum(n, d)[0] / spectrum(n, d).sum()),
+    collapsed=1.0,
+    unmoved_by={"rotation", "scale", "shift"},
+    cite="razzhigaev2024",
+    formula="largest eigenvalue / sum of eigenvalues, of the covariance",
+    misleads="Some tools call it anisotropy; it is not the mean cosine and does not see the mean.",
+)
+def top_share(seen: Spectrum) -> float:
+    """Share of the variance that lies along the strongest direction."""
+    return float(seen.values.max() / seen.values.sum())

@@ -1,0 +1,146 @@
+"""Nearest neighbours in the sample of rows, found once and then read without each group."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from isoscope.accumulate import Accumulator, Reservoir, ReservoirSummary
+from isoscope.errors import TooFewRowsError
+from isoscope.measure.view.summaries import Summaries
+from isoscope.types import Array
+
+KEPT = 40  # neighbours kept of each row, so that some are left when a group is not
+LEAST = 22  # rows, enough for twenty neighbours
+ENOUGH = 256  # documents from which on one row of each is better than many of a few
+_CHUNK = 512
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Distances from each sampled row to its nearest others, and the group of each."""
+
+    needs: ClassVar[tuple[type[Accumulator[Any]], ...]] = (Reservoir,)
+    rows: Array  # (m, d)
+    cells: Array  # (m,) group of each row
+    which: Array  # (m, kept) neighbours, nearest first
+    distances: Array  # (m, kept)
+    left_out: int | None
+    documents: int
+
+    @classmethod
+    def of(cls, summaries: Summaries) -> "Neighbours":
+        """Return the neighbours in the sample, one row a document where there are enough."""
+        sample: ReservoirSummary = summaries.of(Reservoir)
+        documents = len(np.unique(sample.documents))
+        if not sample.independent and documents >= ENOUGH:
+            sample = sample.one_a_document()
+        sample = sample.distinct()
+        if sample.count < LEAST:
+            raise TooFewRowsError(
+                f"an intrinsic dimension needs at least {LEAST} distinct rows, "
+                f"got {sample.count}",
+                hint="give more rows; copies of a row count once",
+                slug="too-few-distinct-rows",
+            )
+        rows = sample.rows
+        which, distances = nearest(rows, min(KEPT, len(rows) - 1))
+        return cls(rows, sample.cells, which, distances, None, documents)
+
+    @property
+    def count(self) -> int:
+        """How many rows have their neighbours counted."""
+        return int(self.asked.sum())
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return int(self.cells.max()) + 1
+
+    @property
+    def sizes(self) -> Array:
+        """Rows in each group."""
+        return np.bincount(self.cells).astype(np.float64)
+
+    @property
+    def asked(self) -> Array:
+        """Which rows are there to be asked for their neighbours."""
+        if self.left_out is None:
+            return np.ones(len(self.rows), dtype=bool)
+        return self.cells != self.left_out
+
+    def without(self, group: int) -> "Neighbours":
+        """Return the view as if a group had never been seen."""
+        return Neighbours(
+            self.rows, self.cells, self.which, self.distances, group, self.documents
+        )
+
+    def first(self, k: int) -> Array:
+        """Return the distances of every row asked to its k nearest, (count, k)."""
+        if self.left_out is None:
+            return self.distances[:, :k]
+        asked = self.asked
+        usable = self.cells[self.which[asked]] != self.left_out
+        rank = np.cumsum(usable, axis=1)
+        short = rank[:, -1] < k
+        taken = usable & (rank <= k)
+        taken[short] = False
+        found = np.empty((len(taken), k))
+        found[~short] = self.distances[asked][taken].reshape(-1, k)
+        if short.any():  # most neighbours were of that group: ask again
+            others = self.rows[asked]
+            _, found[short] = nearest(others, k, of=np.flatnonzero(short))
+        return found
+
+
+def nearest(rows: Array, k: int, of: Array | None = None) -> tuple[Array, Array]:
+    """Return the k nearest others of each row (or of those numbered), and their distances.
+
+    One matrix product a chunk, in the precision of the rows. Its rounding goes with the
+    norms, so that the distances of pairs much closer than that are worked out again.
+    """
+    asked = np.arange(len(rows)) if of is None else of
+    spare = min(len(rows) - 1, k + 2)
+    centred = rows - rows.mean(axis=0)
+    squares = np.vecdot(centred, centred)
+    which = np.empty((len(asked), k), dtype=np.int64)
+    distances = np.empty((len(asked), k))
+    for start in range(0, len(asked), _CHUNK):
+        here = asked[start : start + _CHUNK]
+        gaps = centred[here] @ centred.T
+        gaps *= -2
+        gaps += squares  # the square of the row itself does not change the order
+        gaps[np.arange(len(here)), here] = np.inf
+        chosen, near = _smallest(gaps, spare)
+        exact = _exact(centred, squares, here, chosen, near)
+        order = np.argsort(exact, axis=1, kind="stable")[:, :k]
+        which[start : start + _CHUNK] = np.take_along_axis(chosen, order, axis=1)
+        distances[start : start + _CHUNK] = np.take_along_axis(exact, order, axis=1)
+    return which, np.sqrt(distances)
+
+
+def _smallest(gaps: Array, k: int) -> tuple[Array, Array]:
+    """Return columns and values of the k smallest entries of each row; destroys the entries."""
+    if k > 8:
+        found = np.argpartition(gaps, k - 1, axis=1)[:, :k]
+        return found, np.take_along_axis(gaps, found, axis=1)
+    found = np.empty((len(gaps), k), dtype=np.int64)
+    values = np.empty((len(gaps), k), dtype=gaps.dtype)
+    rows = np.arange(len(gaps))
+    for rank in range(k):  # a few passes of argmin are faster than one partition
+        found[:, rank] = gaps.argmin(axis=1)
+        values[:, rank] = gaps[rows, found[:, rank]]
+        gaps[rows, found[:, rank]] = np.inf
+    return found, values
+
+
+def _exact(rows: Array, squares: Array, here: Array, chosen: Array, near: Array) -> Array:
+    """Return squared distances in float64, from differences where the product lost digits."""
+    scale = squares[here][:, None] + squares[chosen]
+    exact = (near + squares[here][:, None]).astype(np.float64)
+    lost = np.nonzero(exact < scale * (0.1 if rows.dtype == np.float32 else 1e-3))
+    for start in range(0, len(lost[0]), _CHUNK):
+        first, second = (part[start : start + _CHUNK] for part in lost)
+        gap = (rows[here[first]] - rows[chosen[first, second]]).astype(np.float64, copy=False)
+        exact[first, second] = np.vecdot(gap, gap)
+    return exact

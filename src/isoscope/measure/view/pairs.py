@@ -1,0 +1,68 @@
+"""Pairs of unit vectors in the sample: a kernel summed within and between groups."""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from isoscope.accumulate import Accumulator, Reservoir, ReservoirSummary
+from isoscope.errors import TooFewRowsError
+from isoscope.measure.view.summaries import Summaries
+from isoscope.types import Array
+
+_CHUNK = 512
+SHARPNESS = 2.0  # t of Wang and Isola
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Sums of exp(-t |u - v|^2) over pairs, by the groups of the two."""
+
+    needs: ClassVar[tuple[type[Accumulator[Any]], ...]] = (Reservoir,)
+    kernel: Array  # (groups, groups), a row with itself left out
+    sizes: Array  # (groups,)
+    documents: int
+
+    @classmethod
+    def of(cls, summaries: Summaries) -> "Pairs":
+        """Return the sums over the sample; rows of length zero have no direction."""
+        sample: ReservoirSummary = summaries.of(Reservoir)
+        norms = np.sqrt(np.vecdot(sample.rows, sample.rows, dtype=np.float64))
+        kept = norms > 0
+        rows = (sample.rows[kept] / norms[kept, None]).astype(sample.rows.dtype)
+        cells = sample.cells[kept]
+        if len(rows) < 2:
+            raise TooFewRowsError(
+                f"uniformity needs at least 2 usable rows, got {len(rows)}",
+                hint="rows of length zero have no direction and do not count",
+                slug="too-few-rows",
+            )
+        member = np.eye(int(sample.cells.max()) + 1, dtype=rows.dtype)[cells]  # (m, groups)
+        kernel = np.zeros((member.shape[1], member.shape[1]))
+        for start in range(0, len(rows), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            near = rows[part] @ rows.T
+            np.minimum(near, 1, out=near)
+            near -= 1
+            near *= 2 * SHARPNESS
+            np.exp(near, out=near)
+            near[np.arange(len(near)), np.arange(start, start + len(near))] = 0.0
+            kernel += member[part].T @ (near @ member)
+        return cls(
+            kernel, member.sum(axis=0, dtype=np.float64), len(np.unique(sample.documents))
+        )
+
+    @property
+    def count(self) -> int:
+        """How many rows were paired."""
+        return int(self.sizes.sum())
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return len(self.sizes)
+
+    def without(self, group: int) -> "Pairs":
+        """Return the view as if a group had never been seen."""
+        keep = np.arange(self.groups) != group
+        return replace(self, kernel=self.kernel[np.ix_(keep, keep)], sizes=self.sizes[keep])

@@ -1,0 +1,52 @@
+"""A dictionary of named things that suggests the right name when a wrong one is asked for."""
+
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import Generic, TypeVar
+
+from isoscope.errors import UnknownNameError
+
+T = TypeVar("T")
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    """Return the error for a name that is not known, with the nearest that is."""
+    names = [str(each) for each in known]
+    near = get_close_matches(name, names, n=1)
+    listed = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    hint = f"did you mean {near[0]!r}?" if near else f"choose from: {listed or '(none)'}"
+    return UnknownNameError(
+        f"no {kind} is called {name!r}", hint=hint, slug=f"unknown-{kind.replace(' ', '-')}"
+    )
+
+
+class Registry(Generic[T]):
+    """Things of one kind by name, in the order they were added."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._things: dict[str, T] = {}
+
+    def add(self, name: str, thing: T) -> None:
+        """File a thing; a name is given once."""
+        if name in self._things:
+            raise ValueError(f"{self.kind} {name!r} is registered twice")
+        self._things[name] = thing
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._things:
+            raise unknown(self.kind, name, self._things)
+        return self._things[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._things
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._things)
+
+    def __len__(self) -> int:
+        return len(self._things)
+
+    def values(self) -> Iterator[T]:
+        """Return the things, in the order they were added."""
+        return iter(self._things.values())

@@ -1,0 +1,98 @@
+"""The formats of a table: JSON lines, CSV, text, Markdown."""
+
+import csv
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from io import StringIO
+from typing import Any
+from unicodedata import combining, east_asian_width
+
+from isoscope.report.escape import for_markdown, plain
+from isoscope.report.table import NOTHING, Table
+from isoscope.types import Reading
+
+KEYS = tuple(field.name for field in fields(Reading))  # the contract's names, in its order
+
+
+def record(reading: Reading) -> dict[str, Any]:
+    """A reading as plain Python values, whatever kind of number went into it."""
+    step = None if reading.step is None else int(reading.step)
+    low, high = (None if end is None else float(end) for end in (reading.low, reading.high))
+    values = {"step": step, "value": float(reading.value), "low": low, "high": high}
+    counts = {"n": int(reading.n), "d": int(reading.d), "warnings": list(reading.warnings)}
+    return {key: getattr(reading, key) for key in KEYS} | values | counts
+
+
+def as_json(readings: Iterable[Reading]) -> str:
+    """One object a line, ASCII only, never NaN."""
+    return "".join(json.dumps(record(each), allow_nan=False) + "\n" for each in readings)
+
+
+def as_csv(readings: Iterable[Reading]) -> str:
+    """A line of names, then a line a reading with all digits; warnings joined by "; "."""
+    lines = StringIO()
+    writer = csv.writer(lines, lineterminator="\n")
+    writer.writerow(KEYS)
+    for each in readings:
+        cells = record(each) | {"warnings": "; ".join(each.warnings)}
+        writer.writerow(plain(v) if isinstance(v, str) else v for v in cells.values())
+    return lines.getvalue()
+
+
+def as_text(table: Table) -> str:
+    """Aligned columns for a pipe, a log or a plain terminal."""
+    if not table.rows:
+        return "\n\n".join(filter(None, (NOTHING, _notes(table)))) + "\n"
+    widths = [max(map(_width, (c.head, *c.cells))) for c in table.columns]
+    lines = [
+        "  ".join(
+            _padded(cell, width, left=column.words)
+            for cell, width, column in zip(row, widths, table.columns, strict=True)
+        ).rstrip()
+        for row in (tuple(column.head for column in table.columns), *table.rows)
+    ]
+    return "\n\n".join(filter(None, (table.caption, "\n".join(lines), _notes(table)))) + "\n"
+
+
+def as_markdown(table: Table) -> str:
+    """A table for a README, an issue or a notebook."""
+    if not table.rows:
+        return _paragraphs([NOTHING], _list(table.left_out, "left out: ", for_markdown))
+    heads = [column.head for column in table.columns]
+    rule = [":--" if column.words else "--:" for column in table.columns]
+    rows = [_escaped(table, row, for_markdown) for row in table.rows]
+    lines = [f"| {' | '.join(cells)} |" for cells in (heads, rule, *rows)]
+    warnings = [f"{n}. {for_markdown(text)}" for n, text in enumerate(table.warnings, 1)]
+    left_out = _list(table.left_out, "left out: ", for_markdown)
+    return _paragraphs([for_markdown(table.caption)], lines, warnings, left_out)
+
+
+def _notes(table: Table) -> str:
+    numbered = [f"{number}  {text}" for number, text in enumerate(table.warnings, start=1)]
+    return "\n".join([*numbered, *(f"left out: {text}" for text in table.left_out)])
+
+
+def _padded(text: str, width: int, *, left: bool) -> str:
+    space = " " * (width - _width(text))
+    return text + space if left else space + text
+
+
+def _width(text: str) -> int:
+    """Cells that text takes in a terminal: wide characters take two."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(c) else 1 + (east_asian_width(c) in "WF") for c in text)
+
+
+def _escaped(table: Table, row: Iterable[str], escape: Callable[[str], str]) -> list[str]:
+    pairs = zip(row, table.columns, strict=True)
+    return [escape(cell) if column.words else cell for cell, column in pairs]
+
+
+def _list(texts: Iterable[str], start: str, escape: Callable[[str], str]) -> list[str]:
+    return [f"- {start}{escape(text)}" for text in texts]
+
+
+def _paragraphs(*parts: list[str]) -> str:
+    return "\n\n".join("\n".join(part) for part in parts if any(part)) + "\n"

@@ -1,0 +1,72 @@
+"""Documents in order: notices a document that comes back after another one has begun."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from isoscope.errors import SourceError
+from isoscope.source.sift import ordinal
+from isoscope.types import Array, Chunk
+
+
+def in_order(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    """Pass chunks on; stop with an error where the rows of a document are not consecutive."""
+    seen = Seen()
+    last: str | None = None
+    for chunk in chunks:
+        if chunk.documents is not None and len(chunk):
+            starts = _starts(chunk.documents, last)
+            names = [str(each) for each in chunk.documents[starts].tolist()]
+            again = seen.add(np.fromiter(map(hash, names), dtype=np.int64, count=len(names)))
+            if again is not None:
+                raise _unsorted(chunk, int(starts[again]), names[again])
+            last = str(chunk.documents[-1])
+        yield chunk
+
+
+class Seen:
+    """Hashes of the documents so far, 8 bytes each, in sorted runs of growing length.
+
+    64 bits: among ten million documents the chance that any two collide, and a sorted
+    file is refused, is below 3 in a million.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[Array] = []
+
+    def add(self, hashes: Array) -> int | None:
+        """Take in hashes; return the index of the first that was there before, if any."""
+        if not len(hashes):
+            return None
+        order = np.argsort(hashes, kind="stable")
+        fresh = hashes[order]
+        old = np.zeros(len(fresh), dtype=bool)
+        old[1:] = fresh[1:] == fresh[:-1]
+        for run in self._runs:
+            place = np.minimum(np.searchsorted(run, fresh), len(run) - 1)
+            old |= run[place] == fresh
+        if old.any():
+            return int(order[old].min())
+        self._runs.append(fresh)
+        while len(self._runs) > 1 and len(self._runs[-2]) <= 2 * len(self._runs[-1]):
+            both = np.concatenate([self._runs.pop(), self._runs.pop()])
+            both.sort(kind="stable")
+            self._runs.append(both)
+        return None
+
+
+def _starts(documents: Array, last: str | None) -> Array:
+    """Indices at which another document begins than the one before."""
+    begins = np.ones(len(documents), dtype=bool)
+    begins[1:] = documents[1:] != documents[:-1]
+    begins[0] = str(documents[0]) != last
+    return np.flatnonzero(begins)
+
+
+def _unsorted(chunk: Chunk, index: int, name: str) -> SourceError:
+    return SourceError(
+        "expected the rows of a document to follow one another, "
+        f"got document {name!r} again in row {ordinal(chunk, index)} of {chunk.place}",
+        hint="sort the rows by their document; ids must also differ between files",
+        slug="documents-unsorted",
+    )

@@ -1,0 +1,117 @@
+"""What counts as an array of vectors, and how many of them make a chunk."""
+
+import numpy as np
+
+from isoscope.errors import SourceError
+from isoscope.types import Array, as_rows
+
+MAX_WIDTH = 1 << 20  # a row must fit into memory many times over
+CHUNK_BYTES = 24e6
+DECODED_BYTES = 8e6  # for formats that need room for decoding besides the rows
+
+
+def rows_per_chunk(width: int, dtype: str, budget: float = CHUNK_BYTES) -> int:
+    """Rows of this width, after widening, that take up about as many bytes as allowed.
+
+    At least 256, for the sake of matrix products, unless that is four times the budget.
+    """
+    row = max(1, width) * widened(dtype)
+    return int(max(budget // row, min(256, 4 * budget // row), 1))
+
+
+def widened(dtype: str) -> int:
+    """Bytes a number takes once it is float32 or float64."""
+    if dtype == "bfloat16":
+        return 4
+    return as_rows(np.empty(0, dtype=dtype)).dtype.itemsize
+
+
+def plain(block: Array) -> Array:
+    """Rows in C order and native bytes, float32 or float64; a view where that is possible."""
+    native = block.dtype.newbyteorder("=")
+    # as_rows compares with native types only: swapped float64 would come out as float32.
+    return as_rows(np.require(block, dtype=native, requirements=["C", "A"]))
+
+
+def matrix(shape: tuple[int, ...], place: str) -> tuple[int, int]:
+    """Return (n, d) of an array of vectors, or refuse what is not one."""
+    if len(shape) != 2:
+        raise SourceError(
+            f"expected a two-dimensional array (rows, width) in {place}, "
+            f"got {len(shape)} dimension{'' if len(shape) == 1 else 's'} {shape}",
+            hint=_reshape(len(shape)),
+            slug="not-two-dimensional",
+        )
+    n, d = shape
+    if n == 0:
+        raise no_rows(place)
+    width(d, place)
+    return n, d
+
+
+def width(d: int, place: str) -> int:
+    """Return the width of vectors, or refuse one that cannot be right."""
+    if d == 0:
+        raise SourceError(
+            f"expected vectors of width 1 or more in {place}, got width 0",
+            hint="check the step that writes the vectors",
+            slug="width-zero",
+        )
+    if d > MAX_WIDTH:
+        raise SourceError(
+            f"expected vectors of width {MAX_WIDTH} at most in {place}, got width {d}",
+            hint="one row is one vector: transpose the array if it lies the other way round",
+            slug="width-too-large",
+        )
+    return d
+
+
+def no_rows(place: str) -> SourceError:
+    """Return the error for a source that has a form but no rows."""
+    return SourceError(
+        f"expected vectors in {place}, got 0 rows",
+        hint="check the step that writes it, and any filter before that",
+        slug="no-rows",
+    )
+
+
+def numeric(dtype: np.dtype[np.generic], place: str) -> None:
+    """Refuse an array that does not hold real numbers."""
+    if dtype.kind in "fiub":
+        return
+    got, hint, slug = _not_real(dtype)
+    raise SourceError(f"expected real numbers in {place}, got {got}", hint=hint, slug=slug)
+
+
+def _not_real(dtype: np.dtype[np.generic]) -> tuple[str, str, str]:
+    if dtype.kind == "c":
+        return (
+            f"complex numbers ({dtype})",
+            "take the real part, or stack real and imaginary parts as columns",
+            "complex-numbers",
+        )
+    if dtype.kind == "O":
+        return (
+            "pickled or Python objects",
+            "save an array of numbers: np.save(path, np.stack(rows).astype('float32'))",
+            "objects",
+        )
+    if dtype.kind in "SU":
+        return f"strings ({dtype})", "save the vectors as numbers, not as text", "strings"
+    if dtype.kind == "V" and dtype.names is None:
+        return (
+            f"raw bytes ({dtype})",
+            "convert to float32 and save again; safetensors has bfloat16, npy has not",
+            "dtype-unsupported",
+        )
+    return (
+        f"the type {dtype}",
+        "save a plain two-dimensional array of floats or integers",
+        "dtype-unsupported",
+    )
+
+
+def _reshape(dimensions: int) -> str:
+    if dimensions < 2:
+        return "one row is one vector: reshape to (rows, width)"
+    return "flatten all but the last axis: rows.reshape(-1, rows.shape[-1])"

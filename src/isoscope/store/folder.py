@@ -1,0 +1,169 @@
+"""Saving a run: a new folder beside the old one, filled, then put in its place."""
+
+import errno
+import hashlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from isoscope.errors import StoreError
+from isoscope.store.origin import checked, versions
+from isoscope.store.parquet import write_readings
+from isoscope.store.schema import (
+    CONFIG,
+    FILES,
+    MANIFEST,
+    READINGS,
+    SCHEMA,
+    STATE,
+    Manifest,
+    Mark,
+    plain_values,
+)
+from isoscope.store.state import write_state
+from isoscope.store.swap import put, staged, sync
+from isoscope.types import Array, Reading
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class Stateful(Protocol):
+    """What can be saved: a survey."""
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return a description that JSON can hold, and arrays."""
+        ...
+
+
+def check_target(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    """Return where a run will be written, or raise before any work is done in vain."""
+    try:
+        target = Path(path).resolve()
+        if os.path.lexists(target):
+            _may_replace(target, overwrite)
+        else:
+            _may_write(target)
+    except (OSError, ValueError, RuntimeError) as error:  # no such name, a loop of links
+        raise StoreError(
+            f"cannot write a run to {os.fspath(path)!r}: {error}",
+            hint="choose another folder",
+            slug="store-write",
+        ) from error
+    return target
+
+
+def save(
+    path: str | os.PathLike[str],
+    survey: Stateful,
+    readings: Sequence[Reading],
+    origin: Mapping[str, Any],
+    config: Mapping[str, Any],
+    overwrite: bool = False,
+) -> Path:
+    """Write a run folder whole, or leave everything as it was."""
+    target = check_target(path, overwrite)
+    try:
+        with staged(target) as folder:
+            write_state(folder / STATE, *survey.to_state())
+            write_readings(folder / READINGS, readings)
+            _write(folder / CONFIG, _yaml(config))
+            marks = {name: _synced(folder / name) for name in (STATE, READINGS)}
+            sync(folder / CONFIG)
+            _write(folder / MANIFEST, _manifest(readings, origin, marks))
+            sync(folder / MANIFEST)
+            check_target(path, overwrite)  # someone else may have been faster
+            put(folder, target)
+    except OSError as error:
+        full = error.errno in FULL
+        raise StoreError(
+            f"cannot write a run to {str(target)!r}: {error.strerror or error}",
+            hint="free some space and try again; what was there is untouched"
+            if full
+            else "choose another folder; what was there is untouched",
+            slug="store-write",
+        ) from error
+    return target
+
+
+def _may_replace(target: Path, overwrite: bool) -> None:
+    ours = target.is_dir() and (target / MANIFEST).is_file()
+    if not (ours or overwrite):
+        raise _exists(target, "choose another name for the output")
+    if not ours:
+        raise StoreError(
+            f"cannot overwrite {str(target)!r}: it is not a run folder",
+            hint="choose another name, or remove it yourself",
+            slug="store-foreign",
+        )
+    if not overwrite:
+        raise _exists(target, "choose another name, or replace the run with --overwrite")
+    foreign = sorted(each.name for each in target.iterdir() if each.name not in FILES)
+    if foreign:
+        raise StoreError(
+            f"cannot overwrite {str(target)!r}: it also holds {foreign[0]!r}",
+            hint="move what is not part of the run elsewhere, or choose another name",
+            slug="store-foreign",
+        )
+
+
+def _exists(target: Path, hint: str) -> StoreError:
+    problem = f"expected a new folder for the run, got {str(target)!r}, which exists"
+    return StoreError(problem, hint=hint, slug="store-exists")
+
+
+def _may_write(target: Path) -> None:
+    with suppress(FileNotFoundError):
+        target.lstat()  # raises the others: a name too long, a file where a folder should be
+    nearest = next(parent for parent in target.parents if parent.exists())
+    if not nearest.is_dir():
+        raise NotADirectoryError(f"{str(nearest)!r} is not a folder")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise PermissionError(f"{str(nearest)!r} may not be written to")
+
+
+def _manifest(
+    readings: Sequence[Reading], origin: Mapping[str, Any], marks: dict[str, Mark]
+) -> bytes:
+    manifest = Manifest(
+        schema=SCHEMA,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        origin=checked(origin),
+        versions=versions(),
+        command=plain_values(sys.argv),
+        files=marks,
+        left_out=plain_values(list(getattr(readings, "left_out", ()))),
+        warnings=plain_values(
+            list(dict.fromkeys(w for each in readings for w in each.warnings))
+        ),
+    )
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
+
+
+def _yaml(config: Mapping[str, Any]) -> bytes:
+    import yaml
+
+    text = yaml.safe_dump(plain_values(dict(config)), sort_keys=False, allow_unicode=True)
+    return text.encode("utf-8")
+
+
+def _write(path: Path, content: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(content)
+
+
+def _synced(path: Path) -> Mark:
+    sync(path)
+    return mark(path)
+
+
+def mark(path: Path) -> Mark:
+    """Size and checksum of a file."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32))
+        return Mark(bytes=os.fstat(file.fileno()).st_size, blake2b=digest.hexdigest())

@@ -1,0 +1,179 @@
+"""A run read back from its folder; nothing in it is trusted until it has been checked."""
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from isoscope.errors import IsoscopeError, StoreError
+from isoscope.store.folder import mark
+from isoscope.store.origin import checked
+from isoscope.store.parquet import read_readings
+from isoscope.store.schema import (
+    CONFIG,
+    MANIFEST,
+    READINGS,
+    SCHEMA,
+    STATE,
+    Edition,
+    Manifest,
+    Mark,
+)
+from isoscope.store.state import read_state
+from isoscope.store.swap import set_aside
+from isoscope.types import Reading
+
+if TYPE_CHECKING:
+    from isoscope.survey import Survey
+
+LARGEST = 64 * 2**20  # bytes of run.json and config.yaml that are read at all
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run folder. Readings are at hand; the survey is read when it is asked for.
+
+    Its state may take gigabytes, so its checksum is checked then and not before; its
+    size, and the checksum of the readings, are checked at once.
+    """
+
+    path: Path
+    manifest: Manifest
+    origin: dict[str, Any]
+    readings: list[Reading]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the measures were computed with."""
+        return self.origin["settings"]
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The measures that could not be computed, and why."""
+        return tuple(self.manifest.left_out)
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The config that measures this run again."""
+        import yaml
+
+        try:
+            config = yaml.safe_load(_content(self.path / CONFIG))
+        except (yaml.YAMLError, OSError, ValueError, RecursionError) as error:
+            raise _damaged(self.path / CONFIG, error) from error
+        if not isinstance(config, dict):
+            raise _damaged(self.path / CONFIG, "expected keys and values")
+        return config
+
+    @cached_property
+    def survey(self) -> "Survey":
+        """What was collected, ready to be merged or read."""
+        from isoscope.survey import Survey
+
+        path = self.path / STATE
+        try:
+            _same(path, self.manifest.files[STATE])
+            return Survey.from_state(*read_state(path))
+        except IsoscopeError:
+            raise
+        except Exception as error:  # whatever it trips over, the file is to blame
+            raise _damaged(path, error) from error
+
+
+def load(path: str | os.PathLike[str]) -> Run:
+    """Read a run folder, or raise a StoreError that says what is wrong with it."""
+    folder = Path(path)
+    manifest = _manifest(folder)
+    try:
+        origin = checked(manifest.origin)
+        if origin["schema"] != manifest.schema:
+            raise ValueError(f"expected schema {manifest.schema}, got {origin['schema']}")
+    except (msgspec.MsgspecError, ValueError, TypeError) as error:
+        raise _damaged(folder / MANIFEST, error) from error
+    current = folder
+    try:
+        current = folder / STATE
+        _same_size(current, manifest.files[STATE])
+        current = folder / READINGS
+        _same(current, manifest.files[READINGS])
+        readings = read_readings(current)
+    except KeyError as error:
+        raise _damaged(folder / MANIFEST, f"it has no checksum of {error}") from error
+    except (OSError, ValueError) as error:
+        raise _damaged(current, error) from error
+    return Run(path=folder, manifest=manifest, origin=origin, readings=readings)
+
+
+def _manifest(folder: Path) -> Manifest:
+    path = folder / MANIFEST
+    try:
+        if not path.is_file():
+            raise _no_run(folder)
+        content = _content(path)
+        edition = msgspec.json.decode(content, type=Edition).schema
+        if edition > SCHEMA:
+            raise StoreError(
+                f"expected a run of schema {SCHEMA} or less, got {edition} in {str(folder)!r}",
+                hint="upgrade with: pip install --upgrade isoscope",
+                slug="store-newer",
+            )
+        if edition < 1:
+            raise ValueError(f"expected a schema of at least 1, got {edition}")
+        return msgspec.json.decode(content, type=Manifest)
+    except (msgspec.MsgspecError, OSError, ValueError, RecursionError) as error:
+        raise _damaged(path, error) from error
+
+
+def _no_run(folder: Path) -> StoreError:
+    if folder.is_dir():
+        return StoreError(
+            f"expected a run folder, got {str(folder)!r}, which has no {MANIFEST}",
+            hint="name a folder written by -o; an unfinished run has to be measured again",
+            slug="store-unfinished",
+        )
+    if folder.exists():
+        return StoreError(
+            f"expected a run folder, got the file {str(folder)!r}",
+            hint="name a folder written by -o, or measure the file first",
+            slug="store-missing",
+        )
+    old = set_aside(folder)
+    return StoreError(
+        f"no run folder is called {str(folder)!r}",
+        hint=f"overwriting it was interrupted; rename {str(old)!r} back"
+        if old
+        else "check the path; runs are written by -o",
+        slug="store-missing",
+    )
+
+
+def _same_size(path: Path, expected: Mark) -> None:
+    size = path.stat().st_size
+    if size != expected.bytes:
+        raise ValueError(f"expected {expected.bytes} bytes, got {size}")
+
+
+def _same(path: Path, expected: Mark) -> None:
+    _same_size(path, expected)
+    if mark(path).blake2b != expected.blake2b:
+        raise ValueError("its checksum is not the one that was written")
+
+
+def _content(path: Path) -> bytes:
+    if not path.is_file():
+        raise OSError("it is not there")
+    if path.stat().st_size > LARGEST:
+        raise ValueError(f"expected at most {LARGEST} bytes, got {path.stat().st_size}")
+    return path.read_bytes()
+
+
+def _damaged(path: Path, why: object) -> StoreError:
+    why = (why.strerror or why) if isinstance(why, OSError) else why
+    return StoreError(
+        f"cannot read {str(path)!r}: {why}",
+        hint="the run is damaged; copy it again, or measure it again with its config.yaml",
+        slug="store-damaged",
+    )

@@ -1,0 +1,92 @@
+"""Chunks cut anew so that documents arrive whole, with a key and a position for each row."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from isoscope.accumulate.hashing import named_documents, ordinal_documents
+from isoscope.types import Array, Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Rows of whole documents, ready to become a block."""
+
+    rows: Array
+    documents: Array | None  # keys; None where every row is its own document
+    positions: Array | None
+    keys: Array  # keys of the rows' documents, whether given or not
+    ordinals: Array
+    place: str
+
+
+def whole_documents(chunks: Iterable[Chunk], *, seed: int) -> Iterator[Cut]:
+    """Yield cuts of which no document is in two; the last of a chunk waits for the next."""
+    waiting: list[Chunk] = []
+    for chunk in chunks:
+        if chunk.documents is None:
+            yield _single(chunk, seed)
+            continue
+        if waiting and not _goes_on(waiting[-1], chunk):
+            yield _joined(waiting, seed)
+            waiting = []
+        cut = _last_start(chunk)
+        if cut == 0:
+            waiting.append(chunk)
+            continue
+        yield _joined([*waiting, _part(chunk, 0, cut)], seed)
+        waiting = [_part(chunk, cut, len(chunk))]
+    if waiting:
+        yield _joined(waiting, seed)
+
+
+def _goes_on(before: Chunk, chunk: Chunk) -> bool:
+    """Whether the first document of a chunk is the last one of the chunk before."""
+    if before.documents is None or chunk.documents is None:
+        return False
+    return bool(before.documents[-1] == chunk.documents[0])
+
+
+def _last_start(chunk: Chunk) -> int:
+    """Return where the last document of a chunk begins."""
+    names = chunk.documents
+    if names is None or not len(names):
+        return 0
+    changes = np.flatnonzero(names[1:] != names[:-1])
+    return int(changes[-1]) + 1 if len(changes) else 0
+
+
+def _ordinals(chunk: Chunk) -> Array:
+    if chunk.ordinals is not None:
+        return np.asarray(chunk.ordinals, dtype=np.uint64)
+    return np.arange(chunk.start, chunk.start + len(chunk), dtype=np.uint64)
+
+
+def _part(chunk: Chunk, start: int, end: int) -> Chunk:
+    names = None if chunk.documents is None else chunk.documents[start:end]
+    return Chunk(
+        rows=chunk.rows[start:end].copy() if start else chunk.rows[start:end],
+        source=chunk.source,
+        start=chunk.start + start,
+        documents=names,
+        place=chunk.place,
+        ordinals=_ordinals(chunk)[start:end],
+    )
+
+
+def _single(chunk: Chunk, seed: int) -> Cut:
+    ordinals = _ordinals(chunk)
+    keys = ordinal_documents(chunk.source, ordinals, seed=seed)
+    return Cut(chunk.rows, None, None, keys, ordinals, chunk.place)
+
+
+def _joined(parts: list[Chunk], seed: int) -> Cut:
+    rows = parts[0].rows if len(parts) == 1 else np.concatenate([part.rows for part in parts])
+    names = np.concatenate([np.asarray(part.documents).astype(str) for part in parts])
+    ordinals = np.concatenate([_ordinals(part) for part in parts])
+    keys = named_documents(names, seed=seed)
+    fresh = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
+    lengths = np.diff(np.r_[fresh, len(keys)])
+    positions = np.arange(len(keys)) - np.repeat(fresh, lengths)
+    return Cut(rows, keys, positions.astype(np.uint64), keys, ordinals, parts[0].place)

@@ -1,0 +1,153 @@
+"""The one loop of the package: chunks of rows into the accumulators of a survey.
+
+Two lanes take the blocks in turn, each with accumulators of its own and one thread of
+linear algebra, and are merged at the end: the fetching and sorting of one block goes on
+while another is multiplied. Which lane takes a block depends on its number alone, so that
+the result does not depend on timing.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from isoscope.accumulate import Block, Groups
+from isoscope.errors import RowError
+from isoscope.survey.cut import Cut, whole_documents
+from isoscope.survey.survey import Kind, Place, Survey
+from isoscope.types import Array, Chunk
+
+LANES = 2
+IN_FLIGHT = 3  # blocks at once, so that memory does not depend on the length of the stream
+BLOCK_BYTES = 12_582_912  # 4096 rows of 768 float32 numbers
+
+Progress = Callable[[int], None]
+
+
+def block_rows(width: int, itemsize: int = 4) -> int:
+    """Return how many rows a block should have."""
+    return int(np.clip(BLOCK_BYTES // max(width * itemsize, 1), 256, 65_536))
+
+
+@dataclass
+class Lane:
+    """One worker's survey, its scratch memory and the origin its blocks share."""
+
+    survey: Survey = field(default_factory=Survey)
+    origin: Array | None = None
+    scratch: Array | None = None
+    skipped: int = 0
+
+    def take(self, cut: Cut, place: Place, kinds: Sequence[Kind], skip_bad: bool) -> int:
+        """Show a cut to the accumulators; return how many rows it had."""
+        block = self._block(cut, None, kinds)
+        if not np.isfinite(block.squares).all():
+            kept = np.flatnonzero(np.isfinite(cut.rows).all(axis=1))
+            if not skip_bad or len(kept) == len(cut.rows):
+                raise not_finite(cut)
+            self.skipped += len(cut.rows) - len(kept)
+            block = self._block(cut, kept, kinds)
+        self.survey.update(place, kinds, block)
+        self.origin = block.origin if len(block) else self.origin
+        return len(cut.rows)
+
+    def _block(self, cut: Cut, kept: Array | None, kinds: Sequence[Kind]) -> Block:
+        rows, keys, positions = cut.rows, cut.keys, cut.positions
+        if kept is not None:
+            rows, keys = rows[kept], keys[kept]
+            positions = None if positions is None else positions[kept]
+        block = Block(
+            rows,
+            keys,
+            positions,
+            origin=self.origin,
+            scratch=self._room(rows),
+            sketched=Groups in kinds,
+        )
+        block.independent = cut.documents is None
+        return block
+
+    def _room(self, rows: Array) -> Array:
+        if self.scratch is None or len(self.scratch) < len(rows):
+            self.scratch = np.empty(rows.shape, dtype=rows.dtype)
+        return self.scratch
+
+
+def run(
+    chunks: Iterable[Chunk],
+    place: Place,
+    kinds: Sequence[Kind],
+    *,
+    seed: int = 0,
+    skip_bad: bool = False,
+    progress: Progress | None = None,
+    start: Survey | None = None,
+) -> tuple[Survey, int]:
+    """Read every chunk once; return what the accumulators know, and how many rows were bad.
+
+    `start` holds accumulators to begin with: those of a second pass know what the first
+    has found.
+    """
+    lanes = [Lane(_fresh(start)) for _ in range(LANES)]
+    waiting: deque[Future[int]] = deque()
+    done = 0
+
+    def finish() -> None:
+        nonlocal done
+        done += waiting.popleft().result()
+        if progress is not None:
+            progress(done)
+
+    with ExitStack() as stack:
+        stack.enter_context(threadpool_limits(1))
+        workers = [stack.enter_context(ThreadPoolExecutor(1)) for _ in lanes]
+        try:
+            for number, cut in enumerate(whole_documents(chunks, seed=seed)):
+                if len(waiting) >= IN_FLIGHT:
+                    finish()
+                lane = number % LANES
+                job = workers[lane].submit(lanes[lane].take, cut, place, kinds, skip_bad)
+                waiting.append(job)
+            while waiting:
+                finish()
+        finally:
+            for job in waiting:
+                job.cancel()
+    for lane in lanes:
+        lane.scratch = None  # before merging, which needs room of its own
+    first, *rest = lanes
+    for lane in rest:
+        first.survey.merge(lane.survey)
+    return first.survey, sum(lane.skipped for lane in lanes)
+
+
+def _fresh(start: Survey | None) -> Survey:
+    if start is None:
+        return Survey()
+    meta, arrays = start.to_state()
+    return Survey.from_state(meta, arrays)
+
+
+def not_finite(cut: Cut) -> RowError:
+    """Return the error that names the first row which is not made of numbers."""
+    bad = np.flatnonzero(~np.isfinite(cut.rows).all(axis=1))
+    if not len(bad):
+        row = int(cut.ordinals[int(np.argmax(np.abs(cut.rows).max(axis=1)))])
+        return RowError(
+            f"expected numbers below 1e150 in {cut.place or 'the rows'}, "
+            f"got a larger one in row {row}",
+            hint="divide the vectors by a constant; most measures do not depend on scale",
+            slug="row-too-large",
+        )
+    row = cut.rows[bad[0]]
+    what = "NaN" if np.isnan(row).any() else "infinity"
+    return RowError(
+        f"expected finite numbers in {cut.place or 'the rows'}, "
+        f"got {what} in row {int(cut.ordinals[bad[0]])} (counted from 0)",
+        hint="--skip-bad (skip_bad=True) drops and counts such rows",
+        slug="row-not-finite",
+    )

@@ -1,0 +1,82 @@
+"""What to bear in mind when reading a number: warnings that travel with it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from isoscope.accumulate import (
+    Copies,
+    CopiesSummary,
+    Directions,
+    Reservoir,
+    ReservoirSummary,
+    Tally,
+    TallySummary,
+)
+from isoscope.measure.interval import LEAST_DOCUMENTS
+from isoscope.measure.view import Halves, Neighbours, Pairs, RawSpectrum, Spectrum, Summaries
+from isoscope.types import Reading
+
+FEW_DOCUMENTS = 32
+PER_DIMENSION = 10  # rows or documents a dimension, below which a spectrum is biased
+_SPECTRAL = (Spectrum, RawSpectrum)
+_SAMPLED = (Neighbours, Pairs)
+_PLAIN_AND_DEBIASED = {
+    "mean-cosine": "mean-cosine-cross",
+    "isoscore": "isoscore-debiased",
+    "effective-rank": "effective-rank-debiased",
+}
+
+
+def about_rows(summaries: Summaries, reads: type[Any]) -> list[str]:
+    """Return the warnings that follow from how many rows and documents there were."""
+    tally: TallySummary = summaries[Tally]
+    warnings = _too_few(tally, reads)
+    if tally.zeros and (reads is Pairs or reads.needs[0] is Directions):
+        warnings.append(f"{tally.zeros} zero rows dropped: they have no direction")
+    copies: CopiesSummary = summaries[Copies]
+    if copies.share > 0.001:
+        warnings.append(f"{copies.share:.1%} of the rows are copies of another row")
+    if reads in _SAMPLED or summaries.sampled & set(reads.needs):
+        warnings += _sampled(summaries[Reservoir])
+    return warnings
+
+
+def _sampled(sample: ReservoirSummary) -> list[str]:
+    warnings: list[str] = []
+    if sample.seen > sample.count:
+        warnings.append(f"from a sample of {sample.count} of {sample.seen} rows")
+    return warnings
+
+
+def _too_few(tally: TallySummary, reads: type[Any]) -> list[str]:
+    warnings: list[str] = []
+    n, d, documents = tally.count, tally.width, tally.documents
+    if documents < LEAST_DOCUMENTS:
+        kind = "rows" if tally.independent else "documents"
+        warnings.append(f"no interval: {documents} {kind}, at least {LEAST_DOCUMENTS} needed")
+    elif not tally.independent and documents < FEW_DOCUMENTS:
+        warnings.append(f"only {documents} documents: the interval is rough")
+    if reads in _SPECTRAL and n < PER_DIMENSION * d:
+        warnings.append(f"n < 10 d ({n} rows, {d} dimensions): the spectrum is biased")
+    elif reads in _SPECTRAL and not tally.independent and documents < PER_DIMENSION * d:
+        warnings.append(
+            f"documents < 10 d ({documents} documents, {d} dimensions): "
+            "the spectrum may be biased however many rows there are"
+        )
+    if reads is Halves and documents < FEW_DOCUMENTS:
+        warnings.append(f"unreliable below {FEW_DOCUMENTS} documents, got {documents}")
+    return warnings
+
+
+def about_bias(readings: Iterable[Reading]) -> dict[str, str]:
+    """Return warnings for plain values whose debiased twin lies outside their interval."""
+    by_name = {reading.measure: reading for reading in readings}
+    warnings: dict[str, str] = {}
+    for plain, debiased in _PLAIN_AND_DEBIASED.items():
+        if plain not in by_name or debiased not in by_name:
+            continue
+        low, high = by_name[plain].low, by_name[plain].high
+        true = by_name[debiased].value
+        if low is not None and high is not None and not low <= true <= high:
+            warnings[plain] = f"biased by more than its interval: {debiased} reads {true:.4g}"
+    return warnings

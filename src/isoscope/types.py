@@ -1,0 +1,81 @@
+"""The nouns that every folder shares: chunk, reading, curve, note."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Consecutive rows of one source, with whatever came along with them.
+
+    Documents are ids, one a row, as the source gives them (strings or integers); rows of
+    one document are consecutive. Without them every row is a document of its own.
+    """
+
+    rows: Array  # (n, d), float32 or float64
+    source: str  # the name that ids of rows without a document are built from
+    start: int  # ordinal, in its source, of the first row
+    documents: Array | None = None  # (n,)
+    ids: Sequence[str] | None = None
+    texts: Sequence[str] | None = None
+    place: str = ""  # the file, for messages
+    ordinals: Array | None = None  # (n,), where rows were dropped and `start` does not tell
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One measured number with its interval, and what to bear in mind when reading it."""
+
+    run: str
+    site: str
+    variant: str
+    group: str  # frequency band, position band, cluster; empty otherwise
+    step: int | None  # of a series
+    measure: str
+    value: float
+    low: float | None  # 95 % interval; None where there are too few documents for one
+    high: float | None
+    n: int
+    d: int
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A named set of arrays at a site: a spectrum, a heat map, a histogram."""
+
+    site: str
+    variant: str
+    name: str
+    arrays: dict[str, Array] = field(default_factory=dict[str, Array])
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a reader should know of a measure: its formula, its source, when it misleads."""
+
+    name: str
+    title: str
+    formula: str
+    cite: str
+    misleads: str
+
+
+def as_rows(rows: Any) -> Array:
+    """Return rows as a float32 or float64 array, narrower types widened to float32."""
+    array = np.asarray(rows)
+    if array.dtype in (np.float32, np.float64):
+        return array
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        return array.astype(np.float64)
+    wide = array.dtype.kind in "iu" and array.dtype.itemsize > 2  # float32 would round them
+    return array.astype(np.float64 if wide else np.float32)

@@ -1,0 +1,304 @@
+"""The library call behind each command: measure, merge, read, demo."""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from isoscope.errors import ConfigError, TooFewRowsError
+
+if TYPE_CHECKING:
+    from isoscope.report import Readings
+    from isoscope.source import Source
+    from isoscope.survey import Survey
+
+PLACE = ("rows", "all")
+Progress = Callable[[int, int | None], None]  # rows done, rows in all where that is known
+
+
+def measure(
+    vectors: Any,
+    *,
+    measures: Sequence[str] | None = None,
+    all: bool = False,
+    output: str | os.PathLike[str] | None = None,
+    column: str | None = None,
+    document: Any = None,
+    id: Any = None,
+    text: Any = None,
+    name: str | None = None,
+    skip_bad: bool = False,
+    as_published: bool = False,
+    zeta: float = 0.2,
+    seed: int = 0,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> "Readings":
+    """Measure a collection of vectors: an array, a tensor, a column of a frame, or a path.
+
+    Returns readings, each with a 95 % interval and its warnings. With `output` a run folder
+    is written as well. `document` says which document each row is from: a column of the
+    file, or a sequence with one entry a row.
+    """
+    from isoscope.source import open_source
+    from isoscope.store import check_target, new_origin, save
+
+    names = chosen(measures, all=all)
+    if output is not None:
+        check_target(output, overwrite)
+    if not 0 <= seed < 2**63:
+        raise ConfigError(
+            f"expected a seed from 0 to 2^63 - 1, got {seed}",
+            hint="any whole number in that range will do; 0 is the default",
+            slug="seed",
+        )
+    source = open_source(
+        vectors,
+        column=column,
+        document=document,
+        id=id,
+        text=text,
+        name=name,
+        skip_bad=skip_bad,
+    )
+    survey, skipped = _surveyed(source, names, seed, skip_bad, progress)
+    run = Path(output).name if output is not None else source.name
+    options = {"zeta": zeta, "as_published": as_published}
+    readings = _read(survey, names, run, options, skipped)
+    if output is not None:
+        settings = {"measures": list(names), **options, "skip_bad": skip_bad}
+        origin = new_origin(sources=_described(source), settings=settings, seed=seed)
+        given = {
+            "vectors": _spelt(vectors),
+            "measure": list(measures) if measures else None,
+            "all": all or None,
+            "column": column,
+            "document": _spelt(document),
+            "id": _spelt(id),
+            "text": _spelt(text),
+            "name": name,
+            "skip-bad": skip_bad or None,
+            "as-published": as_published or None,
+            "zeta": zeta,
+            "seed": seed,
+        }
+        config = {"measure": {key: value for key, value in given.items() if value is not None}}
+        save(output, survey, readings, origin, config, overwrite)
+    return readings
+
+
+def chosen(measures: Sequence[str] | None, *, all: bool = False) -> tuple[str, ...]:
+    """Return the names of the measures asked for: given ones, the default set, or all."""
+    from isoscope.measure import MEASURES
+
+    if measures is not None:
+        if isinstance(measures, str):
+            measures = [measures]
+        for name in measures:
+            _ = MEASURES[name]
+        return tuple(dict.fromkeys(measures))
+    return tuple(record.name for record in MEASURES.values() if all or record.default)
+
+
+def _surveyed(
+    source: "Source",
+    names: Iterable[str],
+    seed: int,
+    skip_bad: bool,
+    progress: Progress | None,
+) -> tuple["Survey", int]:
+    """Read the source once, and again for measures that need what the first pass finds."""
+    from isoscope.survey import SECOND_PASS, Survey, block_rows, kinds_for, run
+
+    kinds = kinds_for(names)
+    first = [kind for kind in kinds if kind not in SECOND_PASS]
+    second = [kind for kind in kinds if kind in SECOND_PASS]
+    rows = block_rows(source.width, 8 if source.dtype in ("float64", "double") else 4)
+
+    def tick(done: int) -> None:
+        if progress is not None:
+            progress(done, source.rows)
+
+    survey, skipped = run(
+        source.chunks(rows), PLACE, first, seed=seed, skip_bad=skip_bad, progress=tick
+    )
+    skipped += source.skipped
+    here = survey.held.get(PLACE)
+    seen = 0 if here is None else max(part.count for part in here.values())
+    if seen < 2:
+        raise TooFewRowsError(
+            f"a measure needs at least 2 rows, got {seen} in {source.place or source.name}",
+            hint="anisotropy is about how rows lie to each other",
+            slug="too-few-rows",
+        )
+    if second and source.rereadable:
+        start = Survey({PLACE: survey.second_kinds(PLACE, second)})
+        again, _ = run(
+            source.chunks(rows),
+            PLACE,
+            second,
+            seed=seed,
+            skip_bad=skip_bad,
+            progress=tick,
+            start=start,
+        )
+        survey.held[PLACE].update(again.held[PLACE])
+    return survey, skipped
+
+
+def _read(
+    survey: "Survey", names: Sequence[str], run: str, options: dict[str, Any], skipped: int = 0
+) -> "Readings":
+    """Return the readings; an error where not one of them could be computed."""
+    from isoscope.measure import MEASURES, level
+    from isoscope.report import Readings
+
+    found = survey.read(names, run=run, **options)
+    if not found:
+        name, problem = next(iter(survey.left_out.items()))
+        raise TooFewRowsError(
+            problem,
+            hint=f"{name} cannot be computed for these rows; nor can anything else asked for",
+            slug="nothing-to-read",
+        )
+    if skipped:
+        from dataclasses import replace
+
+        warning = f"{skipped} rows skipped: they were not finite numbers"
+        found = [replace(each, warnings=(*each.warnings, warning)) for each in found]
+    isotropic = {
+        (each.measure, each.n, each.d): value
+        for each in found
+        if each.measure in MEASURES
+        and (value := level(MEASURES[each.measure].isotropic, each.n, each.d)) is not None
+    }
+    left_out = [f"{name}: {why}" for name, why in survey.left_out.items()]
+    return Readings(found, left_out=left_out, isotropic=isotropic)
+
+
+def _described(source: "Source") -> list[dict[str, Any]]:
+    """Return what identifies each file of a source."""
+    return [
+        {
+            "name": part.name,
+            "fingerprint": part.fingerprint,
+            "rows": part.rows or 0,
+            "dtype": part.dtype,
+            "width": part.width,
+            "file": Path(part.place).name if part.place else "",
+        }
+        for part in (source.parts or (source,))
+    ]
+
+
+def _spelt(value: Any) -> str | None:
+    """Return a path or column as it goes into a config; arrays have no spelling."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return value if isinstance(value, str) else None
+
+
+def merge(
+    runs: Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+) -> "Readings":
+    """Add up runs that were measured apart, into a new run folder."""
+    from isoscope.store import check_target, load, mergeable, save
+    from isoscope.survey import Survey
+
+    check_target(output, overwrite)
+    if not runs:
+        raise ConfigError(
+            "a merge needs at least 1 run, got 0",
+            hint="name the run folders to add up",
+            slug="nothing-to-merge",
+        )
+    loaded = [load(run) for run in runs]
+    origin = mergeable([run.origin for run in loaded])
+    total = Survey()
+    for run in loaded:
+        total.merge(run.survey)
+    settings = origin["settings"]
+    options = {key: settings[key] for key in ("zeta", "as_published") if key in settings}
+    readings = _read(total, settings["measures"], Path(output).name, options)
+    config = {"merge": {"runs": [os.fspath(run) for run in runs]}}
+    save(output, total, readings, origin, config, overwrite)
+    return readings
+
+
+def read(
+    run: str | os.PathLike[str],
+    *,
+    measures: Sequence[str] | None = None,
+    sites: Sequence[str] | None = None,
+) -> "Readings":
+    """Return the readings of a run folder; measures not yet read come from its summaries."""
+    from isoscope.report import Readings
+    from isoscope.store import load
+
+    found = load(run)
+    readings = Readings(found.readings, left_out=found.left_out)
+    if measures is not None:
+        names = chosen(measures)
+        have = {each.measure for each in found.readings}
+        fresh = [name for name in names if name not in have]
+        more: Sequence[Any] = ()
+        left_out: Sequence[str] = ()
+        if fresh:
+            settings = found.settings
+            options = {
+                key: settings[key] for key in ("zeta", "as_published") if key in settings
+            }
+            extra = _read(found.survey, fresh, Path(run).name, options)
+            more, left_out = extra, extra.left_out
+        wanted = [*found.readings, *more]
+        kept = [
+            each
+            for name in names
+            for each in wanted
+            if each.measure == name or each.measure in _companions(name)
+        ]
+        readings = Readings(kept, left_out=left_out)
+    if sites is not None:
+        _known_sites(sites, readings)
+        kept = [each for each in readings if each.site in sites]
+        readings = Readings(kept, left_out=readings.left_out)
+    return readings
+
+
+def _companions(name: str) -> set[str]:
+    """Return the readings that come along with a measure."""
+    from isoscope.measure import MEASURES
+
+    return {f"{name}-{suffix}" for suffix in MEASURES[name].beside}
+
+
+def _known_sites(sites: Sequence[str], readings: "Readings") -> None:
+    from isoscope.registry import unknown
+
+    known = dict.fromkeys(each.site for each in readings)
+    for site in sites:
+        if site not in known:
+            raise unknown("site", site, known)
+
+
+def demo(*, progress: Progress | None = None) -> "Readings":
+    """Measure a generated collection: 2,000 texts of ten vectors in a planted cone."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    documents = np.repeat(np.arange(2000), 10)
+    scale = np.arange(1, 129) ** -0.5
+    own = rng.standard_normal((len(documents), 128))
+    shared = rng.standard_normal((2000, 128))[documents]
+    cone = np.full(128, 0.12)
+    rows = (0.8 * own + 0.6 * shared) * scale + cone
+    return measure(
+        rows.astype(np.float32),
+        document=documents,
+        name="planted-cone",
+        all=True,
+        progress=progress,
+    )

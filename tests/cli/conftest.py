@@ -1,0 +1,81 @@
+"""A folder with vectors and runs in it, and two ways to run commands there."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from isoscope.cli.main import app
+
+SOURCES = Path(__file__).parents[2] / "src"
+
+
+def cone(seed, n=300, d=8):
+    return (np.random.default_rng(seed).normal(size=(n, d)) + 1.0).astype(np.float32)
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """The folder commands run in."""
+    folder = tmp_path / "place"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    np.save("vectors.npy", cone(0))
+    np.save("other.npy", cone(1))
+    return folder
+
+
+@pytest.fixture
+def isoscope(place):
+    """Run a command in this process."""
+
+    def run(*arguments, **options):
+        words = [str(argument) for argument in arguments]
+        return CliRunner().invoke(app, words, prog_name="isoscope", **options)
+
+    return run
+
+
+@pytest.fixture
+def runs(place, isoscope):
+    """Two runs that can be merged."""
+    for vectors, run in (("vectors.npy", "runs/a"), ("other.npy", "runs/b")):
+        done = isoscope("measure", vectors, "-o", run, "-q")
+        assert done.exit_code == 0, done.stderr
+    return place / "runs"
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """Variables with which `isoscope` in a shell is this checkout's."""
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+    script = bin_ / "isoscope"
+    script.write_text(
+        f"#!{sys.executable}\nfrom isoscope.cli.main import main\n\nmain()\n", encoding="utf-8"
+    )
+    script.chmod(0o755)
+    path = f"{bin_}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "PYTHONPATH": str(SOURCES)}
+
+
+@pytest.fixture
+def shell(place, environment):
+    """Run a line of shell in a process of its own."""
+
+    def run(line, **options):
+        return subprocess.run(
+            ["bash", "-c", line],
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=120,
+            check=False,
+            **options,
+        )
+
+    return run

@@ -1,0 +1,59 @@
+"""The line on the terminal while work goes on."""
+
+import pytest
+
+from isoscope.cli import progress as module
+from isoscope.cli.progress import Bar, progress, words
+
+
+def test_nobody_watches_a_pipe(monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: False)
+    with progress() as tick:
+        assert tick is None
+
+
+def test_quiet_is_quiet(monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with progress(quiet=True) as tick:
+        assert tick is None
+
+
+def test_short_work_shows_nothing(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with progress() as tick:
+        tick(5, 10)
+        tick(10, 10)
+    assert capsys.readouterr().err == ""
+
+
+def test_long_work_shows_rows_and_speed(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr(module, "PATIENCE", -1.0)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress() as tick:
+        tick(500, 1000)
+        tick(1000, 1000)
+    assert "rows/s" in capsys.readouterr().err
+
+
+def test_a_second_pass_starts_its_clock_anew():
+    bar = Bar()
+    bar.tick(1000, 1000)
+    first = bar.start
+    bar.tick(10, 1000)
+    assert bar.start > first
+    bar.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ((0, 100, 0.0), "0 of 100 rows"),
+        ((500, None, 2.0), "500 rows, 250 rows/s"),
+        ((500, 1000, 2.0), "500 of 1,000 rows, 250 rows/s, 2 s left"),
+        ((10, 100_000, 1.0), "10 of 100,000 rows, 10 rows/s, 166 min 39 s left"),
+        ((20, 10, 1.0), "20 of 10 rows, 20 rows/s, 0 s left"),
+    ],
+)
+def test_it_says_how_far_how_fast_and_how_long(arguments, text):
+    assert words(*arguments) == text

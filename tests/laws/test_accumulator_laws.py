@@ -1,0 +1,161 @@
+"""The laws that make merging safe, for every accumulator we ship."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from isoscope.accumulate import ACCUMULATORS, Block, Keyed, Norms, merged
+from isoscope.accumulate.hashing import named_documents
+from isoscope.errors import MergeError, RowError
+
+WIDTH = 3
+EVERY = (*ACCUMULATORS, Keyed.of(Norms))
+# Multiples of 1/8: sums of them are exact, so that only the order of work can differ.
+values = st.integers(-800, 800).map(lambda i: i / 8)
+every_kind = pytest.mark.parametrize("kind", EVERY, ids=lambda k: k.__name__)
+
+
+def one_document(name):
+    return st.integers(1, 4).flatmap(
+        lambda n: arrays(np.float64, (n, WIDTH), elements=values).map(lambda x: (name, x))
+    )
+
+
+def streams(parts):
+    """Lists of documents, in `parts` pieces, no document in two of them."""
+    counts = st.lists(st.integers(0, 14), min_size=parts, max_size=parts)
+    return counts.flatmap(
+        lambda sizes: st.tuples(
+            *(
+                st.tuples(*(one_document(f"{part}-{i}") for i in range(size)))
+                for part, size in enumerate(sizes)
+            )
+        )
+    )
+
+
+def block(documents):
+    if not documents:
+        return Block(np.zeros((0, WIDTH)))
+    rows = np.concatenate([rows for _, rows in documents])
+    names = np.concatenate([[name] * len(rows) for name, rows in documents])
+    positions = np.concatenate([np.arange(len(rows)) for _, rows in documents]).astype(
+        np.uint64
+    )
+    return Block(rows, named_documents(names), positions)
+
+
+def fed(kind, *parts):
+    accumulator = kind(WIDTH)
+    for part in parts:
+        accumulator.update(block(part))
+    return accumulator
+
+
+def assert_same(left, right):
+    ours, theirs = left.state(), right.state()
+    assert left.count == right.count
+    assert ours.keys() == theirs.keys()
+    for name, array in ours.items():
+        # float32 is the sketch of the groups, stored at that precision on purpose
+        loose = array.dtype == np.float32 and name == "sketch"
+        scale = max(1.0, float(np.abs(array, where=np.isfinite(array)).max(initial=0.0)))
+        np.testing.assert_allclose(
+            theirs[name],
+            array,
+            rtol=1e-5 if loose else 1e-9,
+            atol=(1e-5 if loose else 1e-11) * scale,
+            err_msg=name,
+        )
+
+
+@every_kind
+@given(parts=streams(4))
+def test_cuts_do_not_matter(kind, parts):
+    assert_same(fed(kind, *parts), fed(kind, sum(parts, ())))
+
+
+@every_kind
+@given(parts=streams(2))
+def test_merging_is_the_same_as_reading_on(kind, parts):
+    a, b = parts
+    assert_same(merged([fed(kind, a), fed(kind, b)]), fed(kind, a, b))
+
+
+@every_kind
+@given(parts=streams(2))
+def test_order_does_not_matter(kind, parts):
+    a, b = (fed(kind, part) for part in parts)
+    assert_same(merged([a, b]), merged([b, a]))
+
+
+@every_kind
+@given(parts=streams(3))
+def test_grouping_does_not_matter(kind, parts):
+    x, y, z = (fed(kind, part) for part in parts)
+    assert_same(merged([merged([x, y]), z]), merged([x, merged([y, z])]))
+
+
+@every_kind
+@given(parts=streams(1))
+def test_an_empty_peer_changes_nothing(kind, parts):
+    (a,) = parts
+    assert_same(merged([fed(kind, a), kind(WIDTH)]), fed(kind, a))
+    assert_same(merged([kind(WIDTH), fed(kind, a)]), fed(kind, a))
+
+
+@every_kind
+@given(parts=streams(2))
+def test_a_saved_state_goes_on_as_if_never_saved(kind, parts):
+    a, b = parts
+    revived = kind.from_state(fed(kind, a).state(), width=WIDTH)
+    assert_same(revived, fed(kind, a))
+    revived.update(block(b))
+    assert_same(revived, fed(kind, a, b))
+
+
+@every_kind
+@given(parts=streams(2))
+def test_merging_leaves_the_peer_alone(kind, parts):
+    a, b = parts
+    peer = fed(kind, b)
+    before = {name: array.copy() for name, array in peer.state().items()}
+    fed(kind, a).merge(peer)
+    mine = fed(kind, a)
+    mine.merge(peer)
+    mine.update(block((("later", np.ones((2, WIDTH))),)))
+    for name, array in peer.state().items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+@every_kind
+@given(parts=streams(2))
+def test_looking_does_not_disturb(kind, parts):
+    a, b = parts
+    watched = fed(kind, a)
+    watched.state()
+    if watched.count >= 30:
+        watched.finalize()
+    watched.update(block(b))
+    assert_same(watched, fed(kind, a, b))
+
+
+@every_kind
+def test_different_widths_do_not_merge(kind):
+    with pytest.raises(MergeError, match=r"cannot merge \w+\(width=3.*width=4"):
+        kind(3).merge(kind(4))
+
+
+@every_kind
+def test_different_kinds_do_not_merge(kind):
+    other = next(each for each in EVERY if each is not kind)
+    with pytest.raises(MergeError, match="cannot merge"):
+        kind(3).merge(other(3))
+
+
+@every_kind
+def test_rows_of_another_width_are_refused(kind):
+    with pytest.raises(RowError, match="expected vectors of width 3, got width 4"):
+        kind(3).update(Block(np.ones((2, 4))))

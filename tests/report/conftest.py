@@ -1,0 +1,45 @@
+"""A fixed list of readings, with everything in it that a format can get wrong."""
+
+import pytest
+
+from isoscope.report import Readings
+from isoscope.types import Reading
+
+BIASED = "plain value: biased by more than its interval"
+FEW = "n < 10 d"
+
+
+def reading(measure, value, low=None, high=None, warnings=(), **other):
+    fields = {"run": "notes", "site": "rows", "variant": "all", "group": "", "step": None}
+    sizes = {"n": 5000, "d": 768}
+    ends = {"low": low, "high": high, "warnings": warnings}
+    return Reading(**{**fields, "measure": measure, "value": value, **ends, **sizes, **other})
+
+
+@pytest.fixture
+def make():
+    return reading
+
+
+@pytest.fixture
+def readings():
+    return Readings(
+        [
+            reading("mean-cosine", 0.463123, 0.46102, 0.46523),
+            reading("isoscore", -0.0214, -0.0301, -0.0102, (BIASED, FEW)),
+            reading("participation", 1.2341e-5, 1.2141e-5, 1.2541e-5, (FEW,)),
+            reading("alpha", 1.5),
+        ],
+        left_out=["twonn: needs at least 3 distinct rows, got 2"],
+        isotropic={("mean-cosine", 5000, 768): 0.0, ("isoscore", 5000, 768): 1.0},
+    )
+
+
+@pytest.fixture
+def hostile():
+    """Readings of a run whose names try to be obeyed."""
+    name = "a\x1b[2J|<script>alert(1)</script>\n$\\write18{rm}$ `x` *y* _z_ \u202eb"
+    return Readings(
+        [reading("isoscore", 0.5, run=name), reading("isoscore", 0.5, run="[b]")],
+        left_out=[name],
+    )

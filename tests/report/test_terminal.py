@@ -1,0 +1,39 @@
+"""The table on a terminal."""
+
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from isoscope.report import Readings
+from isoscope.report.terminal import show
+
+
+def printed(readings, width=100):
+    out = StringIO()
+    show(readings.table, Console(file=out, width=width, force_terminal=False))
+    return out.getvalue()
+
+
+def test_a_terminal_shows_values_intervals_warnings_and_what_was_left_out(readings):
+    text = printed(readings)
+    for part in ("0.4631", "[0.4610, 0.4652]", "1 2", "2  n < 10 d", "left out: twonn"):
+        assert part in text
+
+
+@pytest.mark.parametrize("width", [20, 60, 80])
+def test_a_number_is_never_cut_however_narrow_the_terminal(readings, width):
+    assert "[1.214e-05, 1.254e-05]" in printed(readings, width)
+
+
+def test_markup_and_escapes_in_names_are_shown_not_obeyed(make):
+    readings = Readings(
+        [make("isoscore", 0.5, run="[bold]x[/bold]\x1b[2J"), make("isoscore", 0.5)]
+    )
+    text = printed(readings, width=120)
+    assert r"[bold]x[/bold]\x1b[2J" in text
+    assert "\x1b[2J" not in text
+
+
+def test_no_readings_say_so():
+    assert printed(Readings()).startswith("no readings")

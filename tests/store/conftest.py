@@ -1,0 +1,91 @@
+"""Runs to save: a survey is anything that gives its state, so a box of arrays will do."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from isoscope.report import Readings
+from isoscope.store import new_origin, save
+from isoscope.types import Reading
+
+
+class Box:
+    """The smallest survey there is."""
+
+    def __init__(self, fill=1.0, size=6):
+        self.meta = {"sites": ["rows"], "fill": fill}
+        self.arrays = {
+            "rows.sum": np.full(size, fill),
+            "rows.count": np.array(size, dtype=np.int64),
+            "rows.crossed": np.arange(6.0).reshape(2, 3).T,  # not contiguous
+        }
+
+    def to_state(self):
+        return self.meta, self.arrays
+
+
+def source(name="a", fingerprint="f-a", **other):
+    fields = {"rows": 6, "dtype": "float32", "width": 3, "file": f"{name}.npy"}
+    return {"name": name, "fingerprint": fingerprint, **fields, **other}
+
+
+def origin_of(*sources, settings=None, seed=0):
+    return new_origin(
+        sources=sources or (source(),), settings=settings or {"zeta": 0.2}, seed=seed
+    )
+
+
+def readings_of(value=0.5):
+    one = Reading(
+        "a", "rows", "all", "", None, "isoscore", value, 0.4, 0.6, 6, 3, ("few rows",)
+    )
+    two = Reading("a", "rows", "all", "rare", 7, "alpha", 1.5, None, None, 6, 3)
+    return Readings([one, two], left_out=["twonn: needs at least 9 rows, got 6"])
+
+
+CONFIG = {"measure": {"vectors": "a.npy", "seed": 0}}
+
+
+def saved_run(path, fill=1.0, overwrite=False, **other):
+    box = Box(fill, **other)
+    return save(path, box, readings_of(fill), origin_of(), CONFIG, overwrite=overwrite)
+
+
+@pytest.fixture
+def box():
+    return Box
+
+
+@pytest.fixture
+def origin():
+    return origin_of
+
+
+@pytest.fixture
+def make_source():
+    return source
+
+
+@pytest.fixture
+def readings():
+    return readings_of
+
+
+@pytest.fixture
+def config():
+    return CONFIG
+
+
+@pytest.fixture
+def write():
+    """Save a run whose every part says `fill`."""
+    return saved_run
+
+
+@pytest.fixture
+def here(tmp_path) -> Path:
+    """A folder whose whole contents are compared before and after."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    return folder

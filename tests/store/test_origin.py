@@ -1,0 +1,87 @@
+"""Which runs add up."""
+
+import msgspec
+import pytest
+
+from isoscope.errors import MergeError
+from isoscope.store import SCHEMA, mergeable, new_origin
+from isoscope.store.origin import versions
+
+
+def test_sources_are_united_in_order(origin, make_source):
+    a, b, c = (make_source(name, f"f-{name}") for name in "abc")
+    united = mergeable([origin(a, b), origin(c)])
+    assert united == origin(a, b, c)
+    assert united["schema"] == SCHEMA
+    assert united["kind"] == "vectors"
+
+
+def test_one_origin_is_its_own_union(origin):
+    assert mergeable([origin()]) == origin()
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"seed": 1}, "different seed: 0 and 1"),
+        ({"settings": {"zeta": 0.3}}, r"different zeta: 0\.2 and 0\.3"),
+        ({"settings": {"zeta": 0.2, "new": 1}}, "different new: None and 1"),
+    ],
+)
+def test_other_settings_do_not_add_up(origin, make_source, change, problem):
+    with pytest.raises(MergeError, match=problem) as caught:
+        mergeable([origin(), origin(make_source("b", "f-b"), **change)])
+    assert caught.value.slug == "merge-origin"
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"width": 4}, "different width: 3 and 4"),
+        ({"dtype": "float64"}, "different dtype: 'float32' and 'float64'"),
+    ],
+)
+def test_rows_of_another_width_or_type_do_not_add_up(origin, make_source, change, problem):
+    with pytest.raises(MergeError, match=problem):
+        mergeable([origin(), origin(make_source("b", "f-b", **change))])
+
+
+def test_another_kind_or_a_key_of_a_later_kind_does_not_add_up(origin, make_source):
+    other = origin(make_source("b", "f-b"))
+    with pytest.raises(MergeError, match="different kind: 'vectors' and 'model'"):
+        mergeable([origin(), {**other, "kind": "model"}])
+    with pytest.raises(MergeError, match="different sha: None and 'abc'"):
+        mergeable([origin(), {**other, "sha": "abc"}])
+
+
+def test_another_schema_does_not_add_up(origin, make_source):
+    with pytest.raises(MergeError, match="schema 1 with one of 2") as caught:
+        mergeable([origin(), {**origin(make_source("b", "f-b")), "schema": 2}])
+    assert caught.value.slug == "merge-schema"
+
+
+def test_the_same_rows_are_not_counted_twice(origin, make_source):
+    with pytest.raises(MergeError, match="they hold the same rows") as caught:
+        mergeable([origin(), origin(make_source("b", "f-a"))])
+    assert caught.value.slug == "merge-same-source"
+
+
+def test_the_same_rows_are_found_among_many(origin, make_source):
+    a, b, c = (make_source(name, f"f-{name}") for name in "abc")
+    with pytest.raises(MergeError, match="they hold the same rows"):
+        mergeable([origin(a), origin(b), origin(c, a)])
+
+
+def test_a_name_is_given_once(origin, make_source):
+    with pytest.raises(MergeError, match="both called 'a'") as caught:
+        mergeable([origin(), origin(make_source("a", "f-other"))])
+    assert caught.value.slug == "merge-same-name"
+
+
+def test_an_origin_of_the_wrong_shape_is_a_bug(make_source):
+    with pytest.raises(msgspec.ValidationError, match="Expected `int`"):
+        new_origin(sources=[make_source(rows="many")], settings={}, seed=0)
+
+
+def test_versions_are_told():
+    assert set(versions()) == {"isoscope", "numpy", "python"}
