@@ -14,7 +14,7 @@ from isoscope.cli.main import app
 SOURCES = Path(__file__).parents[2] / "src"
 
 
-def cone(seed, n=300, d=8):
+def cone(seed, n=300, d=24):
     return (np.random.default_rng(seed).normal(size=(n, d)) + 1.0).astype(np.float32)
 
 

@@ -112,16 +112,26 @@ def test_names_in_an_error_are_made_harmless(isoscope):
     assert r"\x1b[2J\x07nothing" in done.stderr
 
 
-def test_a_bug_keeps_its_traceback(shell):
+@pytest.mark.parametrize(
+    "bug", ["ZeroDivisionError", "PermissionError", "EOFError", "SystemError"]
+)
+def test_a_bug_keeps_its_traceback(shell, bug):
     code = (
-        "import isoscope.verbs as verbs; verbs.demo = lambda **_: 1 / 0;"
-        "import sys; sys.argv = ['isoscope', 'demo'];"
+        "import isoscope.verbs as verbs\n"
+        f"def broken(**_): raise {bug}\n"
+        "verbs.demo = broken\n"
+        "import sys; sys.argv = ['isoscope', 'demo']\n"
         "from isoscope.cli.main import main; main()"
     )
     done = shell(f'{sys.executable} -c "{code}"')
     assert done.returncode == 1
     assert "Traceback (most recent call last)" in done.stderr
-    assert "ZeroDivisionError" in done.stderr
+    assert bug in done.stderr
+
+
+def test_inside_another_program_the_errors_are_raised(place):
+    with pytest.raises(StoreError, match="no run folder is called"):
+        app(["read", "nothing"], standalone_mode=False)
 
 
 def test_an_error_of_ours_has_its_own_exit_code(isoscope, monkeypatch):

@@ -21,9 +21,7 @@ NARROW = {"float16", "float32", "int8", "uint8", "int16", "bool"}
 
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_every_format_gives_the_rows_that_went_in(
-    suffix, dtype, tmp_path, cloud, write, whole
-):
+def test_every_format_gives_the_rows_that_went_in(suffix, dtype, tmp_path, cloud, write, whole):
     rows = cloud(dtype=dtype)
     source = open_source(write(tmp_path / f"v.{suffix}", rows))
     text = suffix in ("jsonl", "csv", "tsv")
@@ -43,9 +41,7 @@ def test_small_chunks_add_up_to_the_whole(suffix, size, tmp_path, cloud, write, 
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
-def test_a_file_can_be_read_again_and_left_in_the_middle(
-    suffix, tmp_path, cloud, write, whole
-):
+def test_a_file_can_be_read_again_and_left_in_the_middle(suffix, tmp_path, cloud, write, whole):
     source = open_source(write(tmp_path / f"v.{suffix}", cloud()))
     half = source.chunks(10)
     next(half), next(half)
@@ -107,7 +103,9 @@ def test_an_empty_file_is_refused(suffix, tmp_path):
 def test_zero_rows_are_refused(suffix, tmp_path, cloud, write):
     path = tmp_path / f"v.{suffix}"
     if suffix in ("csv", "tsv", "jsonl"):
-        path.write_text("e0\te1\n" if suffix == "tsv" else "e0,e1\n" if suffix == "csv" else "\n\n")
+        path.write_text(
+            "e0\te1\n" if suffix == "tsv" else "e0,e1\n" if suffix == "csv" else "\n\n"
+        )
     else:
         write(path, cloud(n=1)[:0])
     with pytest.raises(SourceError, match="got 0 rows"):
@@ -206,7 +204,7 @@ def test_things_that_are_no_vectors_are_refused(thing):
 def test_a_source_says_what_it_is(tmp_path, cloud):
     np.save(tmp_path / "v.npy", cloud())
     source = open_source(tmp_path / "v.npy")
-    assert isinstance(source, Source) and "read" not in repr(source)
+    assert isinstance(source, Source) and "function" not in repr(source)
     assert ".npy" in SUFFIXES
 
 

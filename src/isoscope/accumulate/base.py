@@ -91,7 +91,7 @@ class Accumulator(ABC, Generic[S]):
         """Fold in a non-empty block; `self.count` is still the count before it."""
 
     @abstractmethod
-    def _absorb(self, other: Self) -> None:
+    def _absorb(self, other: Any) -> None:
         """Fold in a non-empty peer; `self.count` is still the count before it."""
 
     @abstractmethod

@@ -109,7 +109,7 @@ class Block:
 
     @cached_property
     def origin(self) -> Array:
-        """A point near the mean, in the precision of the rows: the one offered, if it will do."""
+        """A point near the mean, as precise as the rows; the one offered, if it will do."""
         step = max(1, len(self) // _SAMPLE)
         sample = self.rows[::step][:_SAMPLE].astype(np.float64)
         if self._origin is not None:
@@ -122,7 +122,7 @@ class Block:
 
     @cached_property
     def cells(self) -> Cells:
-        """The rows by half and cell: single documents while they are few, groups of them after."""
+        """The rows by half and cell: documents while they are few, then groups of them."""
         keys = self.documents[self.runs[:-1]]
         folded = len(keys) > GROUPS
         if folded:
@@ -182,10 +182,10 @@ class Block:
     @cached_property
     def _sorted(self) -> Array:
         """Room for the rows minus the origin, sorted by cell; filled by `_summed`."""
-        if self._scratch is not None and self._scratch.dtype == self.rows.dtype:
-            if len(self._scratch) >= len(self) and self._scratch.shape[1] == self.width:
-                return self._scratch[: len(self)]
-        return np.empty(self.rows.shape, dtype=self.rows.dtype)
+        room, rows = self._scratch, self.rows
+        if room is None or room.dtype != rows.dtype or room.shape[1] != self.width:
+            return np.empty(rows.shape, dtype=rows.dtype)
+        return room[: len(self)] if len(room) >= len(self) else np.empty_like(rows)
 
     @cached_property
     def _summed(self) -> tuple[Sums, Array, Array]:

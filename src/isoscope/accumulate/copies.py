@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Self
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Copies(Accumulator[CopiesSummary]):
             hashes = hashes[hashes <= self.hashes[-1]]
         self._blend(*np.unique(hashes, return_counts=True))
 
-    def _absorb(self, other: Self) -> None:
+    def _absorb(self, other: Any) -> None:
         self._blend(other.hashes, other.times)
 
     def _blend(self, hashes: Array, times: Array) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any
 
 import numpy as np
 
@@ -127,7 +127,7 @@ class Groups(Cellwise[GroupsSummary]):
         self.parts["mean"][slots] += step * (theirs / total)[:, None]
         self.parts["rows"][slots] = total
 
-    def _absorb(self, other: Self) -> None:
+    def _absorb(self, other: Any) -> None:
         self._settle()
         settled = other
         if other._pending:

@@ -1,7 +1,7 @@
 """Grouping by key: one accumulator for each frequency band, position band or cluster."""
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class Keyed(Accumulator[dict[str, Any]]):
     def _add(self, block: Block) -> None:
         self._member("").update(block)
 
-    def _absorb(self, other: Self) -> None:
+    def _absorb(self, other: Any) -> None:
         for key, theirs in other.members.items():
             self._member(key).merge(theirs)
 

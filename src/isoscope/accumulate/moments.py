@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any
 
 import numpy as np
 
@@ -145,7 +145,7 @@ class Moments(Accumulator[MomentsSummary]):
         self.documents += len(block.runs) - 1
         self.independent &= block.independent
 
-    def _absorb(self, other: Self) -> None:
+    def _absorb(self, other: Any) -> None:
         for ours, theirs in zip(self.halves, other.halves, strict=True):
             ours.add(theirs)
         self.documents += other.documents

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any
 
 import numpy as np
 
@@ -102,7 +102,7 @@ class Norms(Cellwise[NormsSummary]):
         self.parts["mean"][slots] += step * (theirs / total)
         self.parts["sizes"][slots] = total
 
-    def _absorb(self, other: Self) -> None:
+    def _absorb(self, other: Any) -> None:
         super()._absorb(other)
         self._tally(other.bins, other.counts)
         self.zeros += other.zeros

@@ -88,7 +88,7 @@ class Reservoir(Accumulator[ReservoirSummary]):
             self._blend(keys, block.rows, chosen)
         self.independent &= block.independent
 
-    def _absorb(self, other: Self) -> None:
+    def _absorb(self, other: Any) -> None:
         keys = (other.hashes, other.documents, other.positions)
         self._blend(keys, other.room, other.slots)
         self.independent &= other.independent

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class Tally(Accumulator[TallySummary]):
         self.zeros += int(np.count_nonzero(block.squares == 0))
         self.independent &= block.independent
 
-    def _absorb(self, other: Self) -> None:
+    def _absorb(self, other: Any) -> None:
         self.documents += other.documents
         self.zeros += other.zeros
         self.independent &= other.independent

@@ -69,12 +69,14 @@ def words(done: int, total: int | None, seconds: float) -> str:
     >>> words(250_000, 1_000_000, 2.0)
     '250,000 of 1,000,000 rows, 125,000 rows/s, 6 s left'
     """
+    if total is not None and done >= total:
+        return f"{done:,} rows read, computing"
     rate = done / seconds if seconds > 0 else 0.0
     parts = [f"{done:,} rows" if total is None else f"{done:,} of {total:,} rows"]
     if rate:
         parts.append(f"{rate:,.0f} rows/s")
     if rate and total is not None:
-        parts.append(f"{_time(max(total - done, 0) / rate)} left")
+        parts.append(f"{_time((total - done) / rate)} left")
     return ", ".join(parts)
 
 

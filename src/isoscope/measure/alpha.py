@@ -18,7 +18,7 @@ def last(n: int, d: int) -> int:
 
 
 def slope(values: Array, n: int) -> float:
-    """Return minus the slope of log eigenvalue on log rank, from the fifth to the middle one."""
+    """Return minus the slope of log eigenvalue on log rank, fifth to middle one."""
     end = last(n, len(values))
     if end - FIRST + 1 < _LEAST or values[end - 1] <= 0:
         raise TooFewRowsError(

@@ -1,4 +1,4 @@
-"""95 % intervals: leave out one group of documents at a time and see how far a reading moves."""
+"""95 % intervals: how far a reading moves when one group of documents is left out."""
 
 from collections.abc import Callable
 from math import exp, log, sqrt

@@ -15,8 +15,8 @@ from isoscope.measure.view import Masses
     unmoved_by={"rotation", "scale"},
     cite="mu2018",
     formula="|mean|^2 / mean of |x|^2",
-    misleads="Long rows weigh more: a few of great norm decide it, where the mean cosine counts "
-    "all rows alike.",
+    misleads="Long rows weigh more: a few of great norm decide it, where the mean cosine "
+    "counts all rows alike.",
 )
 def mean_share(seen: Masses) -> float:
     """Share of the squared length of the rows that is their common mean vector."""

@@ -80,7 +80,7 @@ def _companions(seen: PartitionSums) -> list[Companion]:
     collapsed=None,
     unmoved_by={"rotation"},
     cite="arora2016",
-    formula="min Z(c) / max Z(c), Z(c) = sum exp(x . c), c = both signs of the eigenvectors of X'X",
+    formula="min Z(c) / max Z(c), Z(c) = sum exp(x . c), c = eigenvectors of X'X, both signs",
     misleads="Depends on the scale of the rows: the same cloud read 0.375, 0.141 and 0.020 at "
     "half, full and double size. Compare with partition-reference, a random cloud of the "
     "same norms.",

@@ -24,9 +24,9 @@ def of_squares(squares: Array) -> float:
     collapsed=1.0,
     unmoved_by={"rotation", "scale"},
     cite="garrido2023",
-    formula="exp(-sum p log p), p = singular values of the uncentred rows over their sum + 1e-7",
-    misleads="Uncentred: a large mean is one large singular value and lowers it. The paper uses "
-    "25,600 rows; values at other counts are not comparable where n is not many times d.",
+    formula="exp(-sum p log p), p = singular values of the raw rows over their sum + 1e-7",
+    misleads="Not centred: a large mean is one large singular value and lowers it. The paper "
+    "uses 25,600 rows; values at other counts are not comparable where n is not many times d.",
 )
 def rankme(seen: RawSpectrum) -> float:
     """Number of dimensions used: exp of the entropy of the rows' singular values."""

@@ -13,7 +13,7 @@ from isoscope.measure.view import Spectrum
     unmoved_by={"rotation", "scale", "shift"},
     cite="razzhigaev2024",
     formula="largest eigenvalue / sum of eigenvalues, of the covariance",
-    misleads="Some tools call it anisotropy; it is not the mean cosine and does not see the mean.",
+    misleads="Some tools call it anisotropy; it is not the mean cosine and not about the mean.",
 )
 def top_share(seen: Spectrum) -> float:
     """Share of the variance that lies along the strongest direction."""

@@ -85,30 +85,43 @@ def _field(value: Any, wanted: Wanted, place: str) -> str | None:
     return the_only(lists, place)
 
 
-def _parser(field: str | None, wanted: Wanted) -> Callable[[bytes], Any]:
+def _parser(field: str | None, wanted: Wanted) -> Callable[[bytes], Row]:
     """A function from a line to its row: fast where it can be, exact about faults."""
     import msgspec
 
     names = {role: name for role in ROLES if (name := getattr(wanted, role)) is not None}
-    kind: Any = list[float]
-    if field is not None:
-        places = [("vector", list[float])]
-        optional = [
-            (role, str | int | None if role == "document" else Any, None) for role in names
-        ]
-        kind = msgspec.defstruct(
-            "Line", [*places, *optional], rename={"vector": field, **names}
-        )
-    decoder = msgspec.json.Decoder(kind)
+    others = {name: f"c{i}" for i, name in enumerate(dict.fromkeys(names.values()))}
+    given = {role: others[name] for role, name in names.items()}
+    decode = _decoder(field, others)
 
-    def parse(line: bytes) -> Any:
+    def parse(line: bytes) -> Row:
+        if decode is None:
+            return _slowly(line, field, names)
         try:
-            found = decoder.decode(line)
+            found = decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return _slowly(line, field, names)  # NaN is no JSON, but Python writes it
-        return Row(found) if field is None else found
+        if field is None:
+            return Row(found)
+        labels = {role: getattr(found, attribute) for role, attribute in given.items()}
+        _check_document(labels.get("document"))
+        return Row(found.vector, **labels)
 
     return parse
+
+
+def _decoder(field: str | None, others: dict[str, str]) -> Callable[[bytes], Any] | None:
+    """A decoder of just the fields that are wanted, or None if it cannot be had."""
+    import msgspec
+
+    if field is None:
+        return msgspec.json.Decoder(list[float]).decode
+    fields = [("vector", list[float]), *((each, Any, None) for each in others.values())]
+    rename = {"vector": field, **{attribute: name for name, attribute in others.items()}}
+    try:
+        return msgspec.json.Decoder(msgspec.defstruct("Line", fields, rename=rename)).decode
+    except ValueError:  # a name that JSON has to escape
+        return None
 
 
 def _slowly(line: bytes, field: str | None, names: dict[Any, str]) -> Row:
@@ -120,10 +133,13 @@ def _slowly(line: bytes, field: str | None, names: dict[Any, str]) -> Row:
     if field not in value:
         raise BadLineError(f"no field {field!r}")
     labels = {role: value.get(name) for role, name in names.items()}
-    document: Any = labels.get("document")
-    if isinstance(document, bool) or not isinstance(document, str | int | None):
-        raise BadLineError(f"{_kind(document)} as document")
+    _check_document(labels.get("document"))
     return Row(_numbers(value[field]), **labels)
+
+
+def _check_document(value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, str | int | None):
+        raise BadLineError(f"{_kind(value)} as document")
 
 
 def _loaded(line: bytes) -> Any:

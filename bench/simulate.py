@@ -1,0 +1,173 @@
+"""Do the intervals cover, and are the debiased readings unbiased? Simulated collections.
+
+    python bench/simulate.py bias      debiased IsoScore against the truth
+    python bench/simulate.py coverage  how often intervals hold the population value
+
+Results go to bench/results/*.json as they come; docs/statistics.md is written from them.
+"""
+
+import json
+import sys
+import zlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from isoscope.measure.effective_rank import entropy_rank
+from isoscope.measure.participation import ratio
+from isoscope.survey import kinds_for, run
+from isoscope.types import Chunk
+
+RESULTS = Path(__file__).parent / "results"
+PLACE = ("rows", "all")
+NAMES = ("mean-cosine-cross", "isoscore-debiased", "effective-rank-debiased")
+
+
+@dataclass(frozen=True)
+class Design:
+    """One kind of collection: where its rows come from and how they hang together."""
+
+    d: int
+    power: float  # eigenvalue i is i^-power
+    documents: int = 0  # 0: independent rows
+    rows: int = 0  # of independent rows
+    rho: float = 0.3
+    offset: float = 0.5  # length of the mean over the root of the trace
+    scales: str = "normal"  # or "lognormal": every row has a length of its own
+    tokens: tuple[int, int] = (20, 100)
+
+    @property
+    def name(self) -> str:
+        """A short name for tables."""
+        rows = f"{self.documents} documents" if self.documents else f"{self.rows} rows"
+        return f"d={self.d} {rows} i^-{self.power:g} {self.scales}"
+
+    @property
+    def spectrum(self) -> np.ndarray:
+        """The population's eigenvalues."""
+        return np.arange(1, self.d + 1, dtype=float) ** -self.power
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The population's mean: in a direction that is neither an axis nor random."""
+        direction = np.cos(np.arange(self.d) * 0.7) + 0.2
+        length = self.offset * np.sqrt(self.spectrum.sum())
+        return direction / np.linalg.norm(direction) * length
+
+    def draw(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return rows and, where there are any, their documents."""
+        if not self.documents:
+            noise = rng.standard_normal((self.rows, self.d))
+            if self.scales == "lognormal":
+                length = rng.lognormal(0, 0.5, self.rows)
+                noise *= (length / np.exp(0.25))[:, None]  # of mean square one
+            return (noise * np.sqrt(self.spectrum) + self.mean).astype(np.float32), None
+        low, high = self.tokens
+        sizes = rng.integers(low, high + 1, self.documents) if high > low else None
+        sizes = np.full(self.documents, low) if sizes is None else sizes
+        document = np.repeat(np.arange(self.documents), sizes)
+        shared = rng.standard_normal((self.documents, self.d))[document]
+        own = rng.standard_normal((len(document), self.d))
+        noise = np.sqrt(self.rho) * shared + np.sqrt(1 - self.rho) * own
+        return (noise * np.sqrt(self.spectrum) + self.mean).astype(np.float32), document
+
+    def truth(self) -> dict[str, float]:
+        """Return the population's values; the mean cosine from many independent rows."""
+        rng = np.random.default_rng(987_654_321)
+        total, count = np.zeros(self.d), 0
+        while count < 2_000_000:
+            rows = rng.standard_normal((50_000, self.d)) * np.sqrt(self.spectrum) + self.mean
+            total += (rows / np.linalg.norm(rows, axis=1)[:, None]).sum(axis=0)
+            count += len(rows)
+        cosine = (total @ total - count) / (count * (count - 1))
+        return {
+            "mean-cosine-cross": float(cosine),
+            "isoscore-debiased": (ratio(self.spectrum) - 1) / (self.d - 1),
+            "effective-rank-debiased": entropy_rank(self.spectrum),
+        }
+
+
+def measured(design: Design, seed: int, names=NAMES) -> dict[str, tuple[float, float, float]]:
+    """Return value, low and high of each measure on one collection of the design."""
+    rng = np.random.default_rng([seed, zlib.crc32(design.name.encode())])
+    rows, documents = design.draw(rng)
+    chunk = Chunk(rows, f"collection-{seed}", 0, documents=documents)
+    survey, _ = run([chunk], PLACE, kinds_for(names), seed=seed)
+    return {r.measure: (r.value, r.low, r.high) for r in survey.read(names)}
+
+
+def coverage(design: Design, repetitions: int, first_seed: int) -> dict:
+    """Return how often each interval holds the truth, its width, and what width it should be."""
+    truth = design.truth()
+    draws = [measured(design, first_seed + i) for i in range(repetitions)]
+    out = {"design": asdict(design), "name": design.name, "repetitions": repetitions, "of": {}}
+    for name in NAMES:
+        value, low, high = np.array([draw[name] for draw in draws], dtype=float).T
+        out["of"][name] = {
+            "truth": truth[name],
+            "mean": float(value.mean()),
+            "sd": float(value.std(ddof=1)),
+            "covered": float(((low <= truth[name]) & (truth[name] <= high)).mean()),
+            "width over oracle": float(np.median(high - low) / (2 * 1.96 * value.std(ddof=1))),
+        }
+    return out
+
+
+def bias(design: Design, repetitions: int, first_seed: int) -> dict:
+    """Return the mean of plain and debiased IsoScore against the truth."""
+    names = ("isoscore", "isoscore-debiased")
+    draws = [measured(design, first_seed + i, names) for i in range(repetitions)]
+    values = {name: np.array([draw[name][0] for draw in draws]) for name in names}
+    return {
+        "design": asdict(design),
+        "name": design.name,
+        "repetitions": repetitions,
+        "truth": (ratio(design.spectrum) - 1) / (design.d - 1),
+        **{name: float(value.mean()) for name, value in values.items()},
+        "sd": float(values["isoscore-debiased"].std(ddof=1)),
+    }
+
+
+BIAS = [
+    (Design(768, 0.0, rows=128), 50),
+    (Design(768, 0.5, rows=128), 50),
+    (Design(768, 0.0, rows=128, scales="lognormal"), 200),
+    (Design(768, 0.5, rows=128, scales="lognormal"), 200),
+    (Design(768, 0.0, documents=100, tokens=(50, 50)), 50),
+    (Design(768, 0.5, documents=100, tokens=(50, 50)), 50),
+]
+COVERAGE = [
+    Design(d, power, documents=documents)
+    for d in (64, 384)
+    for power in (0.5, 1.0)
+    for documents in (100, 400)
+] + [
+    Design(d, power, rows=times * d)
+    for d in (64, 384)
+    for power in (0.5, 1.0)
+    for times in (2, 10, 100)
+]
+
+
+def main() -> None:
+    """Run what was asked for; go on where an earlier run stopped."""
+    what = sys.argv[1]
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{what}.json"
+    done = json.loads(path.read_text()) if path.exists() else []
+    names = {(each["name"], each["repetitions"]) for each in done}
+    jobs = BIAS if what == "bias" else [(design, 400) for design in COVERAGE]
+    work = bias if what == "bias" else coverage
+    for design, repetitions in jobs:
+        if (design.name, repetitions) in names:
+            continue
+        done.append(work(design, repetitions, first_seed=70_000))
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(done, indent=1) + "\n")
+        part.replace(path)
+        print(json.dumps(done[-1]), flush=True)
+
+
+if __name__ == "__main__":
+    main()

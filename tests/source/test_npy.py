@@ -1,0 +1,147 @@
+"""npy: mapped and streamed, in every order of bytes and axes."""
+
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from isoscope.errors import SourceError
+from isoscope.source import npy, open_source
+
+matrices = hnp.arrays(
+    dtype=st.one_of(
+        hnp.floating_dtypes(sizes=(16, 32, 64), endianness="?"),
+        hnp.integer_dtypes(endianness="?"),
+        hnp.unsigned_integer_dtypes(endianness="?"),
+    ),
+    shape=hnp.array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=8),
+)
+
+
+def stored(array, *, version=None):
+    content = io.BytesIO()
+    np.lib.format.write_array(content, array, version=version)
+    return content.getvalue()
+
+
+@given(rows=matrices, fortran=st.booleans(), size=st.integers(1, 9), stream=st.booleans())
+def test_what_was_saved_is_read(rows, fortran, size, stream, tmp_path_factory, whole):
+    rows = np.asfortranarray(rows) if fortran else rows
+    content = stored(rows)
+    if stream:
+        source = open_source(io.BytesIO(content))
+    else:
+        path = tmp_path_factory.getbasetemp() / "rows.npy"
+        path.write_bytes(content)
+        source = open_source(path)
+    found = whole(source, size)
+    wide = rows.dtype.itemsize > (4 if rows.dtype.kind == "f" else 2)
+    assert found.dtype == (np.float64 if wide else np.float32) and found.dtype.isnative
+    np.testing.assert_array_equal(found, rows.astype(found.dtype))
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_all_versions_of_the_header_are_read(version, whole):
+    rows = np.arange(6.0).reshape(3, 2)
+    source = open_source(io.BytesIO(stored(rows, version=version)))
+    np.testing.assert_array_equal(whole(source), rows)
+
+
+def test_long_double_becomes_double(tmp_path, whole):
+    np.save(tmp_path / "v.npy", np.arange(6, dtype=np.longdouble).reshape(3, 2))
+    assert whole(open_source(tmp_path / "v.npy")).dtype == np.float64
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_chunks_of_a_file_are_views_and_not_copies(dtype, tmp_path, cloud):
+    np.save(tmp_path / "v.npy", cloud(dtype=dtype))
+    chunk = next(open_source(tmp_path / "v.npy").chunks(10))
+    assert not chunk.rows.flags.owndata and not chunk.rows.flags.writeable
+    assert chunk.rows.flags.c_contiguous and type(chunk.rows) is np.ndarray
+
+
+def test_a_chunk_stays_right_after_its_pages_were_given_back(tmp_path, cloud):
+    rows = cloud(n=5000, d=64)
+    np.save(tmp_path / "v.npy", rows)
+    chunks = list(open_source(tmp_path / "v.npy").chunks(100))
+    np.testing.assert_array_equal(np.concatenate([each.rows for each in chunks]), rows)
+
+
+@pytest.mark.parametrize(
+    ("array", "words", "slug"),
+    [
+        (np.ones(4), r"got 1 dimension \(4,\)", "not-two-dimensional"),
+        (np.array(3.0), r"got 0 dimensions \(\)", "not-two-dimensional"),
+        (np.ones((2, 3, 4)), r"got 3 dimensions \(2, 3, 4\)", "not-two-dimensional"),
+        (np.ones((3, 0)), "got width 0", "width-zero"),
+        (np.ones((0, 3)), "got 0 rows", "no-rows"),
+        (np.ones((1, (1 << 20) + 1), dtype="b1"), "got width 1048577", "width-too-large"),
+        (np.ones((2, 2), dtype=complex), "got complex numbers", "complex-numbers"),
+        (np.array([["a", "b"]]), "got strings", "strings"),
+        (np.array([[b"a", b"b"]]), "got strings", "strings"),
+        (np.array([[1, "b"]], dtype=object), "got a pickle", "pickle"),
+        (np.ones((2, 2), dtype="M8[s]"), "got the type datetime64", "dtype-unsupported"),
+        (np.ones((2, 2), dtype="V2"), r"got raw bytes", "dtype-unsupported"),
+        (np.ones(2, dtype=[("a", "f4")]), "got a structured array", "dtype-unsupported"),
+    ],
+)
+def test_arrays_that_are_no_vectors_are_refused(array, words, slug, tmp_path):
+    path = tmp_path / "v.npy"
+    np.save(path, array, allow_pickle=True)
+    with pytest.raises(SourceError, match=words) as caught:
+        open_source(path)
+    assert caught.value.slug == slug and "v.npy" in caught.value.problem
+
+
+@pytest.mark.parametrize("cut", [1, 6, 9, 40, 127, 128, 129, 200])
+def test_a_stream_that_ends_early_is_refused(cut, whole):
+    content = stored(np.ones((10, 4)))
+    with pytest.raises(SourceError):
+        whole(open_source(io.BytesIO(content[:cut])), 3)
+
+
+def test_something_behind_the_array_is_refused(tmp_path, whole):
+    twice = stored(np.ones((10, 4))) * 2
+    (tmp_path / "v.npy").write_bytes(twice)
+    with pytest.raises(SourceError, match="expected 448 bytes") as caught:
+        open_source(tmp_path / "v.npy")
+    assert caught.value.slug == "file-trailing"
+    with pytest.raises(SourceError, match="expected 448 bytes"):
+        whole(open_source(io.BytesIO(twice)))
+
+
+@pytest.mark.parametrize("shape", ["(99999999999999999999, 4)", "(4611686018427387904, 4)"])
+def test_a_header_that_claims_too_much_is_not_believed(shape, tmp_path, whole):
+    content = stored(np.ones((10, 4))).replace(b"(10, 4), }", f"{shape}, }}".encode())
+    length = len(content) - 320
+    content = content[:8] + (length - 10).to_bytes(2, "little") + content[10:]
+    (tmp_path / "v.npy").write_bytes(content)
+    for place in (tmp_path / "v.npy", io.BytesIO(content)):
+        with pytest.raises(SourceError):
+            whole(open_source(place))
+
+
+def test_a_header_of_ten_megabytes_is_refused(tmp_path):
+    content = b"\x93NUMPY\x02\x00" + (10_000_000).to_bytes(4, "little") + b" " * 10_000_000
+    (tmp_path / "v.npy").write_bytes(content)
+    with pytest.raises(SourceError, match="a header of 10000000 bytes"):
+        open_source(tmp_path / "v.npy")
+
+
+def test_a_large_stream_in_fortran_order_is_refused(monkeypatch, whole):
+    monkeypatch.setattr(npy, "MAX_TURNED", 100)
+    content = stored(np.asfortranarray(np.ones((10, 4))))
+    with pytest.raises(SourceError, match="with its array in Fortran order"):
+        whole(open_source(io.BytesIO(content)))
+
+
+def test_an_array_has_no_columns(tmp_path, cloud):
+    np.save(tmp_path / "v.npy", cloud())
+    with pytest.raises(SourceError, match="cannot take a column") as caught:
+        open_source(tmp_path / "v.npy", column="embedding")
+    assert caught.value.slug == "no-columns"
+    with pytest.raises(SourceError, match="one-dimensional npy .* got 'doc'"):
+        open_source(tmp_path / "v.npy", document="doc")
