@@ -143,5 +143,5 @@ def test_an_array_has_no_columns(tmp_path, cloud):
     with pytest.raises(SourceError, match="cannot take a column") as caught:
         open_source(tmp_path / "v.npy", column="embedding")
     assert caught.value.slug == "no-columns"
-    with pytest.raises(SourceError, match="one-dimensional npy .* got 'doc'"):
+    with pytest.raises(SourceError, match=r"one-dimensional npy .* got 'doc'"):
         open_source(tmp_path / "v.npy", document="doc")

@@ -119,5 +119,5 @@ def test_a_broken_stream_inside_is_damage(tmp_path, cloud, whole):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 255
     path.write_bytes(content)
-    with pytest.raises(SourceError, match="expected an npz file at .*v.npz, got damaged"):
+    with pytest.raises(SourceError, match=r"expected an npz file at .*v.npz, got damaged"):
         whole(open_source(path))

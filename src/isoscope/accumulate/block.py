@@ -40,7 +40,7 @@ class Sums:
     quartic: Array  # (cells,) of |z|^4
     units: Array  # (cells, d) of u
     energy: Array  # (cells, d) of u^2, dimension by dimension
-    sketch: Array | None  # (cells, d, rank) of z (z . directions)
+    sketch: Array | None  # (cells, rank, d) of (z . directions) z
 
 
 class Block:
@@ -112,11 +112,12 @@ class Block:
         """A point near the mean, as precise as the rows; the one offered, if it will do."""
         step = max(1, len(self) // _SAMPLE)
         sample = self.rows[::step][:_SAMPLE].astype(np.float64)
-        if self._origin is not None:
-            offset = sample.mean(axis=0) - self._origin
-            spread = np.var(sample, axis=0).sum()
-            if offset @ offset <= spread / 4:
-                return self._origin
+        spread = np.var(sample, axis=0).sum()
+        for offered in (self._origin, np.zeros(self.width, dtype=self.rows.dtype)):
+            if offered is not None:  # zero is best where it will do: nothing to subtract
+                offset = sample.mean(axis=0) - offered
+                if offset @ offset <= spread / 4:
+                    return offered
         # The median: one token of a thousand times the norm must not pull it away.
         return np.median(sample, axis=0).astype(self.rows.dtype)
 
@@ -192,11 +193,11 @@ class Block:
         """The sums, and squared norms and inverse norms of the sorted rows."""
         with np.errstate(over="ignore", invalid="ignore"):
             summed = self._sum()
-        if self.rows.dtype == np.float32 and not _representable(summed[1], summed[0]):
-            self.rows, self._scratch, self._origin = self.rows.astype(np.float64), None, None
-            self.__dict__.pop("origin", None)
-            self.__dict__.pop("_sorted", None)
-            summed = self._sum()
+            if self.rows.dtype == np.float32 and not _representable(summed[1], summed[0]):
+                self.rows, self._scratch, self._origin = self.rows.astype(float), None, None
+                self.__dict__.pop("origin", None)
+                self.__dict__.pop("_sorted", None)
+                summed = self._sum()
         return summed
 
     def _sum(self) -> tuple[Sums, Array, Array]:
@@ -205,18 +206,21 @@ class Block:
         count = len(cells.keys)
         rank = sketch_rank(d) if self.sketched else 0
         squares, weights = np.empty(len(self)), np.empty(len(self), dtype=dtype)
-        products = np.empty((count, d, rank + 3), dtype=dtype)
-        energy = np.empty((count, d))
+        sketch = np.empty((count, rank, d), dtype=dtype)
+        energy, total, units, cubic = (np.empty((count, d)) for _ in range(4))
         trace, quartic, weight, nonzero = (np.zeros(count) for _ in range(4))
         origin = self.origin
-        matrix = directions(d).astype(dtype, copy=False) if rank else None
-        spare = np.empty((int(np.diff(cells.starts).max()), d), dtype=dtype)
+        central = not origin.any()
+        longest = int(np.diff(cells.starts).max())
+        ones = np.ones(max(d, longest), dtype=dtype)
+        spare = np.empty((longest, d), dtype=dtype)
+        matrix = directions(d).T.astype(dtype)  # (rank, d)
+        np.take(self.rows, cells.order, axis=0, out=self._sorted, mode="clip")
         for cell in range(count):
             start, end = int(cells.starts[cell]), int(cells.starts[cell + 1])
             rows, squared = self._sorted[start:end], spare[: end - start]
-            np.take(self.rows, cells.order[start:end], axis=0, out=rows, mode="clip")
             np.multiply(rows, rows, out=squared)
-            norms = squared @ np.ones(d, dtype=dtype)
+            norms = squared @ ones[:d]
             squares[start:end] = norms
             with np.errstate(divide="ignore"):
                 inverse = np.where(norms > 0, 1 / np.sqrt(norms), 0).astype(dtype)
@@ -224,26 +228,28 @@ class Block:
             energy[cell] = (inverse * inverse) @ squared
             weight[cell] = inverse.sum(dtype=np.float64)
             nonzero[cell] = np.count_nonzero(inverse)
-            rows -= origin
-            r = np.vecdot(rows, rows)
-            right = np.empty((end - start, rank + 3), dtype=dtype)
-            if matrix is not None:
-                np.matmul(rows, matrix, out=right[:, :rank])
-            right[:, rank], right[:, rank + 1], right[:, rank + 2] = 1, inverse, r
-            np.matmul(rows.T, right, out=products[cell])
+            if central:
+                r = norms
+            else:
+                rows -= origin
+                r = np.vecdot(rows, rows)
+            total[cell] = ones[: end - start] @ rows
+            units[cell] = inverse @ rows
+            cubic[cell] = r @ rows
+            if rank:
+                np.matmul(matrix @ rows.T, rows, out=sketch[cell])
             trace[cell] = r.sum(dtype=np.float64)
             quartic[cell] = np.square(r, dtype=np.float64).sum()
-        columns = products[:, :, rank:].astype(np.float64)
         sums = Sums(
             count=np.diff(cells.starts).astype(np.float64),
             nonzero=nonzero,
-            total=columns[:, :, 0],
+            total=total,
             trace=trace,
-            cubic=columns[:, :, 2],
+            cubic=cubic,
             quartic=quartic,
-            units=columns[:, :, 1] + weight[:, None] * origin,
+            units=units + weight[:, None] * origin,
             energy=energy,
-            sketch=products[:, :, :rank] if rank else None,
+            sketch=sketch if rank else None,
         )
         return sums, squares, weights
 
@@ -259,7 +265,7 @@ def _representable(squares: Array, sums: Sums) -> bool:
 
 def sketch_rank(width: int) -> int:
     """Return how many directions a scatter is seen from: fewer where each costs more."""
-    return min(width, 32 if width <= 256 else 16)
+    return min(width, 32 if width <= 256 else 12)  # twelve fill the registers of a core
 
 
 @cache

@@ -13,6 +13,7 @@ from isoscope.accumulate.hashing import mixed
 from isoscope.types import Array
 
 SIZE = 1024
+_FEW = 16  # words of a row that its coarse hash looks at
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,8 @@ class Copies(Accumulator[CopiesSummary]):
         self.times = np.zeros(0, dtype=np.int64)
 
     def _add(self, block: Block) -> None:
-        hashes = content_hashes(block.rows)
-        if len(self.hashes) == SIZE:
-            hashes = hashes[hashes <= self.hashes[-1]]
+        limit = self.hashes[-1] if len(self.hashes) == SIZE else None
+        hashes = content_hashes(block.rows, limit)
         self._blend(*np.unique(hashes, return_counts=True))
 
     def _absorb(self, other: Any) -> None:
@@ -63,11 +63,26 @@ class Copies(Accumulator[CopiesSummary]):
         return CopiesSummary((total - len(self.times)) / total, self.count)
 
 
-def content_hashes(rows: Array) -> Array:
-    """Hash the bits of each row; -0.0 and 0.0 differ, which no one will miss."""
-    rows = np.ascontiguousarray(rows)
-    bits = rows.view(np.uint64 if (rows.itemsize * rows.shape[1]) % 8 == 0 else np.uint32)
-    return mixed(np.einsum("ij,j->i", bits, _multipliers(bits.shape[1]), dtype=np.uint64))
+def content_hashes(rows: Array, limit: np.uint64 | None = None) -> Array:
+    """Hash the bits of each row, and return the hashes that do not exceed the limit.
+
+    The upper half of a hash comes from a few numbers of the row, so that most rows of a
+    long stream are known to exceed the limit before the rest of them is looked at. -0.0
+    and 0.0 differ, which no one will miss. Bits are multiplied in words of 32: the last
+    bits of a float64 are often zero, and its first ones would be lost modulo 2^64.
+    """
+    words = np.ascontiguousarray(rows).view(np.uint32)
+    upper = _hashed(words[:, :: -(-words.shape[1] // _FEW)]) >> np.uint64(32)
+    if limit is not None:
+        near = np.flatnonzero(upper <= limit >> np.uint64(32))
+        words, upper = words[near], upper[near]
+    hashes = (upper << np.uint64(32)) | (_hashed(words) >> np.uint64(32))
+    return hashes if limit is None else hashes[hashes <= limit]
+
+
+def _hashed(words: Array) -> Array:
+    factors = _multipliers(words.shape[1])
+    return mixed(np.einsum("ij,j->i", words, factors, dtype=np.uint64))
 
 
 @cache

@@ -60,7 +60,7 @@ class Groups(Cellwise[GroupsSummary]):
     scatter seen from 32 directions tells its part of a spectral reading nearly as well.
     """
 
-    shapes = {"rows": "", "mean": "d", "trace": "", "sketch": "dr"}  # noqa: RUF012
+    shapes = {"rows": "", "mean": "d", "trace": "", "sketch": "rd"}  # noqa: RUF012
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
@@ -110,7 +110,7 @@ class Groups(Cellwise[GroupsSummary]):
                 "rows": held["rows"],
                 "mean": origin + offset,
                 "trace": held["trace"] - held["rows"] * np.einsum("kd,kd->k", offset, offset),
-                "sketch": held["sketch"] - (rows * offset)[:, :, None] * seen[:, None, :],
+                "sketch": held["sketch"] - seen[:, :, None] * (rows * offset)[:, None, :],
             }
             self._take_in(held["keys"], folded, parts)
 
@@ -120,7 +120,7 @@ class Groups(Cellwise[GroupsSummary]):
         step = parts["mean"] - self.parts["mean"][slots]
         weight = ours * theirs / total
         seen = step @ directions(self.width)
-        gap = (weight[:, None] * step)[:, :, None] * seen[:, None, :]
+        gap = seen[:, :, None] * (weight[:, None] * step)[:, None, :]
         self.parts["sketch"][slots] += parts["sketch"] + gap
         gaps = weight * np.einsum("kd,kd->k", step, step)
         self.parts["trace"][slots] += parts["trace"] + gaps
@@ -154,6 +154,6 @@ class Groups(Cellwise[GroupsSummary]):
             rows=self.parts["rows"].copy(),
             mean=self.parts["mean"].copy(),
             trace=self.parts["trace"].copy(),
-            sketch=self.parts["sketch"].astype(np.float64),
+            sketch=self.parts["sketch"].transpose(0, 2, 1).astype(np.float64),
             documents=self.documents,
         )

@@ -50,7 +50,7 @@ class NormsSummary:
     def quantile(self, share: float) -> float:
         """Return the norm that this share of the rows does not exceed."""
         norms, counts = self.levels()
-        reached = np.cumsum(counts) >= share * counts.sum()
+        reached = np.cumsum(counts) >= max(share * counts.sum(), 1.0)
         return float(norms[int(np.argmax(reached))])
 
 

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import sys
 from contextlib import suppress
 from typing import Annotated, Any
@@ -14,7 +15,7 @@ from isoscope.cli import list as listing
 from isoscope.cli.help import PlainCommand
 from isoscope.errors import DOCS, IsoscopeError
 
-CANNOT, INTERRUPTED = 2, 130  # 1 is for gates
+CANNOT, INTERRUPTED, TERMINATED = 2, 130, 143  # 1 is for gates
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 EXAMPLES = """\b
 Examples:
@@ -89,6 +90,8 @@ def main() -> None:
         # A name that the terminal's encoding cannot show is no reason to lose a table.
         with suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # pyright: ignore
+    # Schedulers end jobs so; leaving by an exception lets half-written folders be removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     app(prog_name="isoscope")
 
 

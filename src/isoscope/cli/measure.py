@@ -95,7 +95,9 @@ def command(
     """Measure how anisotropic the vectors in VECTORS are."""
     style = chosen(json=as_json, csv=as_csv, latex=as_latex, markdown=as_markdown)
     from isoscope import verbs
+    from isoscope.cli.memory import give_back
 
+    give_back()
     with progress(quiet=quiet) as tick:
         readings = verbs.measure(
             vectors,

@@ -12,6 +12,7 @@ from isoscope.types import Array
 
 LEAST_DOCUMENTS = 8
 _Z = NormalDist().inv_cdf(0.975)
+_FARTHEST = 300.0  # a reach in the logarithm beyond which an end is no number any more
 
 
 def quantile(freedom: float) -> float:
@@ -62,6 +63,7 @@ def interval(
         return None
     if logarithmic and value > 0 and (without > 0).all():
         error = standard_error(log(value), np.log(without), view.sizes)
-        return around(value, error, view.groups, logarithmic=True)
+        if quantile(view.groups - 1) * error < _FARTHEST:
+            return around(value, error, view.groups, logarithmic=True)
     error = standard_error(value, without, view.sizes)
     return around(value, error, view.groups, logarithmic=False)

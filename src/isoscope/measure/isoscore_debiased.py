@@ -12,6 +12,8 @@ from isoscope.measure.view import Halves
 from isoscope.measure.view.energy import calibrated
 from isoscope.types import Array
 
+_ROUNDING = 1e-12  # of the sums whose difference is taken; orthogonal rows leave nothing else
+
 
 def himeno_yamada(count: float, scatter: Array, quartic: float) -> float:
     """Participation ratio from unbiased tr(Sigma^2) and (tr Sigma)^2 of independent rows.
@@ -27,7 +29,7 @@ def himeno_yamada(count: float, scatter: Array, quartic: float) -> float:
     q = quartic / (n - 1)
     squared = (n - 1) * (n - 2) * f + t * t - n * q
     trace = 2 * f + (n * n - 3 * n + 1) * t * t - n * q
-    if squared <= 1e-14 * (n * n * f) or t <= 0:
+    if squared <= _ROUNDING * (n * n * f) or t <= 0:
         raise UndefinedError(
             "isoscore-debiased needs rows that differ in at least two ways, got fewer",
             hint="check how the vectors were made; nearly all of them are the same",
@@ -83,6 +85,8 @@ def log_error(seen: Halves) -> tuple[float, int] | None:
             return None
         trace, product = np.trace(ours) * (n - 1), np.einsum("ij,ij->", ours, theirs) * (n - 1)
         crossed = calibrated(seen.cross_products(half, theirs), product)
+        if (traces >= trace).any() or (crossed >= product).any():
+            return None  # one group has all the variance of its half
         # log(t_a / F) without each group; the factors 1 / (n - 1) of the two cancel
         moved = np.log((trace - traces) / trace) - np.log((product - crossed) / product)
         influence = -moved * (n - rows) / n

@@ -4,6 +4,7 @@ import numpy as np
 
 from isoscope.measure.base import measure
 from isoscope.measure.view import Neighbours
+from isoscope.measure.view.neighbours import EQUAL, equally_far
 from isoscope.types import Array
 
 NEIGHBOURS = 20
@@ -15,8 +16,10 @@ def of_distances(distances: Array) -> float:
     Levina and Bickel's estimate of each point, averaged by the inverse as MacKay and
     Ghahramani advise.
     """
-    logs = np.log(distances[:, -1:] / distances[:, :-1])
-    return float(1 / logs.mean(axis=1).mean())
+    inverse = float(np.log(distances[:, -1:] / distances[:, :-1]).mean(axis=1).mean())
+    if inverse <= EQUAL:
+        raise equally_far()
+    return 1 / inverse
 
 
 @measure(

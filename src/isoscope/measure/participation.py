@@ -8,7 +8,8 @@ from isoscope.types import Array
 
 def ratio(values: Array) -> float:
     """Return the participation ratio of a set of eigenvalues."""
-    return float(values.sum() ** 2 / (values @ values))
+    share = values / values.sum()  # so that squares of tiny values do not vanish
+    return float(1 / (share @ share))
 
 
 @measure(

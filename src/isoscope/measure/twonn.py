@@ -4,6 +4,7 @@ import numpy as np
 
 from isoscope.measure.base import measure
 from isoscope.measure.view import Neighbours
+from isoscope.measure.view.neighbours import EQUAL, equally_far
 from isoscope.types import Array
 
 DISCARDED = 0.1  # the largest ratios, which follow the law least
@@ -19,6 +20,8 @@ def of_distances(distances: Array) -> float:
     n = len(ratios)
     kept = int(n * (1 - DISCARDED))
     x = np.log(ratios[:kept])
+    if x @ x <= kept * EQUAL**2:
+        raise equally_far()
     y = -np.log(1 - np.arange(1, kept + 1) / n)
     return float((x @ y) / (x @ x))
 

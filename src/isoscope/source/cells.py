@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from isoscope.source.columns import labels_exist, matching, no_vectors, not_a_vector, the_only
 from isoscope.source.labels import ROLES, Role
 from isoscope.source.lines import MAX_LINE, Line
-from isoscope.source.rowwise import BadLineError
+from isoscope.source.rowwise import BadLineError, bad_line
 from isoscope.source.shape import no_rows, width
 from isoscope.source.source import Wanted
 
@@ -30,7 +30,7 @@ def sheet(sample: Sequence[Line], separator: str | None, wanted: Wanted, place: 
     if not sample:
         raise no_rows(place)
     separator = separator or _separator(sample[0][1])
-    table = [split(record, separator, "replace") for _, record in sample]
+    table = _table(sample, separator, wanted, place)
     headed = is_header(table[0])
     names = [each.strip() for each in table[0]] if headed else _numbered(table[0])
     body = table[1:] if headed else table
@@ -46,6 +46,20 @@ def sheet(sample: Sequence[Line], separator: str | None, wanted: Wanted, place: 
     return Sheet(
         separator, tuple(names), headed, tuple(vector), listed, width(d, place), labels
     )
+
+
+def _table(
+    sample: Sequence[Line], separator: str, wanted: Wanted, place: str
+) -> list[list[str]]:
+    table: list[list[str]] = []
+    for number, record in sample:
+        try:
+            table.append(split(record, separator, "replace"))
+        except BadLineError as error:
+            if table and wanted.skip_bad:
+                continue
+            raise bad_line(place, number, None, str(error)) from error
+    return table
 
 
 def split(record: bytes, separator: str, errors: str = "strict") -> list[str]:
@@ -127,7 +141,8 @@ def _is_numeric(body: list[list[str]], column: int) -> bool:
 
 
 def _is_list(body: list[list[str]], column: int) -> bool:
-    return any(_cell(cells, column).lstrip().startswith("[") for cells in body)
+    lists = any(_cell(cells, column).lstrip().startswith("[") for cells in body)
+    return lists and not _is_numeric(body, column)
 
 
 def _list_width(body: list[list[str]], column: int) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 from isoscope.source.batch import Converter, first_width
 from isoscope.source.border import border
+from isoscope.source.columns import not_a_vector
 from isoscope.source.fingerprint import of_parts, spread
 from isoscope.source.schema import layout
 from isoscope.source.shape import no_rows
@@ -33,6 +34,8 @@ def open_frame(frame: Any, wanted: Wanted, name: str = "rows") -> Source:
         if n == 0:
             raise no_rows(place)
         plan = layout(schema, wanted, place)
+        if _is_column(frame) and not plan.listed:
+            raise not_a_vector(place, COLUMN, str(schema.field(COLUMN).type))
         some = batches(0, n, 64, plan.names)
         d = plan.width or first_width(some, plan.vector[0], place)
     converter = Converter(plan, d, name, place, wanted.skip_bad)
@@ -72,25 +75,30 @@ def _pandas(frame: Any) -> tuple[Any, int, Batches]:
     def converted(column: int, start: int, end: int) -> Any:
         return pa.array(table.iloc[start:end, column], from_pandas=True)
 
-    def schema() -> Iterator[tuple[str, Any]]:
-        for i, name in enumerate(names):
-            try:
-                yield name, converted(i, 0, 64).type
-            except (pa.ArrowException, ValueError, TypeError):
-                yield name, pa.null()  # no vector, and in nobody's way unless asked for
+    def kind(column: int) -> Any:
+        try:
+            return converted(column, 0, 64).type
+        except (pa.ArrowException, ValueError, TypeError):
+            return pa.null()  # no vector, and in nobody's way unless asked for
+
+    schema = pa.schema([(name, kind(i)) for i, name in enumerate(names)])
 
     def batches(start: int, end: int, limit: int, columns: list[str]) -> Iterator[Any]:
         for at in range(start, end, limit):
             stop = min(at + limit, end)
-            arrays = [_whole(converted(names.index(each), at, stop)) for each in columns]
+            arrays = [
+                _whole(converted(names.index(each), at, stop), schema.field(each).type)
+                for each in columns
+            ]
             yield pa.RecordBatch.from_arrays(arrays, names=columns)
 
-    return pa.schema(list(schema())), len(table), batches
+    return schema, len(table), batches
 
 
-def _whole(array: Any) -> Any:
-    """One array of what pandas keeps in several pieces."""
-    return array.combine_chunks() if hasattr(array, "combine_chunks") else array
+def _whole(array: Any, kind: Any) -> Any:
+    """One array of what pandas keeps in pieces; a piece without values has no type."""
+    whole = array.combine_chunks() if hasattr(array, "combine_chunks") else array
+    return whole.cast(kind) if str(whole.type) == "null" else whole
 
 
 def _arrow(frame: Any) -> tuple[Any, int, Batches]:

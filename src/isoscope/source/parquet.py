@@ -48,9 +48,9 @@ def open_parquet(feed: Feed, wanted: Wanted) -> Source:
 def _opened(path: Path) -> Any:
     import pyarrow.parquet as pq
 
-    # Without pre_buffer and with a buffer of its own a column is read page by page;
-    # otherwise a row group of 1 GB would be held whole.
-    return pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+    # Mapped and without pre_buffer, pages are decoded one by one where they lie. Read
+    # through a buffer, a page that claims 2 GB would be given 2 GB.
+    return pq.ParquetFile(path, memory_map=True, pre_buffer=False)
 
 
 def _batches(file: Any, plan: Layout, rows: int) -> Iterator[Any]:

@@ -79,6 +79,7 @@ class Replay:
         self._digest = blake2b(digest_size=16)
         self._size = 0
         self._ended = False
+        self._drained = False
         self._keeping = True
         self.head = bytearray()
 
@@ -89,7 +90,7 @@ class Replay:
 
     def stamp(self, column: str) -> str:
         """The fingerprint of all that has passed, once the stream has ended."""
-        if not self._ended:
+        if not self._drained:
             raise ValueError(f"the fingerprint of {self._place} is known once it is read")
         whole = self._digest.copy()
         whole.update(f"{self._size}\0{column}".encode("utf-8", "surrogatepass"))
@@ -99,6 +100,7 @@ class Replay:
         """Read what is left, so that the fingerprint does not depend on buffers."""
         while self.pull(1 << 16):
             pass
+        self._drained = True
 
     def pull(self, count: int) -> bytes:
         """Take fresh bytes from the stream, at most so many."""

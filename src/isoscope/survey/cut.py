@@ -18,13 +18,29 @@ class Cut:
     positions: Array | None
     keys: Array  # keys of the rows' documents, whether given or not
     ordinals: Array
-    place: str
+    places: Array  # (n,) the file of each row, for messages
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def only(self, kept: Array) -> "Cut":
+        """Return the cut with some of its rows."""
+        return Cut(
+            self.rows[kept],
+            None if self.documents is None else self.documents[kept],
+            None if self.positions is None else self.positions[kept],
+            self.keys[kept],
+            self.ordinals[kept],
+            self.places[kept],
+        )
 
 
 def whole_documents(chunks: Iterable[Chunk], *, seed: int) -> Iterator[Cut]:
     """Yield cuts of which no document is in two; the last of a chunk waits for the next."""
     waiting: list[Chunk] = []
     for chunk in chunks:
+        if not len(chunk):  # every row of it was dropped
+            continue
         if chunk.documents is None:
             yield _single(chunk, seed)
             continue
@@ -51,7 +67,7 @@ def _goes_on(before: Chunk, chunk: Chunk) -> bool:
 def _last_start(chunk: Chunk) -> int:
     """Return where the last document of a chunk begins."""
     names = chunk.documents
-    if names is None or not len(names):
+    if names is None:
         return 0
     changes = np.flatnonzero(names[1:] != names[:-1])
     return int(changes[-1]) + 1 if len(changes) else 0
@@ -78,7 +94,11 @@ def _part(chunk: Chunk, start: int, end: int) -> Chunk:
 def _single(chunk: Chunk, seed: int) -> Cut:
     ordinals = _ordinals(chunk)
     keys = ordinal_documents(chunk.source, ordinals, seed=seed)
-    return Cut(chunk.rows, None, None, keys, ordinals, chunk.place)
+    return Cut(chunk.rows, None, None, keys, ordinals, _places(chunk))
+
+
+def _places(chunk: Chunk) -> Array:
+    return np.broadcast_to(np.array(chunk.place, dtype=object), len(chunk))
 
 
 def _joined(parts: list[Chunk], seed: int) -> Cut:
@@ -89,4 +109,5 @@ def _joined(parts: list[Chunk], seed: int) -> Cut:
     fresh = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
     lengths = np.diff(np.r_[fresh, len(keys)])
     positions = np.arange(len(keys)) - np.repeat(fresh, lengths)
-    return Cut(rows, keys, positions.astype(np.uint64), keys, ordinals, parts[0].place)
+    places = np.concatenate([_places(part) for part in parts])
+    return Cut(rows, keys, positions.astype(np.uint64), keys, ordinals, places)

@@ -24,6 +24,7 @@ from isoscope.types import Array, Chunk
 LANES = 2
 IN_FLIGHT = 3  # blocks at once, so that memory does not depend on the length of the stream
 BLOCK_BYTES = 12_582_912  # 4096 rows of 768 float32 numbers
+LONGEST = 1e15  # of a billion such rows the float32 sketches of groups do not overflow
 
 Progress = Callable[[int], None]
 
@@ -44,28 +45,28 @@ class Lane:
 
     def take(self, cut: Cut, place: Place, kinds: Sequence[Kind], skip_bad: bool) -> int:
         """Show a cut to the accumulators; return how many rows it had."""
-        block = self._block(cut, None, kinds)
-        if not np.isfinite(block.squares).all():
+        rows = len(cut)
+        block = self._block(cut, kinds)
+        if not _measurable(block):
             kept = np.flatnonzero(np.isfinite(cut.rows).all(axis=1))
-            if not skip_bad or len(kept) == len(cut.rows):
-                raise not_finite(cut)
-            self.skipped += len(cut.rows) - len(kept)
-            block = self._block(cut, kept, kinds)
+            if not skip_bad or len(kept) == rows:
+                raise unmeasurable(cut)
+            self.skipped += rows - len(kept)
+            cut = cut.only(kept)
+            block = self._block(cut, kinds)
+            if not _measurable(block):
+                raise unmeasurable(cut)
         self.survey.update(place, kinds, block)
         self.origin = block.origin if len(block) else self.origin
-        return len(cut.rows)
+        return rows
 
-    def _block(self, cut: Cut, kept: Array | None, kinds: Sequence[Kind]) -> Block:
-        rows, keys, positions = cut.rows, cut.keys, cut.positions
-        if kept is not None:
-            rows, keys = rows[kept], keys[kept]
-            positions = None if positions is None else positions[kept]
+    def _block(self, cut: Cut, kinds: Sequence[Kind]) -> Block:
         block = Block(
-            rows,
-            keys,
-            positions,
+            cut.rows,
+            cut.keys,
+            cut.positions,
             origin=self.origin,
-            scratch=self._room(rows),
+            scratch=self._room(cut.rows),
             sketched=Groups in kinds,
         )
         block.independent = cut.documents is None
@@ -132,22 +133,28 @@ def _fresh(start: Survey | None) -> Survey:
     return Survey.from_state(meta, arrays)
 
 
-def not_finite(cut: Cut) -> RowError:
-    """Return the error that names the first row which is not made of numbers."""
+def _measurable(block: Block) -> bool:
+    """Whether squares of the rows can be summed; NaN and infinity compare as false."""
+    return not len(block) or bool((block.squares <= LONGEST**2).all())
+
+
+def unmeasurable(cut: Cut) -> RowError:
+    """Return the error that names the first row which is not made of usable numbers."""
     bad = np.flatnonzero(~np.isfinite(cut.rows).all(axis=1))
     if not len(bad):
-        row = int(cut.ordinals[int(np.argmax(np.abs(cut.rows).max(axis=1)))])
+        with np.errstate(over="ignore"):
+            first = int(np.argmax(np.linalg.norm(cut.rows / LONGEST, axis=1) > 1))
         return RowError(
-            f"expected numbers below 1e150 in {cut.place or 'the rows'}, "
-            f"got a larger one in row {row}",
+            f"expected rows no longer than {LONGEST:g} in {cut.places[first] or 'the rows'}, "
+            f"got a longer one in row {int(cut.ordinals[first])} (counted from 0)",
             hint="divide the vectors by a constant; most measures do not depend on scale",
             slug="row-too-large",
         )
-    row = cut.rows[bad[0]]
-    what = "NaN" if np.isnan(row).any() else "infinity"
+    first = bad[0]
+    what = "NaN" if np.isnan(cut.rows[first]).any() else "infinity"
     return RowError(
-        f"expected finite numbers in {cut.place or 'the rows'}, "
-        f"got {what} in row {int(cut.ordinals[bad[0]])} (counted from 0)",
+        f"expected finite numbers in {cut.places[first] or 'the rows'}, "
+        f"got {what} in row {int(cut.ordinals[first])} (counted from 0)",
         hint="--skip-bad (skip_bad=True) drops and counts such rows",
         slug="row-not-finite",
     )

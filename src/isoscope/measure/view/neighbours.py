@@ -6,13 +6,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from isoscope.accumulate import Accumulator, Reservoir, ReservoirSummary
-from isoscope.errors import TooFewRowsError
+from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measure.view.summaries import Summaries
 from isoscope.types import Array
 
 KEPT = 40  # neighbours kept of each row, so that some are left when a group is not
 LEAST = 22  # rows, enough for twenty neighbours
 ENOUGH = 256  # documents from which on one row of each is better than many of a few
+EQUAL = 1e-6  # logarithms of ratios of distances that are no more than rounding
 _CHUNK = 512
 
 
@@ -80,6 +81,12 @@ class Neighbours:
         if self.left_out is None:
             return self.distances[:, :k]
         asked = self.asked
+        if self.count <= k:
+            raise TooFewRowsError(
+                f"{k} neighbours need at least {k + 1} distinct rows, got {self.count}",
+                hint="give more rows; copies of a row count once",
+                slug="too-few-distinct-rows",
+            )
         usable = self.cells[self.which[asked]] != self.left_out
         rank = np.cumsum(usable, axis=1)
         short = rank[:, -1] < k
@@ -91,6 +98,15 @@ class Neighbours:
             others = self.rows[asked]
             _, found[short] = nearest(others, k, of=np.flatnonzero(short))
         return found
+
+
+def equally_far() -> UndefinedError:
+    """Return the error for rows such as one-hot ones, whose dimension has no end."""
+    return UndefinedError(
+        "an intrinsic dimension needs neighbours at different distances, got equal ones",
+        hint="rows on a lattice, or all orthogonal, have no intrinsic dimension",
+        slug="no-spread",
+    )
 
 
 def nearest(rows: Array, k: int, of: Array | None = None) -> tuple[Array, Array]:

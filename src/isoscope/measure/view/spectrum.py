@@ -51,7 +51,10 @@ class Spectrum:
     def without(self, group: int) -> Self:
         """Return the spectrum as if a group had never been seen."""
         left = max(self.count - self.sizes[group] - self._spent, 1.0)
-        scatter = self.values * (self.count - self._spent) - self.energy[group]
+        whole = self.values * (self.count - self._spent)
+        scatter = whole - self.energy[group]
+        if scatter.max() <= whole.max() * self.width * np.finfo(np.float64).eps:
+            raise no_spread()  # all of it was in that group
         return replace(self, values=np.maximum(scatter, 0.0) / left)
 
     _spent: ClassVar[int] = 1  # rows that the mean has used up

@@ -1,0 +1,89 @@
+"""How the tests of measures get a number: by the library call, in blocks, or from a view."""
+
+import numpy as np
+import pytest
+
+from isoscope.accumulate import ACCUMULATORS, Block
+from isoscope.accumulate.hashing import named_documents
+from isoscope.measure import MEASURES
+from isoscope.measure.view import Summaries
+from isoscope.survey import SECOND_PASS, Survey, kinds_for, run
+from isoscope.types import Chunk
+from isoscope.verbs import PLACE, measure
+
+FIRST = tuple(kind for kind in ACCUMULATORS if kind not in SECOND_PASS)
+
+
+def readings(rows, *names, **options):
+    """Return the readings of rows by name; every measure there is where none is named."""
+    found = measure(rows, measures=list(names) or None, all=not names, **options)
+    return {each.measure: each for each in found}
+
+
+def cut_up(rows, *names, size, documents=None):
+    """Return the readings of rows that arrive in chunks of this size, as a stream's would."""
+    names = names or tuple(MEASURES)
+    kinds = kinds_for(names)
+    first = [kind for kind in kinds if kind not in SECOND_PASS]
+    second = [kind for kind in kinds if kind in SECOND_PASS]
+
+    def chunks():
+        for start in range(0, len(rows), size):
+            part = slice(start, start + size)
+            yield Chunk(rows[part], "rows", start, None if documents is None else documents[part])
+
+    survey, _ = run(chunks(), PLACE, first)
+    if second:
+        start = Survey({PLACE: survey.second_kinds(PLACE, second)})
+        again, _ = run(chunks(), PLACE, second, start=start)
+        survey.held[PLACE].update(again.held[PLACE])
+    return {each.measure: each for each in survey.read(names)}
+
+
+def summaries_of(rows, documents=None):
+    """Return what every accumulator of a first pass knows of rows."""
+    rows = np.asarray(rows)
+    if documents is None:
+        block = Block(rows)
+    else:
+        keys = named_documents(np.asarray(documents))
+        fresh = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
+        lengths = np.diff(np.r_[fresh, len(keys)])
+        positions = np.arange(len(keys)) - np.repeat(fresh, lengths)
+        block = Block(rows, keys, positions.astype(np.uint64))
+    summaries = Summaries()
+    for kind in FIRST:
+        accumulator = kind(rows.shape[1])
+        accumulator.update(block)
+        summaries[kind] = accumulator.finalize()
+    return summaries
+
+
+@pytest.fixture(scope="session")
+def measured():
+    """Rows and names of measures to readings by name."""
+    return readings
+
+
+@pytest.fixture(scope="session")
+def value():
+    """Rows and the name of one measure to its value."""
+    return lambda rows, name, **options: readings(rows, name, **options)[name].value
+
+
+@pytest.fixture(scope="session")
+def in_blocks():
+    """Rows, names and a size of chunks to readings by name."""
+    return cut_up
+
+
+@pytest.fixture(scope="session")
+def summaries():
+    """Rows, and documents if there are any, to summaries."""
+    return summaries_of
+
+
+@pytest.fixture(scope="session")
+def viewed():
+    """A kind of view and rows to that view of them."""
+    return lambda view, rows, documents=None: summaries_of(rows, documents).view(view)

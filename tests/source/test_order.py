@@ -1,0 +1,56 @@
+"""Documents that come back are noticed, and others never."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isoscope.errors import SourceError
+from isoscope.source.order import Seen, in_order
+from isoscope.types import Chunk
+
+names = st.lists(st.integers(0, 12), min_size=1, max_size=40)
+
+
+def chunked(documents, size, as_text):
+    values = (
+        np.array([f"d{i}" for i in documents], dtype=object) if as_text else np.array(documents)
+    )
+    for at in range(0, len(values), size):
+        piece = values[at : at + size]
+        yield Chunk(np.zeros((len(piece), 1)), "s", at, piece, place="f")
+
+
+def by_definition(documents):
+    seen = set()
+    for i, each in enumerate(documents):
+        if i and each != documents[i - 1] and each in seen:
+            return i
+        seen.add(each)
+    return None
+
+
+@given(documents=names, size=st.integers(1, 10), as_text=st.booleans())
+def test_the_first_row_that_comes_back_is_named(documents, size, as_text):
+    expected = by_definition(documents)
+    chunks = in_order(chunked(documents, size, as_text))
+    if expected is None:
+        assert sum(len(each) for each in chunks) == len(documents)
+        return
+    with pytest.raises(SourceError, match=rf"again in row {expected} of f"):
+        list(chunks)
+
+
+def test_a_million_documents_take_a_few_megabytes():
+    seen = Seen()
+    hashes = np.random.default_rng(0).permutation(1_000_000).astype(np.int64)
+    for at in range(0, len(hashes), 5000):
+        assert seen.add(hashes[at : at + 5000]) is None
+    assert sum(each.nbytes for each in seen._runs) == 8_000_000
+    assert len(seen._runs) < 12
+    assert seen.add(np.array([-1, int(hashes[123_456])])) == 1
+
+
+def test_chunks_without_documents_or_rows_pass():
+    chunks = [Chunk(np.zeros((2, 1)), "s", 0), Chunk(np.zeros((0, 1)), "s", 2, np.array([]))]
+    assert len(list(in_order(chunks))) == 2
