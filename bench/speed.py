@@ -140,7 +140,9 @@ def growth(folder: Path) -> list[dict]:
             ours.append(seconds)
             peaks.append(peak)
         path.unlink()
-        out.append(row(f"isoscope measure, {n:,} x 768", limits, ours, peak_mib=round(max(peaks))))
+        out.append(
+            row(f"isoscope measure, {n:,} x 768", limits, ours, peak_mib=round(max(peaks)))
+        )
     return out
 
 
@@ -243,7 +245,11 @@ PARTS = {"measure": measure, "growth": growth, "cosine": cosine, "twonn": twonn}
 
 def machine() -> dict:
     """Return what the numbers depend on besides the code."""
-    names = [x.split(":")[1].strip() for x in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in x]
+    names = [
+        x.split(":")[1].strip()
+        for x in Path("/proc/cpuinfo").read_text().splitlines()
+        if "model name" in x
+    ]
     return {
         "processor": names[0] if names else "unknown",
         "cores": os.cpu_count(),

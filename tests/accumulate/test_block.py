@@ -29,17 +29,18 @@ def cell_of(block):
 
 
 def summed_by_definition(block):
-    """Every sum, row by row in float64, by cell key."""
+    """Every sum, row by row in float64, by cell key; and how large its terms are together."""
     origin = block.origin.astype(np.float64)
     seen = directions(block.width)
     sums = {}
     for row, key in zip(block.rows.astype(np.float64), cell_of(block), strict=True):
-        here = sums.setdefault(key, dict.fromkeys(NAMES, 0.0))
+        here = sums.setdefault(key, dict.fromkeys(NAMES, (0.0, 0.0)))
         z, norm = row - origin, np.sqrt(row @ row)
         u = row / norm if norm else np.zeros(len(row))
         one = (1, float(norm > 0), z, z @ z, (z @ z) * z, (z @ z) ** 2, u, u * u)
-        for name, term in zip(NAMES, (*one, np.outer(z, z @ seen)), strict=True):
-            here[name] = here[name] + term
+        for name, term in zip(NAMES, (*one, np.outer(z @ seen, z)), strict=True):
+            total, size = here[name]
+            here[name] = total + term, size + np.abs(term).max()
     return sums
 
 
@@ -56,28 +57,25 @@ NAMES = (
 )
 
 
-def assert_sums_match(block, rtol, atol):
+def assert_sums_match(block, rounding):
     expected = summed_by_definition(block)
-    assert [int(key) for key in block.cells.keys] != []
     assert {int(key) for key in block.cells.keys} == set(expected)
     for i, key in enumerate(block.cells.keys):
         for name in NAMES:
-            want = np.asarray(expected[int(key)][name])
-            scale = max(1.0, float(np.abs(want).max()))
-            np.testing.assert_allclose(
-                getattr(block.sums, name)[i], want, rtol=rtol, atol=atol * scale, err_msg=name
-            )
+            want, size = expected[int(key)][name]
+            got = getattr(block.sums, name)[i]
+            np.testing.assert_allclose(got, want, rtol=0, atol=rounding * size, err_msg=name)
 
 
 @given(cloud=clouds())
 def test_the_sums_of_every_cell_equal_plain_loops(make_block, cloud):
-    assert_sums_match(make_block(*cloud), rtol=1e-10, atol=1e-11)
+    assert_sums_match(make_block(*cloud), rounding=1e-14)
 
 
 @given(cloud=clouds())
 def test_float32_rows_give_the_same_sums_to_their_precision(make_block, cloud):
     rows, lengths = cloud
-    assert_sums_match(make_block(rows.astype(np.float32), lengths), rtol=1e-4, atol=2e-5)
+    assert_sums_match(make_block(rows.astype(np.float32), lengths), rounding=1e-6)
 
 
 @given(cloud=clouds())
@@ -136,7 +134,7 @@ def test_document_sums_are_squares_of_the_sums_of_each_document(make_block, clou
     own, pairs = ({int(key): 0.0 for key in block.cells.keys} for _ in range(2))
     norms = np.linalg.norm(block.rows, axis=1)
     units = np.divide(block.rows, norms[:, None], where=norms[:, None] > 0, out=block.rows * 0)
-    keys = np.array(cell_of(block))
+    keys = np.array(cell_of(block), dtype=object)
     for name in np.unique(block.documents):
         here = block.documents == name
         total = units[here].sum(axis=0)
@@ -217,7 +215,7 @@ def test_reordered_rows_keep_their_documents_and_positions(make_block):
     assert not moved.independent
 
 
-@pytest.mark.parametrize(("width", "rank"), [(1, 1), (32, 32), (33, 32), (256, 32), (257, 16)])
+@pytest.mark.parametrize(("width", "rank"), [(1, 1), (32, 32), (33, 32), (256, 32), (257, 12)])
 def test_the_sketch_has_all_axes_when_they_are_few(width, rank):
     assert sketch_rank(width) == rank
     assert directions(width).shape == (width, rank)
@@ -226,14 +224,9 @@ def test_the_sketch_has_all_axes_when_they_are_few(width, rank):
 
 
 def test_the_directions_are_the_same_for_ever():
-    # Saved sketches are sums over these very numbers.
-    np.testing.assert_allclose(
-        directions(40)[0, :3] * np.sqrt(40), DIRECTIONS_OF_40, rtol=0, atol=1e-12
-    )
-
-
-rng = np.random.Generator(np.random.PCG64([40, 32]))
-DIRECTIONS_OF_40 = rng.standard_normal((40, 32))[0, :3]
+    # Saved sketches are sums over these very numbers: another generator would spoil them.
+    np.testing.assert_allclose(directions(40)[0, :2], [-0.0937472804968991, -0.245729915116007])
+    np.testing.assert_allclose(directions(300)[7, :2], [-0.0229899176788508, 0.02887815911273])
 
 
 def test_names_of_documents_may_be_hashed_before(make_block):

@@ -30,7 +30,9 @@ def cut_up(rows, *names, size, documents=None):
     def chunks():
         for start in range(0, len(rows), size):
             part = slice(start, start + size)
-            yield Chunk(rows[part], "rows", start, None if documents is None else documents[part])
+            yield Chunk(
+                rows[part], "rows", start, None if documents is None else documents[part]
+            )
 
     survey, _ = run(chunks(), PLACE, first)
     if second:

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from isoscope.errors import TooFewRowsError
 
-# Two to the power of the number of rows: their mean is exact, so a row on it is exactly zero.
+# Powers of two of rows: the mean of eighths is exact, so a row that lies on it is exactly zero.
 numbers = st.integers(-80, 80).map(lambda i: i / 8)
 shapes = st.tuples(st.sampled_from([2, 4, 8]), st.integers(1, 4))
 clouds = shapes.flatmap(lambda shape: arrays(np.float64, shape, elements=numbers))
@@ -49,7 +49,7 @@ def test_a_mean_far_away_does_not_drown_the_directions(value):
     # float32 keeps a spread of 1 about 1e4 to 5e-4: the oracle sees the same rounded rows
     found = value(rows, "mean-cosine-centred")
     assert found == pytest.approx(by_definition(rows), abs=1e-6)
-    assert found > 0.1
+    assert found > 0.05
 
 
 def test_a_constant_column_changes_nothing(value):

@@ -304,13 +304,17 @@ BIG = {
     "npz": ("v.npz", big_npz, {}, {"document": "doc"}),
     "npz deflated": ("v.npz", big_npz, {"compressed": True}, {"document": "doc"}),
     "safetensors": ("v.safetensors", big_safetensors, {}, {}),
-    "safetensors of bfloat16": ("v.safetensors", big_safetensors, {"name": "BF16", "size": 2}, {}),
+    "safetensors of bfloat16": (
+        "v.safetensors", big_safetensors, {"name": "BF16", "size": 2}, {}
+    ),
     "parquet": ("v.parquet", big_parquet, {}, {"document": "doc"}),
     "parquet of fixed lists": (
         "v.parquet", big_parquet, {"fixed": True, "compression": "zstd"}, {"document": "doc"}
     ),
     "arrow": ("v.arrow", big_arrow, {}, {"document": "doc"}),
-    "arrow stream": ("v.arrow", big_arrow, {"stream": True, "batch": 8192}, {"document": "doc"}),
+    "arrow stream": (
+        "v.arrow", big_arrow, {"stream": True, "batch": 8192}, {"document": "doc"}
+    ),
     "feather": ("v.feather", big_feather, {}, {"document": "doc"}),
     "jsonl": ("v.jsonl", big_jsonl, {}, {"text": "text"}),
     "jsonl of lists": ("v.jsonl", big_jsonl, {"named": False}, {}),

@@ -14,6 +14,7 @@ from isoscope.accumulate.hashing import GROUPS, ordinal_documents
 from isoscope.types import Array, as_rows
 
 _SAMPLE = 64  # rows looked at to find an origin
+_OFF_GRID = np.float32(0.381966)  # of a step between neighbouring numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Sums:
     quartic: Array  # (cells,) of |z|^4
     units: Array  # (cells, d) of u
     energy: Array  # (cells, d) of u^2, dimension by dimension
-    sketch: Array | None  # (cells, rank, d) of (z . directions) z
+    sketch: Array  # (cells, rank, d) of (z . directions) z; rank 0 for independent rows
 
 
 class Block:
@@ -109,17 +110,22 @@ class Block:
 
     @cached_property
     def origin(self) -> Array:
-        """A point near the mean, as precise as the rows; the one offered, if it will do."""
+        """A point near the mean, float64; the one offered, if it will do."""
         step = max(1, len(self) // _SAMPLE)
         sample = self.rows[::step][:_SAMPLE].astype(np.float64)
         spread = np.var(sample, axis=0).sum()
-        for offered in (self._origin, np.zeros(self.width, dtype=self.rows.dtype)):
+        for offered in (self._origin, np.zeros(self.width)):
             if offered is not None:  # zero is best where it will do: nothing to subtract
                 offset = sample.mean(axis=0) - offered
                 if offset @ offset <= spread / 4:
                     return offered
         # The median: one token of a thousand times the norm must not pull it away.
-        return np.median(sample, axis=0).astype(self.rows.dtype)
+        near = np.median(sample, axis=0).astype(self.rows.dtype)
+        # Off the grid of the rows: far from zero they are whole multiples of a step, and
+        # sums of squares of whole numbers are rounded down more often than up. A constant
+        # column stays on it, to be exactly zero.
+        rest = np.where((sample != sample[0]).any(axis=0), np.spacing(near) * _OFF_GRID, 0)
+        return near.astype(np.float64) + rest.astype(self.rows.dtype)
 
     @cached_property
     def cells(self) -> Cells:
@@ -171,7 +177,7 @@ class Block:
         weights, rows = self._summed[2], self._sorted
         ordered = self.documents[cells.order]
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-        origin = self.origin.astype(np.float64)
+        origin = self.origin
         where = np.searchsorted(cells.starts, starts, side="right") - 1
         for cell, start, end in zip(where, starts, np.r_[starts[1:], len(self)], strict=True):
             w = weights[start:end]
@@ -193,24 +199,35 @@ class Block:
         """The sums, and squared norms and inverse norms of the sorted rows."""
         with np.errstate(over="ignore", invalid="ignore"):
             summed = self._sum()
-            if self.rows.dtype == np.float32 and not _representable(summed[1], summed[0]):
+            if self.rows.dtype == np.float32 and not self._representable(*summed[:2]):
                 self.rows, self._scratch, self._origin = self.rows.astype(float), None, None
                 self.__dict__.pop("origin", None)
                 self.__dict__.pop("_sorted", None)
                 summed = self._sum()
         return summed
 
+    def _representable(self, sums: Sums, squares: Array) -> bool:
+        """Whether squares and cubes of float32 rows stayed within what float32 can hold."""
+        if not np.isfinite(squares).all() or squares.max(initial=0.0) > 1e30:
+            return False
+        low = squares < 1e-30
+        if low.any() and self.rows[self.cells.order[low]].any():  # not rows of zeros
+            return False
+        return bool(sums.quartic.max(initial=0.0) < 1e40)  # then |z|^3 is below 1e30
+
     def _sum(self) -> tuple[Sums, Array, Array]:
         """Go through the cells one by one, so that a cell's rows stay in the cache."""
         cells, d, dtype = self.cells, self.width, self.rows.dtype
         count = len(cells.keys)
-        rank = sketch_rank(d) if self.sketched else 0
+        rank = sketch_rank(d) if self.sketched and not self.independent else 0
         squares, weights = np.empty(len(self)), np.empty(len(self), dtype=dtype)
         sketch = np.empty((count, rank, d), dtype=dtype)
         energy, total, units, cubic = (np.empty((count, d)) for _ in range(4))
         trace, quartic, weight, nonzero = (np.zeros(count) for _ in range(4))
         origin = self.origin
-        central = not origin.any()
+        near = origin.astype(dtype)
+        rest = (origin - near).astype(dtype)
+        central, on_grid = not near.any(), not rest.any()
         longest = int(np.diff(cells.starts).max())
         ones = np.ones(max(d, longest), dtype=dtype)
         spare = np.empty((longest, d), dtype=dtype)
@@ -231,7 +248,9 @@ class Block:
             if central:
                 r = norms
             else:
-                rows -= origin
+                rows -= near
+                if not on_grid:
+                    rows -= rest
                 r = np.vecdot(rows, rows)
             total[cell] = ones[: end - start] @ rows
             units[cell] = inverse @ rows
@@ -249,23 +268,14 @@ class Block:
             quartic=quartic,
             units=units + weight[:, None] * origin,
             energy=energy,
-            sketch=sketch if rank else None,
+            sketch=sketch,
         )
         return sums, squares, weights
 
 
-def _representable(squares: Array, sums: Sums) -> bool:
-    """Whether squares and cubes of float32 rows stayed within what float32 can hold."""
-    if not np.isfinite(squares).all() or squares.max(initial=0.0) > 1e30:
-        return False
-    if squares.min(initial=1.0) < 1e-30 and (squares[squares > 0] < 1e-30).any():
-        return False
-    return bool(sums.quartic.max(initial=0.0) < 1e40)  # then |z|^3 is below 1e30
-
-
 def sketch_rank(width: int) -> int:
-    """Return how many directions a scatter is seen from: fewer where each costs more."""
-    return min(width, 32 if width <= 256 else 12)  # twelve fill the registers of a core
+    """Return how many directions a scatter is seen from."""
+    return min(width, 32)
 
 
 @cache

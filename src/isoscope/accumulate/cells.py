@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from isoscope.accumulate.base import Accumulator, S
-from isoscope.accumulate.block import sketch_rank
 from isoscope.accumulate.hashing import GROUPS
 from isoscope.types import Array
 
@@ -18,7 +17,7 @@ from isoscope.types import Array
 class Cellwise(Accumulator[S]):
     """An accumulator whose arrays have one entry for each cell."""
 
-    shapes: ClassVar[dict[str, str]]  # array name: the axes after the first, "", "d" or "dr"
+    shapes: ClassVar[dict[str, str]]  # array name: the axis after the first, "d" or none
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
@@ -28,9 +27,7 @@ class Cellwise(Accumulator[S]):
         self.parts = {name: self._empty(name, 0) for name in self.shapes}
 
     def _empty(self, name: str, cells: int) -> Array:
-        axes = {"d": self.width, "r": sketch_rank(self.width)}
-        shape = (cells, *(axes[axis] for axis in self.shapes[name]))
-        return np.zeros(shape, dtype=np.float32 if "r" in self.shapes[name] else np.float64)
+        return np.zeros((cells, self.width) if self.shapes[name] else cells)
 
     def _take_in(self, keys: Array, folded: bool, parts: Mapping[str, Array]) -> None:
         """Pool the cells of a block or of a peer with ours."""

@@ -72,7 +72,8 @@ def content_hashes(rows: Array, limit: np.uint64 | None = None) -> Array:
     bits of a float64 are often zero, and its first ones would be lost modulo 2^64.
     """
     words = np.ascontiguousarray(rows).view(np.uint32)
-    upper = _hashed(words[:, :: -(-words.shape[1] // _FEW)]) >> np.uint64(32)
+    step = -(-words.shape[1] // _FEW)
+    upper = _hashed(words[:, ::-step]) >> np.uint64(32)  # of a float64 the first bits, not last
     if limit is not None:
         near = np.flatnonzero(upper <= limit >> np.uint64(32))
         words, upper = words[near], upper[near]

@@ -8,6 +8,7 @@ import numpy as np
 
 from isoscope.accumulate.block import Block, directions
 from isoscope.accumulate.cells import Cellwise
+from isoscope.errors import MergeError
 from isoscope.types import Array
 
 
@@ -48,7 +49,7 @@ class GroupsSummary:
         """Return traces and sketches about one centre for each group, (groups, d)."""
         step = self.mean - centres
         trace = self.trace + self.rows * np.einsum("kd,kd->k", step, step)
-        seen = step @ directions(self.mean.shape[1])  # (groups, rank)
+        seen = step @ directions(self.mean.shape[1])[:, : self.sketch.shape[2]]
         sketch = self.sketch + (self.rows[:, None] * step)[:, :, None] * seen[:, None, :]
         return trace, sketch
 
@@ -63,14 +64,31 @@ class Groups(Cellwise[GroupsSummary]):
     shapes = {"rows": "", "mean": "d", "trace": "", "sketch": "rd"}  # noqa: RUF012
 
     def __init__(self, width: int) -> None:
+        self.rank = 0  # of the sketch; independent rows need none
         super().__init__(width)
         self._shared: Array | None = None  # origin of blocks that merely add up
         self._pending: dict[tuple[bool, bytes], dict[str, Array]] = {}
 
+    def _empty(self, name: str, cells: int) -> Array:
+        if name != "sketch":
+            return super()._empty(name, cells)
+        return np.zeros((cells, self.rank, self.width), dtype=np.float32)
+
+    def _agree(self, rank: int) -> None:
+        """Take over the rank of the first rows; rows with and without documents do not mix."""
+        if not self.count:
+            self.rank = rank
+            self.parts = {name: self._empty(name, 0) for name in self.shapes}
+        elif rank != self.rank:
+            raise MergeError(
+                "cannot merge rows that have documents with rows that have none",
+                hint="measure both with --document, or both without",
+                slug="merge-documents",
+            )
+
     def _add(self, block: Block) -> None:
         sums, cells = block.sums, block.cells
-        if sums.sketch is None:
-            raise ValueError("groups need a block with a sketch")
+        self._agree(sums.sketch.shape[1])
         parts = {
             "rows": sums.count,
             "mean": sums.total,
@@ -79,6 +97,10 @@ class Groups(Cellwise[GroupsSummary]):
         }
         self._hold(block.origin, cells.folded, cells.keys, parts)
         self.documents += len(block.runs) - 1
+
+    @property
+    def _directions(self) -> Array:
+        return directions(self.width)[:, : self.rank]
 
     def _hold(
         self, origin: Array, folded: bool, keys: Array, parts: Mapping[str, Array]
@@ -105,7 +127,7 @@ class Groups(Cellwise[GroupsSummary]):
                 break
             rows = held["rows"][:, None]
             offset = held["mean"] / rows
-            seen = offset @ directions(self.width)
+            seen = offset @ self._directions
             parts = {
                 "rows": held["rows"],
                 "mean": origin + offset,
@@ -119,7 +141,7 @@ class Groups(Cellwise[GroupsSummary]):
         total = ours + theirs
         step = parts["mean"] - self.parts["mean"][slots]
         weight = ours * theirs / total
-        seen = step @ directions(self.width)
+        seen = step @ self._directions
         gap = seen[:, :, None] * (weight[:, None] * step)[:, None, :]
         self.parts["sketch"][slots] += parts["sketch"] + gap
         gaps = weight * np.einsum("kd,kd->k", step, step)
@@ -128,6 +150,7 @@ class Groups(Cellwise[GroupsSummary]):
         self.parts["rows"][slots] = total
 
     def _absorb(self, other: Any) -> None:
+        self._agree(other.rank)
         self._settle()
         settled = other
         if other._pending:
@@ -138,11 +161,16 @@ class Groups(Cellwise[GroupsSummary]):
         if not self._pending:
             return super()._arrays()
         copy = Groups(self.width)
+        copy.rank = self.rank
         copy.keys, copy.folded, copy.documents = self.keys, self.folded, self.documents
         copy.parts = {name: part.copy() for name, part in self.parts.items()}
         copy._shared, copy._pending = self._shared, self._pending
         copy._settle()
         return copy._arrays()
+
+    def _restore(self, state: Mapping[str, Array]) -> None:
+        self.rank = int(state["sketch"].shape[1])
+        super()._restore(state)
 
     def finalize(self) -> GroupsSummary:
         """Return the groups."""

@@ -61,9 +61,10 @@ def interval(
         without = left_out_in_turn(view, compute)
     except (TooFewRowsError, UndefinedError):
         return None
+    thinning = getattr(view, "thinning", 1.0)  # where the groups are of a sample
     if logarithmic and value > 0 and (without > 0).all():
-        error = standard_error(log(value), np.log(without), view.sizes)
+        error = standard_error(log(value), np.log(without), view.sizes) * thinning
         if quantile(view.groups - 1) * error < _FARTHEST:
             return around(value, error, view.groups, logarithmic=True)
-    error = standard_error(value, without, view.sizes)
+    error = standard_error(value, without, view.sizes) * thinning
     return around(value, error, view.groups, logarithmic=False)

@@ -9,7 +9,7 @@ from isoscope.measure.base import measure
 from isoscope.measure.interval import LEAST_DOCUMENTS, quantile
 from isoscope.measure.isoscore import from_ratio
 from isoscope.measure.view import Halves
-from isoscope.measure.view.energy import calibrated
+from isoscope.measure.view.parts import calibrated
 from isoscope.types import Array
 
 _ROUNDING = 1e-12  # of the sums whose difference is taken; orthogonal rows leave nothing else
@@ -70,7 +70,7 @@ def _ratio(seen: Halves) -> float:
 
 def log_error(seen: Halves) -> tuple[float, int] | None:
     """Standard error of the log of the ratio, from the groups of each half, and how many."""
-    if seen.documents < LEAST_DOCUMENTS or seen.parts.groups < LEAST_DOCUMENTS:
+    if seen.documents < LEAST_DOCUMENTS or len(seen.parts.sizes) < LEAST_DOCUMENTS:
         return None
     try:
         _, *covariances = across_halves(seen)
@@ -80,11 +80,12 @@ def log_error(seen: Halves) -> tuple[float, int] | None:
     for half in (0, 1):
         ours, theirs = covariances[half], covariances[1 - half]
         n = seen.moments.halves[half].count
-        rows, traces = seen.group_traces(half)
+        centre = seen.moments.halves[half].origin
+        rows, traces = seen.parts.within(half, centre)
         if len(rows) < 2:
             return None
         trace, product = np.trace(ours) * (n - 1), np.einsum("ij,ij->", ours, theirs) * (n - 1)
-        crossed = calibrated(seen.cross_products(half, theirs), product)
+        crossed = calibrated(seen.parts.crossed(half, centre, theirs), product)
         if (traces >= trace).any() or (crossed >= product).any():
             return None  # one group has all the variance of its half
         # log(t_a / F) without each group; the factors 1 / (n - 1) of the two cancel
@@ -92,7 +93,7 @@ def log_error(seen: Halves) -> tuple[float, int] | None:
         influence = -moved * (n - rows) / n
         variance += len(rows) / (len(rows) - 1) * float(influence @ influence)
         groups += len(rows)
-    return sqrt(variance), groups
+    return sqrt(variance) * seen.parts.thinning, groups
 
 
 def _interval(seen: Halves, value: float) -> tuple[float, float] | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 from isoscope.source.batch import Converter, first_width
@@ -9,7 +10,7 @@ from isoscope.source.border import border
 from isoscope.source.feed import Feed
 from isoscope.source.magic import ARROW_FILE, ARROW_STREAM, wrong_kind
 from isoscope.source.schema import layout
-from isoscope.source.shape import no_rows
+from isoscope.source.shape import DECODED_BYTES, no_rows, rows_per_chunk
 from isoscope.source.source import Source, Tally, Wanted
 from isoscope.types import Chunk
 
@@ -24,24 +25,30 @@ def open_arrow(feed: Feed, wanted: Wanted) -> Source:
     if not head.startswith((ARROW_FILE, ARROW_STREAM)):
         raise wrong_kind(place, KIND, head)
     with border(place, KIND):
+        rows = _counted(feed) if head.startswith(ARROW_FILE) else None
+        if rows == 0:
+            raise no_rows(place)
         with _reader(feed, head, peek=True) as reader:
             plan = layout(reader.schema, wanted, place)
             fields = [reader.schema.get_field_index(name) for name in plan.names]
-            rows = reader.count_rows() if hasattr(reader, "count_rows") else None
-        if rows == 0:
-            raise no_rows(place)
         with _reader(feed, head, fields, peek=True) as reader:
-            d = plan.width or first_width(_batches(reader), plan.vector[0], place)
+            d = plan.width or first_width(map(_valid, reader), plan.vector[0], place)
     converter = Converter(plan, d, feed.name, place, wanted.skip_bad)
+
+    most = rows_per_chunk(d, plan.dtype, DECODED_BYTES)
 
     def read(limit: int, tally: Tally) -> Iterator[Chunk]:
         start = 0
         with border(place, KIND), _reader(feed, head, fields) as reader:
-            for batch in _batches(reader):
-                for at in range(0, len(batch), limit):
-                    piece = batch.slice(at, limit)
-                    yield converter.chunk(piece, start, tally)
+            batches = map(_valid, reader)
+            while (batch := next(batches, None)) is not None:
+                for at in range(0, len(batch), min(limit, most)):
+                    piece = batch.slice(at, min(limit, most))
+                    chunk = converter.chunk(piece, start, tally)
+                    yield chunk if len(piece) == len(batch) else _owned(chunk)
                     start += len(piece)
+                    del piece, chunk
+                del batch  # before the next one: both may be unpacked, and large
         if not start:
             raise no_rows(place)
 
@@ -51,11 +58,25 @@ def open_arrow(feed: Feed, wanted: Wanted) -> Source:
     )  # fmt: skip
 
 
+def _counted(feed: Feed) -> int | None:
+    """The rows of a file, from its table of contents at the end; a stream has none."""
+    import pyarrow as pa
+
+    if feed.path is None:
+        return None
+    with pa.memory_map(str(feed.path)) as source, pa.ipc.open_file(source) as reader:
+        return reader.count_rows()
+
+
 @contextmanager
 def _reader(
     feed: Feed, head: bytes, fields: list[int] | None = None, *, peek: bool = False
 ) -> Generator[Any]:
-    """A reader of some or all columns, of a file or of a stream."""
+    """A reader of some or all columns.
+
+    Behind its magic, a file is a stream with a table of contents. Read as one, its
+    batches stay where they are mapped; read by that table, they would be copied whole.
+    """
     import pyarrow as pa
 
     options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
@@ -64,18 +85,18 @@ def _reader(
             source = stack.enter_context(pa.memory_map(str(feed.path)))
         else:
             source = stack.enter_context(pa.PythonFile(feed.open(peek), mode="r"))
-        if head.startswith(ARROW_FILE) and feed.path is not None:
-            yield stack.enter_context(pa.ipc.open_file(source, options=options))
-            return
         if head.startswith(ARROW_FILE):
-            source.read(8)  # behind its magic, a file is a stream with a table of contents
+            source.read(8)
         yield stack.enter_context(pa.ipc.open_stream(source, options=options))
 
 
-def _batches(reader: Any) -> Iterator[Any]:
-    """Batches whose offsets point into them: Arrow would believe any, and crash."""
-    whole = hasattr(reader, "num_record_batches")
-    batches = map(reader.get_batch, range(reader.num_record_batches)) if whole else reader
-    for batch in batches:
-        batch.validate(full=True)
-        yield batch
+def _valid(batch: Any) -> Any:
+    """A batch whose offsets point into it: Arrow would believe any, and crash."""
+    batch.validate(full=True)
+    return batch
+
+
+def _owned(chunk: Chunk) -> Chunk:
+    """A chunk with arrays of its own: a view would keep the whole batch alive."""
+    documents = None if chunk.documents is None else chunk.documents.copy()
+    return replace(chunk, rows=chunk.rows.copy(), documents=documents)

@@ -86,16 +86,21 @@ def number(cell: str) -> float | None:
 
 def numbers(cell: str) -> list[float]:
     """The numbers of a list in one cell, as JSON, Python or NumPy write it."""
-    text = cell.strip()
-    if not (text.startswith("[") and text.endswith("]")):
-        raise BadLineError(f"the cell {text[:40]!r}")
     values: list[float] = []
-    for each in text[1:-1].replace(",", " ").split():
+    for each in bare(cell).replace(",", " ").split():
         value = number(each)
         if value is None:
             raise BadLineError(f"{each[:40]!r} among them")
         values.append(value)
     return values
+
+
+def bare(cell: str) -> str:
+    """What stands between the brackets of a list in one cell."""
+    text = cell.strip()
+    if not (text.startswith("[") and text.endswith("]")):
+        raise BadLineError(f"the cell {text[:40]!r}")
+    return text[1:-1]
 
 
 def is_header(cells: Sequence[str]) -> bool:

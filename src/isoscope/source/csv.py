@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import BinaryIO
 
-from isoscope.source.cells import Sheet, number, numbers, sheet, split
+from isoscope.source.cells import Sheet, bare, number, numbers, sheet, split
 from isoscope.source.feed import Feed
 from isoscope.source.labels import ROLES
 from isoscope.source.lines import Line, batched, lines, records
@@ -67,8 +67,10 @@ def _parser(plan: Sheet) -> Callable[[bytes], Row]:
             raise BadLineError(f"{len(cells)} cells instead of {len(plan.names)}")
         chosen = [cells[i] for i in plan.vector]
         labels = {role: cells[i] for role, i in plan.labels.items()}
-        vector = numbers(chosen[0]) if plan.listed else fast(",".join(chosen).encode())
-        if vector is None:
+        vector = fast((bare(chosen[0]) if plan.listed else ",".join(chosen)).encode())
+        if vector is None and plan.listed:
+            vector = numbers(chosen[0])
+        elif vector is None:
             vector = [_number(cells[i], plan.names[i]) for i in plan.vector]
         return Row(vector, document=labels.pop("document", "") or None, **labels)
 

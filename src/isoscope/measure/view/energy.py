@@ -33,13 +33,10 @@ def spanned(factor: Array) -> Array:
     return factor @ (vectors * scale[:, None, :])
 
 
-def along(
-    groups: GroupsSummary, centre: Array, values: Array, vectors: Array, rows: float
-) -> Array:
+def along(groups: GroupsSummary, centre: Array, values: Array, vectors: Array) -> Array:
     """Return each group's second moment about a centre along each eigenvector, (groups, d).
 
-    What the sketch does not show is spread over the axes as the whole cloud is; `values`
-    times `rows` is what the groups have along each axis together.
+    What the sketch does not show is spread over the axes as the whole cloud is.
     """
     factor, rest = factors(groups, np.broadcast_to(centre, groups.mean.shape))
     turned = vectors.T @ factor  # (groups, d, rank)
@@ -48,13 +45,27 @@ def along(
     hidden = values * np.clip(1 - np.einsum("kdr,kdr->kd", basis, basis), 0, 1)
     total = hidden.sum(axis=1, keepdims=True)
     share = np.divide(hidden, total, out=np.zeros_like(hidden), where=total > 0)
-    return calibrated(shown + rest[:, None] * share, values * rows)
+    return shown + rest[:, None] * share
 
 
-def calibrated(parts: Array, known: Array) -> Array:
-    """Return the parts of each group scaled so that they add up to what is known exactly.
+def crossed(groups: GroupsSummary, here: Array, centre: Array, other: Array) -> Array:
+    """Return tr(T_k C) for chosen groups k, T_k the scatter about a centre.
 
-    Sketches err alike in all groups; what they share in error cancels here.
+    The trace that the sketch of T_k does not show is taken to lie as C does.
     """
-    told = parts.sum(axis=0)
-    return parts * np.divide(known, told, out=np.zeros_like(told), where=told > 0)
+    centres = np.broadcast_to(centre, groups.mean.shape)
+    factor, rest = (part[here] for part in factors(groups, centres))
+    shown = np.einsum("kdr,kdr->k", factor, other @ factor)
+    basis = spanned(factor)
+    turned = other @ basis
+    within = np.einsum("kdr,kdr->k", basis, turned)
+    within_twice = np.einsum("kdr,kdr->k", turned, turned)
+    trace, length = np.trace(other), np.einsum("ij,ij->", other, other)
+    outside = np.maximum(trace - within, 0.0)
+    ratio = np.divide(
+        np.maximum(length - within_twice, 0.0),
+        outside,
+        out=np.zeros_like(outside),
+        where=outside > 1e-12 * trace,
+    )
+    return shown + rest * ratio

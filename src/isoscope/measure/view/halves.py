@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
-from isoscope.accumulate import Accumulator, Groups, GroupsSummary, Moments, MomentsSummary
+from isoscope.accumulate import Accumulator, Groups, Moments, MomentsSummary, Reservoir
 from isoscope.errors import TooFewRowsError
-from isoscope.measure.view.energy import factors, spanned
+from isoscope.measure.view.parts import Parts, parts_of
 from isoscope.measure.view.spectrum import Spectrum
 from isoscope.measure.view.summaries import Summaries
 from isoscope.types import Array
@@ -17,15 +15,15 @@ from isoscope.types import Array
 class Halves:
     """The moments in halves, with the groups that belong to each."""
 
-    needs: ClassVar[tuple[type[Accumulator[Any]], ...]] = (Moments, Groups)
+    needs: ClassVar[tuple[type[Accumulator[Any]], ...]] = (Moments, Groups, Reservoir)
     moments: MomentsSummary
-    parts: GroupsSummary
+    parts: Parts
     summaries: Summaries
 
     @classmethod
     def of(cls, summaries: Summaries) -> "Halves":
         """Return the view of moments and groups."""
-        return cls(summaries.of(Moments), summaries.of(Groups), summaries)
+        return cls(summaries.of(Moments), parts_of(summaries), summaries)
 
     @property
     def count(self) -> int:
@@ -53,35 +51,3 @@ class Halves:
                 slug="too-few-documents",
             )
         return first.scatter / (first.count - 1), second.scatter / (second.count - 1)
-
-    def cross_products(self, half: int, other: Array) -> Array:
-        """Return tr(T_k C) for the groups k of a half, C the covariance of the other.
-
-        T_k is the scatter of a group about the mean of its half, known by its sketch; the
-        trace that the sketch does not show is taken to lie as C does.
-        """
-        here = self.parts.halves == half
-        centres = np.tile(self.moments.halves[half].origin, (len(here), 1))
-        factor, rest = (part[here] for part in factors(self.parts, centres))
-        pushed = other @ factor  # (groups, d, rank)
-        shown = np.einsum("kdr,kdr->k", factor, pushed)
-        basis = spanned(factor)
-        turned = other @ basis
-        within = np.einsum("kdr,kdr->k", basis, turned)
-        within_twice = np.einsum("kdr,kdr->k", turned, turned)
-        trace, length = np.trace(other), np.einsum("ij,ij->", other, other)
-        outside = np.maximum(trace - within, 0.0)
-        ratio = np.divide(
-            np.maximum(length - within_twice, 0.0),
-            outside,
-            out=np.zeros_like(outside),
-            where=outside > 1e-12 * trace,
-        )
-        return shown + rest * ratio
-
-    def group_traces(self, half: int) -> tuple[Array, Array]:
-        """Return rows and scatter traces, about the mean of the half, of its groups."""
-        here = self.parts.halves == half
-        step = self.parts.mean[here] - self.moments.halves[half].origin
-        rows = self.parts.rows[here]
-        return rows, self.parts.trace[here] + rows * np.einsum("kd,kd->k", step, step)

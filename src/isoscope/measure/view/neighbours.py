@@ -118,6 +118,8 @@ def nearest(rows: Array, k: int, of: Array | None = None) -> tuple[Array, Array]
     asked = np.arange(len(rows)) if of is None else of
     spare = min(len(rows) - 1, k + 2)
     centred = rows - rows.mean(axis=0)
+    exponent = int(np.frexp(np.abs(centred).max())[1])
+    centred = np.ldexp(centred, -exponent)  # exact; squares neither vanish nor overflow
     squares = np.vecdot(centred, centred)
     which = np.empty((len(asked), k), dtype=np.int64)
     distances = np.empty((len(asked), k))
@@ -132,7 +134,7 @@ def nearest(rows: Array, k: int, of: Array | None = None) -> tuple[Array, Array]
         order = np.argsort(exact, axis=1, kind="stable")[:, :k]
         which[start : start + _CHUNK] = np.take_along_axis(chosen, order, axis=1)
         distances[start : start + _CHUNK] = np.take_along_axis(exact, order, axis=1)
-    return which, np.sqrt(distances)
+    return which, np.ldexp(np.sqrt(distances), exponent)
 
 
 def _smallest(gaps: Array, k: int) -> tuple[Array, Array]:
@@ -154,7 +156,7 @@ def _exact(rows: Array, squares: Array, here: Array, chosen: Array, near: Array)
     """Return squared distances in float64, from differences where the product lost digits."""
     scale = squares[here][:, None] + squares[chosen]
     exact = (near + squares[here][:, None]).astype(np.float64)
-    lost = np.nonzero(exact < scale * (0.1 if rows.dtype == np.float32 else 1e-3))
+    lost = np.nonzero(exact <= scale * (0.1 if rows.dtype == np.float32 else 1e-3))
     for start in range(0, len(lost[0]), _CHUNK):
         first, second = (part[start : start + _CHUNK] for part in lost)
         gap = (rows[here[first]] - rows[chosen[first, second]]).astype(np.float64, copy=False)

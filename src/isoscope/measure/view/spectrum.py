@@ -5,9 +5,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from isoscope.accumulate import Accumulator, Groups, GroupsSummary, Moments, MomentsSummary
+from isoscope.accumulate import Accumulator, Groups, Moments, MomentsSummary, Reservoir
 from isoscope.errors import UndefinedError
-from isoscope.measure.view.energy import along
+from isoscope.measure.view.parts import parts_of
 from isoscope.measure.view.summaries import Summaries
 from isoscope.types import Array
 
@@ -20,23 +20,26 @@ class Spectrum:
     order for any function of the spectrum, which is all an interval asks for.
     """
 
-    needs: ClassVar[tuple[type[Accumulator[Any]], ...]] = (Moments, Groups)
+    needs: ClassVar[tuple[type[Accumulator[Any]], ...]] = (Moments, Groups, Reservoir)
     values: Array  # (d,)
     rank: int  # how many of them can be more than rounding
     count: int
     documents: int
     sizes: Array  # (groups,)
     energy: Array  # (groups, d)
+    thinning: float = 1.0
 
     @classmethod
     def of(cls, summaries: Summaries) -> Self:
         """Return the spectrum of the covariance."""
         moments: MomentsSummary = summaries.of(Moments)
-        groups: GroupsSummary = summaries.of(Groups)
+        parts = parts_of(summaries)
         rank = min(moments.count - 1, moments.width)
         values, vectors = decomposed(moments.covariance, rank)
-        energy = along(groups, moments.mean, values, vectors, moments.count - 1)
-        return cls(values, rank, moments.count, moments.documents, groups.rows, energy)
+        energy = parts.along(moments.mean, values, vectors, moments.count - 1)
+        return cls(
+            values, rank, moments.count, moments.documents, parts.sizes, energy, parts.thinning
+        )
 
     @property
     def width(self) -> int:
@@ -69,13 +72,13 @@ class RawSpectrum(Spectrum):
     def of(cls, summaries: Summaries) -> Self:
         """Return the spectrum of the second moments about zero."""
         moments: MomentsSummary = summaries.of(Moments)
-        groups: GroupsSummary = summaries.of(Groups)
+        parts = parts_of(summaries)
         n = moments.count
         second = moments.whole.scatter / n + np.outer(moments.mean, moments.mean)
         rank = min(n, moments.width)
         values, vectors = decomposed(second, rank, least=0.0)
-        energy = along(groups, np.zeros(moments.width), values, vectors, n)
-        return cls(values, rank, n, moments.documents, groups.rows, energy)
+        energy = parts.along(np.zeros(moments.width), values, vectors, n)
+        return cls(values, rank, n, moments.documents, parts.sizes, energy, parts.thinning)
 
 
 def decomposed(matrix: Array, rank: int, *, least: float = 0.0) -> tuple[Array, Array]:

@@ -1,0 +1,155 @@
+"""Each group's part in the second moments: from sketches, or from the sample of rows.
+
+Rows in documents hang together, so that only sums over whole documents tell how far a
+reading may be off: their groups are kept in sketch. Independent rows need no such sums: a
+sample of them tells the same, exactly and at no cost.
+"""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Protocol
+
+import numpy as np
+
+from isoscope.accumulate import (
+    Groups,
+    GroupsSummary,
+    Moments,
+    MomentsSummary,
+    Reservoir,
+    ReservoirSummary,
+)
+from isoscope.measure.view.energy import along, crossed
+from isoscope.measure.view.summaries import Summaries
+from isoscope.types import Array
+
+
+class Parts(Protocol):
+    """What each group contributes; all of it scaled to the size of the whole."""
+
+    @property
+    def sizes(self) -> Array:
+        """Rows in each group."""
+        ...
+
+    @property
+    def thinning(self) -> float:
+        """What a standard error over these groups must be multiplied with."""
+        ...
+
+    def along(self, centre: Array, values: Array, vectors: Array, rows: float) -> Array:
+        """Return each group's second moment along each eigenvector, (groups, d)."""
+        ...
+
+    def within(self, half: int, centre: Array) -> tuple[Array, Array]:
+        """Return rows and scatter traces of the groups of a half."""
+        ...
+
+    def crossed(self, half: int, centre: Array, other: Array) -> Array:
+        """Return tr(T_k C) for the groups k of a half, C the covariance of the other."""
+        ...
+
+
+def parts_of(summaries: Summaries) -> Parts:
+    """Return the parts of rows in documents, or of independent rows."""
+    moments: MomentsSummary = summaries.of(Moments)
+    if moments.independent:
+        return SampledParts(summaries.of(Reservoir), moments)
+    return SketchedParts(summaries.of(Groups))
+
+
+@dataclass(frozen=True)
+class SketchedParts:
+    """Groups of documents, whose scatters are known by their sketches."""
+
+    groups: GroupsSummary
+    thinning: float = 1.0
+
+    @property
+    def sizes(self) -> Array:
+        """Rows in each group."""
+        return self.groups.rows
+
+    def along(self, centre: Array, values: Array, vectors: Array, rows: float) -> Array:
+        """Return each group's second moment along each eigenvector, (groups, d)."""
+        return calibrated(along(self.groups, centre, values, vectors), values * rows)
+
+    def within(self, half: int, centre: Array) -> tuple[Array, Array]:
+        """Return rows and scatter traces of the groups of a half."""
+        here = self.groups.halves == half
+        step = self.groups.mean[here] - centre
+        rows = self.groups.rows[here]
+        return rows, self.groups.trace[here] + rows * np.einsum("kd,kd->k", step, step)
+
+    def crossed(self, half: int, centre: Array, other: Array) -> Array:
+        """Return tr(T_k C) for the groups k of a half, C the covariance of the other."""
+        return crossed(self.groups, self.groups.halves == half, centre, other)
+
+
+@dataclass(frozen=True)
+class SampledParts:
+    """Groups of sampled rows, standing for groups of all rows."""
+
+    sample: ReservoirSummary
+    moments: MomentsSummary
+
+    @property
+    def _scale(self) -> float:
+        return self.moments.count / self.sample.count
+
+    @property
+    def sizes(self) -> Array:
+        """Rows in each group, of all rows."""
+        return np.bincount(self.sample.cells) * self._scale
+
+    @property
+    def thinning(self) -> float:
+        """All rows know more than the sample by the root of their number.
+
+        Unless the sample has missed the longest of them: the sum of fourth powers, which
+        is known of all rows, tells.
+        """
+        rows = self.sample.rows - self.moments.mean
+        told = float(np.square(np.vecdot(rows, rows)).sum()) * self._scale
+        missed = self.moments.whole.quartic / told if told > 0 else 1.0
+        return sqrt(max(missed, 1.0) / self._scale)
+
+    def along(self, centre: Array, values: Array, vectors: Array, rows: float) -> Array:
+        """Return each group's second moment along each eigenvector, (groups, d)."""
+        turned = (self.sample.rows - centre) @ vectors
+        np.square(turned, out=turned)
+        return calibrated(_summed(turned, self.sample.cells), values * rows)
+
+    def within(self, half: int, centre: Array) -> tuple[Array, Array]:
+        """Return rows and scatter traces of the groups of a half."""
+        cells, rows = self._half(half, centre)
+        traces = _summed(np.vecdot(rows, rows)[:, None], cells)[:, 0]
+        scatter = float(np.trace(self.moments.halves[half].scatter))
+        sizes = np.bincount(cells).astype(np.float64)
+        sizes *= self.moments.halves[half].count / sizes.sum()
+        return sizes, calibrated(traces, np.array(scatter))
+
+    def crossed(self, half: int, centre: Array, other: Array) -> Array:
+        """Return tr(T_k C) for the groups k of a half, C the covariance of the other."""
+        cells, rows = self._half(half, centre)
+        return _summed(np.vecdot(rows, rows @ other)[:, None], cells)[:, 0]
+
+    def _half(self, half: int, centre: Array) -> tuple[Array, Array]:
+        here = self.sample.documents % np.uint64(2) == half
+        cells = np.unique(self.sample.cells[here], return_inverse=True)[1]
+        return cells, self.sample.rows[here] - centre
+
+
+def _summed(values: Array, cells: Array) -> Array:
+    """Return the sums of values over the rows of each cell."""
+    member = np.eye(int(cells.max(initial=-1)) + 1)[cells]  # (rows, cells)
+    return member.T @ values
+
+
+def calibrated(parts: Array, known: Array) -> Array:
+    """Return the parts of each group scaled so that they add up to what is known exactly.
+
+    Sketches err alike in all groups; what they share in error cancels here.
+    """
+    told = parts.sum(axis=0)
+    return parts * np.divide(known, told, out=np.zeros_like(told), where=told > 0)

@@ -1,0 +1,133 @@
+"""Intervals against the textbook: Student's t from SciPy, the delete-a-group jackknife."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+
+from isoscope.errors import TooFewRowsError, UndefinedError
+from isoscope.measure.interval import (
+    LEAST_DOCUMENTS,
+    around,
+    interval,
+    left_out_in_turn,
+    quantile,
+    standard_error,
+)
+
+numbers = st.floats(-100, 100)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """A view of one number a row: groups of rows, and their sums."""
+
+    totals: np.ndarray
+    sizes: np.ndarray
+    documents: int
+
+    @property
+    def groups(self):
+        return len(self.sizes)
+
+    def without(self, group):
+        keep = np.arange(self.groups) != group
+        return replace(self, totals=self.totals[keep], sizes=self.sizes[keep])
+
+
+def mean(view):
+    return float(view.totals.sum() / view.sizes.sum())
+
+
+def seen(values, documents=None):
+    values = np.asarray(values, dtype=np.float64)
+    return Sums(values, np.ones(len(values)), len(values) if documents is None else documents)
+
+
+@pytest.mark.parametrize("freedom", [6, 7, 8, 10, 14, 30, 31, 100, 10_000])
+def test_the_quantile_is_that_of_student(freedom):
+    assert quantile(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), abs=1e-3)
+
+
+@given(values=arrays(np.float64, st.integers(8, 40), elements=numbers))
+def test_the_error_of_a_mean_of_equal_groups_is_the_usual_one(values):
+    view = seen(values)
+    without = left_out_in_turn(view, mean)
+    found = standard_error(mean(view), without, view.sizes)
+    # leaving one of n values out in turn is exact for a mean
+    assert found == pytest.approx(stats.sem(values), rel=1e-9, abs=1e-9)
+
+
+@given(
+    values=arrays(np.float64, 10, elements=numbers),
+    sizes=st.lists(st.integers(1, 9), min_size=10, max_size=10),
+)
+def test_groups_of_different_sizes_weigh_by_their_rows(values, sizes):
+    sizes = np.array(sizes, dtype=np.float64)
+    view = Sums(values * sizes, sizes, 10)
+    # the influence of a group on a mean is its rows times how far its own mean lies off
+    shares = sizes * (values - mean(view)) / sizes.sum()
+    textbook = np.sqrt(10 / 9 * np.square(shares).sum())
+    found = standard_error(mean(view), left_out_in_turn(view, mean), sizes)
+    assert found == pytest.approx(textbook, rel=1e-9, abs=1e-9)
+
+
+def test_around_is_symmetric_in_the_value_or_in_its_logarithm():
+    reach = quantile(9) * 0.1
+    assert around(2.0, 0.1, 10, logarithmic=False) == pytest.approx((2 - reach, 2 + reach))
+    low, high = around(2.0, 0.1, 10, logarithmic=True)
+    assert (low, high) == pytest.approx((2 * np.exp(-reach), 2 * np.exp(reach)))
+    assert low * high == pytest.approx(4.0)
+
+
+def test_the_interval_of_a_mean_is_the_one_of_the_t_test():
+    values = np.random.default_rng(1).normal(size=12)
+    low, high = interval(seen(values), mean, values.mean(), logarithmic=False)
+    textbook = stats.t.interval(0.95, 11, loc=values.mean(), scale=stats.sem(values))
+    assert (low, high) == pytest.approx(textbook, abs=1e-3)
+
+
+def test_in_the_logarithm_it_stays_positive():
+    values = np.random.default_rng(2).lognormal(sigma=2.0, size=12)
+    plain = interval(seen(values), mean, values.mean(), logarithmic=False)
+    positive = interval(seen(values), mean, values.mean(), logarithmic=True)
+    assert plain[0] < 0 < positive[0] < values.mean() < positive[1]
+
+
+def test_a_value_without_a_logarithm_has_a_plain_interval():
+    values = np.random.default_rng(3).normal(size=12) - 1
+    plain = interval(seen(values), mean, values.mean(), logarithmic=False)
+    assert interval(seen(values), mean, values.mean(), logarithmic=True) == plain
+
+
+def test_a_reach_that_no_number_can_hold_falls_back_to_a_plain_interval():
+    values = np.full(12, 1e-300)
+    values[3] = 1.0
+    low, high = interval(seen(values), mean, values.mean(), logarithmic=True)
+    assert np.isfinite([low, high]).all()
+    assert low < values.mean() < high
+
+
+@pytest.mark.parametrize("documents", [1, LEAST_DOCUMENTS - 1])
+def test_few_documents_have_none(documents):
+    values = np.random.default_rng(4).normal(size=20)
+    assert interval(seen(values, documents), mean, 0.0, logarithmic=False) is None
+
+
+def test_few_groups_have_none_though_there_are_documents():
+    values = np.random.default_rng(5).normal(size=LEAST_DOCUMENTS - 1)
+    assert interval(seen(values, 100), mean, 0.0, logarithmic=False) is None
+
+
+@pytest.mark.parametrize("problem", [TooFewRowsError, UndefinedError])
+def test_what_is_undefined_without_some_group_has_none(problem):
+    def fragile(view):
+        if view.groups < 10:
+            raise problem("too little is left", hint="give more", slug="too-few-rows")
+        return 1.0
+
+    assert interval(seen(np.ones(10)), fragile, 1.0, logarithmic=False) is None

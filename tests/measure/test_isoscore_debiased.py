@@ -1,0 +1,202 @@
+"""isoscore-debiased against the definition: U-statistics over every four rows, and halves."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from isoscope.accumulate.hashing import named_documents
+from isoscope.errors import TooFewRowsError, UndefinedError
+from isoscope.measure.isoscore_debiased import across_halves, himeno_yamada, log_error
+from isoscope.measure.view import Halves
+
+numbers = st.integers(-80, 80).map(lambda i: i / 8)
+small = st.tuples(st.integers(4, 7), st.integers(2, 5))
+clouds = small.flatmap(lambda shape: arrays(np.float64, shape, elements=numbers))
+
+
+def over_all_fours(rows):
+    """Return the means of |x1-x2|^2 |x3-x4|^2 / 4 and ((x1-x2).(x3-x4))^2 / 4."""
+    trace, squared = [], []
+    for a, b, c, e in permutations(rows, 4):
+        trace.append((a - b) @ (a - b) * ((c - e) @ (c - e)) / 4)
+        squared.append(((a - b) @ (c - e)) ** 2 / 4)
+    return np.mean(trace), np.mean(squared)
+
+
+def by_definition(rows):
+    trace, squared = over_all_fours(rows)
+    return (trace / squared - 1) / (rows.shape[1] - 1)
+
+
+def by_halves(rows, documents):
+    """Return the score from products of the covariances of two halves of the documents."""
+    half = named_documents(np.array([str(each) for each in documents])) % 2
+    first, second = (np.cov(rows[half == side].T) for side in (0, 1))
+    ratio = np.trace(first) * np.trace(second) / (first * second).sum()
+    return (ratio - 1) / (rows.shape[1] - 1)
+
+
+def planted(documents=60, each=4, d=5, seed=1):
+    rng = np.random.default_rng(seed)
+    names = np.repeat(np.arange(documents), each)
+    shared = rng.normal(size=(documents, d))[names]
+    rows = (0.8 * rng.normal(size=(len(names), d)) + 0.6 * shared) / np.arange(1, d + 1) ** 0.5
+    return rows + 2, names
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_seven_rows_equal_the_average_over_all_fours_of_them(seed):
+    rows = np.random.default_rng(seed).normal(size=(7, 5)) + 3
+    trace, squared = over_all_fours(rows)
+    centred = rows - rows.mean(axis=0)
+    quartic = ((centred**2).sum(axis=1) ** 2).sum()
+    found = himeno_yamada(7, centred.T @ centred, quartic)
+    assert found == pytest.approx(trace / squared, rel=1e-12)
+
+
+@given(rows=clouds)
+def test_independent_rows_read_the_average_over_all_fours(value, rows):
+    trace, squared = over_all_fours(rows)
+    assume(squared > 1e-6 * trace)
+    found = value(rows, "isoscore-debiased")
+    assert found == pytest.approx(by_definition(rows), rel=1e-9, abs=1e-9)
+    assert found >= -1e-12  # kernels are squares, and the first is never below the second
+
+
+def test_four_rows_are_enough_and_three_are_not(value):
+    rows = np.random.default_rng(2).normal(size=(4, 3))
+    assert value(rows, "isoscore-debiased") == pytest.approx(by_definition(rows))
+    with pytest.raises(TooFewRowsError, match="needs at least 4 rows, got 3"):
+        value(rows[:3], "isoscore-debiased")
+
+
+def test_fewer_rows_than_dimensions(value):
+    rows = np.random.default_rng(3).normal(size=(6, 40)) + 1
+    assert value(rows, "isoscore-debiased") == pytest.approx(by_definition(rows), rel=1e-9)
+
+
+def test_documents_are_only_compared_across_halves(value):
+    rows, documents = planted()
+    found = value(rows, "isoscore-debiased", document=documents)
+    assert found == pytest.approx(by_halves(rows, documents), rel=1e-9)
+
+
+def test_likeness_within_documents_is_not_taken_for_anisotropy(measured):
+    rng = np.random.default_rng(4)
+    names = np.repeat(np.arange(100), 20)
+    rows = rng.normal(size=(100, 64))[names] + rng.normal(size=(2000, 64))
+    known = measured(rows, "isoscore-debiased", "isoscore", document=names)
+    blind = measured(rows, "isoscore-debiased")["isoscore-debiased"].value
+    assert known["isoscore-debiased"].value == pytest.approx(1.0, abs=0.03)
+    assert known["isoscore"].value < blind < 0.9
+    assert any("biased by more" in warning for warning in known["isoscore"].warnings)
+
+
+def test_white_rows_read_one_on_average_and_are_not_clipped(value):
+    rng = np.random.default_rng(5)
+    draws = [value(rng.normal(size=(32, 48)), "isoscore-debiased") for _ in range(60)]
+    # the standard error of the mean of 60 draws is 0.01
+    assert np.mean(draws) == pytest.approx(1.0, abs=0.04)
+    assert max(draws) > 1 > min(draws)
+
+
+def test_a_line_reads_zero(value):
+    rows = np.outer(np.random.default_rng(6).normal(size=40), [1.0, 2.0, 3.0])
+    assert value(rows, "isoscore-debiased") == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_constant_column_and_copies_are_nothing_special(value):
+    rows = np.random.default_rng(7).normal(size=(6, 4))
+    rows[:, 1], rows[3] = 0.1, rows[2]
+    assert value(rows, "isoscore-debiased") == pytest.approx(by_definition(rows), rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [10, 40, 200])
+def test_orthogonal_rows_have_no_two_differences_in_common(value, n):
+    with pytest.raises(TooFewRowsError, match="differ in at least two ways, got fewer"):
+        value(np.eye(n), "isoscore-debiased")
+
+
+def test_rows_of_which_one_differs_are_not_enough(value):
+    rows = np.ones((40, 5))
+    rows[3, 2] = 4.0
+    with pytest.raises(TooFewRowsError, match="differ in at least two ways, got fewer"):
+        value(rows, "isoscore-debiased")
+    with pytest.raises(TooFewRowsError, match="differ in at least two ways, got fewer"):
+        value(np.ones((40, 5)), "isoscore-debiased")
+
+
+def test_one_document_has_no_other_half(value):
+    rows = np.random.default_rng(8).normal(size=(60, 3))
+    message = "at least 2 rows in each half of the documents, got (60 and 0|0 and 60)"
+    with pytest.raises(TooFewRowsError, match=message):
+        value(rows, "isoscore-debiased", document=np.zeros(60, dtype=int))
+
+
+def test_halves_that_share_no_variance_are_refused(viewed):
+    documents = np.repeat(np.arange(12), 4)
+    half = np.repeat(named_documents(np.arange(12).astype(str)) % 2, 4)
+    rows = np.random.default_rng(9).normal(size=(48, 2)) * np.eye(2)[half]
+    with pytest.raises(UndefinedError, match="variance shared by both halves, got none"):
+        across_halves(viewed(Halves, rows, documents.astype(str)))
+
+
+def test_one_dimension_has_no_score(value):
+    with pytest.raises(TooFewRowsError, match="needs at least 2 dimensions, got 1"):
+        value(np.arange(9.0)[:, None], "isoscore-debiased")
+
+
+def test_the_error_is_that_of_leaving_out_each_group(viewed):
+    rows, documents = planted(documents=30)
+    names = documents.astype(str)
+    error, groups = log_error(viewed(Halves, rows, names))
+    half = named_documents(names) % 2
+    variance = 0.0
+    for side in (0, 1):
+        ours, theirs = rows[half == side], rows[half != side]
+        mean, other = ours.mean(axis=0), np.cov(theirs.T)
+        kept = names[half == side]
+
+        def ratio(part, mean=mean, other=other):  # the mean stays that of the half
+            scatter = (part - mean).T @ (part - mean)
+            return np.log(np.trace(scatter) / (scatter * other).sum())
+
+        moved = [
+            (ratio(ours) - ratio(ours[kept != name])) * (kept != name).mean()
+            for name in np.unique(kept)
+        ]
+        variance += len(moved) / (len(moved) - 1) * np.square(moved).sum()
+    assert groups == 30
+    # groups are known by a float32 sketch
+    assert error == pytest.approx(np.sqrt(variance), rel=1e-5)
+
+
+def test_the_interval_holds_the_value_and_is_wider_with_fewer_documents(measured):
+    few, many = (
+        measured(rows, "isoscore-debiased", document=documents)["isoscore-debiased"]
+        for rows, documents in (planted(documents=40), planted(documents=640))
+    )
+    assert few.low < few.value < few.high
+    assert many.high - many.low < (few.high - few.low) / 2
+
+
+@pytest.mark.parametrize("documents", [4, 7])
+def test_few_documents_have_no_error(viewed, documents):
+    rows, names = planted(documents=documents)
+    assert log_error(viewed(Halves, rows, names.astype(str))) is None
+
+
+def test_a_group_with_all_the_variance_of_its_half_leaves_no_interval(measured):
+    half = named_documents(np.arange(30).astype(str)) % 2
+    first, second = (int(np.flatnonzero(half == side)[0]) for side in (0, 1))
+    others = [each for each in range(30) if each not in (first, second)]
+    rows = np.zeros((32, 4))
+    rows[:4] = [[1, 2, 0, 1], [-1, -2, 0, -1], [2, 1, 1, 0], [-2, -1, -1, 0]]
+    documents = np.r_[first, first, second, second, others]
+    reading = measured(rows, "isoscore-debiased", document=documents)["isoscore-debiased"]
+    assert reading.low is None
+    assert "no interval: it is not defined without some of the groups" in reading.warnings
