@@ -1,11 +1,13 @@
 """The library call behind each command: measure, merge, read, demo."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from isoscope.errors import ConfigError, TooFewRowsError
+from isoscope.types import Chunk, Reading
 
 if TYPE_CHECKING:
     from isoscope.report import Readings
@@ -61,13 +63,18 @@ def measure(
         name=name,
         skip_bad=skip_bad,
     )
-    survey, skipped = _surveyed(source, names, seed, skip_bad, progress)
+    survey, rows = _surveyed(source, names, seed, skip_bad, progress)
     run = Path(output).name if output is not None else source.name
     options = {"zeta": zeta, "as_published": as_published}
-    readings = _read(survey, names, run, options, skipped)
+    readings = _read(survey, names, run, options)
     if output is not None:
-        settings = {"measures": list(names), **options, "skip_bad": skip_bad}
-        origin = new_origin(sources=_described(source), settings=settings, seed=seed)
+        settings = {
+            "measures": list(names),
+            "documents": source.has_documents,
+            **options,
+            "skip_bad": skip_bad,
+        }
+        origin = new_origin(sources=_described(source, rows), settings=settings, seed=seed)
         given = {
             "vectors": _spelt(vectors),
             "measure": list(measures) if measures else None,
@@ -106,8 +113,12 @@ def _surveyed(
     seed: int,
     skip_bad: bool,
     progress: Progress | None,
-) -> tuple["Survey", int]:
-    """Read the source once, and again for measures that need what the first pass finds."""
+) -> tuple["Survey", Counter[str]]:
+    """Read the source once, and again for measures that need what the first pass finds.
+
+    Returns what was summed up, and how many rows each file had.
+    """
+    from isoscope.accumulate import Tally
     from isoscope.survey import SECOND_PASS, Survey, block_rows, kinds_for, run
 
     kinds = kinds_for(names)
@@ -119,12 +130,17 @@ def _surveyed(
         if progress is not None:
             progress(done, source.rows)
 
-    survey, skipped = run(
-        source.chunks(rows), PLACE, first, seed=seed, skip_bad=skip_bad, progress=tick
-    )
-    skipped += source.skipped
-    here = survey.held.get(PLACE)
-    seen = 0 if here is None else max(part.count for part in here.values())
+    counts: Counter[str] = Counter()
+
+    def counted() -> Iterator[Chunk]:
+        for chunk in source.chunks(rows):
+            counts[chunk.source] += len(chunk)
+            yield chunk
+
+    survey, skipped = run(counted(), PLACE, first, seed=seed, skip_bad=skip_bad, progress=tick)
+    tally = cast(Tally, survey.held.get(PLACE, {}).get(Tally, Tally(source.width)))
+    tally.skip(skipped + source.skipped)
+    seen = tally.count
     if seen < 2:
         raise TooFewRowsError(
             f"a measure needs at least 2 rows, got {seen} in {source.place or source.name}",
@@ -143,14 +159,13 @@ def _surveyed(
             start=start,
         )
         survey.held[PLACE].update(again.held[PLACE])
-    return survey, skipped
+    return survey, counts
 
 
 def _read(
-    survey: "Survey", names: Sequence[str], run: str, options: dict[str, Any], skipped: int = 0
+    survey: "Survey", names: Sequence[str], run: str, options: dict[str, Any]
 ) -> "Readings":
     """Return the readings; an error where not one of them could be computed."""
-    from isoscope.measure import MEASURES, level
     from isoscope.report import Readings
 
     found = survey.read(names, run=run, **options)
@@ -161,28 +176,29 @@ def _read(
             hint=f"{name} cannot be computed for these rows; nor can anything else asked for",
             slug="nothing-to-read",
         )
-    if skipped:
-        from dataclasses import replace
+    left_out = [f"{name}: {why}" for name, why in survey.left_out.items()]
+    return Readings(found, left_out=left_out, isotropic=_isotropic(found))
 
-        warning = f"{skipped} rows skipped: they were not finite numbers"
-        found = [replace(each, warnings=(*each.warnings, warning)) for each in found]
-    isotropic = {
+
+def _isotropic(readings: Iterable[Reading]) -> dict[tuple[str, int, int], float]:
+    """Return what an isotropic cloud of the same size would read, where that is known."""
+    from isoscope.measure import MEASURES, level
+
+    return {
         (each.measure, each.n, each.d): value
-        for each in found
+        for each in readings
         if each.measure in MEASURES
         and (value := level(MEASURES[each.measure].isotropic, each.n, each.d)) is not None
     }
-    left_out = [f"{name}: {why}" for name, why in survey.left_out.items()]
-    return Readings(found, left_out=left_out, isotropic=isotropic)
 
 
-def _described(source: "Source") -> list[dict[str, Any]]:
+def _described(source: "Source", rows: Counter[str]) -> list[dict[str, Any]]:
     """Return what identifies each file of a source."""
     return [
         {
             "name": part.name,
             "fingerprint": part.fingerprint,
-            "rows": part.rows or 0,
+            "rows": rows[part.name],
             "dtype": part.dtype,
             "width": part.width,
             "file": Path(part.place).name if part.place else "",
@@ -192,10 +208,14 @@ def _described(source: "Source") -> list[dict[str, Any]]:
 
 
 def _spelt(value: Any) -> str | None:
-    """Return a path or column as it goes into a config; arrays have no spelling."""
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    return value if isinstance(value, str) else None
+    """Return a path or column as it goes into a config; arrays have no spelling.
+
+    Paths are made absolute, so that a run can be measured again from any folder.
+    """
+    if not isinstance(value, str | os.PathLike):
+        return None
+    path = Path(value)
+    return str(path.resolve()) if path.exists() else os.fspath(value)
 
 
 def merge(
@@ -239,7 +259,9 @@ def read(
     from isoscope.store import load
 
     found = load(run)
-    readings = Readings(found.readings, left_out=found.left_out)
+    readings = Readings(
+        found.readings, left_out=found.left_out, isotropic=_isotropic(found.readings)
+    )
     if measures is not None:
         names = chosen(measures)
         have = {each.measure for each in found.readings}
@@ -260,11 +282,11 @@ def read(
             for each in wanted
             if each.measure == name or each.measure in _companions(name)
         ]
-        readings = Readings(kept, left_out=left_out)
+        readings = Readings(kept, left_out=left_out, isotropic=_isotropic(kept))
     if sites is not None:
         _known_sites(sites, readings)
         kept = [each for each in readings if each.site in sites]
-        readings = Readings(kept, left_out=readings.left_out)
+        readings = Readings(kept, left_out=readings.left_out, isotropic=_isotropic(kept))
     return readings
 
 

@@ -99,7 +99,7 @@ def test_without_a_group_the_rest_is_as_if_it_had_never_been_seen(make_block, fe
 
 
 def test_about_a_centre_the_sums_are_those_of_the_moved_rows(make_block, feed):
-    rows = np.random.default_rng(6).normal(size=(60, 4)) + [3, 0, 0, 1]
+    rows = np.random.default_rng(6).normal(size=(60, 4)) + np.array([3, 0, 0, 1])
     centre = np.array([1.0, -1.0, 0.5, 0.0])
     seen = feed(CentredDirections(4, centre), make_block(rows, [5] * 12))
     assert_sums(seen.finalize(), rows - centre, [5] * 12)

@@ -6,6 +6,7 @@ import pytest
 from isoscope.accumulate import Groups, merged
 from isoscope.accumulate.block import directions
 from isoscope.accumulate.hashing import GROUPS, named_documents
+from isoscope.errors import MergeError
 
 WIDE = 40  # more than the sketch has directions
 
@@ -110,9 +111,34 @@ def test_without_a_group_the_others_stay_as_they_are(make_block, feed):
         np.testing.assert_array_equal(getattr(less, name), np.delete(whole, 3, axis=0))
 
 
-def test_a_block_without_a_sketch_is_a_mistake(make_block):
-    with pytest.raises(ValueError, match="groups need a block with a sketch"):
-        Groups(WIDE).update(make_block(cloud(8), [4, 4], sketched=False))
+def test_independent_rows_have_groups_without_a_sketch(make_block, feed):
+    rows = cloud(200)
+    summary = feed(Groups(WIDE), make_block(rows)).finalize()
+    assert summary.sketch.shape == (32, WIDE, 0)
+    keys = make_block(rows).documents % np.uint64(GROUPS)
+    for i, key in enumerate(np.unique(keys)):
+        here = rows[keys == key]
+        np.testing.assert_allclose(summary.mean[i], here.mean(axis=0), rtol=1e-12)
+        assert summary.trace[i] == pytest.approx(((here - here.mean(axis=0)) ** 2).sum())
+    trace, sketch = summary.about(np.zeros((32, WIDE)))
+    assert trace.sum() == pytest.approx((rows**2).sum()) and sketch.size == 0
+
+
+def test_rows_with_documents_and_rows_without_do_not_mix(make_block, feed):
+    named, alone = make_block(cloud(8), [4, 4]), make_block(cloud(8))
+    for first, second in ((named, alone), (alone, named)):
+        with pytest.raises(MergeError, match="rows that have documents with rows that have no"):
+            feed(Groups(WIDE), first, second)
+        with pytest.raises(MergeError, match="rows that have documents with rows that have no"):
+            merged([feed(Groups(WIDE), first), feed(Groups(WIDE), second)])
+
+
+def test_a_saved_state_knows_whether_it_has_a_sketch(make_block, feed):
+    for block in (make_block(cloud(8), [4, 4]), make_block(cloud(8))):
+        seen = feed(Groups(WIDE), block)
+        back = Groups.from_state(seen.state(), width=WIDE)
+        back.merge(seen)
+        assert back.rank == seen.rank and back.count == 16
 
 
 def test_looking_at_the_state_does_not_settle_what_is_held(make_blocks, feed):

@@ -40,7 +40,7 @@ def many():
 
 
 def test_it_is_splitmix64_as_published():
-    # The first numbers of the generator seeded with 1234567 and with 0, from its reference code.
+    # The first numbers of the generator seeded with 1234567 and with 0, by its own code.
     published = [6457827717110365317, 3203168211198807973, 9817491932198370423]
     states = [(1234567 + i * GOLDEN) % 2**64 for i in range(3)]
     assert mixed(np.array(states, dtype=np.uint64)).tolist() == published

@@ -5,6 +5,7 @@ import pytest
 
 from isoscope.accumulate import ACCUMULATORS, Block
 from isoscope.accumulate.hashing import named_documents
+from isoscope.errors import TooFewRowsError
 from isoscope.measure import MEASURES
 from isoscope.measure.view import Summaries
 from isoscope.survey import SECOND_PASS, Survey, kinds_for, run
@@ -57,7 +58,10 @@ def summaries_of(rows, documents=None):
     for kind in FIRST:
         accumulator = kind(rows.shape[1])
         accumulator.update(block)
-        summaries[kind] = accumulator.finalize()
+        try:
+            summaries[kind] = accumulator.finalize()
+        except TooFewRowsError as problem:
+            summaries[kind] = problem
     return summaries
 
 

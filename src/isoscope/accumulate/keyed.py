@@ -1,6 +1,7 @@
 """Grouping by key: one accumulator for each frequency band, position band or cluster."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -83,4 +84,10 @@ class Keyed(Accumulator[dict[str, Any]]):
     @classmethod
     def of(cls, kind: type[Accumulator[Any]]) -> type["Keyed"]:
         """Return the class that groups accumulators of this kind."""
-        return type(f"Keyed{kind.__name__}", (cls,), {"kind": kind})
+        return _keyed(cls, kind)
+
+
+@cache
+def _keyed(base: type[Keyed], kind: type[Accumulator[Any]]) -> type[Keyed]:
+    """Make the class once: two of the same name would refuse to merge."""
+    return type(f"Keyed{kind.__name__}", (base,), {"kind": kind})

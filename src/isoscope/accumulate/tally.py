@@ -19,6 +19,7 @@ class TallySummary:
     width: int
     documents: int
     zeros: int
+    skipped: int  # rows that held no finite numbers and were left out
     independent: bool  # every row is its own document
 
 
@@ -29,7 +30,12 @@ class Tally(Accumulator[TallySummary]):
         super().__init__(width)
         self.documents = 0
         self.zeros = 0
+        self.skipped = 0
         self.independent = True
+
+    def skip(self, rows: int) -> None:
+        """Note that so many rows could not be measured."""
+        self.skipped += rows
 
     def _add(self, block: Block) -> None:
         self.documents += len(block.runs) - 1
@@ -39,22 +45,30 @@ class Tally(Accumulator[TallySummary]):
     def _absorb(self, other: Any) -> None:
         self.documents += other.documents
         self.zeros += other.zeros
+        self.skipped += other.skipped
         self.independent &= other.independent
 
     def _arrays(self) -> dict[str, Array]:
         return {
             "documents": np.array(self.documents, dtype=np.int64),
             "zeros": np.array(self.zeros, dtype=np.int64),
+            "skipped": np.array(self.skipped, dtype=np.int64),
             "independent": np.array(self.independent, dtype=np.uint8),
         }
 
     def _restore(self, state: Mapping[str, Array]) -> None:
         self.documents = int(state["documents"])
         self.zeros = int(state["zeros"])
+        self.skipped = int(state["skipped"])
         self.independent = bool(state["independent"])
 
     def finalize(self) -> TallySummary:
         """Return the counts."""
         return TallySummary(
-            self.count, self.width, self.documents, self.zeros, self.independent
+            count=self.count,
+            width=self.width,
+            documents=self.documents,
+            zeros=self.zeros,
+            skipped=self.skipped,
+            independent=self.independent,
         )

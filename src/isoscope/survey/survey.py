@@ -67,23 +67,22 @@ class Survey:
     def merge(self, other: "Survey") -> None:
         """Take in everything another survey has seen."""
         for place, theirs in other.held.items():
-            ours = self.held.setdefault(place, {})
-            if ours:
-                _drop_second_passes(ours, theirs)
-            if ours and ours.keys() != theirs.keys() - set(SECOND_PASS) | (
-                ours.keys() & set(SECOND_PASS)
-            ):
+            if place not in self.held:
+                self.held[place] = {
+                    kind: kind.from_state(part.state(), width=part.width)
+                    for kind, part in theirs.items()
+                }
+                continue
+            ours = self.held[place]
+            _drop_second_passes(ours, theirs)
+            if ours.keys() - set(SECOND_PASS) != theirs.keys() - set(SECOND_PASS):
                 raise MergeError(
                     f"cannot merge surveys that kept different summaries at {place[0]}",
                     hint="measure both with the same measures",
                     slug="merge-kind",
                 )
-            fresh = not ours
-            for kind, accumulator in theirs.items():
-                if kind in ours:
-                    ours[kind].merge(accumulator)
-                elif fresh:
-                    ours[kind] = kind.from_state(accumulator.state(), width=accumulator.width)
+            for kind, part in ours.items():
+                part.merge(theirs[kind])
 
     def second_kinds(self, place: Place, kinds: Iterable[Kind]) -> dict[Kind, Accumulator[Any]]:
         """Return fresh accumulators of a second pass, built from what the first has seen."""

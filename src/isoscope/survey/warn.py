@@ -33,6 +33,8 @@ def about_rows(summaries: Summaries, reads: type[Any]) -> list[str]:
     warnings = _too_few(tally, reads)
     if tally.zeros and (reads is Pairs or reads.needs[0] is Directions):
         warnings.append(f"{tally.zeros} zero rows dropped: they have no direction")
+    if tally.skipped:
+        warnings.append(f"{tally.skipped} rows skipped: they were not finite numbers")
     copies: CopiesSummary = summaries[Copies]
     if copies.share > 0.001:
         warnings.append(f"{copies.share:.1%} of the rows are copies of another row")
@@ -79,4 +81,12 @@ def about_bias(readings: Iterable[Reading]) -> dict[str, str]:
         true = by_name[debiased].value
         if low is not None and high is not None and not low <= true <= high:
             warnings[plain] = f"biased by more than its interval: {debiased} reads {true:.4g}"
+    cosine = by_name.get("mean-cosine")
+    if cosine is not None and "outlier-share" in by_name and _holds_zero(cosine):
+        warnings["outlier-share"] = "the mean cosine it explains may be zero"
     return warnings
+
+
+def _holds_zero(reading: Reading) -> bool:
+    low, high = reading.low, reading.high
+    return low is not None and high is not None and low <= 0 <= high

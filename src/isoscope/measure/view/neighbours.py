@@ -119,7 +119,8 @@ def nearest(rows: Array, k: int, of: Array | None = None) -> tuple[Array, Array]
     spare = min(len(rows) - 1, k + 2)
     centred = rows - rows.mean(axis=0)
     exponent = int(np.frexp(np.abs(centred).max())[1])
-    centred = np.ldexp(centred, -exponent)  # exact; squares neither vanish nor overflow
+    # exact; squares neither vanish nor overflow
+    centred, scaled = np.ldexp(centred, -exponent), np.ldexp(rows, -exponent)
     squares = np.vecdot(centred, centred)
     which = np.empty((len(asked), k), dtype=np.int64)
     distances = np.empty((len(asked), k))
@@ -130,7 +131,7 @@ def nearest(rows: Array, k: int, of: Array | None = None) -> tuple[Array, Array]
         gaps += squares  # the square of the row itself does not change the order
         gaps[np.arange(len(here)), here] = np.inf
         chosen, near = _smallest(gaps, spare)
-        exact = _exact(centred, squares, here, chosen, near)
+        exact = _exact(scaled, squares, here, chosen, near)
         order = np.argsort(exact, axis=1, kind="stable")[:, :k]
         which[start : start + _CHUNK] = np.take_along_axis(chosen, order, axis=1)
         distances[start : start + _CHUNK] = np.take_along_axis(exact, order, axis=1)
@@ -159,6 +160,6 @@ def _exact(rows: Array, squares: Array, here: Array, chosen: Array, near: Array)
     lost = np.nonzero(exact <= scale * (0.1 if rows.dtype == np.float32 else 1e-3))
     for start in range(0, len(lost[0]), _CHUNK):
         first, second = (part[start : start + _CHUNK] for part in lost)
-        gap = (rows[here[first]] - rows[chosen[first, second]]).astype(np.float64, copy=False)
+        gap = rows[here[first]].astype(np.float64) - rows[chosen[first, second]]
         exact[first, second] = np.vecdot(gap, gap)
     return exact

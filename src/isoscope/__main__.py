@@ -1,0 +1,5 @@
+"""`python -m isoscope` is `isoscope`."""
+
+from isoscope.cli.main import main
+
+main()

@@ -1,0 +1,152 @@
+"""Each group's part in the second moments, told by sketches or by the sample of rows."""
+
+import numpy as np
+import pytest
+
+from isoscope.accumulate import Groups, Moments, Reservoir
+from isoscope.accumulate.hashing import named_documents
+from isoscope.measure.interval import interval
+from isoscope.measure.participation import participation
+from isoscope.measure.view import Spectrum
+from isoscope.measure.view.parts import SampledParts, SketchedParts, calibrated, parts_of
+
+
+def planted(n=600, d=8, seed=1):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)) / np.arange(1, d + 1) ** 0.5 + 1
+
+
+def names_of(rows, each=6):
+    return (np.arange(len(rows)) // each).astype(str)
+
+
+def cells_of(keys):
+    """Return the group of every row: its document, or one of 32 where they are many."""
+    groups = keys if len(np.unique(keys)) <= 32 else keys % np.uint64(32)
+    return np.unique(groups, return_inverse=True)[1]
+
+
+def second_moments(rows, cells, centre):
+    parts = [rows[cells == cell] - centre for cell in range(cells.max() + 1)]
+    return np.array([part.T @ part for part in parts])
+
+
+@pytest.fixture(params=["documents", "many documents", "rows"])
+def known(request, summaries):
+    """Summaries of rows, with the group and the half of every row."""
+    rows = planted()
+    if request.param == "rows":
+        every = summaries(rows)
+        sample = every[Reservoir]
+        return every, sample.rows, sample.cells, sample.documents % 2
+    names = names_of(rows, 30 if request.param == "documents" else 6)
+    keys = named_documents(names)
+    return summaries(rows, names), rows, cells_of(keys), keys % 2
+
+
+def test_documents_are_known_by_sketches_and_rows_by_a_sample(summaries):
+    rows = planted()
+    assert isinstance(parts_of(summaries(rows, names_of(rows))), SketchedParts)
+    assert isinstance(parts_of(summaries(rows)), SampledParts)
+
+
+def test_parts_along_axes_are_exact_while_all_is_seen(known):
+    every, rows, cells, _ = known
+    mean = rows.mean(axis=0)
+    values, vectors = np.linalg.eigh(np.cov(rows.T))
+    found = parts_of(every).along(mean, values, vectors, len(rows) - 1)
+    exact = np.einsum("dj,kde,ej->kj", vectors, second_moments(rows, cells, mean), vectors)
+    np.testing.assert_allclose(found, exact, atol=1e-5 * exact.max())
+    np.testing.assert_allclose(found.sum(axis=0), values * (len(rows) - 1), rtol=1e-9)
+
+
+def test_sizes_are_rows(known):
+    every, _, cells, _ = known
+    np.testing.assert_allclose(parts_of(every).sizes, np.bincount(cells))
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_rows_and_traces_of_a_half_are_about_its_mean(known, half):
+    every, rows, cells, halves = known
+    here = halves == half
+    mean = rows[here].mean(axis=0)
+    sizes, traces = parts_of(every).within(half, mean)
+    groups = np.unique(cells[here], return_inverse=True)[1]
+    np.testing.assert_allclose(sizes, np.bincount(groups))
+    exact = np.trace(second_moments(rows[here], groups, mean), axis1=1, axis2=2)
+    np.testing.assert_allclose(traces, exact, rtol=1e-9)
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_products_with_the_other_half_are_exact_while_all_is_seen(known, half):
+    every, rows, cells, halves = known
+    here = halves == half
+    mean, other = rows[here].mean(axis=0), np.cov(rows[~here].T)
+    found = parts_of(every).crossed(half, mean, other)
+    groups = np.unique(cells[here], return_inverse=True)[1]
+    exact = np.einsum("kde,ed->k", second_moments(rows[here], groups, mean), other)
+    np.testing.assert_allclose(found, exact, rtol=1e-5)
+
+
+def test_groups_in_a_wide_space_still_add_up_to_what_is_known(summaries):
+    rows = planted(d=100)
+    values, vectors = np.linalg.eigh(np.cov(rows.T))
+    parts = parts_of(summaries(rows, names_of(rows)))
+    found = parts.along(rows.mean(axis=0), values, vectors, 599)
+    np.testing.assert_allclose(found.sum(axis=0), values * 599, rtol=1e-9)
+    assert (found >= 0).all()
+
+
+def test_a_sample_stands_for_all_rows(summaries):
+    rows = planted(n=8192)
+    every = summaries(rows)
+    parts = parts_of(every)
+    assert every[Reservoir].count == 2048
+    assert parts.sizes.sum() == pytest.approx(8192)
+    values, vectors = np.linalg.eigh(np.cov(rows.T))
+    along = parts.along(rows.mean(axis=0), values, vectors, 8191)
+    np.testing.assert_allclose(along.sum(axis=0), values * 8191, rtol=1e-9)
+    for half in (0, 1):
+        sizes, traces = parts.within(half, every[Moments].halves[half].origin)
+        assert sizes.sum() == pytest.approx(every[Moments].halves[half].count)
+        assert traces.sum() == pytest.approx(np.trace(every[Moments].halves[half].scatter))
+
+
+def test_an_error_over_a_sample_shrinks_by_the_root_of_what_it_stands_for(summaries):
+    parts = parts_of(summaries(planted(n=8192)))
+    assert parts.thinning == pytest.approx(0.5, rel=0.1)
+    assert parts_of(summaries(planted())).thinning == pytest.approx(1.0)
+    assert SketchedParts(summaries(planted())[Groups]).thinning == 1.0
+
+
+def test_long_rows_that_the_sample_has_missed_widen_the_error(summaries):
+    rows = planted(n=8192)
+    sampled = {row.tobytes() for row in summaries(rows)[Reservoir].rows}
+    missed = [i for i, row in enumerate(rows) if row.tobytes() not in sampled][:3]
+    rows[missed] *= 30
+    assert parts_of(summaries(rows)).thinning > 2
+
+
+def test_identical_rows_have_no_fourth_powers_to_compare(summaries):
+    assert parts_of(summaries(np.full((9, 3), 0.1))).thinning == 1.0
+
+
+def test_the_interval_from_a_sample_is_as_wide_as_the_one_from_all_rows(summaries):
+    lengths = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        rows = rng.lognormal(sigma=0.3, size=8192)[:, None] * (planted(n=8192, seed=seed) - 1)
+        names = np.arange(8192).astype(str)  # the same rows, each called a document
+        for every in (summaries(rows), summaries(rows, names)):
+            seen = every.view(Spectrum)
+            low, high = interval(seen, participation, participation(seen), logarithmic=True)
+            lengths.append(high - low)
+    # 32 groups know a standard error to an eighth, and the two have groups of their own
+    assert np.mean(lengths[::2]) == pytest.approx(np.mean(lengths[1::2]), rel=0.25)
+
+
+def test_parts_are_scaled_to_what_is_known():
+    parts = np.array([[1.0, 2.0, 0.0], [3.0, 2.0, 0.0]])
+    found = calibrated(parts, np.array([8.0, 1.0, 5.0]))
+    np.testing.assert_allclose(found, [[2.0, 0.5, 0.0], [6.0, 0.5, 0.0]])
+    np.testing.assert_allclose(calibrated(np.array([1.0, 3.0]), np.array(2.0)), [0.5, 1.5])

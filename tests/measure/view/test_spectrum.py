@@ -1,0 +1,125 @@
+"""Spectra of the covariance and of the raw second moments, whole and without a group."""
+
+import numpy as np
+import pytest
+
+from isoscope.accumulate.hashing import named_documents
+from isoscope.errors import UndefinedError
+from isoscope.measure.effective_rank import entropy_rank
+from isoscope.measure.participation import ratio
+from isoscope.measure.view import RawSpectrum, Spectrum
+from isoscope.measure.view.spectrum import decomposed, no_spread
+
+
+def planted(n=4096, d=8, groups=32, seed=1):
+    """Return rows in so many documents that leaving out one changes little."""
+    rng = np.random.default_rng(seed)
+    names = np.repeat(np.arange(groups), n // groups).astype(str)
+    shared = rng.normal(size=(groups, d))[np.repeat(np.arange(groups), n // groups)]
+    rows = (rng.normal(size=(n, d)) + 0.3 * shared) / np.arange(1, d + 1) ** 0.5 + 1
+    return rows, names
+
+
+def covariance_values(rows):
+    return np.linalg.eigvalsh(np.cov(rows.T))[::-1]
+
+
+def raw_values(rows):
+    return np.linalg.svd(rows, compute_uv=False) ** 2 / len(rows)
+
+
+@pytest.mark.parametrize(("n", "d"), [(50, 4), (10, 40), (2, 3)])
+def test_values_are_those_of_the_covariance_largest_first(viewed, n, d):
+    rows = np.random.default_rng(2).normal(size=(n, d)) + 1
+    seen = viewed(Spectrum, rows)
+    exact = np.maximum(covariance_values(rows), 0)
+    np.testing.assert_allclose(seen.values, exact, atol=1e-12)
+    assert seen.rank == min(n - 1, d)
+    assert not seen.values[seen.rank :].any()
+    assert (seen.width, seen.count, seen.documents) == (d, n, n)
+
+
+@pytest.mark.parametrize(("n", "d"), [(50, 4), (10, 40), (2, 3)])
+def test_raw_values_are_squared_singular_values_over_the_rows(viewed, n, d):
+    rows = np.random.default_rng(3).normal(size=(n, d)) + 1
+    seen = viewed(RawSpectrum, rows)
+    assert seen.rank == min(n, d)
+    np.testing.assert_allclose(seen.values[: seen.rank], raw_values(rows), rtol=1e-9)
+    assert not seen.values[seen.rank :].any()
+
+
+@pytest.mark.parametrize("view", [Spectrum, RawSpectrum])
+def test_groups_have_all_the_energy_between_them(viewed, view):
+    rows, names = planted(d=40)
+    seen = viewed(view, rows, names)
+    freedom = seen.count - (view is Spectrum)
+    np.testing.assert_allclose(seen.energy.sum(axis=0), seen.values * freedom, rtol=1e-9)
+    assert seen.sizes.sum() == seen.count
+    assert seen.groups == 32
+
+
+@pytest.mark.parametrize("compute", [ratio, entropy_rank, np.sum])
+@pytest.mark.parametrize(
+    ("view", "values"), [(Spectrum, covariance_values), (RawSpectrum, raw_values)]
+)
+def test_without_a_group_any_function_is_right_to_first_order(viewed, view, values, compute):
+    rows, names = planted()
+    seen = viewed(view, rows, names)
+    keys = named_documents(names)
+    whole = compute(seen.values)
+    exact = np.array([compute(values(rows[keys != key])) for key in np.unique(keys)])
+    found = np.array([compute(seen.without(group).values) for group in range(32)])
+    # a group is 1/32: what is left out goes with its square
+    assert np.abs(found - exact).max() < 0.1 * np.abs(exact - whole).max()
+
+
+@pytest.mark.parametrize("compute", [ratio, entropy_rank])
+def test_the_second_order_that_is_left_shrinks_with_the_group(viewed, compute):
+    errors = []
+    for n in (2048, 8192):  # one document of fixed size among more and more others
+        rows, _ = planted(n=n)
+        names = np.r_[np.zeros(100, dtype=int), 1 + np.arange(n - 100) // 500].astype(str)
+        rows[:100] *= 2
+        seen = viewed(Spectrum, rows, names)
+        keys = named_documents(names)
+        group = int(np.flatnonzero(np.unique(keys) == keys[0])[0])
+        exact = compute(covariance_values(rows[100:]))
+        errors.append(abs(compute(seen.without(group).values) - exact))
+    assert errors[1] < errors[0] / 6  # four times as many rows: a sixteenth, less the noise
+
+
+def test_all_the_spread_in_one_group_cannot_be_left_out(viewed):
+    rows = np.zeros((22, 3))
+    rows[:2] = [[1.0, 2.0, 3.0], [-1.0, -2.0, -3.0]]
+    names = np.r_[0, 0, np.arange(1, 21)].astype(str)
+    for view in (Spectrum, RawSpectrum):
+        seen = viewed(view, rows, names)
+        with pytest.raises(UndefinedError, match="needs rows that differ, got identical rows"):
+            seen.without(int(np.argmax(seen.sizes)))
+
+
+def test_a_single_group_leaves_nothing(viewed):
+    rows = np.random.default_rng(4).normal(size=(9, 3))
+    seen = viewed(Spectrum, rows, np.array(["a"] * 9))
+    with pytest.raises(UndefinedError, match="needs rows that differ"):
+        seen.without(0)
+
+
+def test_identical_rows_have_no_covariance_but_second_moments(viewed):
+    rows = np.full((9, 3), 0.1)
+    with pytest.raises(UndefinedError, match="needs rows that differ, got identical rows"):
+        viewed(Spectrum, rows)
+    np.testing.assert_allclose(viewed(RawSpectrum, rows).values, [0.03, 0, 0], atol=1e-12)
+    with pytest.raises(UndefinedError):
+        viewed(RawSpectrum, np.zeros((9, 3)))
+
+
+def test_eigenvalues_past_the_rank_or_below_zero_are_zero():
+    matrix = np.diag([3.0, 2.0, 1.0, -1e-17])
+    values, vectors = decomposed(matrix, 2)
+    np.testing.assert_allclose(values, [3, 2, 0, 0])
+    np.testing.assert_allclose(np.abs(vectors[:, 0]), [1, 0, 0, 0], atol=1e-12)
+    with pytest.raises(UndefinedError):
+        decomposed(np.zeros((2, 2)), 2)
+    assert not decomposed(np.zeros((2, 2)), 2, least=-1.0)[0].any()
+    assert no_spread().slug == "no-spread"
