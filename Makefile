@@ -20,7 +20,7 @@ JOBS ?= 2
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMEXPR_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS)
 
-.PHONY: help setup demo test laws slow bench check cover docs serve fmt lint type clean
+.PHONY: help setup demo test laws slow bench simulate check cover docs serve fmt lint type clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,7 +40,13 @@ slow: $(DEV)  ## the tests that take minutes
 	$(PYTEST) -m slow --timeout=3000
 
 bench: $(DEV)  ## the table of docs/benchmarks.md, measured on this machine
-	$(BIN)/python bench/run.py
+	$(BIN)/python bench/speed.py
+	$(BIN)/python bench/pages.py
+
+simulate: $(DEV)  ## the tables of docs/statistics.md: bias and coverage, an hour on one core
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/simulate.py bias
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/simulate.py coverage
+	$(BIN)/python bench/pages.py
 
 check: test slow docs  ## test, slow and docs: all of it
 

@@ -98,7 +98,7 @@ def measured(design: Design, seed: int, names=NAMES) -> dict[str, tuple[float, f
 
 
 def coverage(design: Design, repetitions: int, first_seed: int) -> dict:
-    """Return how often each interval holds the truth, its width, and what width it should be."""
+    """Return how often each interval holds the truth, and its width over an oracle's."""
     truth = design.truth()
     draws = [measured(design, first_seed + i) for i in range(repetitions)]
     out = {"design": asdict(design), "name": design.name, "repetitions": repetitions, "of": {}}

@@ -15,6 +15,7 @@ LEAST = 22  # rows, enough for twenty neighbours
 ENOUGH = 256  # documents from which on one row of each is better than many of a few
 EQUAL = 1e-6  # logarithms of ratios of distances that are no more than rounding
 _CHUNK = 512
+_SAMPLE = 64  # rows looked at to find a centre
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def nearest(rows: Array, k: int, of: Array | None = None) -> tuple[Array, Array]
     """
     asked = np.arange(len(rows)) if of is None else of
     spare = min(len(rows) - 1, k + 2)
-    centred = rows - rows.mean(axis=0)
+    centred = rows - np.median(rows[:_SAMPLE], axis=0)  # no mean: one giant would pull it
     exponent = int(np.frexp(np.abs(centred).max())[1])
     # exact; squares neither vanish nor overflow
     centred, scaled = np.ldexp(centred, -exponent), np.ldexp(rows, -exponent)

@@ -1,0 +1,129 @@
+"""Write docs/statistics.md and docs/benchmarks.md from bench/results, or check that they agree.
+
+python bench/pages.py           write the tables into the pages
+python bench/pages.py --check   exit 1 where a page says something else
+"""
+
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "bench" / "results"
+DOCS = ROOT / "docs"
+MEASURES = ("mean-cosine-cross", "isoscore-debiased", "effective-rank-debiased")
+
+
+def table(heads: list[str], rows: list[list[str]]) -> str:
+    """Return a Markdown table."""
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def found(name: str) -> list | dict:
+    """Return a file of results, empty where it was not run."""
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else []
+
+
+def described(design: dict) -> str:
+    """Return a design in words."""
+    spectrum = {0.0: "white", 0.5: "i^-1/2", 1.0: "i^-1"}[design["power"]]
+    low, high = design["tokens"]
+    sizes = f"{low}" if low == high else f"{low} to {high}"
+    rows = f"{design['rows']:,} independent rows"
+    if design["documents"]:
+        rows = f"{design['documents']} documents of {sizes} rows, correlation {design['rho']:g}"
+    tails = ", lognormal(0.5) lengths" if design["scales"] == "lognormal" else ""
+    return f"d = {design['d']}, {rows}, {spectrum}{tails}"
+
+
+def bias() -> str:
+    """Return the table of debiased IsoScore against the truth."""
+    heads = ["collection", "draws", "truth", "plain, mean", "debiased, mean", "sd of a draw"]
+    rows = [
+        [
+            described(each["design"]),
+            str(each["repetitions"]),
+            f"{each['truth']:.4f}",
+            f"{each['isoscore']:.4f}",
+            f"{each['isoscore-debiased']:.4f}",
+            f"{each['sd']:.4f}",
+        ]
+        for each in found("bias")
+    ]
+    return table(heads, rows)
+
+
+def coverage() -> str:
+    """Return the table of coverage and width."""
+    heads = ["collection", *(f"`{name}`: covered, width" for name in MEASURES)]
+    rows = []
+    for each in found("coverage"):
+        cells = [each["of"][name] for name in MEASURES]
+        shown = [f"{c['covered']:.1%}, {c['width over oracle']:.2f}" for c in cells]
+        rows.append([described(each["design"]), *shown])
+    return table(heads, rows)
+
+
+def speed(part: str) -> str:
+    """Return one table of speed."""
+    results = found("speed")
+    if part not in results:
+        return "Not run."
+    heads = ["what", "seconds", "limit, seconds", "ratio (each)", "peak MiB", "value"]
+    rows = [
+        [
+            each["name"],
+            ", ".join(f"{x:.2f}" for x in each["seconds"]),
+            ", ".join(f"{x:.2f}" for x in each["limit"]),
+            f"{each['ratio']:.2f} ({', '.join(f'{x:.2f}' for x in each['ratios'])})",
+            str(each.get("peak_mib", "–")),
+            str(each.get("value", "–")),
+        ]
+        for each in results[part]["rows"]
+    ]
+    seen = results[part]["machine"]
+    note = (
+        f"{seen['processor']}, {seen['cores']} cores, NumPy {seen['numpy']}, Python "
+        f"{seen['python']}; load averages when it began: "
+        + ", ".join(f"{x:g}" for x in seen["load"])
+    )
+    return f"{table(heads, rows)}\n\nMachine: {note}."
+
+
+TABLES = {
+    "statistics.md": {"bias": bias, "coverage": coverage},
+    "benchmarks.md": {
+        name: lambda name=name: speed(name) for name in ("measure", "growth", "cosine", "twonn")
+    },
+}
+
+
+def filled(text: str, name: str, content: str) -> str:
+    """Return a page with what stands between a table's markers replaced."""
+    begin, end = f"<!-- {name}:start -->", f"<!-- {name}:end -->"
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    return f"{before}{begin}\n{content}\n{end}{after}"
+
+
+def differing(write: bool) -> list[str]:
+    """Return the pages that do not say what the results say; write them if asked."""
+    wrong = []
+    for page, tables in TABLES.items():
+        path = DOCS / page
+        old = new = path.read_text()
+        for name, make in tables.items():
+            new = filled(new, name, make())
+        if new != old:
+            wrong.append(page)
+            if write:
+                path.write_text(new)
+    return wrong
+
+
+if __name__ == "__main__":
+    changed = differing(write="--check" not in sys.argv)
+    print("\n".join(changed))
+    raise SystemExit(bool(changed) and "--check" in sys.argv)
