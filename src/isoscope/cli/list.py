@@ -2,12 +2,15 @@
 
 import sys
 from json import dumps
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isoscope.cli.output import AsJson
+from isoscope.cli.output import AsJson, show_table
 from isoscope.errors import ConfigError
+
+if TYPE_CHECKING:
+    from isoscope.report.table import Table
 
 NAME = "list"
 EXAMPLES = """\b
@@ -34,9 +37,10 @@ def command(
     from isoscope.measure import MEASURES
 
     records = [_record(measure) for measure in MEASURES.values()]
-    sys.stdout.write(
-        "".join(dumps(each) + "\n" for each in records) if as_json else _text(records)
-    )
+    if as_json:
+        sys.stdout.write("".join(dumps(each) + "\n" for each in records))
+    else:
+        show_table(_table(records))
 
 
 def _record(measure: Any) -> dict[str, Any]:
@@ -69,8 +73,7 @@ def _limit(of: Any) -> float | str | None:
     return round(found[0], 3) + 0.0 if abs(found[0] - found[1]) < 1e-5 else "varies with d"
 
 
-def _text(records: list[dict[str, Any]]) -> str:
-    from isoscope.report.formats import as_text
+def _table(records: list[dict[str, Any]]) -> "Table":
     from isoscope.report.table import Column, Table
 
     def cells(key: str) -> tuple[str, ...]:
@@ -85,4 +88,4 @@ def _text(records: list[dict[str, Any]]) -> str:
         Column("passes", second),
         Column("what", cells("title"), words=True),
     )
-    return as_text(Table("", columns))
+    return Table("", columns)

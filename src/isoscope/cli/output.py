@@ -9,6 +9,7 @@ from isoscope.errors import ConfigError
 
 if TYPE_CHECKING:
     from isoscope.report import Readings
+    from isoscope.report.table import Table
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")]
@@ -36,14 +37,22 @@ def show(readings: "Readings", style: str, *, quiet: bool = False) -> None:
         if style in ("json", "csv"):  # the others say it themselves
             for text in readings.left_out:
                 note(f"left out: {text}", quiet=quiet)
-    elif sys.stdout.isatty():
+    else:
+        show_table(readings.table)
+
+
+def show_table(table: "Table") -> None:
+    """Print a table to stdout, folded to its width where that is a terminal."""
+    if sys.stdout.isatty():
         from rich.console import Console
 
         from isoscope.report import terminal
 
-        terminal.show(readings.table, Console())
+        terminal.show(table, Console())
     else:
-        sys.stdout.write(f"{readings}\n")
+        from isoscope.report.formats import as_text
+
+        sys.stdout.write(as_text(table))
 
 
 def note(text: str, *, quiet: bool) -> None:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-FOLDED = 12  # names of runs and sites are folded to this before anything else is
+FOLDED = {"run": 12, "site": 12, "group": 12, "what": 24}  # folded before anything else is
 
 
 def show(table: Table, console: "Console") -> None:
@@ -39,4 +39,4 @@ def show(table: Table, console: "Console") -> None:
 def _least(column: Column) -> int:
     """The width a column keeps however narrow the terminal: a number cut in two misleads."""
     width = max(map(len, (column.head, *column.cells)))
-    return min(width, FOLDED) if column.head in ("run", "site", "group") else width
+    return min(width, FOLDED.get(column.head, width))

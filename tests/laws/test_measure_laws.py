@@ -1,0 +1,265 @@
+"""What a measure's record claims about it, checked for every measure we ship."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from isoscope.measure import MEASURES, level
+from isoscope.measure.view import Halves, Neighbours, Pairs, RawSpectrum, Spectrum
+from isoscope.survey import SECOND_PASS, Survey, kinds_for, run
+from isoscope.types import Chunk
+from isoscope.verbs import PLACE, measure
+
+WIDTH = 16
+EXACT = (Neighbours, Pairs)  # read off a sample of rows, the same bit by bit
+NAMES = tuple(MEASURES)
+BIBLIOGRAPHY = Path(__file__).parents[2] / "docs" / "references.bib"
+
+
+def measures(test=lambda _record: True):
+    """Run a law for every measure that it speaks of."""
+    chosen = [record for record in MEASURES.values() if test(record)]
+    return pytest.mark.parametrize("record", chosen, ids=lambda record: record.name)
+
+
+every_measure = measures()
+spectral = measures(lambda m: m.isotropic is not None and m.reads in (Spectrum, RawSpectrum))
+
+
+def planted(documents=80, each=5, seed=7):
+    """Return a skewed cloud off the origin, its rows alike within documents."""
+    rng = np.random.default_rng(seed)
+    names = np.repeat(np.arange(documents), each)
+    own = rng.exponential(size=(len(names), WIDTH))
+    shared = rng.normal(size=(documents, WIDTH))[names]
+    return (own + 0.5 * shared) * np.linspace(0.5, 2.0, WIDTH) - 0.4, names
+
+
+CLOUD, DOCUMENTS = planted()
+ROTATION = np.linalg.qr(np.random.default_rng(8).normal(size=(WIDTH, WIDTH)))[0]
+MOVES = {
+    "rotation": lambda rows: rows @ ROTATION,
+    "scale": lambda rows: 37.0 * rows,
+    "shift": lambda rows: rows + 100.0,
+    "none": lambda rows: rows,
+}
+
+
+def by_name(readings):
+    return {each.measure: each for each in readings}
+
+
+@cache
+def moved(move):
+    return by_name(measure(MOVES[move](CLOUD), document=DOCUMENTS, all=True))
+
+
+# --- what the record claims --------------------------------------------------------------
+
+
+@every_measure
+@pytest.mark.parametrize("move", ["rotation", "scale", "shift"])
+def test_claimed_invariances_hold_and_no_others(record, move):
+    before, after = moved("none")[record.name].value, moved(move)[record.name].value
+    # the mean far away costs a dozen digits of 16, a move that matters shows in the third
+    kept = np.isclose(after, before, rtol=1e-6, atol=1e-12)
+    changed = not np.isclose(after, before, rtol=1e-3, atol=1e-6)
+    assert (kept, changed) == (move in record.unmoved_by, move not in record.unmoved_by)
+
+
+@every_measure
+def test_the_interval_has_the_same_invariances(record):
+    before = moved("none")[record.name]
+    for move in record.unmoved_by:
+        after = moved(move)[record.name]
+        # groups are known by a float32 sketch
+        ends = pytest.approx((before.low, before.high), rel=1e-3, abs=1e-6)
+        assert (after.low, after.high) == ends, move
+
+
+@cache
+def ball(n, d):
+    return by_name(measure(np.random.default_rng([n, d]).normal(size=(n, d)), all=True))
+
+
+@measures(lambda record: record.isotropic is not None)
+@pytest.mark.parametrize(("n", "d"), [(4000, 40), (1200, 60)])
+def test_a_ball_reads_as_isotropic(record, n, d):
+    reading = ball(n, d)[record.name]
+    # one draw of Gaussian rows: some per cent of noise, and edges of a law for large n and d
+    expected = pytest.approx(level(record.isotropic, reading.n, d), rel=0.06, abs=0.02)
+    assert reading.value == expected
+
+
+@measures(lambda record: record.isotropic is not None and record.reads is not Halves)
+def test_a_ball_of_fewer_rows_than_dimensions_does_too(record):
+    reading = ball(60, 100)[record.name]
+    expected = level(record.isotropic, reading.n, 100)
+    assert reading.value == pytest.approx(expected, rel=0.06, abs=0.02)
+
+
+@spectral
+@pytest.mark.parametrize(("n", "d"), [(4000, 40), (60, 100)])
+def test_the_bias_of_few_rows_is_part_of_what_is_called_isotropic(record, n, d):
+    expected, endless = (level(record.isotropic, rows, d) for rows in (n, 10**9))
+    bias = abs(expected - endless)
+    assert abs(ball(n, d)[record.name].value - expected) < max(0.3 * bias, 0.02 * abs(endless))
+
+
+@cache
+def line():
+    rng = np.random.default_rng(9)
+    rows = np.outer(rng.uniform(1, 1.2, size=800), rng.normal(size=WIDTH))
+    return by_name(measure(rows, all=True))
+
+
+@measures(lambda record: record.collapsed is not None)
+def test_one_direction_reads_as_collapsed(record):
+    reading = line()[record.name]
+    # 800 neighbours on a line know its dimension to some per cent; lengths differ a little
+    expected = pytest.approx(level(record.collapsed, reading.n, WIDTH), rel=0.12, abs=1e-4)
+    assert reading.value == expected
+
+
+@every_measure
+def test_it_explains_itself(record):
+    assert re.fullmatch(r"[A-Z].{10,88}[.?]", record.title)
+    assert record.formula and record.misleads.endswith(".")
+    assert f"{{{record.cite}," in BIBLIOGRAPHY.read_text()
+    assert record.unmoved_by <= {"rotation", "scale", "shift"}
+    assert record.note.title == record.title
+
+
+@every_measure
+def test_it_reads_what_one_pass_gives_or_says_that_it_does_not(record):
+    assert record.second_pass == bool(set(record.reads.needs) & set(SECOND_PASS))
+
+
+@every_measure
+def test_what_stands_beside_it_is_announced(record):
+    found = [name for name in moved("none") if name.startswith(f"{record.name}-")]
+    beside = [f"{record.name}-{suffix}" for suffix in record.beside]
+    assert [name for name in found if name not in MEASURES] == beside
+
+
+# --- the same value however the rows came ------------------------------------------------
+
+
+def chunks(rows, documents, size, start=0):
+    for first in range(0, len(rows), size):
+        part = slice(first, first + size)
+        names = None if documents is None else documents[part]
+        yield Chunk(rows[part], "rows", start + first, names)
+
+
+def surveyed(rows, documents, size, start=0):
+    """Return the first pass over rows that arrive in chunks; a sample makes up for a second."""
+    kinds = [kind for kind in kinds_for(NAMES) if kind not in SECOND_PASS]
+    return run(chunks(rows, documents, size, start), PLACE, kinds)[0]
+
+
+def read(survey):
+    return by_name(survey.read(NAMES))
+
+
+@cache
+def in_one_piece(documents):
+    return read(surveyed(CLOUD, DOCUMENTS if documents else None, len(CLOUD)))
+
+
+def assert_same(found, expected):
+    assert found.keys() == expected.keys()
+    for name, reading in expected.items():
+        value = found[name].value
+        if name in MEASURES and MEASURES[name].reads in EXACT:
+            assert value == reading.value, name
+        # 1e-9: float64 sums in another order
+        assert value == pytest.approx(reading.value, rel=1e-9, abs=1e-12), name
+        ends = pytest.approx((reading.low, reading.high), rel=1e-3, abs=1e-6)
+        assert (found[name].low, found[name].high) == ends, name
+        assert (found[name].n, found[name].warnings) == (reading.n, reading.warnings)
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 199])
+@pytest.mark.parametrize("documents", [False, True])
+def test_chunks_do_not_matter(documents, size):
+    names = DOCUMENTS if documents else None
+    assert_same(read(surveyed(CLOUD, names, size)), in_one_piece(documents))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_documents_does_not_matter(seed):
+    shuffled = np.random.default_rng(seed).permutation(80)
+    order = np.concatenate([np.flatnonzero(name == DOCUMENTS) for name in shuffled])
+    found = read(surveyed(CLOUD[order], DOCUMENTS[order], 90))
+    assert_same(found, in_one_piece(True))
+
+
+@pytest.mark.parametrize("documents", [False, True])
+@pytest.mark.parametrize("cut", [15, 200, 395])
+def test_parts_measured_apart_merge_into_the_whole(documents, cut):
+    names = DOCUMENTS if documents else None
+    halves = [
+        surveyed(CLOUD[part], None if names is None else names[part], 50, start)
+        for part, start in ((slice(0, cut), 0), (slice(cut, None), cut))
+    ]
+    for first, second in (halves, halves[::-1]):
+        total = Survey()
+        total.merge(first)
+        total.merge(second)
+        assert_same(read(total), in_one_piece(documents))
+
+
+def test_a_second_pass_reads_what_the_sample_does_while_it_holds_every_row():
+    again = by_name(measure(CLOUD, document=DOCUMENTS, all=True))
+    assert_same(again, in_one_piece(True))
+
+
+# --- intervals ---------------------------------------------------------------------------
+
+
+def with_one(row, at=3):
+    rows = np.random.default_rng(10).normal(size=(64, WIDTH))
+    rows[at] = row
+    return rows
+
+
+RNG = np.random.default_rng(11)
+ODD = {
+    "planted": CLOUD,
+    "ball": RNG.normal(size=(100, WIDTH)),
+    "far": RNG.normal(size=(100, WIDTH)).astype(np.float32) + 1e4,
+    "line": np.outer(RNG.normal(size=100), RNG.normal(size=WIDTH)),
+    "few": RNG.normal(size=(9, WIDTH)),
+    "two": RNG.normal(size=(2, WIDTH)),
+    "wide": RNG.normal(size=(12, 300)),
+    "identical": np.full((40, WIDTH), 0.1),
+    "zeros": np.zeros((40, WIDTH)),
+    "one-hot": np.eye(40),
+    "one differs": np.ones((40, WIDTH)) + np.eye(40, WIDTH)[3:4] * np.eye(40)[:, :1],
+    "one is not zero": np.zeros((40, WIDTH)) + np.eye(40, WIDTH),
+    "one is long": with_one(600.0 * np.eye(WIDTH)[0]),
+    "one is huge": with_one(1e9 * np.ones(WIDTH)),
+    "one dimension": RNG.normal(size=(50, 1)),
+    "signs": np.sign(RNG.normal(size=(60, WIDTH))),
+    "copies": np.repeat(RNG.normal(size=(10, WIDTH)), 8, axis=0),
+    "tiny": 1e-30 * RNG.normal(size=(60, WIDTH)),
+    "lengths": RNG.lognormal(sigma=4, size=(60, 1)) * RNG.normal(size=(60, WIDTH)),
+}
+
+
+@pytest.mark.parametrize("documents", [False, True])
+@pytest.mark.parametrize("name", ODD)
+def test_every_value_is_a_number_inside_its_interval(name, documents):
+    rows = ODD[name]
+    names = np.arange(len(rows)) // 3 if documents else None
+    for reading in measure(rows, document=names, all=True):
+        assert np.isfinite(reading.value), reading.measure
+        assert (reading.low is None) == (reading.high is None), reading.measure
+        if reading.low is not None:
+            assert np.isfinite([reading.low, reading.high]).all(), reading.measure
+            slack = 1e-9 * max(1.0, abs(reading.value))
+            assert reading.low - slack <= reading.value <= reading.high + slack, reading.measure

@@ -1,0 +1,220 @@
+"""Every warning, on both sides of the line at which it appears."""
+
+import numpy as np
+import pytest
+
+from isoscope.measure import MEASURES
+from isoscope.measure.view import Halves, RawSpectrum, Spectrum
+from isoscope.survey.warn import about_bias
+from isoscope.types import Reading
+
+DEFAULT = [m.name for m in MEASURES.values() if m.default]
+SPECTRAL = [m.name for m in MEASURES.values() if m.reads in (Spectrum, RawSpectrum)]
+HALVED = [m.name for m in MEASURES.values() if m.reads is Halves]
+DIRECTED = ["mean-cosine", "mean-cosine-cross", "outlier-share", "uniformity"]
+SAMPLED = ["uniformity", "twonn", "mle-dimension"]
+
+
+@pytest.fixture
+def warned(survey):
+    """The measures whose readings carry a warning that has this text in it."""
+
+    def names(text, rows, documents=None, **how):
+        found = survey(rows, DEFAULT, documents, **how).read(DEFAULT)
+        assert found
+        for reading in found:
+            assert len(set(reading.warnings)) == len(reading.warnings), reading.measure
+        return [r.measure for r in found if any(text in each for each in r.warnings)]
+
+    return names
+
+
+def every(survey, rows, documents=None):
+    return [reading.measure for reading in survey(rows, DEFAULT, documents).read(DEFAULT)]
+
+
+def in_documents(count, length=4):
+    return np.repeat([f"d{i}" for i in range(count)], length)
+
+
+def test_a_calm_collection_has_no_warnings_at_all(survey, cloud):
+    for reading in survey(cloud(n=2000), DEFAULT, in_documents(500)).read(DEFAULT):
+        assert reading.warnings == (), reading.measure
+
+
+def test_fewer_rows_than_ten_a_dimension_bias_the_spectrum(warned, cloud):
+    text = "n < 10 d (59 rows, 6 dimensions): the spectrum is biased"
+    assert warned(text, cloud(n=59)) == SPECTRAL_OF_SIX
+    assert warned("n < 10 d", cloud(n=60)) == []
+
+
+SPECTRAL_OF_SIX = [name for name in SPECTRAL if name != "alpha"]  # which needs 14 dimensions
+
+
+def test_fewer_documents_than_ten_a_dimension_may_bias_it_too(warned, cloud):
+    text = "documents < 10 d (59 documents, 6 dimensions): the spectrum may be biased"
+    assert warned(text, cloud(n=590), in_documents(59, 10)) == SPECTRAL_OF_SIX
+    assert warned("documents < 10 d", cloud(n=600), in_documents(60, 10)) == []
+
+
+def test_only_the_stronger_of_the_two_is_said(warned, cloud):
+    rows, documents = cloud(n=50), in_documents(10, 5)
+    assert warned("n < 10 d", rows, documents) == SPECTRAL_OF_SIX
+    assert warned("documents < 10 d", rows, documents) == []
+
+
+def test_rows_on_their_own_are_not_called_documents(warned, cloud):
+    assert warned("documents", cloud(n=100)) == []
+
+
+@pytest.mark.parametrize("documents", [8, 31])
+def test_few_documents_make_a_rough_interval(warned, survey, cloud, documents):
+    rows, names = cloud(n=documents * 20), in_documents(documents, 20)
+    text = f"only {documents} documents: the interval is rough"
+    assert warned(text, rows, names) == every(survey, rows, names)
+
+
+def test_32_documents_are_enough(warned, cloud):
+    assert warned("the interval is rough", cloud(n=640), in_documents(32, 20)) == []
+
+
+def test_few_independent_rows_are_not_called_rough(warned, cloud):
+    assert warned("the interval is rough", cloud(n=20)) == []
+
+
+@pytest.mark.parametrize("documents", [1, 7])
+def test_below_eight_documents_there_is_no_interval(warned, survey, cloud, documents):
+    rows, names = cloud(n=documents * 40), in_documents(documents, 40)
+    text = f"no interval: {documents} documents, at least 8 needed"
+    assert warned(text, rows, names) == every(survey, rows, names)
+    for reading in survey(rows, DEFAULT, names).read(DEFAULT):
+        assert reading.low is None and reading.high is None
+
+
+def test_below_eight_rows_there_is_no_interval(warned, survey, cloud):
+    rows = cloud(n=7)
+    assert warned("no interval: 7 rows, at least 8 needed", rows) == every(survey, rows)
+
+
+def test_from_eight_documents_on_there_is_one(warned, survey, cloud):
+    rows, names = cloud(n=160), in_documents(8, 20)
+    assert warned("no interval: 8", rows, names) == []
+    (reading,) = survey(rows, ["mean-cosine"], names).read(["mean-cosine"])
+    assert reading.low < reading.value < reading.high
+
+
+def test_an_interval_that_is_missing_is_always_explained(survey, cloud):
+    for rows, names in (
+        (cloud(n=8), None),
+        (cloud(n=30), None),
+        (cloud(n=80), in_documents(8, 10)),
+        (cloud(n=40), in_documents(20, 2)),
+        (np.repeat(np.eye(6), 10, axis=0), None),
+    ):
+        for reading in survey(rows, DEFAULT, names).read(DEFAULT):
+            missing = reading.low is None
+            said = [w for w in reading.warnings if w.startswith("no interval: ")]
+            assert missing == (len(said) == 1), (reading.measure, reading.warnings)
+
+
+@pytest.mark.parametrize("rows", [8, 31])
+def test_debiased_readings_are_unreliable_below_32(warned, cloud, rows):
+    text = f"unreliable below 32 documents, got {rows}"
+    assert set(warned(text, cloud(n=rows))) == set(HALVED)
+
+
+def test_from_32_on_they_are_not(warned, cloud):
+    assert warned("unreliable", cloud(n=32)) == []
+    assert warned("unreliable", cloud(n=320), in_documents(32, 10)) == []
+
+
+def test_it_is_documents_that_count_not_rows(warned, cloud):
+    text = "unreliable below 32 documents, got 31"
+    assert set(warned(text, cloud(n=310), in_documents(31, 10))) == set(HALVED)
+
+
+def test_zero_rows_are_said_where_a_direction_is_needed(warned, cloud):
+    rows = cloud()
+    rows[[4, 70, 300]] = 0
+    assert warned("3 zero rows dropped: they have no direction", rows) == DIRECTED
+    assert warned("zero rows", cloud()) == []
+
+
+def test_copies_are_said_everywhere_and_only_if_they_are_many(warned, survey, cloud):
+    rows = cloud(n=1000)
+    rows[500:750] = rows[:250]
+    assert warned("25.0% of the rows are copies of another row", rows) == every(survey, rows)
+    few = cloud(n=1000)
+    few[500] = few[0]  # one in a thousand is nothing to speak of
+    assert warned("copies", few) == []
+    few[501] = few[1]
+    assert warned("0.2% of the rows are copies", few) == every(survey, few)
+
+
+def test_a_sample_is_said_where_one_was_used(warned, cloud):
+    text = "from a sample of 2048 of 2049 rows"
+    assert warned(text, cloud(n=2049)) == SAMPLED
+    assert warned("sample", cloud(n=2048)) == []
+
+
+def test_skipped_rows_are_said_everywhere(survey, cloud):
+    from isoscope.accumulate import Tally
+
+    one = survey(cloud(), DEFAULT)
+    one.held["rows", "all"][Tally].skip(12)
+    for reading in one.read(DEFAULT):
+        assert "12 rows skipped: they were not finite numbers" in reading.warnings
+
+
+# --- bias -------------------------------------------------------------------------------
+
+
+def reading(measure, value, low=None, high=None):
+    return Reading("", "rows", "all", "", None, measure, value, low, high, 100, 10)
+
+
+TWINS = [
+    ("mean-cosine", "mean-cosine-cross"),
+    ("isoscore", "isoscore-debiased"),
+    ("effective-rank", "effective-rank-debiased"),
+]
+
+
+@pytest.mark.parametrize(("plain", "debiased"), TWINS)
+def test_a_plain_value_is_biased_when_its_twin_lies_outside_its_interval(plain, debiased):
+    outside = [reading(plain, 0.5, 0.4, 0.6), reading(debiased, 0.61234)]
+    told = f"biased by more than its interval: {debiased} reads 0.6123"
+    assert about_bias(outside) == {plain: told}
+    for value in (0.4, 0.5, 0.6):
+        assert about_bias([reading(plain, 0.5, 0.4, 0.6), reading(debiased, value)]) == {}
+
+
+@pytest.mark.parametrize(("plain", "debiased"), TWINS)
+def test_without_a_twin_or_an_interval_nothing_is_said(plain, debiased):
+    assert about_bias([reading(plain, 0.5, 0.4, 0.6)]) == {}
+    assert about_bias([reading(debiased, 9.0)]) == {}
+    assert about_bias([reading(plain, 0.5), reading(debiased, 9.0)]) == {}
+
+
+def test_a_share_of_nothing_is_said_to_be_one():
+    share = reading("outlier-share", 3.0, 2.0, 4.0)
+    told = {"outlier-share": "the mean cosine it explains may be zero"}
+    assert about_bias([reading("mean-cosine", 0.01, -0.1, 0.12), share]) == told
+    assert about_bias([reading("mean-cosine", 0.3, 0.2, 0.4), share]) == {}
+    assert about_bias([share]) == {}
+
+
+def test_few_rows_in_many_dimensions_are_said_to_be_biased(warned):
+    rows = np.random.default_rng(2).normal(size=(60, 40))
+    assert {"isoscore", "effective-rank"} <= set(
+        warned("biased by more than its interval", rows)
+    )
+
+
+def test_the_warning_travels_with_the_plain_reading_only(survey):
+    rows = np.random.default_rng(2).normal(size=(60, 40))
+    found = {r.measure: r for r in survey(rows, DEFAULT).read(DEFAULT)}
+    true = found["isoscore-debiased"].value
+    told = f"biased by more than its interval: isoscore-debiased reads {true:.4g}"
+    assert told in found["isoscore"].warnings
+    assert not any("biased by more" in w for w in found["isoscore-debiased"].warnings)
