@@ -18,7 +18,7 @@ ABOVE_LAB = {
 }  # fmt: skip
 MAY_IMPORT = {
     "source": set(),
-    "capture": set(),
+    "capture": {"accumulate"},
     "accumulate": set(),
     "measure": {"accumulate"},
     "explain": {"accumulate", "measure"},

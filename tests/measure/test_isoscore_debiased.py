@@ -141,8 +141,19 @@ def test_halves_that_share_no_variance_are_refused(viewed):
     documents = np.repeat(np.arange(12), 4)
     half = np.repeat(named_documents(np.arange(12).astype(str)) % 2, 4)
     rows = np.random.default_rng(9).normal(size=(48, 2)) * np.eye(2)[half]
+    seen = viewed(Halves, rows, documents.astype(str))
     with pytest.raises(UndefinedError, match="variance shared by both halves, got none"):
-        across_halves(viewed(Halves, rows, documents.astype(str)))
+        across_halves(seen)
+    assert log_error(seen) is None
+
+
+def test_a_half_of_one_document_has_no_error(viewed):
+    half = named_documents(np.arange(60).astype(str)) % 2
+    kept = np.r_[np.flatnonzero(half == 0)[:1], np.flatnonzero(half == 1)[:11]]
+    rows = np.random.default_rng(10).normal(size=(48, 3))
+    seen = viewed(Halves, rows, np.repeat(kept, 4).astype(str))
+    assert across_halves(seen)[0] > 0
+    assert log_error(seen) is None
 
 
 def test_one_dimension_has_no_score(value):

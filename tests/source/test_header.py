@@ -48,6 +48,8 @@ def test_double_quotes_and_old_integers_are_read():
         ("{'descr': '<f4', 'fortran_order': False, 'shape': (3, -2)}", "without shape"),
         ("{'descr': '<f4', 'fortran_order': False, 'shape': (3 4, 2)}", "the shape"),
         ("{'descr': '<q4', 'fortran_order': False, 'shape': (3, 2)}", "the type '<q4'"),
+        ("{'descr': ',', 'fortran_order': False, 'shape': (3, 2)}", "the type ','"),
+        ("{'descr': 'i4,i4', 'fortran_order': False, 'shape': (3, 2)}", "the type 'i4,i4'"),
         ("{'descr': '<f4', 'fortran_order': 0, 'shape': (3, 2)}", "without shape"),
         ("{'descr': '|O', 'fortran_order': False, 'shape': (3, 2)}", "a pickle"),
         ("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (3,)}", "structured"),

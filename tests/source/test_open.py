@@ -136,6 +136,8 @@ def test_another_format_under_a_suffix_is_named(suffix, tmp_path, cloud, write):
 def test_a_missing_path_an_unknown_suffix_and_no_permission(tmp_path, monkeypatch):
     with pytest.raises(SourceError, match=r"expected a file or folder at .*nothing"):
         open_source(tmp_path / "none.npy")
+    with pytest.raises(SourceError, match="nothing of that name"):
+        open_source("v\0.npy")
     (tmp_path / "v.xyz").write_text("1")
     with pytest.raises(SourceError, match=r"expected a file ending in \.npy.*v\.xyz"):
         open_source(tmp_path / "v.xyz")

@@ -110,11 +110,20 @@ def test_an_interval_that_is_missing_is_always_explained(survey, cloud):
         (cloud(n=80), in_documents(8, 10)),
         (cloud(n=40), in_documents(20, 2)),
         (np.repeat(np.eye(6), 10, axis=0), None),
+        (cloud(n=24), np.r_[["long"] * 16, [f"d{i}" for i in range(8)]]),
     ):
         for reading in survey(rows, DEFAULT, names).read(DEFAULT):
             missing = reading.low is None
             said = [w for w in reading.warnings if w.startswith("no interval: ")]
             assert missing == (len(said) == 1), (reading.measure, reading.warnings)
+
+
+def test_an_interval_that_is_not_defined_without_a_group_is_left_out(warned, cloud):
+    # Without the long document eight rows are left, too few for twenty neighbours.
+    names = np.r_[["long"] * 16, [f"d{i}" for i in range(8)]]
+    text = "no interval: it is not defined without some of the groups"
+    assert "mle-dimension" in warned(text, cloud(n=24), names)
+    assert "mean-cosine" not in warned(text, cloud(n=24), names)
 
 
 @pytest.mark.parametrize("rows", [8, 31])

@@ -122,9 +122,9 @@ class Groups(Cellwise[GroupsSummary]):
         """Turn held sums about an origin into cells about their own means."""
         origin, pending = self._shared, self._pending
         self._shared, self._pending = None, {}
+        if origin is None:
+            return
         for (folded, _), held in pending.items():
-            if origin is None:
-                break
             rows = held["rows"][:, None]
             offset = held["mean"] / rows
             seen = offset @ self._directions

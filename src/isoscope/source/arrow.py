@@ -7,7 +7,7 @@ from typing import Any
 
 from isoscope.source.batch import Converter, first_width
 from isoscope.source.border import border
-from isoscope.source.feed import Feed
+from isoscope.source.feed import Feed, peeked
 from isoscope.source.magic import ARROW_FILE, ARROW_STREAM, wrong_kind
 from isoscope.source.schema import layout
 from isoscope.source.shape import DECODED_BYTES, no_rows, rows_per_chunk
@@ -20,8 +20,7 @@ KIND = "an arrow file"
 def open_arrow(feed: Feed, wanted: Wanted) -> Source:
     """The rows of the vector column, or columns, of an arrow file or stream."""
     place = feed.place
-    with feed.open(True) as stream:
-        head = stream.read(8)
+    head = peeked(feed, 8)
     if not head.startswith((ARROW_FILE, ARROW_STREAM)):
         raise wrong_kind(place, KIND, head)
     with border(place, KIND):

@@ -9,7 +9,7 @@ from isoscope.source.feed import Feed
 from isoscope.source.labels import ROLES
 from isoscope.source.lines import Line, batched, lines, records
 from isoscope.source.rowwise import BadLineError, Row, Rowwise
-from isoscope.source.shape import DECODED_BYTES, no_rows, rows_per_chunk
+from isoscope.source.shape import DECODED_BYTES, rows_per_chunk
 from isoscope.source.source import Source, Tally, Wanted
 from isoscope.types import Chunk
 
@@ -34,8 +34,6 @@ def open_csv(feed: Feed, wanted: Wanted, separator: str | None = None) -> Source
             for batch in batched(body, min(limit, most)):
                 yield rowwise.chunk(batch, start, parse, tally)
                 start += len(batch)
-        if not start:
-            raise no_rows(place)
 
     return Source(
         feed.name, plan.width, None, feed.rereadable, "float64", place, read,

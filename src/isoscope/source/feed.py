@@ -38,6 +38,12 @@ def file_feed(path: Path, name: str, *, place: str | None = None) -> Feed:
     return Feed(name, where, partial(_opened, path, where), partial(of_file, path), path)
 
 
+def peeked(feed: Feed, count: int) -> bytes:
+    """The first bytes of a feed."""
+    with border(feed.place), feed.open(True) as stream:
+        return stream.read(count)
+
+
 def exactly(stream: BinaryIO, count: int, place: str) -> bytes:
     """Read so many bytes, however small the pieces in which a pipe hands them out."""
     pieces: list[bytes] = []

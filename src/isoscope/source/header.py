@@ -72,6 +72,9 @@ def _parsed(text: str, place: str) -> tuple[tuple[int, ...], np.dtype[np.generic
     if any(not each.isdigit() or len(each) > 19 for each in sizes):
         raise damaged(place, "an npy file", f"the shape ({shape[1][:60]})")
     try:
+        # NumPy reads far more into such a string: lists, commas, names of Python types.
+        if not re.fullmatch(r"[<>|=]?[A-Za-z?]\d{0,9}(\[\w{1,8}\])?", descr[2]):
+            raise ValueError
         dtype = np.dtype(descr[2])
     except (TypeError, ValueError) as error:
         raise damaged(place, "an npy file", f"the type {descr[2]!r}") from error

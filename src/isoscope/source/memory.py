@@ -13,7 +13,7 @@ from isoscope.source.source import Source, Tally, Wanted
 from isoscope.types import Array, Chunk
 
 SAMPLED = 1024  # numbers of a row that go into the fingerprint
-Take = Callable[[Any], Array]  # rows for a slice or a list of indices
+Take = Callable[[Any], Array]  # rows for a slice or an array of indices
 
 
 def open_memory(vectors: Any, wanted: Wanted, name: str = "rows") -> Source:
@@ -28,7 +28,7 @@ def open_memory(vectors: Any, wanted: Wanted, name: str = "rows") -> Source:
             yield Chunk(rows, name, start, place=place)
 
     def stamp() -> str:
-        sample = plain(take(spread(n, 1))[:, :SAMPLED])
+        sample = plain(take(np.array(spread(n, 1)))[:, :SAMPLED])
         return of_parts([f"{n} {d} {dtype}", sample.tobytes()])
 
     return Source(name, d, n, True, dtype, place, read, stamp)

@@ -6,7 +6,7 @@ from typing import BinaryIO
 import numpy as np
 
 from isoscope.errors import SourceError
-from isoscope.source.border import truncated
+from isoscope.source.border import border, truncated
 from isoscope.source.feed import Feed, fill
 from isoscope.source.header import Header, read_header
 from isoscope.source.mapped import mapped_blocks
@@ -24,8 +24,11 @@ def open_npy(feed: Feed, wanted: Wanted) -> Source:
         header = read_header(stream, feed.place)
     numeric(header.dtype, feed.place)
     n, d = matrix(header.shape, feed.place)
-    if feed.path is not None and feed.path.stat().st_size != header.size:
-        raise truncated(feed.place, header.size, feed.path.stat().st_size)
+    if feed.path is not None:
+        with border(feed.place):
+            size = feed.path.stat().st_size
+        if size != header.size:
+            raise truncated(feed.place, header.size, size)
 
     def read(limit: int, _tally: Tally) -> Iterator[Chunk]:
         blocks = (

@@ -10,7 +10,7 @@ from typing import IO, BinaryIO, cast
 import numpy as np
 
 from isoscope.source.border import border, damaged, truncated
-from isoscope.source.feed import Feed, exactly
+from isoscope.source.feed import Feed, exactly, peeked
 from isoscope.source.header import Header, read_header
 from isoscope.source.labels import Role, labelled
 from isoscope.source.magic import ZIP, wrong_kind
@@ -29,6 +29,9 @@ Next = Callable[[int], list[str] | Array]
 def open_npz(feed: Feed, wanted: Wanted) -> Source:
     """The rows of one array of an npz file."""
     path, place = cast(Path, feed.path), feed.place
+    head = peeked(feed, 16)
+    if not head.startswith((ZIP, b"PK\x05\x06")):
+        raise wrong_kind(place, KIND, head)
     arrays = _arrays(path, place)
     name = vectors_member(arrays, wanted, place)
     header = arrays[name]
@@ -56,10 +59,6 @@ def open_npz(feed: Feed, wanted: Wanted) -> Source:
 
 def _arrays(path: Path, place: str) -> dict[str, Header]:
     """The header of each array, checked against the size of its member."""
-    with border(place), path.open("rb") as file:
-        head = file.read(16)
-    if not head.startswith((ZIP, b"PK\x05\x06")):
-        raise wrong_kind(place, KIND, head)
     arrays: dict[str, Header] = {}
     with border(place, KIND), zipfile.ZipFile(path) as archive:
         for info in archive.infolist():

@@ -57,6 +57,8 @@ def _open_path(path: Path, wanted: Wanted, name: str | None, apart: frozenset[Pa
     if str(path) in ("-", "/dev/stdin"):
         return open_stdin(wanted, name)
     with border(str(path)):
+        if "\0" in str(path):
+            raise FileNotFoundError  # Python itself raises ValueError here
         path.stat()
     if path.is_dir():
         return open_folder(path, wanted, name, apart)

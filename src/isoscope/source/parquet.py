@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from isoscope.source.batch import Converter, first_width
 from isoscope.source.border import border
-from isoscope.source.feed import Feed
+from isoscope.source.feed import Feed, peeked
 from isoscope.source.magic import PARQUET, wrong_kind
 from isoscope.source.schema import Layout, layout
 from isoscope.source.shape import DECODED_BYTES, no_rows, rows_per_chunk
@@ -19,8 +19,7 @@ KIND = "a parquet file"
 def open_parquet(feed: Feed, wanted: Wanted) -> Source:
     """The rows of the vector column, or columns, of a parquet file."""
     path, place = cast(Path, feed.path), feed.place
-    with feed.open(True) as stream:
-        head = stream.read(16)
+    head = peeked(feed, 16)
     if not head.startswith(PARQUET):
         raise wrong_kind(place, KIND, head)
     with border(place, KIND), _opened(path) as file:

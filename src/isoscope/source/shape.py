@@ -30,7 +30,8 @@ def plain(block: Array) -> Array:
     """Rows in C order and native bytes, float32 or float64; a view where that is possible."""
     native = block.dtype.newbyteorder("=")
     # as_rows compares with native types only: swapped float64 would come out as float32.
-    return as_rows(np.require(block, dtype=native, requirements=["C", "A"]))
+    with np.errstate(over="ignore"):  # long doubles beyond double become infinite
+        return as_rows(np.require(block, dtype=native, requirements=["C", "A"]))
 
 
 def matrix(shape: tuple[int, ...], place: str) -> tuple[int, int]:

@@ -1,0 +1,1 @@
+"""Listening to a model while it runs."""
