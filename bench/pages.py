@@ -59,7 +59,7 @@ def coverage() -> str:
     """Return the table of coverage and width."""
     heads = ["collection", *(f"`{name}`: covered, width" for name in MEASURES)]
     rows = []
-    for each in found("coverage"):
+    for each in [*found("documents"), *found("rows")]:
         cells = [each["of"][name] for name in MEASURES]
         shown = [f"{c['covered']:.1%}, {c['width over oracle']:.2f}" for c in cells]
         rows.append([described(each["design"]), *shown])

@@ -1,7 +1,8 @@
 """Do the intervals cover, and are the debiased readings unbiased? Simulated collections.
 
-    python bench/simulate.py bias      debiased IsoScore against the truth
-    python bench/simulate.py coverage  how often intervals hold the population value
+    python bench/simulate.py bias        debiased IsoScore against the truth
+    python bench/simulate.py documents   how often intervals hold the population value
+    python bench/simulate.py rows        the same for independent rows
 
 Results go to bench/results/*.json as they come; docs/statistics.md is written from them.
 """
@@ -137,12 +138,13 @@ BIAS = [
     (Design(768, 0.0, documents=100, tokens=(50, 50)), 50),
     (Design(768, 0.5, documents=100, tokens=(50, 50)), 50),
 ]
-COVERAGE = [
+DOCUMENTS = [
     Design(d, power, documents=documents)
     for d in (64, 384)
     for power in (0.5, 1.0)
     for documents in (100, 400)
-] + [
+]
+ROWS = [
     Design(d, power, rows=times * d)
     for d in (64, 384)
     for power in (0.5, 1.0)
@@ -157,7 +159,8 @@ def main() -> None:
     path = RESULTS / f"{what}.json"
     done = json.loads(path.read_text()) if path.exists() else []
     names = {(each["name"], each["repetitions"]) for each in done}
-    jobs = BIAS if what == "bias" else [(design, 400) for design in COVERAGE]
+    designs = DOCUMENTS if what == "documents" else ROWS
+    jobs = BIAS if what == "bias" else [(design, 400) for design in designs]
     work = bias if what == "bias" else coverage
     for design, repetitions in jobs:
         if (design.name, repetitions) in names:

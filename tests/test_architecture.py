@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "report": set(),
 }
 # The command line, the calls behind it, and the package itself may import every folder.
-EVERYTHING = {"cli", "verbs", "__init__"}
+EVERYTHING = {"cli", "verbs", "__init__", "__main__"}
 TORCH_AT_IMPORT = {"capture", "lab", "control"}
 TORCH_IN_FUNCTIONS = TORCH_AT_IMPORT | EVERYTHING | {"engine", "claims"}
 # What neither `import isoscope` nor the command line may load before it is needed.

@@ -219,7 +219,7 @@ def test_reordered_rows_keep_their_documents_and_positions(make_block):
     assert not moved.independent
 
 
-@pytest.mark.parametrize(("width", "rank"), [(1, 1), (32, 32), (33, 32), (256, 32), (4096, 32)])
+@pytest.mark.parametrize(("width", "rank"), [(1, 1), (48, 48), (49, 48), (256, 48), (4096, 48)])
 def test_the_sketch_has_all_axes_when_they_are_few(width, rank):
     assert sketch_rank(width) == rank
     assert directions(width).shape == (width, rank)
@@ -229,7 +229,9 @@ def test_the_sketch_has_all_axes_when_they_are_few(width, rank):
 
 def test_the_directions_are_the_same_for_ever():
     # Saved sketches are sums over these very numbers: another generator would spoil them.
-    np.testing.assert_allclose(directions(40)[0, :2], [-0.0937472804968991, -0.245729915116007])
+    np.testing.assert_allclose(
+        directions(60)[0, :2], [0.056675848582300126, -0.06733946518627912]
+    )
 
 
 def test_names_of_documents_may_be_hashed_before(make_block):

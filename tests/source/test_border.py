@@ -5,7 +5,7 @@ import zipfile
 import pytest
 
 from isoscope.errors import SourceError
-from isoscope.source.border import border, empty, truncated
+from isoscope.source.border import border, empty, shown, truncated
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,11 @@ def test_errors_of_ours_pass_unchanged():
     with pytest.raises(SourceError) as caught, border("g", "an npz file"):
         raise error
     assert caught.value is error
+
+
+def test_words_out_of_a_file_cannot_break_the_line_or_the_terminal():
+    assert shown("a\nb\x1b[31m") == "a?b?[31m"
+    assert len(shown("é" * 1000)) == 120
 
 
 def test_too_short_and_too_long_differ():

@@ -97,6 +97,13 @@ def test_headers_that_lie_are_refused(content, words, tmp_path):
         open_source(tmp_path / "v.safetensors")
 
 
+def test_a_name_with_a_line_end_stays_on_one_line(tmp_path):
+    (tmp_path / "v.safetensors").write_bytes(packed({"x\ny": entry((4,))}, bytes(16)))
+    with pytest.raises(SourceError) as caught:
+        open_source(tmp_path / "v.safetensors")
+    assert "\n" not in caught.value.problem and "[x?y]" in caught.value.problem
+
+
 def test_a_header_of_forty_megabytes_is_refused(tmp_path):
     (tmp_path / "v.safetensors").write_bytes(packed(b"{" + b" " * 40_000_000 + b"}"))
     with pytest.raises(SourceError, match="a header of 40000002 bytes"):

@@ -179,7 +179,7 @@ def test_nothing_but_bad_rows_leaves_nothing(chunks):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("scale", [1e16, 1e100, 1e200])
+@pytest.mark.parametrize("scale", [1e75, 1e100, 1e200])
 @pytest.mark.parametrize("skip_bad", [False, True])
 def test_rows_too_long_for_their_squares_are_named_and_never_skipped(
     chunks, cloud, scale, skip_bad
@@ -188,7 +188,7 @@ def test_rows_too_long_for_their_squares_are_named_and_never_skipped(
     rows[[321, 400]] *= scale
     rows[330, 0] = np.nan if skip_bad else 0
     with pytest.raises(
-        RowError, match=r"rows no longer than 1e\+15 in a.npy, got a longer one in row 321"
+        RowError, match=r"rows no longer than 1e\+70 in a.npy, got a longer one in row 321"
     ) as caught:
         ran(chunks(rows, 100), skip_bad=skip_bad)
     assert caught.value.slug == "row-too-large"

@@ -213,7 +213,9 @@ class Block:
         low = squares < 1e-30
         if low.any() and self.rows[self.cells.order[low]].any():  # not rows of zeros
             return False
-        return bool(sums.quartic.max(initial=0.0) < 1e40)  # then |z|^3 is below 1e30
+        # |z|^3 between 1e-27 and 1e30, or zero
+        usual = sums.quartic.sum() / len(self)
+        return bool(usual == 0 or (usual > 1e-36 and sums.quartic.max() < 1e40))
 
     def _sum(self) -> tuple[Sums, Array, Array]:
         """Go through the cells one by one, so that a cell's rows stay in the cache."""
@@ -275,7 +277,7 @@ class Block:
 
 def sketch_rank(width: int) -> int:
     """Return how many directions a scatter is seen from."""
-    return min(width, 32)
+    return min(width, 48)
 
 
 @cache

@@ -58,13 +58,14 @@ class Groups(Cellwise[GroupsSummary]):
     """Per group: rows, mean, trace, and the scatter times a few fixed random directions.
 
     A full scatter for each of 32 groups would take gigabytes over the sites of a model; the
-    scatter seen from 32 directions tells its part of a spectral reading nearly as well.
+    scatter seen from 48 directions tells its part of a spectral reading nearly as well.
     """
 
     shapes = {"rows": "", "mean": "d", "trace": "", "sketch": "rd"}  # noqa: RUF012
 
     def __init__(self, width: int) -> None:
         self.rank = 0  # of the sketch; independent rows need none
+        self.precision = np.dtype(np.float32)  # of the sketch; that of the rows
         super().__init__(width)
         self._shared: Array | None = None  # origin of blocks that merely add up
         self._pending: dict[tuple[bool, bytes], dict[str, Array]] = {}
@@ -72,10 +73,18 @@ class Groups(Cellwise[GroupsSummary]):
     def _empty(self, name: str, cells: int) -> Array:
         if name != "sketch":
             return super()._empty(name, cells)
-        return np.zeros((cells, self.rank, self.width), dtype=np.float32)
+        return np.zeros((cells, self.rank, self.width), dtype=self.precision)
 
-    def _agree(self, rank: int) -> None:
-        """Take over the rank of the first rows; rows with and without documents do not mix."""
+    def _agree(self, rank: int, precision: np.dtype[Any]) -> None:
+        """Take over the rank of the first rows; rows with and without documents do not mix.
+
+        float64 as soon as one part is: rows that are too short or too long for float32
+        come in float64.
+        """
+        if precision != self.precision and precision == np.float64:
+            self._settle()
+            self.precision = precision
+            self.parts["sketch"] = self.parts["sketch"].astype(precision)
         if not self.count:
             self.rank = rank
             self.parts = {name: self._empty(name, 0) for name in self.shapes}
@@ -88,7 +97,7 @@ class Groups(Cellwise[GroupsSummary]):
 
     def _add(self, block: Block) -> None:
         sums, cells = block.sums, block.cells
-        self._agree(sums.sketch.shape[1])
+        self._agree(sums.sketch.shape[1], sums.sketch.dtype)
         parts = {
             "rows": sums.count,
             "mean": sums.total,
@@ -150,7 +159,7 @@ class Groups(Cellwise[GroupsSummary]):
         self.parts["rows"][slots] = total
 
     def _absorb(self, other: Any) -> None:
-        self._agree(other.rank)
+        self._agree(other.rank, other.precision)
         self._settle()
         settled = other
         if other._pending:
@@ -161,7 +170,7 @@ class Groups(Cellwise[GroupsSummary]):
         if not self._pending:
             return super()._arrays()
         copy = Groups(self.width)
-        copy.rank = self.rank
+        copy.rank, copy.precision = self.rank, self.precision
         copy.keys, copy.folded, copy.documents = self.keys, self.folded, self.documents
         copy.parts = {name: part.copy() for name, part in self.parts.items()}
         copy._shared, copy._pending = self._shared, self._pending
@@ -170,6 +179,7 @@ class Groups(Cellwise[GroupsSummary]):
 
     def _restore(self, state: Mapping[str, Array]) -> None:
         self.rank = int(state["sketch"].shape[1])
+        self.precision = state["sketch"].dtype
         super()._restore(state)
 
     def finalize(self) -> GroupsSummary:

@@ -30,7 +30,7 @@ def _interval(seen: Halves, value: float) -> tuple[float, float] | None:
     cite="quenouille1956",
     formula="2 ER - (ER_a + ER_b) / 2, ER_a and ER_b of two halves of the documents",
     misleads="Removes the part of the bias that goes with 1/n only; with far fewer documents "
-    "than dimensions much of it stays.",
+    "than dimensions much of it stays, and a few rows of great length can push it below 1.",
     interval=_interval,
 )
 def effective_rank_debiased(seen: Halves) -> float:

@@ -23,18 +23,21 @@ def log_two_sided(seen: PartitionSums) -> float:
     return float(both.min() - both.max())
 
 
+def log_one_sided(seen: PartitionSums) -> float:
+    """Return log I(W) over one sign of each axis."""
+    plus = _pooled(seen.seen.plus)
+    return float(plus.min() - plus.max())
+
+
 def as_published(seen: PartitionSums) -> float:
     """I(W) over one sign of each axis, the one the eigenvectors happen to have."""
-    plus = _pooled(seen.seen.plus)
-    return float(np.exp(plus.min() - plus.max()))
+    return float(np.exp(log_one_sided(seen)))
 
 
 def reference(seen: PartitionSums) -> list[float]:
     """Return I(W) of random clouds with the norms of the rows and eigenvectors of their own."""
-    norms, counts = seen.norms.levels()
-    lengths = np.repeat(norms, counts.astype(np.int64))
-    draws = DRAWS if len(lengths) <= MANY else 1
-    return [_random_cloud(lengths, seen.width, draw) for draw in range(draws)]
+    draws = DRAWS if len(seen.lengths) <= MANY else 1
+    return [_random_cloud(seen.lengths, seen.width, draw) for draw in range(draws)]
 
 
 def _random_cloud(lengths: Array, d: int, draw: int) -> float:
@@ -60,9 +63,10 @@ def _rows(lengths: Array, d: int, draw: int):  # noqa: ANN202
         yield rows * (part / np.linalg.norm(rows, axis=1))[:, None]
 
 
-def _companions(seen: PartitionSums) -> list[Companion]:
-    log = log_two_sided(seen)
-    around = interval(seen, log_two_sided, log, logarithmic=False) or (None, None)
+def _companions(seen: PartitionSums, published: bool) -> list[Companion]:
+    logarithm = log_one_sided if published else log_two_sided
+    log = logarithm(seen)
+    around = interval(seen, logarithm, log, logarithmic=False) or (None, None)
     draws = reference(seen)
     mean = float(np.mean(draws))
     reach = quantile(len(draws) - 1) * float(np.std(draws, ddof=1)) if len(draws) > 1 else None

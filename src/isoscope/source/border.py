@@ -46,7 +46,7 @@ def unreadable(place: str, error: OSError) -> SourceError:
 def damaged(place: str, kind: str, reason: str) -> SourceError:
     """Return the error for content that is not what it claims to be."""
     return SourceError(
-        f"expected {kind} at {place}, got damaged content ({reason})",
+        f"expected {kind} at {place}, got damaged content ({shown(reason)})",
         hint="write or copy the file again; if it has another format, give it that suffix",
         slug="file-damaged",
     )
@@ -73,6 +73,12 @@ def empty(place: str) -> SourceError:
     )
 
 
+def shown(text: str) -> str:
+    """Words out of a file as a message may print them: one line, no escape sequences."""
+    short = text if len(text) <= 120 else f"{text[:117]}..."
+    return "".join(each if each.isprintable() else "?" for each in short)
+
+
 def _reason(error: Exception) -> str:
     first = str(error).strip().partition("\n")[0] or type(error).__name__
-    return first[:120].rstrip(". ")
+    return first.rstrip(". ")

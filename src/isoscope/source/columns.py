@@ -5,6 +5,7 @@ from fnmatch import fnmatchcase
 
 from isoscope.errors import SourceError
 from isoscope.registry import unknown
+from isoscope.source.border import shown
 from isoscope.source.source import Wanted
 
 PREFERRED = ("embedding", "embeddings", "vector", "vectors", "features")
@@ -32,7 +33,7 @@ def the_only(lists: Sequence[str], place: str) -> str:
             return name
     raise SourceError(
         f"expected one column of vectors in {place}, got {len(lists)}",
-        hint=f"name one with --column: {', '.join(lists[:12])}",
+        hint=f"name one with --column: {', '.join(map(shown, lists[:12]))}",
         slug="which-column",
     )
 
@@ -46,7 +47,7 @@ def labels_exist(wanted: Wanted, names: Sequence[str]) -> None:
 
 def no_vectors(place: str, found: Sequence[str]) -> SourceError:
     """Return the error for a table without a column that could be a vector."""
-    listed = ", ".join(found[:12]) + (", ..." if len(found) > 12 else "")
+    listed = ", ".join(map(shown, found[:12])) + (", ..." if len(found) > 12 else "")
     return SourceError(
         f"expected columns of numbers in {place}, got none that could be a vector",
         hint=f"name one with --column; the columns are: {listed or '(none)'}",
@@ -57,7 +58,7 @@ def no_vectors(place: str, found: Sequence[str]) -> SourceError:
 def not_a_vector(place: str, column: str, got: str) -> SourceError:
     """Return the error for a column that was asked for and holds something else."""
     return SourceError(
-        f"expected lists of numbers in column {column!r} of {place}, got {got}",
+        f"expected lists of numbers in column {column!r} of {place}, got {shown(got)}",
         hint="choose another column, or convert it to lists of floats",
         slug="column-kind",
     )

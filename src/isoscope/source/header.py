@@ -70,7 +70,7 @@ def _parsed(text: str, place: str) -> tuple[tuple[int, ...], np.dtype[np.generic
         )
     sizes = [each.strip().rstrip("L") for each in shape[1].split(",") if each.strip()]
     if any(not each.isdigit() or len(each) > 19 for each in sizes):
-        raise damaged(place, "an npy file", f"the shape ({shape[1][:60]})")
+        raise damaged(place, "an npy file", f"the shape ({shape[1]})")
     try:
         # NumPy reads far more into such a string: lists, commas, names of Python types.
         if not re.fullmatch(r"[<>|=]?[A-Za-z?]\d{0,9}(\[\w{1,8}\])?", descr[2]):

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from isoscope.errors import SourceError
+from isoscope.source.border import shown
 from isoscope.types import Array
 
 Role = str  # one of these three
@@ -45,7 +46,7 @@ def as_strings(values: Any) -> list[str]:
 def labels_kind(role: str, place: str, got: str) -> SourceError:
     """Return the error for labels that are neither strings nor integers."""
     return SourceError(
-        f"expected strings or integers as {role}s of {place}, got {got}",
+        f"expected strings or integers as {role}s of {place}, got {shown(got)}",
         hint=f"choose another {role} column, or convert it to strings",
         slug="labels-kind",
     )

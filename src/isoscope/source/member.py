@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from isoscope.errors import SourceError
 from isoscope.registry import unknown
+from isoscope.source.border import shown
 from isoscope.source.header import Header
 from isoscope.source.labels import ROLES, Role, labels_kind, labels_length
 from isoscope.source.shape import matrix, numeric
@@ -17,7 +18,7 @@ def vectors_member(arrays: Mapping[str, Header], wanted: Wanted, place: str) -> 
         name = _only(arrays, place, leave_out=wanted.labels)
     elif name not in arrays:
         raise unknown("array", name, arrays)
-    where = f"{place}[{name}]"
+    where = f"{place}[{shown(name)}]"
     numeric(arrays[name].dtype, where)
     matrix(arrays[name].shape, where)
     return name
@@ -55,7 +56,7 @@ def _only(arrays: Mapping[str, Header], place: str, *, leave_out: tuple[str, ...
         return usable[0]
     if not usable and len(arrays) == 1:
         return next(iter(arrays))  # whose own fault is the clearest thing to name
-    shapes = [f"{name} {arrays[name].shape}" for name in (usable or arrays)]
+    shapes = [f"{shown(name)} {arrays[name].shape}" for name in (usable or arrays)]
     listed = ", ".join(shapes[:12]) + (", ..." if len(shapes) > 12 else "")
     raise SourceError(
         f"expected one two-dimensional array of numbers in {place}, got {len(usable)}",

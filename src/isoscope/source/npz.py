@@ -9,7 +9,7 @@ from typing import IO, BinaryIO, cast
 
 import numpy as np
 
-from isoscope.source.border import border, damaged, truncated
+from isoscope.source.border import border, damaged, shown, truncated
 from isoscope.source.feed import Feed, exactly, peeked
 from isoscope.source.header import Header, read_header
 from isoscope.source.labels import Role, labelled
@@ -68,7 +68,7 @@ def _arrays(path: Path, place: str) -> dict[str, Header]:
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise damaged(place, KIND, f"compression method {info.compress_type}")
             with archive.open(info) as stream:
-                where = f"{place}[{info.filename[:-4]}]"
+                where = f"{place}[{shown(info.filename[:-4])}]"
                 header = read_header(cast(BinaryIO, stream), where)
             if header.size != info.file_size:
                 raise truncated(where, header.size, info.file_size)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from isoscope.errors import RowError
+from isoscope.source.border import shown
 from isoscope.source.labels import Role, labelled
 from isoscope.source.lines import Line
 from isoscope.source.source import Tally
@@ -74,7 +75,8 @@ class Rowwise:
 def bad_line(place: str, number: int, width: int | None, got: str) -> RowError:
     """Return the error for a line that is not a row."""
     return RowError(
-        f"expected {width or 'a list of'} numbers in line {number} of {place}, got {got}",
+        f"expected {width or 'a list of'} numbers in line {number} of {place}, "
+        f"got {shown(got)}",
         hint="write one row a line; --skip-bad (skip_bad=True) drops and counts other lines",
         slug="row-not-a-vector",
     )

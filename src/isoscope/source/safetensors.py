@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from isoscope.source.border import border, damaged, truncated
+from isoscope.source.border import border, damaged, shown, truncated
 from isoscope.source.feed import Feed
 from isoscope.source.header import Header
 from isoscope.source.labels import Role, labelled
@@ -77,7 +77,7 @@ def _arrays(path: Path, place: str) -> tuple[dict[str, Header], dict[str, str]]:
     types: dict[str, str] = {}
     end = 8 + length
     for name, entry in sorted(entries.items(), key=lambda each: each[1].data_offsets):
-        header = _checked(entry, 8 + length, f"{place}[{name}]")
+        header = _checked(entry, 8 + length, f"{place}[{shown(name)}]")
         if header.offset != end:
             raise damaged(place, KIND, f"tensor {name!r} overlaps another or leaves a gap")
         end = header.size
@@ -102,7 +102,7 @@ def _entries(text: bytes, place: str) -> dict[str, Any]:
         raw.pop("__metadata__", None)
         return {name: msgspec.json.decode(each, type=Entry) for name, each in raw.items()}
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise damaged(place, KIND, str(error)[:120]) from error
+        raise damaged(place, KIND, str(error)) from error
 
 
 def _checked(entry: Any, base: int, where: str) -> Header:

@@ -256,6 +256,6 @@ def _readings(
         replace(
             first, measure=f"{record.name}-{c.suffix}", value=c.value, low=c.low, high=c.high
         )
-        for c in record.companions(view)
+        for c in record.companions(view, published)
     ]
     return [first, *beside]

@@ -62,9 +62,6 @@ def test_clusters_smaller_than_what_is_kept_are_found_whole(shift):
     np.testing.assert_allclose(found, brute(rows, 20), rtol=1e-12)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="float32 products cannot choose among more near copies than are kept"
-)
 def test_clusters_larger_than_what_is_kept_are_found_too():
     rng = np.random.default_rng(3)
     centres = np.repeat(rng.normal(size=(10, 8)) * 10, 100, axis=0)

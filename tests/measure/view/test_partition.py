@@ -28,7 +28,7 @@ def seen(summaries):
 def test_it_knows_what_it_rests_on(seen, summaries):
     assert (seen.width, seen.count, seen.documents, seen.groups) == (4, 30, 10, 10)
     np.testing.assert_array_equal(seen.sizes, 3)
-    assert seen.norms.count == summaries(*planted())[Norms].count
+    assert len(seen.lengths) == summaries(*planted())[Norms].count
 
 
 def test_groups_add_up_to_the_partition_function_of_all(seen):

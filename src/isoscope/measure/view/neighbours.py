@@ -127,16 +127,33 @@ def nearest(rows: Array, k: int, of: Array | None = None) -> tuple[Array, Array]
     distances = np.empty((len(asked), k))
     for start in range(0, len(asked), _CHUNK):
         here = asked[start : start + _CHUNK]
-        gaps = centred[here] @ centred.T
-        gaps *= -2
-        gaps += squares  # the square of the row itself does not change the order
-        gaps[np.arange(len(here)), here] = np.inf
-        chosen, near = _smallest(gaps, spare)
+        chosen, near = _candidates(centred, squares, here, spare)
+        unsure = _close(squares, here, chosen, near).all(axis=1)
+        if unsure.any() and spare < len(rows) - 1:  # among more near copies than are chosen
+            wide = centred.astype(np.float64)
+            among = _candidates(wide, np.vecdot(wide, wide), here[unsure], spare)
+            chosen[unsure], near[unsure] = among
         exact = _exact(scaled, squares, here, chosen, near)
         order = np.argsort(exact, axis=1, kind="stable")[:, :k]
         which[start : start + _CHUNK] = np.take_along_axis(chosen, order, axis=1)
         distances[start : start + _CHUNK] = np.take_along_axis(exact, order, axis=1)
     return which, np.ldexp(np.sqrt(distances), exponent)
+
+
+def _candidates(rows: Array, squares: Array, here: Array, k: int) -> tuple[Array, Array]:
+    """Return the k nearest by the product, and their squared distances less the row's own."""
+    gaps = rows[here] @ rows.T
+    gaps *= -2
+    gaps += squares  # the square of the row itself does not change the order
+    gaps[np.arange(len(here)), here] = np.inf
+    return _smallest(gaps, k)
+
+
+def _close(squares: Array, here: Array, chosen: Array, near: Array) -> Array:
+    """Whether pairs are so much closer than they are long that the product lost digits."""
+    scale = squares[here][:, None] + squares[chosen]
+    told = near + squares[here][:, None]
+    return told <= scale * (0.1 if squares.dtype == np.float32 else 1e-3)
 
 
 def _smallest(gaps: Array, k: int) -> tuple[Array, Array]:
@@ -156,9 +173,8 @@ def _smallest(gaps: Array, k: int) -> tuple[Array, Array]:
 
 def _exact(rows: Array, squares: Array, here: Array, chosen: Array, near: Array) -> Array:
     """Return squared distances in float64, from differences where the product lost digits."""
-    scale = squares[here][:, None] + squares[chosen]
     exact = (near + squares[here][:, None]).astype(np.float64)
-    lost = np.nonzero(exact <= scale * (0.1 if rows.dtype == np.float32 else 1e-3))
+    lost = np.nonzero(_close(squares, here, chosen, near))
     for start in range(0, len(lost[0]), _CHUNK):
         first, second = (part[start : start + _CHUNK] for part in lost)
         gap = rows[here[first]].astype(np.float64) - rows[chosen[first, second]]

@@ -3,12 +3,16 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from isoscope.accumulate import (
     Accumulator,
+    Block,
     Norms,
     NormsSummary,
     Partitions,
     PartitionsSummary,
+    Reservoir,
 )
 from isoscope.measure.view.summaries import Summaries
 from isoscope.types import Array
@@ -20,12 +24,16 @@ class PartitionSums:
 
     needs: ClassVar[tuple[type[Accumulator[Any]], ...]] = (Partitions, Norms)
     seen: PartitionsSummary
-    norms: NormsSummary
+    lengths: Array  # (n,) of the rows, to within the accuracy of the bins
 
     @classmethod
     def of(cls, summaries: Summaries) -> "PartitionSums":
         """Return the view of the second pass and the norms of the first."""
-        return cls(summaries.of(Partitions), summaries.of(Norms))
+        norms: NormsSummary = summaries.of(Norms)
+        if Partitions in summaries.sampled:
+            norms = _norms_of(summaries.of(Reservoir).rows)
+        lengths, counts = norms.levels()
+        return cls(summaries.of(Partitions), np.repeat(lengths, counts.astype(np.int64)))
 
     @property
     def width(self) -> int:
@@ -54,4 +62,10 @@ class PartitionSums:
 
     def without(self, group: int) -> "PartitionSums":
         """Return the view as if a group had never been seen."""
-        return PartitionSums(self.seen.without(group), self.norms)
+        return PartitionSums(self.seen.without(group), self.lengths)
+
+
+def _norms_of(rows: Array) -> NormsSummary:
+    norms = Norms(rows.shape[1])
+    norms.update(Block(rows))
+    return norms.finalize()
