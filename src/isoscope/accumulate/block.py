@@ -225,7 +225,7 @@ class Block:
         squares, weights = np.empty(len(self)), np.empty(len(self), dtype=dtype)
         sketch = np.empty((count, rank, d), dtype=dtype)
         energy, total, units, cubic = (np.empty((count, d)) for _ in range(4))
-        trace, quartic, weight, nonzero = (np.zeros(count) for _ in range(4))
+        trace, quartic, nonzero = (np.zeros(count) for _ in range(3))
         origin = self.origin
         near = origin.astype(dtype)
         rest = (origin - near).astype(dtype)
@@ -245,7 +245,7 @@ class Block:
                 inverse = np.where(norms > 0, 1 / np.sqrt(norms), 0).astype(dtype)
             weights[start:end] = inverse
             energy[cell] = (inverse * inverse) @ squared
-            weight[cell] = inverse.sum(dtype=np.float64)
+            units[cell] = inverse @ rows
             nonzero[cell] = np.count_nonzero(inverse)
             if central:
                 r = norms
@@ -255,7 +255,6 @@ class Block:
                     rows -= rest
                 r = np.vecdot(rows, rows)
             total[cell] = ones[: end - start] @ rows
-            units[cell] = inverse @ rows
             cubic[cell] = r @ rows
             if rank:
                 np.matmul(matrix @ rows.T, rows, out=sketch[cell])
@@ -268,7 +267,7 @@ class Block:
             trace=trace,
             cubic=cubic,
             quartic=quartic,
-            units=units + weight[:, None] * origin,
+            units=units,
             energy=energy,
             sketch=sketch,
         )
