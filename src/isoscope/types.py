@@ -73,6 +73,8 @@ class Note:
 def as_rows(rows: Any) -> Array:
     """Return rows as a float32 or float64 array, narrower types widened to float32."""
     array = np.asarray(rows)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype in (np.float32, np.float64):
         return array
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:

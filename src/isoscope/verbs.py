@@ -124,7 +124,7 @@ def _surveyed(
     kinds = kinds_for(names)
     first = [kind for kind in kinds if kind not in SECOND_PASS]
     second = [kind for kind in kinds if kind in SECOND_PASS]
-    rows = block_rows(source.width, 8 if source.dtype in ("float64", "double") else 4)
+    rows = block_rows(source.width, source.itemsize)
 
     def tick(done: int) -> None:
         if progress is not None:

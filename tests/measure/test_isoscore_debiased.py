@@ -181,9 +181,32 @@ def test_the_error_is_that_of_leaving_out_each_group(viewed):
             for name in np.unique(kept)
         ]
         variance += len(moved) / (len(moved) - 1) * np.square(moved).sum()
-    assert groups == 30
+    assert groups == 30 - 2  # degrees of freedom
     # groups are known by a float32 sketch
     assert error == pytest.approx(np.sqrt(variance), rel=1e-5)
+
+
+def test_the_error_of_rows_is_that_of_leaving_them_out_of_the_unbiased_sums(viewed):
+    rows = planted(documents=60)[0][:200]
+    seen = viewed(Halves, rows)
+    error, freedom = log_error(seen)
+    cells = seen.parts.sample.cells
+    sampled = seen.parts.sample.rows - rows.mean(axis=0)  # the mean stays that of all
+
+    def ratio(part):
+        lengths = (part**2).sum(axis=1)
+        return np.log(himeno_yamada(len(part), part.T @ part, float((lengths**2).sum())))
+
+    moved = np.array(
+        [
+            (ratio(sampled) - ratio(sampled[cells != cell])) * (cells != cell).mean()
+            for cell in range(cells.max() + 1)
+        ]
+    )
+    moved -= moved.mean()
+    assert freedom == len(moved) - 1
+    expected = np.sqrt(len(moved) / (len(moved) - 1) * (moved @ moved))
+    assert error == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_interval_holds_the_value_and_is_wider_with_fewer_documents(measured):

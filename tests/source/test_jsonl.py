@@ -62,8 +62,8 @@ def test_several_fields_have_to_be_chosen_from(tmp_path):
 
 def test_a_wrong_field_is_corrected(tmp_path):
     (tmp_path / "v.jsonl").write_text('{"title": [1], "body": [2]}')
-    with pytest.raises(IsoscopeError, match="no column is called 'boddy'"):
-        open_source(tmp_path / "v.jsonl", column="boddy")
+    with pytest.raises(IsoscopeError, match="no column is called 'bodyx'"):
+        open_source(tmp_path / "v.jsonl", column="bodyx")
     with pytest.raises(IsoscopeError, match="no column is called 'dok'"):
         open_source(tmp_path / "v.jsonl", column="body", document="dok")
 

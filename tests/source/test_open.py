@@ -84,7 +84,7 @@ def test_an_unsorted_document_column_is_refused(suffix, tmp_path, cloud, write, 
 def test_a_column_that_is_not_there_gets_a_suggestion(suffix, tmp_path, cloud, write):
     path = write(tmp_path / f"v.{suffix}", cloud(), {"doc": [1] * 50})
     with pytest.raises(IsoscopeError) as caught:
-        open_source(path, column="embeddin", document="docs")
+        open_source(path, column="embeddingz", document="docs")
     if suffix != "npy":
         assert caught.value.slug in ("unknown-column", "unknown-array")
         assert "did you mean" in caught.value.hint

@@ -158,8 +158,8 @@ def test_categories_serve_as_documents(tmp_path, labels):
 
 def test_a_wrong_name_is_corrected(tmp_path):
     path = stored(tmp_path / "v.parquet", embedding=[[1.0]], doc=["a"])
-    with pytest.raises(IsoscopeError, match="no column is called 'embeding'") as caught:
-        open_source(path, column="embeding")
+    with pytest.raises(IsoscopeError, match="no column is called 'embeddingz'") as caught:
+        open_source(path, column="embeddingz")
     assert "did you mean 'embedding'" in caught.value.hint
     with pytest.raises(IsoscopeError, match="no column is called 'dok'"):
         open_source(path, document="dok")

@@ -9,7 +9,7 @@ from isoscope.measure.base import measure
 from isoscope.measure.interval import LEAST_DOCUMENTS, quantile
 from isoscope.measure.isoscore import from_ratio
 from isoscope.measure.view import Halves
-from isoscope.measure.view.parts import calibrated
+from isoscope.measure.view.parts import SampledParts, SketchedParts, calibrated
 from isoscope.types import Array
 
 _ROUNDING = 1e-12  # of the sums whose difference is taken; orthogonal rows leave nothing else
@@ -23,19 +23,22 @@ def himeno_yamada(count: float, scatter: Array, quartic: float) -> float:
 
     with t = tr C and f = |C|_F^2; the ratio is A / B.
     """
-    n = count
-    covariance = scatter / (n - 1)
-    t, f = float(np.trace(covariance)), float(np.einsum("ij,ij->", covariance, covariance))
-    q = quartic / (n - 1)
+    length = float(np.einsum("ij,ij->", scatter, scatter))
+    return from_sums(count, float(np.trace(scatter)), length, quartic)
+
+
+def from_sums(n: float, trace: float, length: float, quartic: float) -> float:
+    """Return Himeno and Yamada's ratio, given trace and squared length of the scatter."""
+    t, f, q = trace / (n - 1), length / (n - 1) ** 2, quartic / (n - 1)
     squared = (n - 1) * (n - 2) * f + t * t - n * q
-    trace = 2 * f + (n * n - 3 * n + 1) * t * t - n * q
+    spread = 2 * f + (n * n - 3 * n + 1) * t * t - n * q
     if squared <= _ROUNDING * (n * n * f) or t <= 0:
         raise UndefinedError(
             "isoscore-debiased needs rows that differ in at least two ways, got fewer",
             hint="check how the vectors were made; nearly all of them are the same",
             slug="no-spread",
         )
-    return trace / squared
+    return spread / squared
 
 
 def across_halves(seen: Halves) -> tuple[float, Array, Array]:
@@ -69,23 +72,52 @@ def _ratio(seen: Halves) -> float:
 
 
 def log_error(seen: Halves) -> tuple[float, int] | None:
-    """Standard error of the log of the ratio, from the groups of each half, and how many."""
+    """Standard error of the log of the ratio, and its degrees of freedom."""
     if seen.documents < LEAST_DOCUMENTS or len(seen.parts.sizes) < LEAST_DOCUMENTS:
         return None
     try:
-        _, *covariances = across_halves(seen)
+        if isinstance(seen.parts, SampledParts):
+            return _error_of_rows(seen, seen.parts)
+        return _error_of_documents(seen, seen.parts)
     except (TooFewRowsError, UndefinedError):
         return None
+
+
+def _error_of_rows(seen: Halves, parts: SampledParts) -> tuple[float, int]:
+    """Leave groups of sampled rows out of Himeno and Yamada's sums, exactly."""
+    whole, groups = seen.moments.whole, parts.fourths()
+    trace = float(np.trace(whole.scatter))
+    length = float(np.einsum("ij,ij->", whole.scatter, whole.scatter))
+    value = log(from_sums(whole.count, trace, length, whole.quartic))
+    without = np.array(
+        [
+            log(
+                from_sums(
+                    whole.count - n, trace - t, length - 2 * pull + own, whole.quartic - q
+                )
+            )
+            for n, t, pull, own, q in groups
+        ]
+    )
+    influence = (value - without) * (whole.count - groups[:, 0]) / whole.count
+    influence -= influence.mean()
+    variance = len(groups) / (len(groups) - 1) * float(influence @ influence)
+    return sqrt(variance) * parts.thinning * parts.scale, len(groups) - 1
+
+
+def _error_of_documents(seen: Halves, parts: SketchedParts) -> tuple[float, int] | None:
+    """Leave groups of documents out of the half they are in."""
+    _, *covariances = across_halves(seen)
     variance, groups = 0.0, 0
     for half in (0, 1):
         ours, theirs = covariances[half], covariances[1 - half]
         n = seen.moments.halves[half].count
         centre = seen.moments.halves[half].origin
-        rows, traces = seen.parts.within(half, centre)
+        rows, traces = parts.within(half, centre)
         if len(rows) < 2:
             return None
         trace, product = np.trace(ours) * (n - 1), np.einsum("ij,ij->", ours, theirs) * (n - 1)
-        crossed = calibrated(seen.parts.crossed(half, centre, theirs), product)
+        crossed = calibrated(parts.crossed(half, centre, theirs), product)
         if (traces >= trace).any() or (crossed >= product).any():
             return None  # one group has all the variance of its half
         # log(t_a / F) without each group; the factors 1 / (n - 1) of the two cancel
@@ -93,7 +125,7 @@ def log_error(seen: Halves) -> tuple[float, int] | None:
         influence = -moved * (n - rows) / n
         variance += len(rows) / (len(rows) - 1) * float(influence @ influence)
         groups += len(rows)
-    return sqrt(variance) * seen.parts.thinning, groups
+    return sqrt(variance), groups - 2
 
 
 def _interval(seen: Halves, value: float) -> tuple[float, float] | None:
@@ -102,8 +134,8 @@ def _interval(seen: Halves, value: float) -> tuple[float, float] | None:
     ratio = value * (d - 1) + 1
     if found is None or not np.isfinite(found[0]) or ratio <= 0:
         return None
-    error, groups = found
-    reach = quantile(groups - 2) * error
+    error, freedom = found
+    reach = quantile(freedom) * error
     low, high = (exp(log(ratio) + side * reach) for side in (-1, 1))
     return from_ratio(low, d), from_ratio(high, d)
 

@@ -19,7 +19,7 @@ from isoscope.source.labels import (
     short_of_labels,
 )
 from isoscope.source.mapped import mapped
-from isoscope.source.sift import ordinals
+from isoscope.source.ordinal import ordinals
 from isoscope.source.source import Source, Tally
 from isoscope.types import Array, Chunk
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from isoscope.errors import SourceError
-from isoscope.source.sift import ordinal
+from isoscope.source.ordinal import ordinal
 from isoscope.types import Array, Chunk
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from isoscope.errors import SourceError
 from isoscope.source.order import in_order
-from isoscope.source.shape import rows_per_chunk
+from isoscope.source.shape import rows_per_chunk, widened
 from isoscope.types import Chunk
 
 
@@ -74,6 +74,11 @@ class Source:
         self.tally.skipped = 0
         chunks = self.read(limit, self.tally)
         yield from in_order(chunks) if self.has_documents else chunks
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes a number takes once it is read, as float32 or float64."""
+        return widened(self.dtype)
 
     @property
     def skipped(self) -> int:

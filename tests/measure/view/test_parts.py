@@ -70,7 +70,7 @@ def test_rows_and_traces_of_a_half_are_about_its_mean(known, half):
     every, rows, cells, halves = known
     here = halves == half
     mean = rows[here].mean(axis=0)
-    sizes, traces = parts_of(every).within(half, mean)
+    sizes, traces = SketchedParts(every[Groups]).within(half, mean)
     groups = np.unique(cells[here], return_inverse=True)[1]
     np.testing.assert_allclose(sizes, np.bincount(groups))
     exact = np.trace(second_moments(rows[here], groups, mean), axis1=1, axis2=2)
@@ -82,7 +82,9 @@ def test_products_with_the_other_half_are_exact_while_all_is_seen(known, half):
     every, rows, cells, halves = known
     here = halves == half
     mean, other = rows[here].mean(axis=0), np.cov(rows[~here].T)
-    found = parts_of(every).crossed(half, mean, other)
+    if every[Moments].independent:  # no sketch is kept of these
+        return
+    found = SketchedParts(every[Groups]).crossed(half, mean, other)
     groups = np.unique(cells[here], return_inverse=True)[1]
     exact = np.einsum("kde,ed->k", second_moments(rows[here], groups, mean), other)
     np.testing.assert_allclose(found, exact, rtol=1e-5)
@@ -106,10 +108,26 @@ def test_a_sample_stands_for_all_rows(summaries):
     values, vectors = np.linalg.eigh(np.cov(rows.T))
     along = parts.along(rows.mean(axis=0), values, vectors, 8191)
     np.testing.assert_allclose(along.sum(axis=0), values * 8191, rtol=1e-9)
-    for half in (0, 1):
-        sizes, traces = parts.within(half, every[Moments].halves[half].origin)
-        assert sizes.sum() == pytest.approx(every[Moments].halves[half].count)
-        assert traces.sum() == pytest.approx(np.trace(every[Moments].halves[half].scatter))
+    assert parts.scale == pytest.approx(4)
+
+
+def test_sums_of_fourth_order_are_those_of_the_sampled_rows(summaries):
+    rows = planted()
+    every = summaries(rows)
+    centred = rows - rows.mean(axis=0)
+    scatter = centred.T @ centred
+    sample = every[Reservoir]
+    for cell, found in enumerate(parts_of(every).fourths()):
+        y = sample.rows[sample.cells == cell] - rows.mean(axis=0)
+        own = y.T @ y
+        exact = [
+            len(y),
+            np.trace(own),
+            (own * scatter).sum(),
+            (own * own).sum(),
+            ((y**2).sum(axis=1) ** 2).sum(),
+        ]
+        np.testing.assert_allclose(found, exact, rtol=1e-6)
 
 
 def test_an_error_over_a_sample_shrinks_by_the_root_of_what_it_stands_for(summaries):

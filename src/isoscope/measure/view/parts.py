@@ -7,7 +7,6 @@ sample of them tells the same, exactly and at no cost.
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Protocol
 
 import numpy as np
 
@@ -22,40 +21,6 @@ from isoscope.accumulate import (
 from isoscope.measure.view.energy import along, crossed
 from isoscope.measure.view.summaries import Summaries
 from isoscope.types import Array
-
-
-class Parts(Protocol):
-    """What each group contributes; all of it scaled to the size of the whole."""
-
-    @property
-    def sizes(self) -> Array:
-        """Rows in each group."""
-        ...
-
-    @property
-    def thinning(self) -> float:
-        """What a standard error over these groups must be multiplied with."""
-        ...
-
-    def along(self, centre: Array, values: Array, vectors: Array, rows: float) -> Array:
-        """Return each group's second moment along each eigenvector, (groups, d)."""
-        ...
-
-    def within(self, half: int, centre: Array) -> tuple[Array, Array]:
-        """Return rows and scatter traces of the groups of a half."""
-        ...
-
-    def crossed(self, half: int, centre: Array, other: Array) -> Array:
-        """Return tr(T_k C) for the groups k of a half, C the covariance of the other."""
-        ...
-
-
-def parts_of(summaries: Summaries) -> Parts:
-    """Return the parts of rows in documents, or of independent rows."""
-    moments: MomentsSummary = summaries.of(Moments)
-    if moments.independent:
-        return SampledParts(summaries.of(Reservoir), moments)
-    return SketchedParts(summaries.of(Groups))
 
 
 @dataclass(frozen=True)
@@ -94,13 +59,14 @@ class SampledParts:
     moments: MomentsSummary
 
     @property
-    def _scale(self) -> float:
+    def scale(self) -> float:
+        """How many rows each sampled one stands for."""
         return self.moments.count / self.sample.count
 
     @property
     def sizes(self) -> Array:
         """Rows in each group, of all rows."""
-        return np.bincount(self.sample.cells) * self._scale
+        return np.bincount(self.sample.cells) * self.scale
 
     @property
     def thinning(self) -> float:
@@ -110,9 +76,9 @@ class SampledParts:
         is known of all rows, tells.
         """
         rows = self.sample.rows - self.moments.mean
-        told = float(np.square(np.vecdot(rows, rows)).sum()) * self._scale
+        told = float(np.square(np.vecdot(rows, rows)).sum()) * self.scale
         missed = self.moments.whole.quartic / told if told > 0 else 1.0
-        return sqrt(max(missed, 1.0) / self._scale)
+        return sqrt(max(missed, 1.0) / self.scale)
 
     def along(self, centre: Array, values: Array, vectors: Array, rows: float) -> Array:
         """Return each group's second moment along each eigenvector, (groups, d)."""
@@ -120,24 +86,33 @@ class SampledParts:
         np.square(turned, out=turned)
         return calibrated(_summed(turned, self.sample.cells), values * rows)
 
-    def within(self, half: int, centre: Array) -> tuple[Array, Array]:
-        """Return rows and scatter traces of the groups of a half."""
-        cells, rows = self._half(half, centre)
-        traces = _summed(np.vecdot(rows, rows)[:, None], cells)[:, 0]
-        scatter = float(np.trace(self.moments.halves[half].scatter))
-        sizes = np.bincount(cells).astype(np.float64)
-        sizes *= self.moments.halves[half].count / sizes.sum()
-        return sizes, calibrated(traces, np.array(scatter))
+    def fourths(self) -> Array:
+        """Return sums over each group's sampled rows y, about the mean of all.
 
-    def crossed(self, half: int, centre: Array, other: Array) -> Array:
-        """Return tr(T_k C) for the groups k of a half, C the covariance of the other."""
-        cells, rows = self._half(half, centre)
-        return _summed(np.vecdot(rows, rows @ other)[:, None], cells)[:, 0]
+        One line a group: how many, sum of |y|^2, sum of y' M y with M the scatter of all
+        rows, sum of (y . y')^2 over pairs of the group, sum of |y|^4.
+        """
+        rows = self.sample.rows - self.moments.mean
+        lengths = np.vecdot(rows, rows)
+        pulls = np.vecdot(rows, rows @ self.moments.whole.scatter)
+        out: list[tuple[float, ...]] = []
+        for cell in range(int(self.sample.cells.max()) + 1):
+            here = np.flatnonzero(self.sample.cells == cell)
+            own = np.square(rows[here] @ rows[here].T).sum()
+            r = lengths[here]
+            out.append((len(here), r.sum(), pulls[here].sum(), own, np.square(r).sum()))
+        return np.array(out)
 
-    def _half(self, half: int, centre: Array) -> tuple[Array, Array]:
-        here = self.sample.documents % np.uint64(2) == half
-        cells = np.unique(self.sample.cells[here], return_inverse=True)[1]
-        return cells, self.sample.rows[here] - centre
+
+Parts = SketchedParts | SampledParts
+
+
+def parts_of(summaries: Summaries) -> Parts:
+    """Return the parts of rows in documents, or of independent rows."""
+    moments: MomentsSummary = summaries.of(Moments)
+    if moments.independent:
+        return SampledParts(summaries.of(Reservoir), moments)
+    return SketchedParts(summaries.of(Groups))
 
 
 def _summed(values: Array, cells: Array) -> Array:
