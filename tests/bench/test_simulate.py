@@ -1,0 +1,46 @@
+"""The simulations themselves: small ones always, those behind the claims under `make slow`."""
+
+import numpy as np
+import pytest
+
+
+def test_rows_of_a_document_correlate_as_the_design_says(script):
+    design = script("simulate").Design(8, 0.0, documents=4000, tokens=(2, 2), rho=0.3)
+    rows, documents = design.draw(np.random.default_rng(0))
+    first, second = rows[0::2] - design.mean, rows[1::2] - design.mean
+    assert (documents[0::2] == documents[1::2]).all()
+    assert (first * second).mean() == pytest.approx(0.3, abs=0.02)
+    assert first.var() == pytest.approx(1.0, abs=0.03)
+
+
+def test_the_truth_is_that_of_the_population(script):
+    design = script("simulate").Design(6, 1.0, rows=200_000)
+    rows, _ = design.draw(np.random.default_rng(1))
+    spectrum = np.linalg.eigvalsh(np.cov(rows.T))
+    ratio = spectrum.sum() ** 2 / (spectrum**2).sum()
+    assert design.truth()["isoscore-debiased"] == pytest.approx((ratio - 1) / 5, rel=0.02)
+    units = rows / np.linalg.norm(rows, axis=1)[:, None]
+    mean = units.mean(axis=0)
+    assert design.truth()["mean-cosine-cross"] == pytest.approx(mean @ mean, rel=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_the_debiased_isoscore_is_unbiased_with_other_seeds_too(script):
+    simulate = script("simulate")
+    for design, repetitions in simulate.BIAS:
+        found = simulate.bias(design, repetitions, first_seed=5_000_000)
+        assert found["isoscore-debiased"] == pytest.approx(found["truth"], abs=0.015), design
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("documents", [0, 100])
+def test_intervals_cover_with_other_seeds_too(script, documents):
+    simulate = script("simulate")
+    rows = 0 if documents else 640
+    design = simulate.Design(64, 1.0, documents=documents, rows=rows)
+    found = simulate.coverage(design, 400, first_seed=6_000_000)
+    for name in ("mean-cosine-cross", "isoscore-debiased"):
+        assert 0.90 <= found["of"][name]["covered"] <= 0.98
+        assert found["of"][name]["width over oracle"] <= 1.5
