@@ -17,6 +17,7 @@ from isoscope.accumulate import (
 from isoscope.errors import MergeError
 from isoscope.measure import MEASURES
 from isoscope.survey import SECOND_PASS, Survey, kinds_for, run
+from isoscope.survey.read import measurable
 from isoscope.types import Chunk
 
 PLACE = ("rows", "all")
@@ -203,7 +204,7 @@ def test_without_names_everything_that_is_held_is_read(survey, cloud):
     one = survey(cloud(d=40), ["mean-cosine"])
     expected = ["mean-cosine", "mean-cosine-cross", "outlier-share"]
     assert [reading.measure for reading in one.read()] == expected
-    assert list(one.measurable(PLACE)) == expected
+    assert list(measurable(one.held[PLACE])) == expected
 
 
 def test_a_reading_says_where_it_is_from(survey, cloud):

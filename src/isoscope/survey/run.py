@@ -18,7 +18,8 @@ from threadpoolctl import threadpool_limits
 from isoscope.accumulate import Block, Groups
 from isoscope.errors import RowError
 from isoscope.survey.cut import Cut, whole_documents
-from isoscope.survey.survey import Kind, Place, Survey
+from isoscope.survey.survey import Survey
+from isoscope.survey.variant import Kind, Place
 from isoscope.types import Array, Chunk
 
 LANES = 2

@@ -1,50 +1,18 @@
 """A survey: the accumulators of every site, which merge as they do and give readings."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
-from isoscope.accumulate import (
-    ACCUMULATORS,
-    Accumulator,
-    Block,
-    CentredDirections,
-    Copies,
-    Moments,
-    Partitions,
-    Reservoir,
-    ReservoirSummary,
-    Tally,
-)
-from isoscope.errors import MergeError, TooFewRowsError, UndefinedError
-from isoscope.measure import MEASURES, Measure
-from isoscope.measure.interval import interval
-from isoscope.measure.view import Summaries
-from isoscope.measure.view.spectrum import decomposed
-from isoscope.survey.warn import about_bias, about_rows
+from isoscope.accumulate import ACCUMULATORS, Accumulator, Block
+from isoscope.errors import MergeError
+from isoscope.survey.read import SECOND_PASS, measurable, read_place, second_passes
+from isoscope.survey.variant import Kind, Place, variants
 from isoscope.types import Array, Reading
 
-Kind = type[Accumulator[Any]]
-Place = tuple[str, str]  # site, variant
 _BY_NAME: dict[str, Kind] = {kind.__name__: kind for kind in ACCUMULATORS}
-SECOND_PASS: tuple[Kind, ...] = (CentredDirections, Partitions)
-_AIDS: tuple[Kind, ...] = (Tally, Copies)  # what warnings are made of
-
-
-def kinds_for(names: Iterable[str]) -> tuple[Kind, ...]:
-    """Return the accumulators that these measures need, each once, in a fixed order."""
-    needed: set[Kind] = set(_AIDS)
-    for name in names:
-        needed.update(MEASURES[name].reads.needs)
-    if needed & set(SECOND_PASS):
-        needed |= {Moments, Reservoir}  # what it starts from, and where it cannot be had
-    return tuple(kind for kind in ACCUMULATORS if kind in needed)
 
 
 @dataclass
@@ -86,77 +54,24 @@ class Survey:
 
     def second_kinds(self, place: Place, kinds: Iterable[Kind]) -> dict[Kind, Accumulator[Any]]:
         """Return fresh accumulators of a second pass, built from what the first has seen."""
-        moments = self.held[place][Moments].finalize()
-        fresh: dict[Kind, Accumulator[Any]] = {}
-        for kind in kinds:
-            if kind is CentredDirections:
-                fresh[kind] = CentredDirections(moments.width, moments.mean)
-            if kind is Partitions:
-                n = moments.count
-                second = moments.whole.scatter / n
-                second += moments.mean[:, None] * moments.mean
-                with threadpool_limits(1):
-                    axes = decomposed(second, moments.width, least=-1.0)[1]
-                fresh[kind] = Partitions(moments.width, axes)
-        return fresh
-
-    def _from_sample(self, place: Place, summaries: Summaries) -> None:
-        """Make up for second passes that were not made, from the rows of the reservoir."""
-        here = self.held[place]
-        missing = [kind for kind in SECOND_PASS if kind not in here]
-        if not missing or Moments not in here or Reservoir not in here:
-            return
-        sample: ReservoirSummary = summaries.of(Reservoir)
-        block = Block(sample.rows, sample.documents, np.arange(sample.count, dtype=np.uint64))
-        block.independent = sample.independent
-        for kind, accumulator in self.second_kinds(place, missing).items():
-            order = np.argsort(sample.documents, kind="stable")
-            accumulator.update(block.reordered(order))
-            summaries[kind] = accumulator.finalize()
-            summaries.sampled.add(kind)
-
-    def measurable(self, place: Place) -> tuple[str, ...]:
-        """Return the measures that what is held at a place can answer."""
-        here = self.held[place]
-        return tuple(m.name for m in MEASURES.values() if all(k in here for k in m.reads.needs))
+        return second_passes(self.held[place], kinds)
 
     def read(
         self, names: Iterable[str] | None = None, *, run: str = "", **options: Any
     ) -> list[Reading]:
-        """Compute each named measure at each site; what cannot be is noted in `left_out`."""
+        """Compute each named measure at each site, in each variant it has.
+
+        What cannot be computed is noted in `left_out`.
+        """
         readings: list[Reading] = []
         self.left_out = {}
         with threadpool_limits(1):  # eigenvalues change their last bits with the threads
-            for place in self.held:
-                chosen = self.measurable(place) if names is None else tuple(names)
-                readings += self._read_place(place, chosen, run, options)
+            for place, here in variants(self.held):
+                chosen = measurable(here) if names is None else tuple(names)
+                found, left_out = read_place(place, here, chosen, run=run, options=options)
+                readings += found
+                self.left_out.update(left_out)
         return readings
-
-    def _read_place(
-        self, place: Place, names: Iterable[str], run: str, options: Mapping[str, Any]
-    ) -> list[Reading]:
-        summaries = Summaries()
-        for kind, accumulator in self.held[place].items():
-            try:
-                summaries[kind] = accumulator.finalize()
-            except TooFewRowsError as problem:
-                summaries[kind] = problem
-        if any(MEASURES[name].second_pass for name in names):
-            with suppress(TooFewRowsError):
-                self._from_sample(place, summaries)
-        _make_views(summaries, names)
-        readings: list[Reading] = []
-        for name in names:
-            record = MEASURES[name]
-            try:
-                readings += _readings(record, summaries, place, run, options)
-            except (TooFewRowsError, UndefinedError) as problem:
-                self.left_out[name] = problem.problem
-        biased = about_bias(readings)
-        return [
-            replace(r, warnings=(*r.warnings, biased[r.measure])) if r.measure in biased else r
-            for r in readings
-        ]
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return what rebuilds the survey: a description and arrays by name."""
@@ -197,65 +112,3 @@ def _drop_second_passes(
             kind not in theirs or theirs[kind].signature() != ours[kind].signature()
         ):
             del ours[kind]
-
-
-def _make_views(summaries: Summaries, names: Iterable[str]) -> None:
-    """Make the views that measures will ask for, two at a time: they are most of the work."""
-
-    def make(view: type[Any]) -> None:
-        with suppress(TooFewRowsError, UndefinedError):  # told when a measure asks for it
-            summaries.view(view)
-
-    wanted = dict.fromkeys(MEASURES[name].reads for name in names)
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(make, wanted))
-
-
-def _readings(
-    record: Measure,
-    summaries: Summaries,
-    place: Place,
-    run: str,
-    options: Mapping[str, Any],
-) -> list[Reading]:
-    """Return the reading of a measure and of what belongs beside it."""
-    view: Any = summaries.view(record.reads)
-    published = bool(options.get("as_published")) and record.published is not None
-    compute = record.published if published and record.published else record.compute
-    compute = partial(compute, **{k: options[k] for k in record.options if k in options})
-    value = compute(view)
-    if record.interval is not None:
-        around = record.interval(view, value)
-    else:
-        around = interval(view, compute, value, logarithmic=record.logarithmic)
-    warnings = about_rows(summaries, record.reads)
-    if published:
-        warnings.append("as published, not as isoscope defines it")
-    low, high = around or (None, None)
-    if around is None and not any(w.startswith("no interval") for w in warnings):
-        warnings.append("no interval: it is not defined without some of the groups")
-    site, variant = place
-    d = summaries[Tally].width
-    first = Reading(
-        run,
-        site,
-        variant,
-        "",
-        None,
-        record.name,
-        value,
-        low,
-        high,
-        view.count,
-        d,
-        tuple(warnings),
-    )
-    if record.companions is None:
-        return [first]
-    beside = [
-        replace(
-            first, measure=f"{record.name}-{c.suffix}", value=c.value, low=c.low, high=c.high
-        )
-        for c in record.companions(view, published)
-    ]
-    return [first, *beside]

@@ -1,0 +1,180 @@
+"""Reading a site: summaries into views, views into numbers with intervals and warnings."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from isoscope.accumulate import (
+    ACCUMULATORS,
+    Accumulator,
+    Block,
+    CentredDirections,
+    Copies,
+    Moments,
+    Partitions,
+    Reservoir,
+    ReservoirSummary,
+    Tally,
+)
+from isoscope.errors import TooFewRowsError, UndefinedError
+from isoscope.measure import MEASURES, Measure
+from isoscope.measure.interval import interval
+from isoscope.measure.view import Summaries
+from isoscope.measure.view.spectrum import decomposed
+from isoscope.survey.variant import Kind, Place
+from isoscope.survey.warn import about_bias, about_rows
+from isoscope.types import Reading
+
+SECOND_PASS: tuple[Kind, ...] = (CentredDirections, Partitions)
+_AIDS: tuple[Kind, ...] = (Tally, Copies)  # what warnings are made of
+
+
+def kinds_for(names: Iterable[str]) -> tuple[Kind, ...]:
+    """Return the accumulators that these measures need, each once, in a fixed order."""
+    needed: set[Kind] = set(_AIDS)
+    for name in names:
+        needed.update(MEASURES[name].reads.needs)
+    if needed & set(SECOND_PASS):
+        needed |= {Moments, Reservoir}  # what it starts from, and where it cannot be had
+    return tuple(kind for kind in ACCUMULATORS if kind in needed)
+
+
+def measurable(here: Mapping[Kind, Accumulator[Any]]) -> tuple[str, ...]:
+    """Return the measures that these accumulators can answer."""
+    return tuple(m.name for m in MEASURES.values() if all(k in here for k in m.reads.needs))
+
+
+def second_passes(
+    here: Mapping[Kind, Accumulator[Any]], kinds: Iterable[Kind]
+) -> dict[Kind, Accumulator[Any]]:
+    """Return fresh accumulators of a second pass, built from what the first has seen."""
+    moments = here[Moments].finalize()
+    fresh: dict[Kind, Accumulator[Any]] = {}
+    for kind in kinds:
+        if kind is CentredDirections:
+            fresh[kind] = CentredDirections(moments.width, moments.mean)
+        if kind is Partitions:
+            n = moments.count
+            second = moments.whole.scatter / n
+            second += moments.mean[:, None] * moments.mean
+            with threadpool_limits(1):
+                axes = decomposed(second, moments.width, least=-1.0)[1]
+            fresh[kind] = Partitions(moments.width, axes)
+    return fresh
+
+
+def read_place(
+    place: Place,
+    here: Mapping[Kind, Accumulator[Any]],
+    names: Sequence[str],
+    *,
+    run: str,
+    options: Mapping[str, Any],
+) -> tuple[list[Reading], dict[str, str]]:
+    """Return the readings of a site, and for each measure left out the reason why."""
+    summaries = Summaries()
+    for kind, accumulator in here.items():
+        try:
+            summaries[kind] = accumulator.finalize()
+        except TooFewRowsError as problem:
+            summaries[kind] = problem
+    if any(MEASURES[name].second_pass for name in names):
+        with suppress(TooFewRowsError):
+            _from_sample(here, summaries)
+    _make_views(summaries, names)
+    readings: list[Reading] = []
+    left_out: dict[str, str] = {}
+    for name in names:
+        try:
+            readings += _readings(MEASURES[name], summaries, place, run, options)
+        except (TooFewRowsError, UndefinedError) as problem:
+            left_out[name] = problem.problem
+    biased = about_bias(readings)
+    warned = [
+        replace(r, warnings=(*r.warnings, biased[r.measure])) if r.measure in biased else r
+        for r in readings
+    ]
+    return warned, left_out
+
+
+def _from_sample(here: Mapping[Kind, Accumulator[Any]], summaries: Summaries) -> None:
+    """Make up for second passes that were not made, from the rows of the reservoir."""
+    missing = [kind for kind in SECOND_PASS if kind not in here]
+    if not missing or Moments not in here or Reservoir not in here:
+        return
+    sample: ReservoirSummary = summaries.of(Reservoir)
+    block = Block(sample.rows, sample.documents, np.arange(sample.count, dtype=np.uint64))
+    block.independent = sample.independent
+    for kind, accumulator in second_passes(here, missing).items():
+        order = np.argsort(sample.documents, kind="stable")
+        accumulator.update(block.reordered(order))
+        summaries[kind] = accumulator.finalize()
+        summaries.sampled.add(kind)
+
+
+def _make_views(summaries: Summaries, names: Iterable[str]) -> None:
+    """Make the views that measures will ask for, two at a time: they are most of the work."""
+
+    def make(view: type[Any]) -> None:
+        with suppress(TooFewRowsError, UndefinedError):  # told when a measure asks for it
+            summaries.view(view)
+
+    wanted = dict.fromkeys(MEASURES[name].reads for name in names)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(make, wanted))
+
+
+def _readings(
+    record: Measure,
+    summaries: Summaries,
+    place: Place,
+    run: str,
+    options: Mapping[str, Any],
+) -> list[Reading]:
+    """Return the reading of a measure and of what belongs beside it."""
+    view: Any = summaries.view(record.reads)
+    published = bool(options.get("as_published")) and record.published is not None
+    compute = record.published if published and record.published else record.compute
+    compute = partial(compute, **{k: options[k] for k in record.options if k in options})
+    value = compute(view)
+    if record.interval is not None:
+        around = record.interval(view, value)
+    else:
+        around = interval(view, compute, value, logarithmic=record.logarithmic)
+    warnings = about_rows(summaries, record.reads)
+    if published:
+        warnings.append("as published, not as isoscope defines it")
+    low, high = around or (None, None)
+    if around is None and not any(w.startswith("no interval") for w in warnings):
+        warnings.append("no interval: it is not defined without some of the groups")
+    site, variant = place
+    d = summaries[Tally].width
+    first = Reading(
+        run,
+        site,
+        variant,
+        "",
+        None,
+        record.name,
+        value,
+        low,
+        high,
+        view.count,
+        d,
+        tuple(warnings),
+    )
+    if record.companions is None:
+        return [first]
+    beside = [
+        replace(
+            first, measure=f"{record.name}-{c.suffix}", value=c.value, low=c.low, high=c.high
+        )
+        for c in record.companions(view, published)
+    ]
+    return [first, *beside]

@@ -1,0 +1,94 @@
+"""Which accumulators measures need, and what reading a site gives."""
+
+import numpy as np
+import pytest
+
+from isoscope.accumulate import (
+    Block,
+    CentredDirections,
+    Copies,
+    Directions,
+    Groups,
+    Moments,
+    Partitions,
+    Reservoir,
+    Tally,
+)
+from isoscope.measure import MEASURES
+from isoscope.survey.read import kinds_for, measurable, read_place, second_passes
+
+PLACE = ("rows", "all")
+EVERY = tuple(MEASURES)
+
+
+def accumulated(names, rows):
+    block = Block(rows)
+    here = {kind: kind(rows.shape[1]) for kind in kinds_for(names) if kind not in SECOND}
+    for accumulator in here.values():
+        accumulator.update(block)
+    return here
+
+
+SECOND = (CentredDirections, Partitions)
+
+
+def cloud(n=200, d=6):
+    return np.random.default_rng(0).normal(size=(n, d)) + 0.5
+
+
+def test_a_measure_of_directions_needs_no_covariance():
+    assert set(kinds_for(["mean-cosine"])) == {Tally, Copies, Directions}
+
+
+def test_a_second_pass_needs_what_it_starts_from_and_what_stands_in_for_it():
+    needed = set(kinds_for(["mean-cosine-centred"]))
+    assert {CentredDirections, Moments, Reservoir} <= needed
+
+
+def test_the_order_of_names_does_not_change_the_order_of_accumulators():
+    assert kinds_for(EVERY) == kinds_for(EVERY[::-1])
+
+
+def test_what_is_held_decides_what_can_be_measured():
+    here = accumulated(["isoscore"], cloud())
+    assert {Moments, Groups, Reservoir} <= here.keys()
+    assert "isoscore-debiased" in measurable(here)
+    assert "mean-cosine" not in measurable(here)
+
+
+def test_second_passes_start_from_the_mean_and_the_axes_of_the_first():
+    rows = cloud()
+    fresh = second_passes(accumulated(EVERY, rows), SECOND)
+    np.testing.assert_allclose(fresh[CentredDirections].centre, rows.mean(axis=0))
+    axes = fresh[Partitions].axes
+    turned = axes.T @ (rows.T @ rows) @ axes
+    np.testing.assert_allclose(turned, np.diag(np.diag(turned)), atol=1e-9 * turned.max())
+
+
+def test_readings_come_in_the_order_asked_for():
+    here = accumulated(EVERY, cloud())
+    names = ["isoscore", "mean-cosine", "twonn"]
+    readings, left_out = read_place(PLACE, here, names, run="a", options={})
+    assert [reading.measure for reading in readings] == names
+    assert {reading.run for reading in readings} == {"a"}
+    assert left_out == {}
+
+
+def test_what_cannot_be_read_is_left_out_with_its_reason():
+    here = accumulated(EVERY, cloud(n=3))
+    readings, left_out = read_place(
+        PLACE, here, ["isoscore-debiased", "mean-cosine"], run="", options={}
+    )
+    assert [reading.measure for reading in readings] == ["mean-cosine"]
+    assert left_out["isoscore-debiased"] == "isoscore-debiased needs at least 4 rows, got 3"
+
+
+@pytest.mark.parametrize("name", ["isoscore-star"])
+def test_options_reach_the_measure(name):
+    here = accumulated([name], cloud())
+    values = [
+        read_place(PLACE, here, [name], run="", options={"zeta": zeta})[0][0].value
+        for zeta in (0.0, 0.5, 1.0)
+    ]
+    assert values == sorted(values)
+    assert values[2] == pytest.approx(1.0)
