@@ -33,6 +33,7 @@ def watch():
         time.sleep(0.003)
 
 threading.Thread(target=watch, daemon=True).start()
+import numpy as np
 from isoscope.source import open_source
 
 path, options = sys.argv[1], json.loads(sys.argv[2])
