@@ -200,16 +200,17 @@ def test_a_zeta_that_is_none_is_refused(zeta):
         measure(cloud(), measures=["isoscore-star"], zeta=zeta)
 
 
-@pytest.mark.parametrize("seed", [-1, 2**63])
+@pytest.mark.parametrize("seed", [-1, 2**63, 1.5, "a"])
 def test_a_seed_that_is_none_is_refused(seed):
-    with pytest.raises(ConfigError, match="expected a seed from 0 to"):
+    with pytest.raises(ConfigError, match=r"expected a whole number from 0 to"):
         measure(cloud(), seed=seed)
 
 
 def test_as_published_changes_what_was_published_otherwise():
     ours, theirs = (values(measure(cloud(), as_published=p, all=True)) for p in (False, True))
     changed = {name for name in ours if ours[name] != pytest.approx(theirs[name], rel=1e-9)}
-    assert changed == {"isoscore-star", "partition", "partition-log"}
+    beside = {"partition-log", "partition-reference"}
+    assert changed == {"isoscore-star", "partition", *beside}
 
 
 PLAIN = [name for name in DEFAULT if not name.endswith("-debiased")]
@@ -283,7 +284,12 @@ def test_only_zeros_leave_nothing_to_read():
     with pytest.raises(TooFewRowsError) as caught:
         measure(np.zeros((50, 4)), measures=["mean-cosine", "mean-share"])
     assert caught.value.slug == "nothing-to-read"
-    assert "mean-cosine cannot be computed" in caught.value.hint
+    assert "nothing that was asked for can be computed" in caught.value.hint
+
+
+def test_no_measures_are_nothing_to_read():
+    with pytest.raises(TooFewRowsError, match="a reading needs at least 1 measure, got 0"):
+        measure(cloud(), measures=[])
 
 
 def test_one_dimension_has_no_directions_to_compare():

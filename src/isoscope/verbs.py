@@ -48,9 +48,9 @@ def measure(
     names = chosen(measures, all=all)
     if output is not None:
         check_target(output, overwrite)
-    if not 0 <= seed < 2**63:
+    if type(seed) is not int or not 0 <= seed < 2**63:
         raise ConfigError(
-            f"expected a seed from 0 to 2^63 - 1, got {seed}",
+            f"expected a whole number from 0 to 2^63 - 1 as seed, got {seed!r}",
             hint="any whole number in that range will do; 0 is the default",
             slug="seed",
         )
@@ -65,12 +65,15 @@ def measure(
     )
     survey, rows = _surveyed(source, names, seed, skip_bad, progress)
     run = Path(output).name if output is not None else source.name
-    options = {"zeta": zeta, "as_published": as_published}
+    options = {
+        "zeta": zeta,
+        "as_published": as_published,
+        "documents": source.has_documents,
+    }
     readings = _read(survey, names, run, options)
     if output is not None:
         settings = {
             "measures": list(names),
-            "documents": source.has_documents,
             **options,
             "skip_bad": skip_bad,
         }
@@ -103,6 +106,8 @@ def chosen(measures: Sequence[str] | None, *, all: bool = False) -> tuple[str, .
             measures = [measures]
         for name in measures:
             _ = MEASURES[name]
+        if not measures:
+            raise _nothing({})
         return tuple(dict.fromkeys(measures))
     return tuple(record.name for record in MEASURES.values() if all or record.default)
 
@@ -170,26 +175,39 @@ def _read(
 
     found = survey.read(names, run=run, **options)
     if not found:
-        name, problem = next(iter(survey.left_out.items()))
-        raise TooFewRowsError(
-            problem,
-            hint=f"{name} cannot be computed for these rows; nor can anything else asked for",
-            slug="nothing-to-read",
-        )
+        raise _nothing(survey.left_out)
     left_out = [f"{name}: {why}" for name, why in survey.left_out.items()]
-    return Readings(found, left_out=left_out, isotropic=_isotropic(found))
+    return Readings(found, left_out=left_out, isotropic=_isotropic(found, options))
 
 
-def _isotropic(readings: Iterable[Reading]) -> dict[tuple[str, int, int], float]:
-    """Return what an isotropic cloud of the same size would read, where that is known."""
+def _nothing(left_out: dict[str, str]) -> TooFewRowsError:
+    """Return the error for a call of which nothing could be computed."""
+    problem = next(iter(left_out.values()), "a reading needs at least 1 measure, got 0")
+    return TooFewRowsError(
+        problem,
+        hint="nothing that was asked for can be computed from these rows or this run; "
+        "measure again with more rows, or with these measures",
+        slug="nothing-to-read",
+    )
+
+
+def _isotropic(
+    readings: Iterable[Reading], options: dict[str, Any]
+) -> dict[tuple[str, int, int], float]:
+    """Return what an isotropic cloud of the same size would read, where that is known.
+
+    Of rows in documents only what does not depend on their number: a value for independent
+    rows would mislead.
+    """
     from isoscope.measure import MEASURES, level
 
-    return {
-        (each.measure, each.n, each.d): value
-        for each in readings
-        if each.measure in MEASURES
-        and (value := level(MEASURES[each.measure].isotropic, each.n, each.d)) is not None
-    }
+    known: dict[tuple[str, int, int], float] = {}
+    for each in readings:
+        of = MEASURES[each.measure].isotropic if each.measure in MEASURES else None
+        value = level(of, each.n, each.d, options)
+        if value is not None and not (options.get("documents") and callable(of)):
+            known[each.measure, each.n, each.d] = value
+    return known
 
 
 def _described(source: "Source", rows: Counter[str]) -> list[dict[str, Any]]:
@@ -241,9 +259,8 @@ def merge(
     for run in loaded:
         total.merge(run.survey)
     settings = origin["settings"]
-    options = {key: settings[key] for key in ("zeta", "as_published") if key in settings}
-    readings = _read(total, settings["measures"], Path(output).name, options)
-    config = {"merge": {"runs": [os.fspath(run) for run in runs]}}
+    readings = _read(total, settings["measures"], Path(output).name, _options(settings))
+    config = {"merge": {"runs": [str(Path(run).resolve()) for run in runs]}}
     save(output, total, readings, origin, config, overwrite)
     return readings
 
@@ -259,35 +276,35 @@ def read(
     from isoscope.store import load
 
     found = load(run)
-    readings = Readings(
-        found.readings, left_out=found.left_out, isotropic=_isotropic(found.readings)
-    )
+    options = _options(found.settings)
+    kept, left_out = list(found.readings), tuple(found.left_out)
     if measures is not None:
         names = chosen(measures)
-        have = {each.measure for each in found.readings}
+        have = {each.measure for each in kept}
         fresh = [name for name in names if name not in have]
-        more: Sequence[Any] = ()
-        left_out: Sequence[str] = ()
         if fresh:
-            settings = found.settings
-            options = {
-                key: settings[key] for key in ("zeta", "as_published") if key in settings
-            }
-            extra = _read(found.survey, fresh, Path(run).name, options)
-            more, left_out = extra, extra.left_out
-        wanted = [*found.readings, *more]
+            kept += found.survey.read(fresh, run=Path(run).name, **options)
+        left_out = tuple(
+            f"{name}: {why}" for name, why in found.survey.left_out.items() if fresh
+        )
         kept = [
             each
             for name in names
-            for each in wanted
+            for each in kept
             if each.measure == name or each.measure in _companions(name)
         ]
-        readings = Readings(kept, left_out=left_out, isotropic=_isotropic(kept))
+        if not kept:
+            raise _nothing(found.survey.left_out)
     if sites is not None:
-        _known_sites(sites, readings)
-        kept = [each for each in readings if each.site in sites]
-        readings = Readings(kept, left_out=readings.left_out, isotropic=_isotropic(kept))
-    return readings
+        _known_sites(sites, kept)
+        kept = [each for each in kept if each.site in sites]
+    return Readings(kept, left_out=left_out, isotropic=_isotropic(kept, options))
+
+
+def _options(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return what measures were computed with."""
+    names = ("zeta", "as_published", "documents")
+    return {name: settings[name] for name in names if name in settings}
 
 
 def _companions(name: str) -> set[str]:
@@ -297,7 +314,7 @@ def _companions(name: str) -> set[str]:
     return {f"{name}-{suffix}" for suffix in MEASURES[name].beside}
 
 
-def _known_sites(sites: Sequence[str], readings: "Readings") -> None:
+def _known_sites(sites: Sequence[str], readings: Iterable[Reading]) -> None:
     from isoscope.registry import unknown
 
     known = dict.fromkeys(each.site for each in readings)

@@ -67,3 +67,13 @@ def test_constant_columns_in_the_tail_do_not_matter(value):
 def test_identical_rows_have_no_slope(value):
     with pytest.raises(TooFewRowsError, match="needs rows that differ, got identical rows"):
         value(np.full((90, 20), 0.1), "alpha")
+
+
+def test_eigenvalues_that_vanish_without_a_group_leave_no_interval(measured):
+    rows = np.repeat(np.eye(40), 3, axis=0) + 1e-3 * np.random.default_rng(0).normal(
+        size=(120, 40)
+    )
+    rows[:, 30:] = 0
+    rows[:12, 30:] = np.random.default_rng(1).normal(size=(12, 10))
+    found = measured(rows, "alpha", document=np.repeat(np.arange(10), 12)).get("alpha")
+    assert found is None or found.low is None or np.isfinite([found.low, found.high]).all()

@@ -9,6 +9,7 @@ from hypothesis.extra.numpy import arrays
 from isoscope.errors import ConfigError, TooFewRowsError
 from isoscope.measure.isoscore_star import as_published, isoscore_star, shrunk
 from isoscope.measure.view import Spectrum
+from isoscope.verbs import measure as iso_measure
 
 numbers = st.integers(-80, 80).map(lambda i: i / 8)
 shapes = st.tuples(st.integers(2, 12), st.integers(2, 6))
@@ -88,3 +89,11 @@ def test_one_dimension_and_identical_rows_have_no_score(value):
         value(np.arange(9.0)[:, None], "isoscore-star")
     with pytest.raises(TooFewRowsError, match="needs rows that differ, got identical rows"):
         value(np.full((9, 3), 0.1), "isoscore-star")
+
+
+@pytest.mark.parametrize("zeta", [0.0, 0.2, 0.9])
+def test_the_isotropic_level_is_that_of_the_same_zeta(zeta):
+    rows = np.random.default_rng(3).normal(size=(300, 60))
+    readings = iso_measure(rows, measures=["isoscore-star"], zeta=zeta)
+    (level,) = readings.isotropic.values()
+    assert readings[0].value == pytest.approx(level, abs=0.01)

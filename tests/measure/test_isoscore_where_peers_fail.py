@@ -189,3 +189,20 @@ NO_SCALE = (
     "mle-dimension",
     "norm-spread",
 )
+
+
+@pytest.mark.parametrize("size", [1e3, 3e4, 1e5, 1e7])
+def test_one_giant_row_in_float32_reads_as_it_does_in_float64(measured, size):
+    rows = np.random.default_rng(8).normal(size=(2000, 16)).astype(np.float32)
+    rows[77] *= np.float32(size)
+    narrow = measured(rows, "isoscore-debiased")["isoscore-debiased"].value
+    wide = measured(rows.astype(np.float64), "isoscore-debiased")["isoscore-debiased"].value
+    assert narrow == pytest.approx(wide, rel=1e-4)
+
+
+def test_a_giant_outside_the_sample_leaves_no_interval_rather_than_an_endless_one(measured):
+    rows = np.random.default_rng(9).normal(size=(20_000, 16)).astype(np.float32)
+    for row in (5, 6, 7, 8):  # three of four are not sampled
+        rows[row] *= np.float32(1e4)
+    found = measured(rows, "isoscore-debiased")["isoscore-debiased"]
+    assert found.low is None or np.isfinite([found.low, found.high]).all()

@@ -145,3 +145,21 @@ def test_identical_rows_a_constant_column_and_two_rows(value):
         np.array([[1.0, 2.0, 0.5], [0.0, -1.0, 1.0]]),
     ):
         assert value(rows, "partition") == pytest.approx(by_definition(rows), rel=1e-9)
+
+
+def test_a_value_too_small_for_a_number_has_an_interval_by_its_logarithm(measured):
+    rows = 40 * np.random.default_rng(6).normal(size=(300, 4)) + 60
+    found = measured(rows, "partition")
+    low, high = found["partition-log"].low, found["partition-log"].high
+    assert found["partition"].low == pytest.approx(np.exp(low))
+    assert found["partition"].high == pytest.approx(np.exp(high))
+    assert low < high
+
+
+def test_the_reference_has_the_sides_of_the_value_beside_it(measured):
+    rows = np.random.default_rng(7).normal(size=(200, 5))
+    two, one = (
+        measured(rows, "partition", as_published=published)["partition-reference"].value
+        for published in (False, True)
+    )
+    assert one > two  # half as many directions to find extremes among

@@ -227,3 +227,16 @@ def test_the_warning_travels_with_the_plain_reading_only(survey):
     told = f"biased by more than its interval: isoscore-debiased reads {true:.4g}"
     assert told in found["isoscore"].warnings
     assert not any("biased by more" in w for w in found["isoscore-debiased"].warnings)
+
+
+def test_one_document_with_half_the_rows_is_told_of(warned, cloud):
+    rows = cloud(n=2000)
+    even = np.repeat(np.arange(100), 20)
+    uneven = np.r_[np.zeros(1000, dtype=int), 1 + np.repeat(np.arange(100), 10)]
+    assert warned("documents of very unequal length", rows, even) == []
+    assert "isoscore-debiased" in warned("very unequal length count as 4", rows, uneven)
+
+
+def test_fewer_rows_than_dimensions_may_be_a_swap(warned, cloud):
+    assert "isoscore" in warned("transpose", cloud(n=30, d=40))
+    assert warned("transpose", cloud(n=50, d=40)) == []

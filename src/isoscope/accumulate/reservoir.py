@@ -10,6 +10,7 @@ import numpy as np
 from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block
 from isoscope.accumulate.hashing import GROUPS, chained
+from isoscope.errors import MergeError
 from isoscope.types import Array
 
 SIZE = 2048
@@ -89,6 +90,12 @@ class Reservoir(Accumulator[ReservoirSummary]):
         self.independent &= block.independent
 
     def _absorb(self, other: Any) -> None:
+        if np.isin(other.hashes, self.hashes).any():
+            raise MergeError(
+                "cannot merge rows with rows of the same document and position",
+                hint="give every document an id of its own, such as its file and number",
+                slug="merge-same-document",
+            )
         keys = (other.hashes, other.documents, other.positions)
         self._blend(keys, other.room, other.slots)
         self.independent &= other.independent

@@ -18,6 +18,7 @@ class TallySummary:
     count: int
     width: int
     documents: int
+    pairs: float  # sum over documents of rows squared
     zeros: int
     skipped: int  # rows that held no finite numbers and were left out
     independent: bool  # every row is its own document
@@ -29,6 +30,7 @@ class Tally(Accumulator[TallySummary]):
     def __init__(self, width: int) -> None:
         super().__init__(width)
         self.documents = 0
+        self.pairs = 0.0
         self.zeros = 0
         self.skipped = 0
         self.independent = True
@@ -39,11 +41,13 @@ class Tally(Accumulator[TallySummary]):
 
     def _add(self, block: Block) -> None:
         self.documents += len(block.runs) - 1
+        self.pairs += float(np.square(np.diff(block.runs), dtype=np.float64).sum())
         self.zeros += int(np.count_nonzero(block.squares == 0))
         self.independent &= block.independent
 
     def _absorb(self, other: Any) -> None:
         self.documents += other.documents
+        self.pairs += other.pairs
         self.zeros += other.zeros
         self.skipped += other.skipped
         self.independent &= other.independent
@@ -51,6 +55,7 @@ class Tally(Accumulator[TallySummary]):
     def _arrays(self) -> dict[str, Array]:
         return {
             "documents": np.array(self.documents, dtype=np.int64),
+            "pairs": np.array(self.pairs),
             "zeros": np.array(self.zeros, dtype=np.int64),
             "skipped": np.array(self.skipped, dtype=np.int64),
             "independent": np.array(self.independent, dtype=np.uint8),
@@ -58,6 +63,7 @@ class Tally(Accumulator[TallySummary]):
 
     def _restore(self, state: Mapping[str, Array]) -> None:
         self.documents = int(state["documents"])
+        self.pairs = float(state["pairs"])
         self.zeros = int(state["zeros"])
         self.skipped = int(state["skipped"])
         self.independent = bool(state["independent"])
@@ -68,6 +74,7 @@ class Tally(Accumulator[TallySummary]):
             count=self.count,
             width=self.width,
             documents=self.documents,
+            pairs=self.pairs,
             zeros=self.zeros,
             skipped=self.skipped,
             independent=self.independent,

@@ -25,7 +25,7 @@ def _rounding(values: Array) -> float:
 def slope(values: Array, n: int) -> float:
     """Return minus the slope of log eigenvalue on log rank, fifth to middle one."""
     end = last(n, len(values))
-    if end - FIRST + 1 < _LEAST or values[end - 1] <= _rounding(values):
+    if end - FIRST + 1 < _LEAST or values[FIRST - 1 : end].min() <= _rounding(values):
         raise TooFewRowsError(
             f"alpha needs at least {_LEAST} eigenvalues above zero from number {FIRST} to "
             f"{end}, got fewer",

@@ -1,7 +1,7 @@
 """The record that describes a measure, and the decorator that files it."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, Self
 
@@ -10,7 +10,7 @@ from isoscope.registry import Registry
 from isoscope.types import Array, Note
 
 Invariance = Literal["rotation", "scale", "shift"]
-Level = float | Callable[[int, int], float] | None  # a number, or a function of (n, d)
+Level = float | Callable[..., float] | None  # a number, or a function of (n, d)
 Kind = type[Accumulator[Any]]
 
 
@@ -80,6 +80,7 @@ class Measure:
     beside: tuple[str, ...] = ()  # the suffixes of the companions
     second_pass: bool = False
     logarithmic: bool = False  # the interval is symmetric in the logarithm
+    bounds: tuple[Level, Level] = (None, None)  # what its values lie between
     options: tuple[str, ...] = field(default=())  # settings it takes, such as zeta
 
     @property
@@ -116,6 +117,9 @@ def measure(name: str, **record: Any) -> Callable[[Callable[..., float]], Callab
     return file
 
 
-def level(of: Level, n: int, d: int) -> float | None:
+def level(of: Level, n: int, d: int, options: Mapping[str, Any] | None = None) -> float | None:
     """Return what an isotropic or collapsed cloud of this size would read."""
-    return of(n, d) if callable(of) else of
+    if not callable(of):
+        return of
+    taken = inspect.signature(of).parameters
+    return of(n, d, **{k: v for k, v in (options or {}).items() if k in taken})

@@ -24,6 +24,7 @@ def entropy_rank(values: Array) -> float:
     formula="exp(-sum p log p), p = eigenvalues of the covariance over their sum",
     misleads="Of covariance eigenvalues, not of singular values as RankMe; biased low unless "
     "rows (or documents) are many times d.",
+    bounds=(1.0, lambda _n, d: float(d)),
 )
 def effective_rank(seen: Spectrum) -> float:
     """Number of dimensions used: exp of the entropy of the covariance's spectrum."""

@@ -5,6 +5,7 @@ import numpy as np
 from isoscope.measure.base import measure
 from isoscope.measure.effective_rank import effective_rank, entropy_rank
 from isoscope.measure.interval import interval
+from isoscope.measure.isotropic import spectrum
 from isoscope.measure.view import Halves
 from isoscope.types import Array
 
@@ -15,7 +16,11 @@ def _rank_of(covariance: Array, count: float) -> float:
     return entropy_rank(values)
 
 
-def _interval(seen: Halves, value: float) -> tuple[float, float] | None:
+def _isotropic(n: int, d: int) -> float:
+    return 2 * entropy_rank(spectrum(n, d)) - entropy_rank(spectrum(max(n // 2, 2), d))
+
+
+def _interval(seen: Halves, value: float, _published: bool) -> tuple[float, float] | None:
     plain = effective_rank(seen.whole)
     found = interval(seen.whole, effective_rank, plain, logarithmic=False)
     return None if found is None else (found[0] - plain + value, found[1] - plain + value)
@@ -24,7 +29,7 @@ def _interval(seen: Halves, value: float) -> tuple[float, float] | None:
 @measure(
     "effective-rank-debiased",
     reads=Halves,
-    isotropic=lambda _n, d: float(d),
+    isotropic=_isotropic,
     collapsed=1.0,
     unmoved_by={"rotation", "scale", "shift"},
     cite="quenouille1956",

@@ -12,7 +12,7 @@ from isoscope.types import Array
 
 LEAST_DOCUMENTS = 8
 _Z = NormalDist().inv_cdf(0.975)
-_FARTHEST = 300.0  # a reach in the logarithm beyond which an end is no number any more
+FARTHEST = 300.0  # a reach in the logarithm beyond which an end is no number any more
 
 
 def quantile(freedom: float) -> float:
@@ -32,6 +32,7 @@ def standard_error(value: float, without: Array, sizes: Array) -> float:
     influences; groups are independent, so the squares add up.
     """
     influence = (value - without) * (sizes.sum() - sizes) / sizes.sum()
+    influence -= influence.mean()  # what all groups share is bias of the method, not spread
     groups = len(sizes)
     return float(sqrt(groups / (groups - 1) * (influence @ influence)))
 
@@ -61,10 +62,12 @@ def interval(
         without = left_out_in_turn(view, compute)
     except (TooFewRowsError, UndefinedError):
         return None
+    if not np.isfinite(without).all():
+        return None
     thinning = getattr(view, "thinning", 1.0)  # where the groups are of a sample
     if logarithmic and value > 0 and (without > 0).all():
         error = standard_error(log(value), np.log(without), view.sizes) * thinning
-        if quantile(view.groups - 1) * error < _FARTHEST:
+        if quantile(view.groups - 1) * error < FARTHEST:
             return around(value, error, view.groups, logarithmic=True)
     error = standard_error(value, without, view.sizes) * thinning
     return around(value, error, view.groups, logarithmic=False)

@@ -19,7 +19,7 @@ def from_ratio(participation: float, d: int) -> float:
     return (participation - 1) / (d - 1)
 
 
-def _interval(seen: Spectrum, _value: float) -> tuple[float, float] | None:
+def _interval(seen: Spectrum, _value: float, _published: bool) -> tuple[float, float] | None:
     of_ratio = interval(seen, lambda s: ratio(s.values), ratio(seen.values), logarithmic=True)
     if of_ratio is None:
         return None
@@ -38,6 +38,7 @@ def _interval(seen: Spectrum, _value: float) -> tuple[float, float] | None:
     misleads="Biased low unless rows (or documents) are many times d: white rows, d = 768, "
     "n = 10,000 read 0.93. Blind to the mean: a cloud far from the origin can read 1.",
     interval=_interval,
+    bounds=(0.0, 1.0),
 )
 def isoscore(seen: Spectrum) -> float:
     """Evenness of the variance over the dimensions, 0 (one of them) to 1 (all alike).

@@ -6,7 +6,7 @@ import numpy as np
 
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measure.base import measure
-from isoscope.measure.interval import LEAST_DOCUMENTS, quantile
+from isoscope.measure.interval import FARTHEST, LEAST_DOCUMENTS, quantile
 from isoscope.measure.isoscore import from_ratio
 from isoscope.measure.view import Halves
 from isoscope.measure.view.parts import SampledParts, SketchedParts, calibrated
@@ -128,7 +128,7 @@ def _error_of_documents(seen: Halves, parts: SketchedParts) -> tuple[float, int]
     return sqrt(variance), groups - 2
 
 
-def _interval(seen: Halves, value: float) -> tuple[float, float] | None:
+def _interval(seen: Halves, value: float, _published: bool) -> tuple[float, float] | None:
     found = log_error(seen)
     d = seen.moments.width
     ratio = value * (d - 1) + 1
@@ -136,6 +136,8 @@ def _interval(seen: Halves, value: float) -> tuple[float, float] | None:
         return None
     error, freedom = found
     reach = quantile(freedom) * error
+    if reach > FARTHEST:
+        return None
     low, high = (exp(log(ratio) + side * reach) for side in (-1, 1))
     return from_ratio(low, d), from_ratio(high, d)
 
@@ -151,6 +153,7 @@ def _interval(seen: Halves, value: float) -> tuple[float, float] | None:
     misleads="Not bounded by 1: white rows read above 1 half of the time. Below 32 rows or "
     "documents it is unreliable. Blind to the mean, as IsoScore is.",
     interval=_interval,
+    bounds=(0.0, None),
 )
 def isoscore_debiased(seen: Halves) -> float:
     """IsoScore of the population: free of the bias of few rows or few documents.

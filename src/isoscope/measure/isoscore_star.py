@@ -41,7 +41,7 @@ def _collapsed(_n: int, d: int) -> float:
 @measure(
     "isoscore-star",
     reads=Spectrum,
-    isotropic=lambda n, d: from_ratio(ratio(shrunk(spectrum(n, d), ZETA)), d),
+    isotropic=lambda n, d, zeta=ZETA: from_ratio(ratio(shrunk(spectrum(n, d), zeta)), d),
     collapsed=_collapsed,
     unmoved_by={"rotation", "scale", "shift"},
     cite="rudman2024",
@@ -49,6 +49,7 @@ def _collapsed(_n: int, d: int) -> float:
     misleads="Shrinking lifts every value; compare only at the same zeta. With the identity as "
     "C0 (--as-published) it depends on the scale of the rows.",
     published=as_published,
+    bounds=(0.0, 1.0),
 )
 def isoscore_star(seen: Spectrum, *, zeta: float = ZETA) -> float:
     """IsoScore of the covariance shrunk towards a multiple of the identity.

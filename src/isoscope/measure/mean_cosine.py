@@ -20,6 +20,7 @@ def over_pairs(seen: Units) -> float:
     formula="(|sum u|^2 - n) / (n (n - 1)), u = rows over their norms",
     misleads="A shared mean vector alone makes it high; read it beside mean-share and "
     "mean-cosine-centred. Pairs within a document are included, see mean-cosine-cross.",
+    bounds=(-1.0, 1.0),
 )
 def mean_cosine(seen: Units) -> float:
     """Mean cosine between two different rows.

@@ -14,6 +14,7 @@ from isoscope.measure.view import Units
     cite="ethayarajh2019",
     formula="(|sum u|^2 - sum_g |s_g|^2) / (n^2 - sum_g n_g^2), s_g sums over document g",
     misleads="Without documents every row is its own and the value equals mean-cosine.",
+    bounds=(-1.0, 1.0),
 )
 def mean_cosine_cross(seen: Units) -> float:
     """Mean cosine between rows of different documents.

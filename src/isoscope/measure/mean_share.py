@@ -17,6 +17,7 @@ from isoscope.measure.view import Masses
     formula="|mean|^2 / mean of |x|^2",
     misleads="Long rows weigh more: a few of great norm decide it, where the mean cosine "
     "counts all rows alike.",
+    bounds=(0.0, 1.0),
 )
 def mean_share(seen: Masses) -> float:
     """Share of the squared length of the rows that is their common mean vector."""

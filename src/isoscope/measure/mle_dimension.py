@@ -32,6 +32,7 @@ def of_distances(distances: Array) -> float:
     formula="1 / mean over rows of (1/(k-1)) sum_j log(r_k / r_j), k = 20",
     misleads="Far too low in high dimension and rising with the number of rows; compare only "
     "equal counts. From a sample of 2,048 rows, copies left out.",
+    bounds=(0.0, None),
 )
 def mle_dimension(seen: Neighbours) -> float:
     """Intrinsic dimension from the distances to twenty neighbours, by maximum likelihood."""

@@ -24,7 +24,8 @@ def contributions(seen: Units) -> Array:
     cite="timkey2021",
     formula="sum of the 3 largest c_j over sum of all, c_j = (sum_i u_ij)^2 - sum_i u_ij^2",
     misleads="Where the mean cosine is near zero it is a ratio of two small numbers and may "
-    "exceed 1. Depends on the basis, as its question does.",
+    "exceed 1. Where dimensions contribute alike, the top three are picked from noise, and the "
+    "interval is too narrow. Depends on the basis, as its question does.",
 )
 def outlier_share(seen: Units) -> float:
     """Share of the mean cosine owed to the three dimensions that contribute most."""

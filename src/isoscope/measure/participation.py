@@ -23,6 +23,7 @@ def ratio(values: Array) -> float:
     misleads="Falls short of the truth while rows (or documents) are not many times the "
     "dimensions; sees nothing of the mean.",
     logarithmic=True,
+    bounds=(1.0, lambda _n, d: float(d)),
 )
 def participation(seen: Spectrum) -> float:
     """Number of dimensions that carry the variance, by the participation ratio.

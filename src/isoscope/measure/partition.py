@@ -34,22 +34,23 @@ def as_published(seen: PartitionSums) -> float:
     return float(np.exp(log_one_sided(seen)))
 
 
-def reference(seen: PartitionSums) -> list[float]:
+def reference(seen: PartitionSums, *, published: bool = False) -> list[float]:
     """Return I(W) of random clouds with the norms of the rows and eigenvectors of their own."""
     draws = DRAWS if len(seen.lengths) <= MANY else 1
-    return [_random_cloud(seen.lengths, seen.width, draw) for draw in range(draws)]
+    return [_random_cloud(seen.lengths, seen.width, draw, published) for draw in range(draws)]
 
 
-def _random_cloud(lengths: Array, d: int, draw: int) -> float:
+def _random_cloud(lengths: Array, d: int, draw: int, published: bool) -> float:
     """Return I(W) of rows of these lengths in random directions, made twice from one seed."""
     second = np.zeros((d, d))
     for rows in _rows(lengths, d, draw):
         second += rows.T @ rows
     axes = np.linalg.eigh(second)[1]
-    logs = np.full(2 * d, -np.inf)
+    logs = np.full(d if published else 2 * d, -np.inf)
     for rows in _rows(lengths, d, draw):
         along = rows @ axes
-        along = np.concatenate([along, -along], axis=1)
+        if not published:
+            along = np.concatenate([along, -along], axis=1)
         top = along.max(axis=0)
         logs = np.logaddexp(logs, top + np.log(np.exp(along - top).sum(axis=0)))
     return float(np.exp(logs.min() - logs.max()))
@@ -63,11 +64,20 @@ def _rows(lengths: Array, d: int, draw: int):  # noqa: ANN202
         yield rows * (part / np.linalg.norm(rows, axis=1))[:, None]
 
 
+def _interval(
+    seen: PartitionSums, _value: float, published: bool
+) -> tuple[float, float] | None:
+    """Return the interval of the logarithm, raised: the value may be too small for one."""
+    logarithm = log_one_sided if published else log_two_sided
+    ends = interval(seen, logarithm, logarithm(seen), logarithmic=False)
+    return None if ends is None else (float(np.exp(ends[0])), float(np.exp(min(ends[1], 0.0))))
+
+
 def _companions(seen: PartitionSums, published: bool) -> list[Companion]:
     logarithm = log_one_sided if published else log_two_sided
     log = logarithm(seen)
     around = interval(seen, logarithm, log, logarithmic=False) or (None, None)
-    draws = reference(seen)
+    draws = reference(seen, published=published)
     mean = float(np.mean(draws))
     reach = quantile(len(draws) - 1) * float(np.std(draws, ddof=1)) if len(draws) > 1 else None
     low, high = (None, None) if reach is None else (mean - reach, mean + reach)
@@ -91,8 +101,9 @@ def _companions(seen: PartitionSums, published: bool) -> list[Companion]:
     published=as_published,
     companions=_companions,
     beside=("log", "reference"),
+    interval=_interval,
     second_pass=True,
-    logarithmic=True,
+    bounds=(0.0, 1.0),
 )
 def partition(seen: PartitionSums) -> float:
     """Smallest over largest partition function along the principal axes, both signs."""

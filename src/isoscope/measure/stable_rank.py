@@ -15,6 +15,7 @@ from isoscope.measure.view import Spectrum
     formula="sum of eigenvalues / largest eigenvalue, of the covariance",
     misleads="Looks at the largest direction only.",
     logarithmic=True,
+    bounds=(1.0, lambda _n, d: float(d)),
 )
 def stable_rank(seen: Spectrum) -> float:
     """Total variance over the variance of the strongest direction."""

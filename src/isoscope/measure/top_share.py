@@ -14,6 +14,7 @@ from isoscope.measure.view import Spectrum
     cite="razzhigaev2024",
     formula="largest eigenvalue / sum of eigenvalues, of the covariance",
     misleads="Some tools call it anisotropy; it is not the mean cosine and not about the mean.",
+    bounds=(0.0, 1.0),
 )
 def top_share(seen: Spectrum) -> float:
     """Share of the variance that lies along the strongest direction."""

@@ -36,6 +36,7 @@ def of_distances(distances: Array) -> float:
     formula="slope through the origin of -log(1 - F) on log(r2 / r1), largest tenth left out",
     misleads="Far too low in high dimension and rising with the number of rows; compare only "
     "equal counts. From a sample of 2,048 rows, copies left out.",
+    bounds=(0.0, None),
 )
 def twonn(seen: Neighbours) -> float:
     """Intrinsic dimension from the ratio of distances to the two nearest neighbours."""

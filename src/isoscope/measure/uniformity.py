@@ -30,6 +30,7 @@ def on_a_sphere(_n: int, d: int) -> float:
     formula="log of the mean over pairs of exp(-2 |u - v|^2), u, v unit rows",
     misleads="From a sample of 2,048 rows. Rows are normalised here; many published values "
     "forgot to.",
+    bounds=(-8.0, 0.0),
 )
 def uniformity(seen: Pairs) -> float:
     """Log of the mean Gaussian kernel between unit rows: lower is more uniform."""

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from isoscope.accumulate import (
     Tally,
 )
 from isoscope.errors import TooFewRowsError, UndefinedError
-from isoscope.measure import MEASURES, Measure
+from isoscope.measure import MEASURES, Measure, level
 from isoscope.measure.interval import interval
 from isoscope.measure.view import Summaries
 from isoscope.measure.view.spectrum import decomposed
@@ -144,7 +145,7 @@ def _readings(
     compute = partial(compute, **{k: options[k] for k in record.options if k in options})
     value = compute(view)
     if record.interval is not None:
-        around = record.interval(view, value)
+        around = record.interval(view, value, published)
     else:
         around = interval(view, compute, value, logarithmic=record.logarithmic)
     warnings = about_rows(summaries, record.reads)
@@ -153,21 +154,20 @@ def _readings(
     low, high = around or (None, None)
     if around is None and not any(w.startswith("no interval") for w in warnings):
         warnings.append("no interval: it is not defined without some of the groups")
-    site, variant = place
     d = summaries[Tally].width
     first = Reading(
-        run,
-        site,
-        variant,
-        "",
-        None,
-        record.name,
-        value,
-        low,
-        high,
-        view.count,
-        d,
-        tuple(warnings),
+        run=run,
+        site=place[0],
+        variant=place[1],
+        group="",
+        step=None,
+        measure=record.name,
+        value=value,
+        low=_within(low, record, view.count, d),
+        high=_within(high, record, view.count, d),
+        n=view.count,
+        d=d,
+        warnings=tuple(warnings),
     )
     if record.companions is None:
         return [first]
@@ -178,3 +178,11 @@ def _readings(
         for c in record.companions(view, published)
     ]
     return [first, *beside]
+
+
+def _within(end: float | None, record: Measure, n: int, d: int) -> float | None:
+    """Return an end of an interval, moved into what the measure can be."""
+    if end is None:
+        return None
+    least, most = (level(bound, n, d) for bound in record.bounds)
+    return min(max(end, -inf if least is None else least), inf if most is None else most)

@@ -74,9 +74,10 @@ class Lane:
         return block
 
     def _room(self, rows: Array) -> Array:
-        if self.scratch is None or len(self.scratch) < len(rows):
-            self.scratch = np.empty(rows.shape, dtype=rows.dtype)
-        return self.scratch
+        room = self.scratch
+        if room is None or len(room) < len(rows) or room.dtype != rows.dtype:
+            room = self.scratch = np.empty(rows.shape, dtype=rows.dtype)
+        return room
 
 
 def run(

@@ -58,7 +58,17 @@ def _too_few(tally: TallySummary, reads: type[Any]) -> list[str]:
         warnings.append(f"no interval: {documents} {kind}, at least {LEAST_DOCUMENTS} needed")
     elif not tally.independent and documents < FEW_DOCUMENTS:
         warnings.append(f"only {documents} documents: the interval is rough")
-    if reads in _SPECTRAL and n < PER_DIMENSION * d:
+    elif not tally.independent and n * n < FEW_DOCUMENTS * tally.pairs:
+        as_many = n * n / tally.pairs
+        warnings.append(
+            f"documents of very unequal length count as {as_many:.0f}: the interval is rough"
+        )
+    if reads in _SPECTRAL and n < d:
+        warnings.append(
+            f"n < d ({n} rows, {d} dimensions): the spectrum is biased; "
+            "if rows and columns are swapped, transpose"
+        )
+    elif reads in _SPECTRAL and n < PER_DIMENSION * d:
         warnings.append(f"n < 10 d ({n} rows, {d} dimensions): the spectrum is biased")
     elif reads in _SPECTRAL and not tally.independent and documents < PER_DIMENSION * d:
         warnings.append(
