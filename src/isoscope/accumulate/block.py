@@ -6,14 +6,16 @@ every digit of a cloud whose mean is ten thousand times its spread.
 """
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 
 import numpy as np
 
 from isoscope.accumulate.hashing import GROUPS, ordinal_documents
+from isoscope.accumulate.lazy import lazy
 from isoscope.types import Array, as_rows
 
 _SAMPLE = 64  # rows looked at to find an origin
+_PART = 512  # rows squared at once, so that they stay in the cache
 _GIANT = 50  # mean fourth power over squared mean square, of rows fit for float32
 _OFF_GRID = np.float32(0.381966)  # of a step between neighbouring numbers
 
@@ -41,7 +43,7 @@ class Sums:
     cubic: Array  # (cells, d) of |z|^2 z
     quartic: Array  # (cells,) of |z|^4
     units: Array  # (cells, d) of u
-    energy: Array  # (cells, d) of u^2, dimension by dimension
+    energy: Array  # (d,) of u^2, dimension by dimension, over all cells
     sketch: Array  # (cells, rank, d) of (z . directions) z; rank 0 for independent rows
 
 
@@ -101,7 +103,7 @@ class Block:
         moved.independent = self.independent
         return moved
 
-    @cached_property
+    @lazy
     def runs(self) -> Array:
         """Where each document begins, and at the end the number of rows."""
         if self.independent:
@@ -109,7 +111,7 @@ class Block:
         changes = np.flatnonzero(self.documents[1:] != self.documents[:-1]) + 1
         return np.concatenate([[0], changes, [len(self)]])
 
-    @cached_property
+    @lazy
     def origin(self) -> Array:
         """A point near the mean, float64; the one offered, if it will do."""
         step = max(1, len(self) // _SAMPLE)
@@ -128,7 +130,7 @@ class Block:
         rest = np.where((sample != sample[0]).any(axis=0), np.spacing(near) * _OFF_GRID, 0)
         return near.astype(np.float64) + rest.astype(self.rows.dtype)
 
-    @cached_property
+    @lazy
     def cells(self) -> Cells:
         """The rows by half and cell: documents while they are few, then groups of them."""
         keys = self.documents[self.runs[:-1]]
@@ -148,7 +150,7 @@ class Block:
         split = int((half == 0).sum())
         return Cells(order, np.r_[starts, len(self)], ordered[starts], halves, folded, split)
 
-    @cached_property
+    @lazy
     def squares(self) -> Array:
         """Squared norms of the rows, in their own order, float64."""
         squares = np.empty(len(self))
@@ -160,7 +162,7 @@ class Block:
         """The sums of every cell."""
         return self._summed[0]
 
-    @cached_property
+    @lazy
     def scatters(self) -> tuple[Array, Array]:
         """Sum of z z' over the rows of each half, (d, d), in the precision of the rows."""
         _ = self._summed
@@ -168,7 +170,7 @@ class Block:
         # numpy turns x.T @ x on one array into a symmetric product: half the work
         return rows[:cut].T @ rows[:cut], rows[cut:].T @ rows[cut:]
 
-    @cached_property
+    @lazy
     def document_sums(self) -> tuple[Array, Array]:
         """For each cell, the sums over its documents of |sum of u|^2 and of rows squared."""
         sums, cells = self.sums, self.cells
@@ -187,7 +189,7 @@ class Block:
             pairs[cell] += np.count_nonzero(w) ** 2
         return own, pairs
 
-    @cached_property
+    @lazy
     def _sorted(self) -> Array:
         """Room for the rows minus the origin, sorted by cell; filled by `_summed`."""
         room, rows = self._scratch, self.rows
@@ -195,7 +197,7 @@ class Block:
             return np.empty(rows.shape, dtype=rows.dtype)
         return room[: len(self)] if len(room) >= len(self) else np.empty_like(rows)
 
-    @cached_property
+    @lazy
     def _summed(self) -> tuple[Sums, Array, Array]:
         """The sums, and squared norms and inverse norms of the sorted rows."""
         with np.errstate(over="ignore", invalid="ignore"):
@@ -224,60 +226,75 @@ class Block:
         return bool(usual > 1e-36 and sums.quartic.max() < 1e40 and not giant)
 
     def _sum(self) -> tuple[Sums, Array, Array]:
-        """Go through the cells one by one, so that a cell's rows stay in the cache."""
-        cells, d, dtype = self.cells, self.width, self.rows.dtype
-        count = len(cells.keys)
-        rank = sketch_rank(d) if self.sketched and not self.independent else 0
-        squares, weights = np.empty(len(self)), np.empty(len(self), dtype=dtype)
-        sketch = np.empty((count, rank, d), dtype=dtype)
-        energy, total, units, cubic = (np.empty((count, d)) for _ in range(4))
-        trace, quartic, nonzero = (np.zeros(count) for _ in range(3))
-        origin = self.origin
-        near = origin.astype(dtype)
-        rest = (origin - near).astype(dtype)
-        central, on_grid = not near.any(), not rest.any()
-        longest = int(np.diff(cells.starts).max())
-        ones = np.ones(max(d, longest), dtype=dtype)
-        spare = np.empty((longest, d), dtype=dtype)
-        matrix = directions(d).T.astype(dtype)  # (rank, d)
-        np.take(self.rows, cells.order, axis=0, out=self._sorted, mode="clip")
-        for cell in range(count):
-            start, end = int(cells.starts[cell]), int(cells.starts[cell + 1])
-            rows, squared = self._sorted[start:end], spare[: end - start]
-            np.multiply(rows, rows, out=squared)
-            norms = squared @ ones[:d]
-            squares[start:end] = norms
-            with np.errstate(divide="ignore"):
-                inverse = np.where(norms > 0, 1 / np.sqrt(norms), 0).astype(dtype)
-            weights[start:end] = inverse
-            energy[cell] = (inverse * inverse) @ squared
-            units[cell] = inverse @ rows
-            nonzero[cell] = np.count_nonzero(inverse)
-            if central:
-                r = norms
-            else:
-                rows -= near
-                if not on_grid:
-                    rows -= rest
-                r = np.vecdot(rows, rows)
-            total[cell] = ones[: end - start] @ rows
-            cubic[cell] = r @ rows
-            if rank:
-                np.matmul(matrix @ rows.T, rows, out=sketch[cell])
-            trace[cell] = r.sum(dtype=np.float64)
-            quartic[cell] = np.square(r, dtype=np.float64).sum()
+        """Sum up with few calls on large arrays: each call may wait for the other lane."""
+        cells, dtype = self.cells, self.rows.dtype
+        rows, starts = self._sorted, cells.starts[:-1]
+        np.take(self.rows, cells.order, axis=0, out=rows, mode="clip")
+        squares = np.vecdot(rows, rows)
+        with np.errstate(divide="ignore"):
+            inverse = np.where(squares > 0, 1 / np.sqrt(squares), 0).astype(dtype)
+        energy = _weighted_squares(rows, inverse * inverse)
+        near = self.origin.astype(dtype)
+        rest = (self.origin - near).astype(dtype)
+        lengths, units = squares, None
+        if near.any():
+            (units,) = self._by_cell(inverse[None])
+            rows -= near
+            if rest.any():
+                rows -= rest
+            lengths = np.vecdot(rows, rows)
+        side = np.ones((3 if units is None else 2, len(rows)), dtype=dtype)
+        side[1] = lengths
+        if units is None:
+            side[2] = inverse
+            total, cubic, units = self._by_cell(side)
+        else:
+            total, cubic = self._by_cell(side)
+        wide = lengths.astype(np.float64)
         sums = Sums(
             count=np.diff(cells.starts).astype(np.float64),
-            nonzero=nonzero,
+            nonzero=np.add.reduceat((inverse > 0).astype(np.float64), starts),
             total=total,
-            trace=trace,
+            trace=np.add.reduceat(wide, starts),
             cubic=cubic,
-            quartic=quartic,
+            quartic=np.add.reduceat(wide * wide, starts),
             units=units,
             energy=energy,
-            sketch=sketch,
+            sketch=self._sketched(),
         )
-        return sums, squares, weights
+        return sums, squares.astype(np.float64), inverse
+
+    def _by_cell(self, weights: Array) -> Array:
+        """Return the rows summed over each cell with several weights, (weights, cells, d)."""
+        starts = self.cells.starts
+        out = np.empty((len(starts) - 1, len(weights), self.width), dtype=weights.dtype)
+        for cell in range(len(out)):
+            part = slice(int(starts[cell]), int(starts[cell + 1]))
+            np.matmul(weights[:, part], self._sorted[part], out=out[cell])
+        return out.transpose(1, 0, 2).astype(np.float64)
+
+    def _sketched(self) -> Array:
+        """Return the scatter of each cell as seen from the directions, (cells, rank, d)."""
+        rank = sketch_rank(self.width) if self.sketched and not self.independent else 0
+        starts = self.cells.starts
+        sketch = np.empty((len(starts) - 1, rank, self.width), dtype=self.rows.dtype)
+        if rank:
+            seen = directions(self.width).T.astype(self.rows.dtype) @ self._sorted.T
+            for cell in range(len(sketch)):
+                part = slice(int(starts[cell]), int(starts[cell + 1]))
+                np.matmul(seen[:, part], self._sorted[part], out=sketch[cell])
+        return sketch
+
+
+def _weighted_squares(rows: Array, weights: Array) -> Array:
+    """Return the weighted sum of squared rows, (d,), a part at a time."""
+    total = np.zeros(rows.shape[1])
+    spare = np.empty((min(_PART, len(rows)), rows.shape[1]), dtype=rows.dtype)
+    for start in range(0, len(rows), _PART):
+        part = rows[start : start + _PART]
+        squared = np.multiply(part, part, out=spare[: len(part)])
+        total += weights[start : start + _PART] @ squared
+    return total
 
 
 def sketch_rank(width: int) -> int:

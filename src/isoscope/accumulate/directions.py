@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,10 +17,9 @@ class DirectionsSummary:
 
     nonzero: Array  # (groups,) rows with a direction
     units: Array  # (groups, d) sum of unit vectors
-    energy: Array  # (groups, d) sum of their squared components
+    energy: Array  # (d,) sum of their squared components
     own: Array  # (groups,) sum over documents of |sum of unit vectors|^2
     pairs: Array  # (groups,) sum over documents of rows squared
-    zeros: int
     documents: int
 
     @property
@@ -46,37 +45,52 @@ class DirectionsSummary:
     def without(self, group: int) -> "DirectionsSummary":
         """Return the summary as if a group had never been seen."""
         keep = np.arange(self.groups) != group
-        names = ("nonzero", "units", "energy", "own", "pairs")
-        return replace(self, **{name: getattr(self, name)[keep] for name in names})
+        names = ("nonzero", "units", "own", "pairs")
+        kept = {name: getattr(self, name)[keep] for name in names}
+        left = kept["nonzero"].sum() / self.nonzero.sum()  # a group's own is not known
+        return replace(self, **kept, energy=self.energy * left)
 
 
 class Directions(Cellwise[DirectionsSummary]):
     """Sum of unit vectors, with what is needed to leave out pairs within a document."""
 
     least = 2
-    shapes = {"nonzero": "", "units": "d", "energy": "d", "own": "", "pairs": "", "zeros": ""}  # noqa: RUF012
+    shapes = {"nonzero": "", "units": "d", "own": "", "pairs": ""}  # noqa: RUF012
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.energy = np.zeros(width)
 
     def _add(self, block: Block) -> None:
         sums = block.sums
+        self.energy = self.energy + sums.energy
         own, pairs = block.document_sums
         parts = {
             "nonzero": sums.nonzero,
             "units": sums.units,
-            "energy": sums.energy,
             "own": own,
             "pairs": pairs,
-            "zeros": sums.count - sums.nonzero,
         }
         self._take_in(block.cells.keys, block.cells.folded, parts)
         self.documents += len(block.runs) - 1
+
+    def _absorb(self, other: Any) -> None:
+        super()._absorb(other)
+        self.energy = self.energy + other.energy
+
+    def _arrays(self) -> dict[str, Array]:
+        return {"energy": self.energy, **super()._arrays()}
+
+    def _restore(self, state: Mapping[str, Array]) -> None:
+        super()._restore(state)
+        self.energy = np.array(state["energy"], dtype=np.float64)
 
     def finalize(self) -> DirectionsSummary:
         """Return the sums of every group that has a direction."""
         self._enough(int(self.parts["nonzero"].sum()))
         seen = self.parts["nonzero"] > 0
-        named = {name: self.parts[name][seen].copy() for name in self.shapes if name != "zeros"}
-        zeros = int(self.parts["zeros"].sum())
-        return DirectionsSummary(**named, zeros=zeros, documents=self.documents)
+        named = {name: self.parts[name][seen].copy() for name in self.shapes}
+        return DirectionsSummary(**named, energy=self.energy.copy(), documents=self.documents)
 
 
 class CentredDirections(Directions):

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block
 from isoscope.accumulate.hashing import GROUPS, chained
+from isoscope.accumulate.lazy import lazy
 from isoscope.errors import MergeError
 from isoscope.types import Array
 
@@ -30,7 +30,7 @@ class ReservoirSummary:
         """How many rows were kept."""
         return len(self.rows)
 
-    @cached_property
+    @lazy
     def cells(self) -> Array:
         """Number of the group of each row: its document while there are few, else its hash."""
         keys = np.unique(self.documents)

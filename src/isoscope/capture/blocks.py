@@ -4,13 +4,12 @@ NumPy inside a hook doubled the time of a forward pass, because two thread pools
 the cores; here everything of the size of the rows stays in torch, and only sums leave it.
 """
 
-from functools import cached_property
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from isoscope.accumulate.block import Block, Sums, directions, sketch_rank
+from isoscope.accumulate.lazy import lazy
 from isoscope.types import Array
 
 _SAMPLE = 64
@@ -60,7 +59,7 @@ class TensorBlock(Block):
         moved = self.tensor.double() - torch.from_numpy(centre).to(self.tensor.device)
         return TensorBlock(moved.to(self.tensor.dtype), self.documents, self.positions)
 
-    @cached_property
+    @lazy
     def origin(self) -> Array:
         """A point near the mean; the one offered, if it will do."""
         step = max(1, len(self) // _SAMPLE)
@@ -73,7 +72,7 @@ class TensorBlock(Block):
                     return offered
         return np.median(sample, axis=0).astype(np.float32).astype(np.float64)
 
-    @cached_property
+    @lazy
     def _shifted(self) -> Tensor:
         """The rows minus the origin, sorted by cell."""
         order = torch.from_numpy(self.cells.order).to(self.tensor.device)
@@ -82,14 +81,14 @@ class TensorBlock(Block):
             rows -= torch.from_numpy(self.origin).to(rows)
         return rows
 
-    @cached_property
+    @lazy
     def scatters(self) -> tuple[Array, Array]:
         """Sum of z z' over the rows of each half, (d, d)."""
         cut, rows = self.cells.split, self._shifted
         first, second = rows[:cut], rows[cut:]
         return (first.T @ first).cpu().numpy(), (second.T @ second).cpu().numpy()
 
-    @cached_property
+    @lazy
     def _summed(self) -> tuple[Sums, Array, Array]:
         """The sums, and squared norms and inverse norms of the sorted rows."""
         cells, rows = self.cells, self._shifted
@@ -117,13 +116,14 @@ class TensorBlock(Block):
             cubic=by_cell(rows * lengths[:, None]),
             quartic=_summed_double(doubled.square(), cell, count),
             units=by_cell(units),
-            energy=by_cell(units.square()),
-            sketch=self._sketched(rows),
+            energy=units.square().sum(dim=0).double().cpu().numpy(),
+            sketch=self._sketched(),
         )
         self._units = units
         return sums, squares.double().cpu().numpy(), inverse.cpu().numpy()
 
-    def _sketched(self, rows: Tensor) -> Array:
+    def _sketched(self) -> Array:
+        rows = self._shifted
         rank = sketch_rank(self.width) if self.sketched and not self.independent else 0
         starts = self.cells.starts
         sketch = torch.zeros((len(starts) - 1, rank, self.width), device=rows.device)
@@ -134,7 +134,7 @@ class TensorBlock(Block):
                 sketch[cell] = seen[part].T @ rows[part]
         return sketch.cpu().numpy()
 
-    @cached_property
+    @lazy
     def document_sums(self) -> tuple[Array, Array]:
         """For each cell, the sums over its documents of |sum of u|^2 and of rows squared."""
         sums, cells = self.sums, self.cells

@@ -12,7 +12,7 @@ TOP = 3
 
 def contributions(seen: Units) -> Array:
     """Return each dimension's part in the sum of cosines over all pairs, (d,)."""
-    return seen.seen.total**2 - seen.seen.energy.sum(axis=0)
+    return seen.seen.total**2 - seen.seen.energy
 
 
 @measure(
