@@ -5,6 +5,7 @@ reading may be off: their groups are kept in sketch. Independent rows need no su
 sample of them tells the same, exactly and at no cost.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
 
@@ -75,16 +76,21 @@ class SampledParts:
         Unless the sample has missed the longest of them: the sum of fourth powers, which
         is known of all rows, tells.
         """
-        rows = self.sample.rows - self.moments.mean
-        told = float(np.square(np.vecdot(rows, rows)).sum()) * self.scale
+        told = sum(
+            float(np.square(np.vecdot(rows, rows)).sum())
+            for rows, _ in self._by_cell(self.moments.mean)
+        )
+        told *= self.scale
         missed = self.moments.whole.quartic / told if told > 0 else 1.0
         return sqrt(max(missed, 1.0) / self.scale)
 
     def along(self, centre: Array, values: Array, vectors: Array, rows: float) -> Array:
         """Return each group's second moment along each eigenvector, (groups, d)."""
-        turned = (self.sample.rows - centre) @ vectors
-        np.square(turned, out=turned)
-        return calibrated(_summed(turned, self.sample.cells), values * rows)
+        energy = [
+            np.square(turned, out=turned).sum(axis=0)
+            for turned in (part @ vectors for part, _ in self._by_cell(centre))
+        ]
+        return calibrated(np.array(energy), values * rows)
 
     def fourths(self) -> Array:
         """Return sums over each group's sampled rows y, about the mean of all.
@@ -92,16 +98,20 @@ class SampledParts:
         One line a group: how many, sum of |y|^2, sum of y' M y with M the scatter of all
         rows, sum of (y . y')^2 over pairs of the group, sum of |y|^4.
         """
-        rows = self.sample.rows - self.moments.mean
-        lengths = np.vecdot(rows, rows)
-        pulls = np.vecdot(rows, rows @ self.moments.whole.scatter)
+        scatter = self.moments.whole.scatter
         out: list[tuple[float, ...]] = []
-        for cell in range(int(self.sample.cells.max()) + 1):
-            here = np.flatnonzero(self.sample.cells == cell)
-            own = np.square(rows[here] @ rows[here].T).sum()
-            r = lengths[here]
-            out.append((len(here), r.sum(), pulls[here].sum(), own, np.square(r).sum()))
+        for rows, count in self._by_cell(self.moments.mean):
+            r = np.vecdot(rows, rows)
+            pull = np.vecdot(rows, rows @ scatter).sum()
+            own = np.square(rows @ rows.T).sum()
+            out.append((count, r.sum(), pull, own, np.square(r).sum()))
         return np.array(out)
+
+    def _by_cell(self, centre: Array) -> Iterator[tuple[Array, int]]:
+        """Yield each group's sampled rows about a centre, in float64: all at once are many."""
+        for cell in range(int(self.sample.cells.max()) + 1):
+            rows = self.sample.rows[self.sample.cells == cell] - centre
+            yield rows, len(rows)
 
 
 Parts = SketchedParts | SampledParts
@@ -113,12 +123,6 @@ def parts_of(summaries: Summaries) -> Parts:
     if moments.independent:
         return SampledParts(summaries.of(Reservoir), moments)
     return SketchedParts(summaries.of(Groups))
-
-
-def _summed(values: Array, cells: Array) -> Array:
-    """Return the sums of values over the rows of each cell."""
-    member = np.eye(int(cells.max(initial=-1)) + 1)[cells]  # (rows, cells)
-    return member.T @ values
 
 
 def calibrated(parts: Array, known: Array) -> Array:
