@@ -24,7 +24,7 @@ from isoscope.types import Array, Chunk
 
 LANES = 2
 IN_FLIGHT = 3  # blocks at once, so that memory does not depend on the length of the stream
-BLOCK_BYTES = 12_582_912  # 4096 rows of 768 float32 numbers
+BLOCK_BYTES = 25_165_824  # 8192 rows of 768 float32 numbers
 LONGEST = 1e70  # of a billion such rows the sum of fourth powers does not overflow
 
 Progress = Callable[[int], None]
