@@ -1,0 +1,56 @@
+"""What the docs claim of the committed results is true of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+RESULTS = Path(__file__).parents[2] / "bench" / "results"
+
+
+def results(name):
+    return json.loads((RESULTS / f"{name}.json").read_text())
+
+
+COVERAGE = results("documents") + results("rows")
+every_collection = pytest.mark.parametrize("found", COVERAGE, ids=lambda each: each["name"])
+
+
+def test_every_design_was_simulated(script):
+    simulate = script("simulate")
+    wanted = {design.name for design in [*simulate.DOCUMENTS, *simulate.ROWS]}
+    assert {each["name"] for each in COVERAGE} == wanted
+    assert all(each["repetitions"] == 400 for each in COVERAGE)
+
+
+@every_collection
+@pytest.mark.parametrize("name", ["mean-cosine-cross", "isoscore-debiased"])
+def test_intervals_hold_the_population_value_as_often_as_they_say(found, name):
+    assert 0.90 <= found["of"][name]["covered"] <= 0.98
+    assert found["of"][name]["width over oracle"] <= 1.5
+
+
+@pytest.mark.parametrize(
+    "found",
+    [x for x in COVERAGE if (x["design"]["d"], x["design"]["documents"]) == (64, 400)],
+    ids=lambda each: each["name"],
+)
+def test_so_do_those_of_the_effective_rank_where_documents_are_many(found):
+    assert 0.90 <= found["of"]["effective-rank-debiased"]["covered"] <= 0.98
+    assert found["of"]["effective-rank-debiased"]["width over oracle"] <= 1.5
+
+
+@pytest.mark.parametrize("found", results("bias"), ids=lambda each: each["name"])
+def test_the_debiased_isoscore_is_near_the_truth(found):
+    assert found["isoscore-debiased"] == pytest.approx(found["truth"], abs=0.015)
+
+
+def test_speed_and_memory_are_within_what_was_promised():
+    speed = results("speed")
+    whole = speed["measure"]["rows"][0]
+    assert whole["name"] == "isoscope measure, 1,000,000 x 768"
+    assert whole["ratio"] <= 1.6
+    assert whole["peak_mib"] <= 150
+    twonn = speed["twonn"]["rows"][0]
+    assert twonn["name"].startswith("isoscope twonn")
+    assert twonn["ratio"] <= 2.0
