@@ -264,7 +264,7 @@ def test_the_seed_deals_the_rows_anew(chunks, cloud):
 
 @pytest.mark.parametrize(
     ("width", "itemsize", "rows"),
-    [(768, 4, 4096), (768, 8, 2048), (1, 4, 65_536), (100_000, 8, 256), (12_288, 4, 256)],
+    [(768, 4, 8192), (768, 8, 4096), (1, 4, 65_536), (100_000, 8, 256), (12_288, 4, 512)],
 )
-def test_blocks_have_about_twelve_megabytes(width, itemsize, rows):
+def test_blocks_have_about_twenty_five_megabytes(width, itemsize, rows):
     assert block_rows(width, itemsize) == rows
