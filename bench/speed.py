@@ -231,7 +231,7 @@ def twonn(folder: Path) -> list[dict]:
 
 def dadapy_python() -> Path:
     """Return an interpreter that has dadapy, in an environment made once."""
-    home = HERE / ".dadapy"
+    home = HERE.parent / ".venv" / "dadapy"  # beside our own, where no tool looks
     python = home / "bin" / "python"
     if not (home / "ready").exists():
         venv.create(home, with_pip=True, clear=True)
