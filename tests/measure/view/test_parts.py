@@ -82,7 +82,8 @@ def test_products_with_the_other_half_are_exact_while_all_is_seen(known, half):
     every, rows, cells, halves = known
     here = halves == half
     mean, other = rows[here].mean(axis=0), np.cov(rows[~here].T)
-    if every[Moments].independent:  # no sketch is kept of these
+    if every[Moments].independent:
+        assert every[Groups].sketch.shape[2] == 0  # no sketch is kept of these
         return
     found = SketchedParts(every[Groups]).crossed(half, mean, other)
     groups = np.unique(cells[here], return_inverse=True)[1]
