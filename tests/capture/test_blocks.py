@@ -6,10 +6,9 @@ import torch
 
 from isoscope.accumulate import ACCUMULATORS, Block
 from isoscope.accumulate.hashing import named_documents
-from isoscope.capture.blocks import TensorBlock
+from isoscope.capture.blocks import Layout, TensorBlock
 
-PASSES_ROWS_ON = {"Copies", "CentredDirections", "Partitions"}  # those look at rows themselves
-KINDS = [kind for kind in ACCUMULATORS if kind.__name__ not in PASSES_ROWS_ON]
+KINDS = list(ACCUMULATORS)
 
 
 def twins(documents, rows_each, *, offset, dtype=np.float32, seed=0):
@@ -19,7 +18,9 @@ def twins(documents, rows_each, *, offset, dtype=np.float32, seed=0):
     rows[3] = 0
     keys = named_documents(names)
     positions = np.tile(np.arange(rows_each), documents).astype(np.uint64)
-    return Block(rows, keys, positions), TensorBlock(torch.from_numpy(rows), keys, positions)
+    tensor = torch.from_numpy(rows)
+    layout = Layout.of_all(tensor, keys, positions)
+    return Block(rows, keys, positions), TensorBlock(tensor, layout)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -45,7 +46,49 @@ def test_float64_tensors_are_summed_in_float64():
 def test_bfloat16_is_widened():
     rows = torch.randn(20, 8).to(torch.bfloat16)
     keys = named_documents(np.repeat(np.arange(4), 5))
-    twin = TensorBlock(rows, keys, np.arange(20, dtype=np.uint64))
+    twin = TensorBlock(rows, Layout.of_all(rows, keys, np.arange(20, dtype=np.uint64)))
     assert twin.squares == pytest.approx(
         rows.float().square().sum(1).double().numpy(), rel=1e-6
     )
+
+
+def test_some_rows_of_a_batch_are_as_good_as_all_of_a_smaller_one():
+    rng = np.random.default_rng(2)
+    batch = torch.from_numpy(rng.normal(size=(3 * 8, 6)).astype(np.float32))
+    batch[::5] = torch.nan  # padding may hold anything
+    index = torch.tensor([1, 2, 3, 8, 9, 11, 16, 17, 18])
+    keys = named_documents(np.repeat(np.arange(3), 3))
+    positions = np.tile(np.arange(3), 3).astype(np.uint64)
+    twin = TensorBlock(batch, Layout(index, keys, positions))
+    block = Block(batch[index].numpy(), keys, positions)
+    for name in ("total", "units", "energy", "cubic", "sketch", "trace", "quartic"):
+        np.testing.assert_allclose(
+            getattr(twin.sums, name), getattr(block.sums, name), rtol=1e-5, atol=1e-5
+        )
+    np.testing.assert_allclose(twin.rows[np.array([4])], batch[[9]].numpy())
+
+
+def test_long_documents_are_summed_piece_by_piece():
+    rng = np.random.default_rng(4)
+    rows = torch.from_numpy(rng.normal(size=(1700, 5)).astype(np.float32) + 7)
+    keys = named_documents(np.repeat(np.arange(2), [1500, 200]))
+    positions = np.r_[np.arange(1500), np.arange(200)].astype(np.uint64)
+    twin = TensorBlock(rows, Layout.of_all(rows, keys, positions))
+    block = Block(rows.numpy(), keys, positions)
+    assert len(twin.layout.pieces) - 1 > 2
+    np.testing.assert_allclose(twin.document_sums[0], block.document_sums[0], rtol=1e-5)
+    np.testing.assert_allclose(twin.sums.units, block.sums.units, rtol=1e-5)
+
+
+def test_a_giant_among_the_rows_is_summed_in_double_precision():
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(4000, 4)).astype(np.float32)
+    rows[7] *= 1e6
+    keys = named_documents(np.repeat(np.arange(40), 100))
+    positions = np.tile(np.arange(100), 40).astype(np.uint64)
+    tensor = torch.from_numpy(rows)
+    twin = TensorBlock(tensor, Layout.of_all(tensor, keys, positions))
+    assert twin.sums.sketch.dtype == np.float64
+    assert twin.scatters[0].dtype == np.float64
+    block = Block(rows, keys, positions)
+    np.testing.assert_allclose(twin.sums.quartic, block.sums.quartic, rtol=1e-9)

@@ -13,6 +13,7 @@ from isoscope.accumulate import Block, Moments, Reservoir, Tally
 from isoscope.accumulate.hashing import named_documents
 from isoscope.engine import here
 from isoscope.errors import StoreError
+from isoscope.store.state import read_state
 from isoscope.store.unit import Units
 from isoscope.survey import Survey
 
@@ -35,18 +36,26 @@ def work(unit):
     return survey
 
 
+def surveyed(folder, units, work, **given):
+    """Return all units added up, as a survey."""
+    frontier = here(units, work, folder, **given)
+    out = folder.with_suffix(".total")
+    out.unlink(missing_ok=True)
+    return Survey.from_state(*read_state(out)) if frontier.total(out) else Survey()
+
+
 def bits(survey):
     return {name: array.tobytes() for name, array in survey.to_state()[1].items()}
 
 
 def test_a_run_in_one_go_has_all_rows(tmp_path):
-    survey = here(units(), work, tmp_path / "nodes")
+    survey = surveyed(tmp_path / "nodes", units(), work)
     assert survey.held[PLACE][Tally].count == 11 * 40
 
 
 @pytest.mark.parametrize("stop", [0, 1, 4, 7, 10])
 def test_a_run_that_stopped_goes_on_with_the_same_bits(tmp_path, stop):
-    whole = here(units(), work, tmp_path / "whole")
+    whole = surveyed(tmp_path / "whole", units(), work)
 
     def tired(unit):
         if unit.number == stop:
@@ -54,44 +63,44 @@ def test_a_run_that_stopped_goes_on_with_the_same_bits(tmp_path, stop):
         return work(unit)
 
     with pytest.raises(KeyboardInterrupt):
-        here(units(), tired, tmp_path / "nodes", every=0)
+        surveyed(tmp_path / "nodes", units(), tired)
     done = []
 
     def counted(unit):
         done.append(unit.number)
         return work(unit)
 
-    assert bits(here(units(), counted, tmp_path / "nodes", every=0)) == bits(whole)
+    assert bits(surveyed(tmp_path / "nodes", units(), counted)) == bits(whole)
     assert done == list(range(stop, 11))
 
 
 def test_a_damaged_node_is_done_again(tmp_path):
-    whole = here(units(4), work, tmp_path / "whole")
-    here(units(4), work, tmp_path / "nodes")
+    whole = surveyed(tmp_path / "whole", units(4), work)
+    surveyed(tmp_path / "nodes", units(4), work)
     (node,) = (tmp_path / "nodes").glob("node-*")
     node.write_bytes(node.read_bytes()[:-1] + b"?")
-    assert bits(here(units(4), work, tmp_path / "nodes")) == bits(whole)
+    assert bits(surveyed(tmp_path / "nodes", units(4), work)) == bits(whole)
 
 
 def test_few_files_are_kept(tmp_path):
-    here(units(11), work, tmp_path / "nodes", every=0)
+    surveyed(tmp_path / "nodes", units(11), work)
     assert len(list((tmp_path / "nodes").glob("node-*"))) == 3  # 8 + 2 + 1
 
 
 def test_units_of_another_run_are_refused(tmp_path):
-    here(units(4), work, tmp_path / "nodes")
+    surveyed(tmp_path / "nodes", units(4), work)
     with pytest.raises(StoreError, match=r"cannot resume .* with other units of work"):
-        here(units(5), work, tmp_path / "nodes")
+        surveyed(tmp_path / "nodes", units(5), work)
 
 
 def test_no_units_are_an_empty_survey(tmp_path):
-    assert here(units(0), work, tmp_path / "nodes").held == {}
+    assert surveyed(tmp_path / "nodes", units(0), work).held == {}
 
 
 def test_progress_counts_units(tmp_path):
     seen = []
-    here(units(3), work, tmp_path / "nodes", progress=lambda *told: seen.append(told))
-    assert seen == [(1, 3), (2, 3), (3, 3)]
+    surveyed(tmp_path / "nodes", units(3), work, progress=lambda *told: seen.append(told))
+    assert seen == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
 
 SLOWLY = """
@@ -106,13 +115,13 @@ def slowly(unit):
     print(unit.number, flush=True)
     return work(unit)
 
-here(units(), slowly, Path(sys.argv[1]), every=0)
+here(units(), slowly, Path(sys.argv[1]))
 """
 
 
 @pytest.mark.parametrize("after", [2, 6])
 def test_a_killed_process_loses_at_most_the_unit_it_was_at(tmp_path, after):
-    whole = here(units(), work, tmp_path / "whole")
+    whole = surveyed(tmp_path / "whole", units(), work)
     code = SLOWLY.format(tests=os.path.dirname(__file__))  # noqa: PTH120
     job = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path / "nodes")], stdout=subprocess.PIPE, text=True
@@ -129,5 +138,5 @@ def test_a_killed_process_loses_at_most_the_unit_it_was_at(tmp_path, after):
         done.append(unit.number)
         return work(unit)
 
-    assert bits(here(units(), counted, tmp_path / "nodes")) == bits(whole)
+    assert bits(surveyed(tmp_path / "nodes", units(), counted)) == bits(whole)
     assert done[0] >= after

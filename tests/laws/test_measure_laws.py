@@ -11,7 +11,7 @@ from isoscope.measure import MEASURES, level
 from isoscope.measure.view import Halves, Neighbours, Pairs, RawSpectrum, Spectrum
 from isoscope.survey import SECOND_PASS, Survey, kinds_for, run
 from isoscope.types import Chunk
-from isoscope.verbs import PLACE, measure
+from isoscope.verbs.vectors import PLACE, measure
 
 WIDTH = 16
 EXACT = (Neighbours, Pairs)  # read off a sample of rows, the same bit by bit

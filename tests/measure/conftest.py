@@ -10,7 +10,7 @@ from isoscope.measure import MEASURES
 from isoscope.measure.view import Summaries
 from isoscope.survey import SECOND_PASS, Survey, kinds_for, run
 from isoscope.types import Chunk
-from isoscope.verbs import PLACE, measure
+from isoscope.verbs.vectors import PLACE, measure
 
 FIRST = tuple(kind for kind in ACCUMULATORS if kind not in SECOND_PASS)
 

@@ -1,6 +1,7 @@
 """The merge tree adds up in one fixed way, however the units come in."""
 
 import random
+from functools import reduce
 
 import pytest
 from hypothesis import given
@@ -9,40 +10,35 @@ from hypothesis import strategies as st
 from isoscope.store.tree import Node, Tree
 
 
-class Words:
+def joined(_node, left, right):
     """Remembers in which order and grouping it was merged."""
-
-    def __init__(self, text):
-        self.text = text
-
-    def merge(self, other):
-        self.text = f"({self.text}{other.text})"
-
-
-def copied(words):
-    return Words(words.text)
+    return f"({left}{right})"
 
 
 def grown(order, units):
-    tree = Tree(units)
+    tree = Tree(units, joined)
     for unit in order:
-        tree.add(unit, Words(chr(97 + unit)))
+        tree.add(unit, chr(97 + unit))
     return tree
+
+
+def total(tree):
+    return reduce(lambda left, right: f"({left}{right})", tree.roots)
 
 
 @given(units=st.integers(1, 26), seed=st.integers(0, 10**6))
 def test_the_order_of_arrival_does_not_matter(units, seed):
     order = list(range(units))
     random.Random(seed).shuffle(order)
-    expected = grown(range(units), units).total(copied).text
-    assert grown(order, units).total(copied).text == expected
+    expected = total(grown(range(units), units))
+    assert total(grown(order, units)) == expected
     assert sorted(expected.replace("(", "").replace(")", "")) == [
         chr(97 + i) for i in range(units)
     ]
 
 
 def test_halves_are_merged_before_wholes():
-    assert grown(range(7), 7).total(copied).text == "((((ab)(cd))(ef))g)"
+    assert total(grown(range(7), 7)) == "((((ab)(cd))(ef))g)"
 
 
 @given(units=st.integers(0, 20), seed=st.integers(0, 10**6))
@@ -53,17 +49,15 @@ def test_what_is_missing_is_what_did_not_come(units, seed):
     assert list(tree.missing()) == [unit for unit in range(units) if unit not in came]
 
 
-def test_totals_leave_the_tree_as_it_is():
+def test_a_node_that_was_kept_is_merged_when_its_sibling_comes():
     tree = grown([0, 1, 2], 4)
-    before = {node: words.text for node, words in tree.nodes.items()}
-    tree.total(copied)
-    assert {node: words.text for node, words in tree.nodes.items()} == before
-    tree.add(3, Words("d"))
-    assert tree.total(copied).text == "((ab)(cd))"
+    assert tree.roots == ["(ab)", "c"]
+    tree.add(3, "d")
+    assert tree.roots == ["((ab)(cd))"]
 
 
-def test_an_empty_tree_has_no_total():
-    assert Tree(3).total(copied) is None
+def test_an_empty_tree_has_no_roots():
+    assert Tree(3, joined).roots == []
 
 
 def test_nodes_know_their_units():

@@ -17,6 +17,7 @@ from isoscope.types import Array, as_rows
 _SAMPLE = 64  # rows looked at to find an origin
 _PART = 512  # rows squared at once, so that they stay in the cache
 _GIANT = 50  # mean fourth power over squared mean square, of rows fit for float32
+LEAST_SQUARE = 1e-30  # squared norm below which float32 has lost digits
 _OFF_GRID = np.float32(0.381966)  # of a step between neighbouring numbers
 
 
@@ -63,6 +64,7 @@ class Block:
         origin: Array | None = None,
         scratch: Array | None = None,
         sketched: bool = True,
+        folded: bool | None = None,
         start: int = 0,
     ) -> None:
         self.rows = as_rows(rows)  # (n, d)
@@ -73,6 +75,7 @@ class Block:
         self.documents = documents
         self.positions = np.zeros(n, dtype=np.uint64) if positions is None else positions
         self.sketched = sketched
+        self.folded = folded  # whether cells are groups; None: by the number of documents
         self._origin = origin
         self._scratch = scratch
 
@@ -134,7 +137,7 @@ class Block:
     def cells(self) -> Cells:
         """The rows by half and cell: documents while they are few, then groups of them."""
         keys = self.documents[self.runs[:-1]]
-        folded = len(keys) > GROUPS
+        folded = len(keys) > GROUPS if self.folded is None else self.folded
         if folded:
             keys = keys % np.uint64(GROUPS)
         rank = (keys % np.uint64(2)).astype(np.uint64)
@@ -202,28 +205,16 @@ class Block:
         """The sums, and squared norms and inverse norms of the sorted rows."""
         with np.errstate(over="ignore", invalid="ignore"):
             summed = self._sum()
-            if self.rows.dtype == np.float32 and not self._representable(*summed[:2]):
+            low = self.cells.order[summed[1] < LEAST_SQUARE]
+            if self.rows.dtype == np.float32 and not (
+                representable(*summed[:2])
+                and not self.rows[low].any()  # rows of zeros are fine
+            ):
                 self.rows, self._scratch, self._origin = self.rows.astype(float), None, None
                 self.__dict__.pop("origin", None)
                 self.__dict__.pop("_sorted", None)
                 summed = self._sum()
         return summed
-
-    def _representable(self, sums: Sums, squares: Array) -> bool:
-        """Whether squares and cubes of float32 rows stayed within what float32 can hold."""
-        if not np.isfinite(squares).all() or squares.max(initial=0.0) > 1e30:
-            return False
-        low = squares < 1e-30
-        if low.any() and self.rows[self.cells.order[low]].any():  # not rows of zeros
-            return False
-        # |z|^3 between 1e-27 and 1e30, or zero
-        usual, whole = sums.quartic.sum() / len(self), sums.quartic.sum()
-        if whole == 0:
-            return True
-        # One giant among many rows: debiasing takes its fourth power away from a sum that is
-        # little else, and float32 would leave no digits.
-        giant = len(self) * whole > _GIANT * sums.trace.sum() ** 2
-        return bool(usual > 1e-36 and sums.quartic.max() < 1e40 and not giant)
 
     def _sum(self) -> tuple[Sums, Array, Array]:
         """Sum up with few calls on large arrays: each call may wait for the other lane."""
@@ -284,6 +275,20 @@ class Block:
                 part = slice(int(starts[cell]), int(starts[cell + 1]))
                 np.matmul(seen[:, part], self._sorted[part], out=sketch[cell])
         return sketch
+
+
+def representable(sums: Sums, squares: Array) -> bool:
+    """Whether squares and cubes of float32 rows stayed within what float32 can hold."""
+    if not np.isfinite(squares).all() or squares.max(initial=0.0) > 1e30:
+        return False
+    # |z|^3 between 1e-27 and 1e30, or zero
+    rows, whole = len(squares), sums.quartic.sum()
+    if whole == 0:
+        return True
+    # One giant among many rows: debiasing takes its fourth power away from a sum that is
+    # little else, and float32 would leave no digits.
+    giant = rows * whole > _GIANT * sums.trace.sum() ** 2
+    return bool(whole / rows > 1e-36 and sums.quartic.max() < 1e40 and not giant)
 
 
 def _weighted_squares(rows: Array, weights: Array) -> Array:

@@ -63,22 +63,38 @@ class Copies(Accumulator[CopiesSummary]):
         return CopiesSummary((total - len(self.times)) / total, self.count)
 
 
-def content_hashes(rows: Array, limit: np.uint64 | None = None) -> Array:
+def content_hashes(rows: Any, limit: np.uint64 | None = None) -> Array:
     """Hash the bits of each row, and return the hashes that do not exceed the limit.
 
     The upper half of a hash comes from a few numbers of the row, so that most rows of a
     long stream are known to exceed the limit before the rest of them is looked at. -0.0
     and 0.0 differ, which no one will miss. Bits are multiplied in words of 32: the last
-    bits of a float64 are often zero, and its first ones would be lost modulo 2^64.
+    bits of a float64 are often zero, and its first ones would be lost modulo 2^64. Rows
+    that live on a device (they have `columns`) come here only where they are needed.
     """
-    words = np.ascontiguousarray(rows).view(np.uint32)
+    if not isinstance(rows, np.ndarray) and rows.dtype != np.float32:
+        rows = rows[np.arange(len(rows))]
+    words = rows if not isinstance(rows, np.ndarray) else _words(rows)
     step = -(-words.shape[1] // _FEW)
-    upper = _hashed(words[:, ::-step]) >> np.uint64(32)  # of a float64 the first bits, not last
+    upper = _hashed(_few(words, step)) >> np.uint64(32)
+    near = np.arange(len(upper))
     if limit is not None:
         near = np.flatnonzero(upper <= limit >> np.uint64(32))
-        words, upper = words[near], upper[near]
+        upper = upper[near]
+    words = words[near] if isinstance(words, np.ndarray) else _words(words[near])
     hashes = (upper << np.uint64(32)) | (_hashed(words) >> np.uint64(32))
     return hashes if limit is None else hashes[hashes <= limit]
+
+
+def _words(rows: Array) -> Array:
+    return np.ascontiguousarray(rows).view(np.uint32)
+
+
+def _few(words: Any, step: int) -> Array:
+    """Every so many-th word, the last first: of a float64 the first bits, not the last."""
+    if isinstance(words, np.ndarray):
+        return words[:, ::-step]
+    return _words(words.columns(step))[:, ::-1]
 
 
 def _hashed(words: Array) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 
 from isoscope.accumulate.block import Block, directions
 from isoscope.accumulate.cells import Cellwise
+from isoscope.accumulate.hashing import GROUPS
 from isoscope.errors import MergeError
 from isoscope.types import Array
 
@@ -118,7 +119,14 @@ class Groups(Cellwise[GroupsSummary]):
         if self._shared is not None and (self._shared != origin).any():
             self._settle()
         self._shared = origin
-        held = self._pending.setdefault((folded, keys.tobytes()), {"keys": keys})
+        if folded:  # one place for each group, whichever of them a block has rows of
+            held = self._pending.setdefault((True, b""), {"keys": np.arange(GROUPS)})
+            for name, part in parts.items():
+                if name not in held:
+                    held[name] = self._empty(name, GROUPS)
+                held[name][keys] += part
+            return
+        held = self._pending.setdefault((False, keys.tobytes()), {"keys": keys})
         for name, part in parts.items():
             if name in held:
                 held[name] += part
@@ -133,7 +141,9 @@ class Groups(Cellwise[GroupsSummary]):
         self._shared, self._pending = None, {}
         if origin is None:
             return
-        for (folded, _), held in pending.items():
+        for (folded, _), raw in pending.items():
+            there = raw["rows"] > 0
+            held = {name: part[there] for name, part in raw.items()}
             rows = held["rows"][:, None]
             offset = held["mean"] / rows
             seen = offset @ self._directions
@@ -143,7 +153,7 @@ class Groups(Cellwise[GroupsSummary]):
                 "trace": held["trace"] - held["rows"] * np.einsum("kd,kd->k", offset, offset),
                 "sketch": held["sketch"] - seen[:, :, None] * (rows * offset)[:, None, :],
             }
-            self._take_in(held["keys"], folded, parts)
+            self._take_in(held["keys"].astype(np.uint64), folded, parts)
 
     def _pool(self, slots: Array, parts: Mapping[str, Array]) -> None:
         ours, theirs = self.parts["rows"][slots], parts["rows"]

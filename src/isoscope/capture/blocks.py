@@ -2,17 +2,85 @@
 
 NumPy inside a hook doubled the time of a forward pass, because two thread pools fought for
 the cores; here everything of the size of the rows stays in torch, and only sums leave it.
+Rows are gathered once, in the order of their cells; documents are then looked at one after
+the other, small enough to stay in the cache while all sums of them are made.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.accumulate.block import Block, Sums, directions, sketch_rank
+from isoscope.accumulate.block import (
+    LEAST_SQUARE,
+    Block,
+    Cells,
+    Sums,
+    directions,
+    representable,
+)
 from isoscope.accumulate.lazy import lazy
 from isoscope.types import Array
 
 _SAMPLE = 64
+_PIECE = 512  # rows summed at once where no document ends before
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which rows of a tensor are meant, and the document and position of each.
+
+    The same for every site of a batch that has the same rows in it, and made once.
+    """
+
+    index: Tensor  # (n,) rows of the flattened tensor; documents consecutive
+    documents: Array  # (n,) keys
+    positions: Array  # (n,)
+    folded: bool | None = None  # whether cells are groups; None: by the number of documents
+    independent: bool = False
+
+    @classmethod
+    def of_all(cls, tensor: Tensor, documents: Array, positions: Array) -> "Layout":
+        """Return the layout of a tensor of which every row counts."""
+        index = torch.arange(len(tensor), device=tensor.device)
+        return cls(index, documents, positions)
+
+    @lazy
+    def plain(self) -> Block:
+        """A block that knows the documents and nothing of the rows: it finds the cells."""
+        blank = np.empty((len(self.documents), 0), dtype=np.float32)
+        block = Block(blank, self.documents, self.positions, folded=self.folded)
+        block.independent = self.independent
+        return block
+
+    @lazy
+    def sorted_index(self) -> Tensor:
+        """The rows in the order of their cells."""
+        order = torch.from_numpy(self.plain.cells.order).to(self.index.device)
+        return self.index[order]
+
+    @lazy
+    def pieces(self) -> Array:
+        """Where pieces of documents begin among the sorted rows, and their number at the end.
+
+        No piece has rows of two documents, except where every row is its own document.
+        """
+        cells = self.plain.cells
+        starts = cells.starts
+        if not self.independent:
+            ordered = self.documents[cells.order]
+            starts = np.r_[0, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, len(ordered)]
+        longest = np.diff(starts).max(initial=0)
+        if longest <= _PIECE:
+            return starts
+        cuts = [np.arange(a, b, _PIECE) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        return np.r_[np.concatenate(cuts), starts[-1]]
+
+    @lazy
+    def cell_of_piece(self) -> Array:
+        """The cell each piece is of."""
+        return np.searchsorted(self.plain.cells.starts, self.pieces[:-1], side="right") - 1
 
 
 class TensorBlock(Block):
@@ -21,29 +89,31 @@ class TensorBlock(Block):
     def __init__(
         self,
         tensor: Tensor,
-        documents: Array,
-        positions: Array,
+        layout: Layout,
         *,
         origin: Array | None = None,
+        norms: Tensor | None = None,
         sketched: bool = True,
     ) -> None:
-        wide = tensor.dtype in (torch.float32, torch.float64)
-        self.tensor = tensor if wide else tensor.float()  # (n, d)
+        self.norms = norms  # of all rows of the tensor, where they are known
+        self.tensor = tensor  # (rows of the batch, d), of which the layout's are meant
+        self.layout = layout
         super().__init__(
             np.empty((0, tensor.shape[1]), dtype=np.float32),
-            documents,
-            positions,
+            layout.documents,
+            layout.positions,
             origin=origin,
             sketched=sketched,
         )
+        self.independent = layout.independent
 
     def __len__(self) -> int:
-        return len(self.tensor)
+        return len(self.layout.index)
 
     @property
-    def rows(self) -> "TensorRows":
+    def rows(self) -> "TensorRows":  # type: ignore[override]
         """The rows, of which only those asked for leave the device."""
-        return TensorRows(self.tensor)
+        return TensorRows(self.tensor, self.layout.index)
 
     @rows.setter
     def rows(self, _rows: Array) -> None:
@@ -54,16 +124,31 @@ class TensorBlock(Block):
         """How many numbers a row has."""
         return int(self.tensor.shape[1])
 
+    @property
+    def cells(self) -> Cells:  # type: ignore[override]
+        """The rows by half and cell."""
+        return self.layout.plain.cells
+
+    @property
+    def runs(self) -> Array:  # type: ignore[override]
+        """Where each document begins."""
+        return self.layout.plain.runs
+
     def about(self, centre: Array) -> Block:
         """Return the block with the centre taken from every row."""
-        moved = self.tensor.double() - torch.from_numpy(centre).to(self.tensor.device)
-        return TensorBlock(moved.to(self.tensor.dtype), self.documents, self.positions)
+        near = torch.from_numpy(centre).to(self.tensor.device)
+        moved = (self._wide(self.tensor).double() - near).to(self._wide(self.tensor).dtype)
+        return TensorBlock(moved, self.layout, sketched=False)
+
+    @staticmethod
+    def _wide(tensor: Tensor) -> Tensor:
+        return tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
 
     @lazy
     def origin(self) -> Array:
         """A point near the mean; the one offered, if it will do."""
         step = max(1, len(self) // _SAMPLE)
-        sample = self.tensor[::step][:_SAMPLE].double().cpu().numpy()
+        sample = self.tensor[self.layout.index[::step][:_SAMPLE]].double().cpu().numpy()
         spread = np.var(sample, axis=0).sum()
         for offered in (self._origin, np.zeros(self.width)):
             if offered is not None:
@@ -73,104 +158,129 @@ class TensorBlock(Block):
         return np.median(sample, axis=0).astype(np.float32).astype(np.float64)
 
     @lazy
-    def _shifted(self) -> Tensor:
-        """The rows minus the origin, sorted by cell."""
-        order = torch.from_numpy(self.cells.order).to(self.tensor.device)
-        rows = self.tensor[order]
-        if self.origin.any():
-            rows -= torch.from_numpy(self.origin).to(rows)
-        return rows
-
-    @lazy
     def scatters(self) -> tuple[Array, Array]:
         """Sum of z z' over the rows of each half, (d, d)."""
-        cut, rows = self.cells.split, self._shifted
+        _ = self._summed
+        cut, rows = self.cells.split, self._gathered
         first, second = rows[:cut], rows[cut:]
         return (first.T @ first).cpu().numpy(), (second.T @ second).cpu().numpy()
 
     @lazy
     def _summed(self) -> tuple[Sums, Array, Array]:
         """The sums, and squared norms and inverse norms of the sorted rows."""
-        cells, rows = self.cells, self._shifted
-        device, dtype, count = rows.device, rows.dtype, len(cells.keys)
-        sizes = np.diff(cells.starts)
-        cell = torch.from_numpy(np.repeat(np.arange(count), sizes)).to(device)
-        order = torch.from_numpy(cells.order).to(device)
-        original = self.tensor[order] if self.origin.any() else rows
-        squares = original.square().sum(dim=1)
-        inverse = torch.where(squares > 0, squares.rsqrt(), torch.zeros_like(squares))
-        units = original * inverse[:, None]
-        lengths = rows.square().sum(dim=1)
+        rows = self._wide(self.tensor.index_select(0, self.layout.sorted_index))
+        summed = self._sum(rows)
+        if rows.dtype == torch.float32 and not self._holds(*summed[:2]):
+            rows = self.tensor.index_select(0, self.layout.sorted_index).double()
+            summed = self._sum(rows)
+        return summed
 
-        def by_cell(values: Tensor) -> Array:
-            shape = (count, *values.shape[1:])
-            total = torch.zeros(shape, dtype=dtype, device=device).index_add_(0, cell, values)
-            return total.double().cpu().numpy()
+    def _holds(self, sums: Sums, squares: Array) -> bool:
+        """Whether float32 was enough."""
+        low = torch.from_numpy(squares < LEAST_SQUARE).to(self.tensor.device)
+        short = self.tensor[self.layout.sorted_index[low]]
+        return representable(sums, squares) and not bool(short.any())
 
-        doubled = lengths.double()
+    def _sum(self, rows: Tensor) -> tuple[Sums, Array, Array]:
+        """Sum up; the rows become rows minus the origin."""
+        norms = self._norms(rows)
+        inverse = torch.where(norms > 0, 1 / norms, torch.zeros_like(norms))
+        shift = self.origin.any()
+        if shift:
+            rows = rows.sub_(torch.from_numpy(self.origin).to(rows))
+        lengths = (torch.linalg.vector_norm(rows, dim=1) if shift else norms).square()
+        self._gathered = rows
+        pieces, energy = self._by_piece(rows, lengths, inverse)
+        if shift:  # u = (z + origin) / |x|
+            pieces, energy = self._moved_back(pieces, energy, inverse.double().cpu().numpy())
+        self._pieces = pieces
+        cells, starts = self.cells, self.cells.starts[:-1]
+        first = np.searchsorted(self.layout.cell_of_piece, np.arange(len(starts)))
+        by_cell = np.add.reduceat(pieces, first, axis=0)  # (cells, 3 + rank, d)
+        wide = lengths.double().cpu().numpy()
+        there = (inverse > 0).double().cpu().numpy()
+        narrow = rows.cpu().numpy().dtype if rows.dtype == torch.float64 else np.float32
         sums = Sums(
-            count=sizes.astype(np.float64),
-            nonzero=by_cell((squares > 0).to(dtype)),
-            total=by_cell(rows),
-            trace=by_cell(lengths),
-            cubic=by_cell(rows * lengths[:, None]),
-            quartic=_summed_double(doubled.square(), cell, count),
-            units=by_cell(units),
-            energy=units.square().sum(dim=0).double().cpu().numpy(),
-            sketch=self._sketched(),
+            count=np.diff(cells.starts).astype(np.float64),
+            nonzero=np.add.reduceat(there, starts),
+            total=by_cell[:, 0],
+            trace=np.add.reduceat(wide, starts),
+            cubic=by_cell[:, 1],
+            quartic=np.add.reduceat(wide * wide, starts),
+            units=by_cell[:, 2],
+            energy=energy,
+            sketch=by_cell[:, 3:].astype(narrow),
         )
-        self._units = units
-        return sums, squares.double().cpu().numpy(), inverse.cpu().numpy()
+        return sums, norms.double().cpu().numpy() ** 2, inverse.cpu().numpy()
 
-    def _sketched(self) -> Array:
-        rows = self._shifted
-        rank = sketch_rank(self.width) if self.sketched and not self.independent else 0
-        starts = self.cells.starts
-        sketch = torch.zeros((len(starts) - 1, rank, self.width), device=rows.device)
-        if rank:
-            seen = rows @ torch.from_numpy(directions(self.width)).to(rows)  # (n, rank)
-            for cell in range(len(starts) - 1):
-                part = slice(int(starts[cell]), int(starts[cell + 1]))
-                sketch[cell] = seen[part].T @ rows[part]
-        return sketch.cpu().numpy()
+    def _norms(self, rows: Tensor) -> Tensor:
+        if self.norms is None or self.norms.dtype != rows.dtype:
+            return torch.linalg.vector_norm(rows, dim=1)
+        return self.norms.index_select(0, self.layout.sorted_index)
+
+    def _by_piece(self, rows: Tensor, lengths: Tensor, inverse: Tensor) -> tuple[Array, Array]:
+        """Return sums of z, |z|^2 z, z/|x| and the sketch of each piece, and of z^2/|x|^2."""
+        sides = [torch.ones_like(lengths)[:, None], lengths[:, None], inverse[:, None]]
+        if self.sketched and not self.independent:
+            sides.append(rows @ torch.from_numpy(directions(self.width)).to(rows))
+        side = torch.cat(sides, dim=1)  # (n, 3 + rank)
+        weight = inverse.square()
+        starts = self.layout.pieces.tolist()
+        out = rows.new_empty((len(starts) - 1, side.shape[1], self.width))
+        energy = rows.new_zeros(self.width)
+        for piece, (a, b) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
+            part = rows[a:b]
+            torch.mm(side[a:b].T, part, out=out[piece])
+            energy.addmv_(part.square().T, weight[a:b])
+        return out.double().cpu().numpy(), energy.double().cpu().numpy()
+
+    def _moved_back(self, pieces: Array, energy: Array, inverse: Array) -> tuple[Array, Array]:
+        """Return sums of x/|x| and of x^2/|x|^2 from those of z = x - origin."""
+        starts, origin = self.layout.pieces[:-1], self.origin
+        weight = np.add.reduceat(inverse, starts)
+        squared = inverse * inverse
+        # Sums of z / |x|^2 are not kept by piece; one product over all rows gives them.
+        pull = torch.from_numpy(squared).to(self._gathered) @ self._gathered
+        energy = energy + 2 * origin * pull.double().cpu().numpy()
+        energy += origin * origin * squared.sum()
+        pieces[:, 2] += weight[:, None] * origin
+        return pieces, energy
 
     @lazy
     def document_sums(self) -> tuple[Array, Array]:
         """For each cell, the sums over its documents of |sum of u|^2 and of rows squared."""
-        sums, cells = self.sums, self.cells
+        sums, cells, layout = self.sums, self.cells, self.layout
         if self.independent:
             return sums.nonzero.copy(), sums.nonzero.copy()
         ordered = self.documents[cells.order]
-        fresh = np.r_[True, ordered[1:] != ordered[:-1]]
-        starts = np.flatnonzero(fresh)
-        number = torch.from_numpy(np.cumsum(fresh) - 1).to(self._units.device)
-        shape = (len(starts), self.width)
-        totals = torch.zeros(shape, dtype=self._units.dtype, device=self._units.device)
-        totals = totals.index_add_(0, number, self._units).double()
-        own = totals.square().sum(dim=1).cpu().numpy()
+        starts = np.r_[0, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1]
+        first = np.searchsorted(layout.pieces[:-1], starts)
+        totals = np.add.reduceat(self._pieces[:, 2], first, axis=0)
         there = (self._summed[2] > 0).astype(np.float64)
         sizes = np.add.reduceat(there, starts)
         where = np.searchsorted(cells.starts, starts, side="right") - 1
         count = len(cells.keys)
+        own = np.vecdot(totals, totals)
         return np.bincount(where, own, count), np.bincount(where, sizes**2, count)
 
 
 class TensorRows:
     """Rows of a tensor that come to NumPy only when they are chosen."""
 
-    def __init__(self, tensor: Tensor) -> None:
-        self.tensor = tensor
+    def __init__(self, tensor: Tensor, index: Tensor) -> None:
+        self.tensor, self.index = tensor, index
         self.dtype = np.dtype(np.float64 if tensor.dtype == torch.float64 else np.float32)
-        self.shape = tuple(tensor.shape)
+        self.shape = (len(index), tensor.shape[1])
 
     def __len__(self) -> int:
-        return len(self.tensor)
+        return len(self.index)
 
     def __getitem__(self, chosen: Array) -> Array:
-        where = torch.from_numpy(np.asarray(chosen)).to(self.tensor.device)
-        return self.tensor[where].cpu().numpy()
+        where = torch.from_numpy(np.asarray(chosen)).to(self.index.device)
+        rows = self.tensor[self.index[where]]
+        return (rows if self.dtype == np.float64 else rows.float()).cpu().numpy()
 
-
-def _summed_double(values: Tensor, cell: Tensor, count: int) -> Array:
-    total = torch.zeros(count, dtype=torch.float64, device=values.device)
-    return total.index_add_(0, cell, values).cpu().numpy()
+    def columns(self, step: int) -> Array:
+        """Return every so many-th column of all rows, counted from the last one."""
+        some = self.tensor[:, (self.shape[1] - 1) % step :: step]
+        return some[self.index].float().contiguous().cpu().numpy()

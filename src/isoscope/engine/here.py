@@ -2,41 +2,29 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from time import monotonic
 
-from isoscope.store.frontier import Frontier, settled
+from isoscope.store.frontier import Frontier
 from isoscope.store.unit import Unit, Units
 from isoscope.survey import Survey
-
-EVERY = 120.0  # seconds between writings: one state of a large model is a gigabyte
 
 Work = Callable[[Unit], Survey]
 Progress = Callable[[int, int], None]  # units done, units in all
 
 
 def here(
-    units: Units,
-    work: Work,
-    folder: Path,
-    *,
-    every: float = EVERY,
-    progress: Progress | None = None,
-) -> Survey:
-    """Do the units that are not done yet, and return all of them added up.
+    units: Units, work: Work, folder: Path, *, progress: Progress | None = None
+) -> Frontier:
+    """Do the units that are not done yet; the frontier that comes back holds all of them.
 
-    What is finished is written to the folder every so often; the next call with the same
-    units goes on from there. Other engines have this same face.
+    Each is written to the folder as it is finished, and merged with its neighbours there;
+    the next call with the same units goes on from there. Other engines have this face too.
     """
     frontier = Frontier(folder, units)
-    tree = frontier.open()
-    written = monotonic()
-    for number in list(tree.missing()):
-        tree.add(number, work(units.units[number]))
-        if monotonic() - written >= every:
-            frontier.write(tree)
-            written = monotonic()
+    left = frontier.missing()
+    for done, number in enumerate(left, len(units) - len(left)):
         if progress is not None:
-            progress(len(units) - sum(1 for _ in tree.missing()), len(units))
-    frontier.write(tree)
-    total = tree.total(settled)  # type: ignore[arg-type]
-    return Survey() if total is None else total  # type: ignore[return-value]
+            progress(done, len(units))
+        frontier.add(number, work(units.units[number]))
+    if progress is not None:
+        progress(len(units), len(units))
+    return frontier

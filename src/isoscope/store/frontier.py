@@ -2,7 +2,8 @@
 
 A file is written aside and renamed, and its name holds the checksum of its content: what is
 there under its name is whole. Files that a larger node covers are deleted after it is
-written, so that a kill at any moment loses at most the work since the last writing.
+written, so that a kill at any moment loses at most the unit under way. States stay on disk,
+where one place after the other is merged: a model's may be larger than memory.
 """
 
 import os
@@ -12,8 +13,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from isoscope.errors import StoreError
-from isoscope.store.state import read_state, write_state
+from isoscope.store.stream import joined, written
 from isoscope.store.tree import Node, Tree
 from isoscope.store.unit import Units
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     from isoscope.survey import Survey
 
 _NAME = re.compile(r"node-(\d+)-(\d+)-([0-9a-f]{32})\.safetensors")
-_LIST = "units.id"
+MANIFEST = "units.json"
 
 
 class Frontier:
@@ -30,61 +33,93 @@ class Frontier:
     def __init__(self, folder: Path, units: Units) -> None:
         self.folder = folder
         self.units = units
-
-    def open(self) -> Tree:
-        """Return the tree as it was last written; an empty one where nothing was."""
-        from isoscope.survey import Survey
-
-        self.folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         self._same_units()
-        tree = Tree(len(self.units), settled)
+        self.tree: Tree[Path] = Tree(len(units), self._join)
         for node, path, digest in sorted(self._files(), key=lambda found: -found[0].level):
-            covered = any(other.covers(node.first) for other in tree.nodes)
-            if not covered and _digest(path) == digest:
-                tree.nodes[node] = Survey.from_state(*read_state(path))
-        return tree
+            covered = any(other.covers(node.first) for other in self.tree.nodes)
+            if covered or _digest(path) != digest:
+                path.unlink()
+            else:
+                self.tree.nodes[node] = path
+        for node in list(self.tree.nodes):  # a kill may have come between two merges
+            if node in self.tree.nodes:
+                self.tree.put(node, self.tree.nodes[node])
 
-    def write(self, tree: Tree) -> None:
-        """Write the nodes that are not there yet, then delete what they cover."""
-        there = {node: path for node, path, _ in self._files()}
-        for node, survey in tree.nodes.items():
-            if node not in there:
-                self._write_node(node, survey)  # type: ignore[arg-type]
-        for node, path in there.items():
-            if node not in tree.nodes:
-                path.unlink(missing_ok=True)
+    def missing(self) -> list[int]:
+        """Return the units that are not done yet, in order."""
+        return list(self.tree.missing())
+
+    def add(self, unit: int, survey: "Survey") -> None:
+        """Keep the result of a unit."""
+        node = Node(0, unit)
+        aside = self._aside(node)
+        written(aside, survey)
+        self.tree.put(node, self._named(aside, node))
+
+    def total(self, out: Path) -> bool:
+        """Write all nodes added up; False where there is none."""
+        first, *rest = self.tree.roots or [None]
+        if first is None:
+            return False
+        whole = first
+        for number, path in enumerate(rest):
+            fresh = self.folder / f"{os.getpid()}-total-{number}.part"
+            fresh.unlink(missing_ok=True)
+            joined(whole, path, fresh)
+            if whole is not first:
+                whole.unlink()
+            whole = fresh
+        if whole is first:
+            _linked(first, out)
+        else:
+            whole.replace(out)
+        return True
 
     def clear(self) -> None:
         """Delete what was written; the run is whole and has no more use for it."""
         for _, path, _ in self._files():
             path.unlink(missing_ok=True)
-        for leftover in self.folder.glob("*.part"):
+        for leftover in (*self.folder.glob("*.part"), *self.folder.glob("*.data")):
             leftover.unlink(missing_ok=True)
-        (self.folder / _LIST).unlink(missing_ok=True)
+        (self.folder / MANIFEST).unlink(missing_ok=True)
         self.folder.rmdir()
 
-    def _write_node(self, node: Node, survey: "Survey") -> None:
-        aside = self.folder / f"{os.getpid()}-{node.level}-{node.index}.part"
-        write_state(aside, *survey.to_state())
+    def _join(self, node: Node, left: Path, right: Path) -> Path:
+        aside = self._aside(node)
+        joined(left, right, aside)
+        whole = self._named(aside, node)
+        left.unlink()
+        right.unlink()
+        return whole
+
+    def _aside(self, node: Node) -> Path:
+        path = self.folder / f"{os.getpid()}-{node.level}-{node.index}.part"
+        for leftover in (path, path.with_name(f"{path.name}.data")):
+            leftover.unlink(missing_ok=True)
+        return path
+
+    def _named(self, aside: Path, node: Node) -> Path:
+        """Give a finished file its name, once its bytes are on the disk."""
         with aside.open("rb") as file:
             os.fsync(file.fileno())
         name = f"node-{node.level}-{node.index}-{_digest(aside)}.safetensors"
-        aside.rename(self.folder / name)
+        return aside.rename(self.folder / name)
 
     def _files(self) -> Iterator[tuple[Node, Path, str]]:
-        for path in self.folder.iterdir():
+        for path in sorted(self.folder.iterdir()):
             found = _NAME.fullmatch(path.name)
             if found:
                 yield Node(int(found[1]), int(found[2])), path, found[3]
 
     def _same_units(self) -> None:
         """Refuse the frontier of another run: other documents, model or settings."""
-        mark = self.folder / _LIST
-        if not mark.exists():
-            aside = mark.with_suffix(".part")
-            aside.write_text(self.units.id)
-            aside.rename(mark)
-        elif mark.read_text() != self.units.id:
+        manifest = self.folder / MANIFEST
+        if not manifest.exists():
+            aside = manifest.with_suffix(".part")
+            aside.write_bytes(self.units.encoded())
+            aside.rename(manifest)
+        elif _listed(manifest) != self.units.id:
             raise StoreError(
                 f"cannot resume {self.folder.parent.name!r} with other units of work",
                 hint="the model, the corpus or a setting has changed: choose another folder",
@@ -92,9 +127,26 @@ class Frontier:
             )
 
 
-def settled(survey: "Survey") -> "Survey":
-    """Return a survey as it is after being saved and loaded."""
-    return type(survey).from_state(*survey.to_state())
+def _listed(manifest: Path) -> str:
+    """Return the id of the units that a folder was begun with."""
+    try:
+        return str(msgspec.json.decode(manifest.read_bytes())["id"])
+    except (msgspec.MsgspecError, KeyError, TypeError, OSError) as error:
+        raise StoreError(
+            f"cannot read {str(manifest)!r}: {error}",
+            hint="what was begun there is damaged: choose another folder",
+            slug="store-damaged",
+        ) from error
+
+
+def _linked(path: Path, out: Path) -> None:
+    """Give a file a second name, or copy it where the file system has no such thing."""
+    import shutil
+
+    try:
+        os.link(path, out)
+    except OSError:
+        shutil.copyfile(path, out)
 
 
 def _digest(path: Path) -> str:

@@ -29,14 +29,21 @@ def write_state(path: Path, meta: Mapping[str, Any], arrays: Mapping[str, Array]
         raise _as_os_error(error) from error
 
 
+def state_file(path: Path) -> Any:
+    """Open a state file, of which arrays are read when they are asked for."""
+    from safetensors import safe_open
+
+    return safe_open(path, framework="numpy")
+
+
 def read_state(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     """Read what `Survey.from_state` takes; raises ValueError where the file is not one."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import SafetensorError
 
     try:
-        with safe_open(path, framework="numpy") as file:
+        with state_file(path) as file:
             meta = json.loads((file.metadata() or {})[META])
-            arrays = {name: _own(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
+            arrays = {name: owned(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, KeyError, RecursionError) as error:
         raise ValueError(str(error)) from error
     if not isinstance(meta, dict):
@@ -51,6 +58,6 @@ def _as_os_error(error: Exception) -> OSError:
     return OSError(int(number[1]), os.strerror(int(number[1])))
 
 
-def _own(array: Array) -> Array:
+def owned(array: Array) -> Array:
     """An array that can be added to: merging happens in place."""
     return array if array.flags.writeable else array.copy()

@@ -6,16 +6,10 @@ that a run that was killed and resumed, or spread over many workers, gives the s
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-
-class Mergeable(Protocol):
-    """What can be added up: a survey."""
-
-    def merge(self, other: Self) -> None:
-        """Take in everything another has seen."""
-        ...
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -45,32 +39,30 @@ class Node:
         return Node(self.level, self.index ^ 1)
 
 
-def _as_is(result: Any) -> Any:
-    return result
-
-
-@dataclass
-class Tree:
+class Tree(Generic[T]):
     """The finished nodes of a run, merged as far up as they go.
 
-    Every node is `settled`, so that one that was kept in memory and one that was written
-    and read again go on with the same bits.
+    `join` makes a node out of its two halves, and is the only thing that ever does.
     """
 
-    units: int
-    settled: Callable[[Any], Any] = _as_is  # what a node becomes when it is saved and loaded
-    nodes: dict[Node, Mergeable] = field(default_factory=dict[Node, Mergeable])
+    def __init__(self, units: int, join: Callable[[Node, T, T], T]) -> None:
+        self.units = units
+        self.join = join
+        self.nodes: dict[Node, T] = {}
 
-    def add(self, unit: int, result: Mergeable) -> None:
+    def add(self, unit: int, result: T) -> None:
         """Take in the result of a unit, and merge upwards while both halves are there."""
-        node = Node(0, unit)
-        self.nodes[node] = self.settled(result)
+        self.put(Node(0, unit), result)
+
+    def put(self, node: Node, result: T) -> None:
+        """Take in a finished node, and merge upwards while both halves are there."""
+        self.nodes[node] = result
         while node.sibling in self.nodes:
             left, right = sorted((node, node.sibling))
-            whole = self.nodes.pop(left)
-            whole.merge(self.nodes.pop(right))
             node = node.parent
-            self.nodes[node] = self.settled(whole)
+            whole = self.join(node, self.nodes[left], self.nodes[right])
+            del self.nodes[left], self.nodes[right]
+            self.nodes[node] = whole
 
     def missing(self) -> Iterator[int]:
         """Yield the units that no node covers yet, in order."""
@@ -80,15 +72,10 @@ class Tree:
             yield from range(unit, min(start, self.units))
             unit = max(unit, end)
 
-    def total(self, copy: Callable[[Mergeable], Mergeable]) -> Mergeable | None:
-        """Return all nodes added up, the largest first; the nodes stay as they are."""
-        if not self.nodes:
-            return None
-        first, *rest = (self.nodes[node] for node in sorted(self.nodes, key=_by_place))
-        whole = copy(first)
-        for part in rest:
-            whole.merge(part)
-        return whole
+    @property
+    def roots(self) -> list[T]:
+        """What is to be added up at the end, from the first unit to the last."""
+        return [self.nodes[node] for node in sorted(self.nodes, key=_by_place)]
 
 
 def _by_place(node: Node) -> int:

@@ -45,5 +45,10 @@ class Units:
         """A name for this very list of units."""
         return address([unit.id for unit in self.units])
 
+    def encoded(self) -> bytes:
+        """The manifest: the id of the list, and of each unit its id and its task."""
+        listed = [{"id": unit.id, "task": plain_values(unit.task)} for unit in self.units]
+        return msgspec.json.encode({"id": self.id, "units": listed})
+
     def __len__(self) -> int:
         return len(self.units)

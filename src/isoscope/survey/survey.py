@@ -23,6 +23,13 @@ class Survey:
         default_factory=dict[Place, dict[Kind, Accumulator[Any]]]
     )
     left_out: dict[str, str] = field(default_factory=dict[str, str])
+    trouble: dict[str, str] = field(default_factory=dict[str, str])  # sites not measured: why
+
+    def spoil(self, site: str, why: str) -> None:
+        """Give a site up: what it said cannot be measured. The others go on."""
+        self.trouble.setdefault(site, why)
+        for place in [place for place in self.held if place[0] == site]:
+            del self.held[place]
 
     def update(self, place: Place, kinds: Sequence[Kind], block: Block) -> None:
         """Show a block of a site to its accumulators, made on first sight."""
@@ -34,7 +41,11 @@ class Survey:
 
     def merge(self, other: "Survey") -> None:
         """Take in everything another survey has seen."""
+        for site, why in other.trouble.items():
+            self.spoil(site, why)
         for place, theirs in other.held.items():
+            if place[0] in self.trouble:
+                continue
             if place not in self.held:
                 self.held[place] = {
                     kind: kind.from_state(part.state(), width=part.width)
@@ -83,12 +94,12 @@ class Survey:
             for kind, accumulator in here.items():
                 for name, array in accumulator.state().items():
                     arrays[f"{number}.{kind.__name__}.{name}"] = array
-        return {"places": places}, arrays
+        return {"places": places, "trouble": dict(self.trouble)}, arrays
 
     @classmethod
     def from_state(cls, meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> "Survey":
         """Rebuild a survey from what `to_state` returned."""
-        survey = cls()
+        survey = cls(trouble=dict(meta.get("trouble", {})))
         for number, place in enumerate(meta["places"]):
             here = survey.held.setdefault((place["site"], place["variant"]), {})
             for kind_name, width in place["kinds"].items():

@@ -28,20 +28,18 @@ def variants(
     """Yield every site in every variant it has rows for, with accumulators to read.
 
     Vectors on disk have no classes: what is held under a variant's own name is yielded as
-    it is.
+    it is. So is what a second pass has collected, since each variant has a mean of its own.
     """
     sites = dict.fromkeys(site for site, _ in held)
     for site in sites:
         for variant, classes in VARIANTS.items():
-            if (site, variant) in held:
-                yield (site, variant), dict(held[site, variant])
-                continue
             parts = [held[site, each] for each in classes if (site, each) in held]
-            if parts:
-                yield (site, variant), _merged(parts)
+            own = held.get((site, variant), {})
+            if parts or own:
+                yield (site, variant), _merged(parts) | dict(own)
 
 
 def _merged(parts: list[Mapping[Kind, Accumulator[Any]]]) -> dict[Kind, Accumulator[Any]]:
-    if len(parts) == 1:
-        return dict(parts[0])
+    if len(parts) < 2:
+        return dict(*parts)
     return {kind: merged(part[kind] for part in parts) for kind in parts[0]}

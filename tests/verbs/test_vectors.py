@@ -17,7 +17,8 @@ from isoscope.errors import (
 )
 from isoscope.measure import MEASURES
 from isoscope.report import Readings
-from isoscope.verbs import chosen, demo, measure
+from isoscope.verbs import demo, measure
+from isoscope.verbs.answer import chosen
 
 SOME = ["mean-cosine", "isoscore", "effective-rank", "norm-spread"]
 DEFAULT = [m.name for m in MEASURES.values() if m.default]

@@ -1,0 +1,124 @@
+"""The listener: what a site says in a forward pass, boiled down to blocks where it is said."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from isoscope.accumulate.hashing import named_documents
+from isoscope.capture.blocks import Layout, TensorBlock
+from isoscope.capture.rows import SINK, Positions, sinks
+from isoscope.types import Array
+
+Take = Callable[[str, str, TensorBlock], None]  # site, class of rows, block
+PREFIXES = ("enc.", "dec.")
+
+
+class Marked(Protocol):
+    """A batch, as far as the listener is concerned."""
+
+    documents: tuple[str, ...]
+
+    def marks(self, prefix: str, length: int) -> Any:
+        """Return which of so many positions are real, and which are special."""
+        ...
+
+
+class Listener:
+    """Hears every site of a forward pass and hands on blocks of rows, class by class.
+
+    Nothing of the size of the activations is kept: when a site has been heard, its block
+    has been summed.
+    """
+
+    def __init__(
+        self,
+        take: Take,
+        spoilt: Callable[[str, str], None],
+        *,
+        times: float = SINK,
+        seed: int = 0,
+        folded: bool | None = None,
+        sketched: bool = True,
+    ) -> None:
+        self.take = take
+        self.spoilt = spoilt  # told the site and the document where numbers are not finite
+        self.times = times
+        self.seed = seed
+        self.folded = folded
+        self.sketched = sketched
+        self._batch: Marked | None = None
+        self._keys: Array | None = None
+        self._known: dict[tuple[str, int], tuple[Positions, Tensor]] = {}
+        self._usual: dict[tuple[str, int], dict[str, Layout]] = {}
+        self._origins: dict[tuple[str, str], Array] = {}
+        self._bad: set[str] = set()
+
+    def begin(self, batch: Marked) -> None:
+        """Turn to the next batch."""
+        self._batch = batch
+        self._keys = named_documents(list(batch.documents), seed=self.seed)  # type: ignore
+        self._known.clear()
+        self._usual.clear()
+
+    def hear(self, site: str, tensor: Tensor) -> None:
+        """Take in what a site says: (documents, positions, width)."""
+        if site in self._bad:
+            return
+        prefix = site[:4] if site.startswith(PREFIXES) else ""
+        positions, real = self._positions(prefix, tensor.shape[1], tensor.device)
+        precise = None if tensor.dtype == torch.float64 else torch.float32
+        norms = torch.linalg.vector_norm(tensor, dim=-1, dtype=precise)
+        if not self._finite(site, norms, real):
+            return
+        found = sinks(norms, real, self.times)
+        if bool(found.any()):
+            layouts = positions.layouts(found.cpu().numpy(), tensor.device)
+        else:  # the same rows as at any other such site of this batch
+            place = (prefix, tensor.shape[1])
+            if place not in self._usual:
+                self._usual[place] = positions.layouts(None, tensor.device)
+            layouts = self._usual[place]
+        flat, flat_norms = tensor.reshape(-1, tensor.shape[-1]), norms.reshape(-1)
+        for row_class, layout in layouts.items():
+            self._hand_on(site, row_class, flat, flat_norms, layout)
+
+    def _hand_on(
+        self, site: str, row_class: str, flat: Tensor, norms: Tensor, layout: Layout
+    ) -> None:
+        block = TensorBlock(
+            flat,
+            layout,
+            origin=self._origins.get((site, row_class)),
+            norms=norms,
+            sketched=self.sketched,
+        )
+        self.take(site, row_class, block)
+        self._origins[site, row_class] = block.origin
+
+    def _positions(
+        self, prefix: str, length: int, device: torch.device
+    ) -> tuple[Positions, Tensor]:
+        key = (prefix, length)
+        if key not in self._known:
+            assert self._batch is not None and self._keys is not None
+            marks = self._batch.marks(prefix, length)
+            real = marks.real.to(device)
+            found = Positions(
+                marks.real.cpu().numpy(), marks.special.cpu().numpy(), self._keys, self.folded
+            )
+            self._known[key] = found, real
+        return self._known[key]
+
+    def _finite(self, site: str, norms: Tensor, real: Tensor) -> bool:
+        """Whether every row can be measured; a site where one cannot is given up."""
+        bad = ~torch.isfinite(norms) & real
+        if not bool(bad.any()):
+            return True
+        assert self._batch is not None
+        where = bad.nonzero()[0]
+        document = self._batch.documents[int(where[0])]
+        self._bad.add(site)
+        self.spoilt(site, f"position {int(where[1])} of document {document!r}")
+        return False

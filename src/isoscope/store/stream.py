@@ -1,0 +1,151 @@
+"""States written and read a place at a time, so that memory holds one place and not a model.
+
+The file is a safetensors file like any other: its arrays are written one after the other to
+a file beside it, and put behind the header when that is known.
+"""
+
+import json
+import shutil
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isoscope.store.schema import plain_values
+from isoscope.store.state import META, owned, state_file
+from isoscope.types import Array
+
+if TYPE_CHECKING:
+    from isoscope.survey import Survey
+
+_TYPES = {
+    "float64": "F64",
+    "float32": "F32",
+    "uint64": "U64",
+    "int64": "I64",
+    "uint8": "U8",
+}
+
+
+class StateWriter:
+    """Takes surveys of single places and leaves one state file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._aside = path.with_name(f"{path.name}.data")
+        self._data = self._aside.open("xb")
+        self._places: list[dict[str, Any]] = []
+        self._arrays: dict[str, dict[str, Any]] = {}
+        self._trouble: dict[str, str] = {}
+
+    def __enter__(self) -> "StateWriter":
+        return self
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        self._data.close()
+        try:
+            if kind is None:
+                self._finish()
+        finally:
+            self._aside.unlink(missing_ok=True)
+
+    def add(self, survey: "Survey") -> None:
+        """Write what a survey holds behind what is there."""
+        meta, arrays = survey.to_state()
+        self._trouble.update(meta["trouble"])
+        for number, place in enumerate(meta["places"]):
+            fresh = len(self._places)
+            self._places.append(place)
+            start = f"{number}."
+            for name, array in arrays.items():
+                if name.startswith(start):
+                    self._write(f"{fresh}.{name.removeprefix(start)}", array)
+
+    def note(self, trouble: Mapping[str, str]) -> None:
+        """Take down sites that could not be measured, and why."""
+        self._trouble.update(trouble)
+
+    def _write(self, name: str, array: Array) -> None:
+        array = np.asarray(array, order="C")
+        begin = self._data.tell()
+        self._data.write(array.reshape(-1).view(np.uint8).data)
+        self._arrays[name] = {
+            "dtype": _TYPES[array.dtype.name],
+            "shape": list(array.shape),
+            "data_offsets": [begin, self._data.tell()],
+        }
+
+    def _finish(self) -> None:
+        meta = plain_values({"places": self._places, "trouble": self._trouble})
+        header = {"__metadata__": {META: json.dumps(meta, allow_nan=False)}, **self._arrays}
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        with self.path.open("xb") as file, self._aside.open("rb") as data:
+            file.write(struct.pack("<Q", len(text)))
+            file.write(text)
+            shutil.copyfileobj(data, file, 1 << 20)
+
+
+class StateReader:
+    """A state file of which one place at a time is read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = state_file(path)
+        meta = json.loads((self._file.metadata() or {})[META])
+        self.trouble: dict[str, str] = dict(meta.get("trouble", {}))
+        self._places: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {
+            (place["site"], place["variant"]): (number, place)
+            for number, place in enumerate(meta["places"])
+        }
+        self._names: dict[int, list[str]] = {}
+        for name in self._file.keys():  # noqa: SIM118
+            self._names.setdefault(int(name.partition(".")[0]), []).append(name)
+
+    @property
+    def places(self) -> tuple[tuple[str, str], ...]:
+        """Site and class or variant of everything that is held."""
+        return tuple(self._places)
+
+    def survey(self, places: Iterable[tuple[str, str]]) -> "Survey":
+        """Return a survey of some places."""
+        from isoscope.survey import Survey
+
+        found: list[dict[str, Any]] = []
+        arrays: dict[str, Array] = {}
+        for place in places:
+            if place in self._places:
+                number, meta = self._places[place]
+                for name in self._names.get(number, ()):
+                    fresh = f"{len(found)}.{name.partition('.')[2]}"
+                    arrays[fresh] = owned(self._file.get_tensor(name))
+                found.append(meta)
+        return Survey.from_state({"places": found, "trouble": {}}, arrays)
+
+    def by_site(self) -> Iterator["Survey"]:
+        """Yield a survey of each site, with all its classes and variants."""
+        for site in dict.fromkeys(site for site, _ in self.places):
+            yield self.survey([place for place in self.places if place[0] == site])
+
+
+def written(path: Path, survey: "Survey") -> None:
+    """Write a survey to a state file, a place at a time."""
+    with StateWriter(path) as out:
+        for place in survey.held:
+            out.add(type(survey)({place: survey.held[place]}))
+        out.note(survey.trouble)
+
+
+def joined(left: Path, right: Path, out: Path) -> None:
+    """Write the merge of two state files, a place at a time."""
+    first, second = StateReader(left), StateReader(right)
+    trouble = {**first.trouble, **second.trouble}
+    with StateWriter(out) as merged:
+        for place in dict.fromkeys((*first.places, *second.places)):
+            if place[0] not in trouble:
+                survey = first.survey([place])
+                survey.merge(second.survey([place]))
+                merged.add(survey)
+        merged.note(trouble)

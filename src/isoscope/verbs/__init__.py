@@ -1,0 +1,6 @@
+"""The library call behind each command."""
+
+from isoscope.verbs.runs import merge, read
+from isoscope.verbs.vectors import demo, measure
+
+__all__ = ["demo", "measure", "merge", "read"]

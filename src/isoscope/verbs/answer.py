@@ -1,0 +1,82 @@
+"""What a verb answers with: which measures are meant, and their readings."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from isoscope.errors import TooFewRowsError
+from isoscope.types import Reading
+
+if TYPE_CHECKING:
+    from isoscope.report import Readings
+    from isoscope.survey import Survey
+
+
+def chosen(measures: Sequence[str] | None, *, all: bool = False) -> tuple[str, ...]:
+    """Return the names of the measures asked for: given ones, the default set, or all."""
+    from isoscope.measure import MEASURES
+
+    if measures is not None:
+        if isinstance(measures, str):
+            measures = [measures]
+        for name in measures:
+            _ = MEASURES[name]
+        if not measures:
+            raise nothing({})
+        return tuple(dict.fromkeys(measures))
+    return tuple(record.name for record in MEASURES.values() if all or record.default)
+
+
+def options_of(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return what measures were computed with."""
+    names = ("zeta", "as_published", "documents")
+    return {name: settings[name] for name in names if name in settings}
+
+
+def companions(name: str) -> set[str]:
+    """Return the readings that come along with a measure."""
+    from isoscope.measure import MEASURES
+
+    return {f"{name}-{suffix}" for suffix in MEASURES[name].beside}
+
+
+def answered(
+    survey: "Survey", names: Sequence[str], run: str, options: dict[str, Any]
+) -> "Readings":
+    """Return the readings; an error where not one of them could be computed."""
+    from isoscope.report import Readings
+
+    found = survey.read(names, run=run, **options)
+    if not found:
+        raise nothing(survey.left_out)
+    left_out = [f"{name}: {why}" for name, why in survey.left_out.items()]
+    return Readings(found, left_out=left_out, isotropic=isotropic_levels(found, options))
+
+
+def nothing(left_out: dict[str, str]) -> TooFewRowsError:
+    """Return the error for a call of which nothing could be computed."""
+    problem = next(iter(left_out.values()), "a reading needs at least 1 measure, got 0")
+    return TooFewRowsError(
+        problem,
+        hint="nothing that was asked for can be computed from these rows or this run; "
+        "measure again with more rows, or with these measures",
+        slug="nothing-to-read",
+    )
+
+
+def isotropic_levels(
+    readings: Iterable[Reading], options: dict[str, Any]
+) -> dict[tuple[str, int, int], float]:
+    """Return what an isotropic cloud of the same size would read, where that is known.
+
+    Of rows in documents only what does not depend on their number: a value for independent
+    rows would mislead.
+    """
+    from isoscope.measure import MEASURES, level
+
+    known: dict[tuple[str, int, int], float] = {}
+    for each in readings:
+        of = MEASURES[each.measure].isotropic if each.measure in MEASURES else None
+        value = level(of, each.n, each.d, options)
+        if value is not None and not (options.get("documents") and callable(of)):
+            known[each.measure, each.n, each.d] = value
+    return known

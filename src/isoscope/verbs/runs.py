@@ -1,0 +1,94 @@
+"""The verbs of runs that were saved: merge them, read them."""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from isoscope.errors import ConfigError
+from isoscope.types import Reading
+from isoscope.verbs.answer import (
+    answered,
+    chosen,
+    companions,
+    isotropic_levels,
+    nothing,
+    options_of,
+)
+
+if TYPE_CHECKING:
+    from isoscope.report import Readings
+
+
+def merge(
+    runs: Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+) -> "Readings":
+    """Add up runs that were measured apart, into a new run folder."""
+    from isoscope.store import check_target, load, mergeable, save
+    from isoscope.survey import Survey
+
+    check_target(output, overwrite)
+    if not runs:
+        raise ConfigError(
+            "a merge needs at least 1 run, got 0",
+            hint="name the run folders to add up",
+            slug="nothing-to-merge",
+        )
+    loaded = [load(run) for run in runs]
+    origin = mergeable([run.origin for run in loaded])
+    total = Survey()
+    for run in loaded:
+        total.merge(run.survey)
+    settings = origin["settings"]
+    readings = answered(total, settings["measures"], Path(output).name, options_of(settings))
+    config = {"merge": {"runs": [str(Path(run).resolve()) for run in runs]}}
+    save(output, total, readings, origin, config, overwrite)
+    return readings
+
+
+def read(
+    run: str | os.PathLike[str],
+    *,
+    measures: Sequence[str] | None = None,
+    sites: Sequence[str] | None = None,
+) -> "Readings":
+    """Return the readings of a run folder; measures not yet read come from its summaries."""
+    from isoscope.report import Readings
+    from isoscope.store import load
+
+    found = load(run)
+    options = options_of(found.settings)
+    kept, left_out = list(found.readings), tuple(found.left_out)
+    if measures is not None:
+        names = chosen(measures)
+        have = {each.measure for each in kept}
+        fresh = [name for name in names if name not in have]
+        if fresh:
+            kept += found.survey.read(fresh, run=Path(run).name, **options)
+        left_out = tuple(
+            f"{name}: {why}" for name, why in found.survey.left_out.items() if fresh
+        )
+        kept = [
+            each
+            for name in names
+            for each in kept
+            if each.measure == name or each.measure in companions(name)
+        ]
+        if not kept:
+            raise nothing(found.survey.left_out)
+    if sites is not None:
+        _known_sites(sites, kept)
+        kept = [each for each in kept if each.site in sites]
+    return Readings(kept, left_out=left_out, isotropic=isotropic_levels(kept, options))
+
+
+def _known_sites(sites: Sequence[str], readings: Iterable[Reading]) -> None:
+    from isoscope.registry import unknown
+
+    known = dict.fromkeys(each.site for each in readings)
+    for site in sites:
+        if site not in known:
+            raise unknown("site", site, known)

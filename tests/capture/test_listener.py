@@ -1,0 +1,121 @@
+"""What the listener hands on adds up to the rows it heard, whatever the batches were."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from isoscope.accumulate import Block, Moments, Tally
+from isoscope.accumulate.hashing import named_documents
+from isoscope.capture.listener import Listener
+from isoscope.survey import Survey
+
+
+class Batch:
+    """Documents of given lengths, each beginning with a special token."""
+
+    def __init__(self, names, lengths):
+        self.documents = tuple(names)
+        self.lengths = lengths
+
+    def marks(self, prefix, length):
+        real = torch.arange(length)[None] < torch.tensor(self.lengths)[:, None]
+        special = torch.zeros_like(real)
+        special[:, 0] = True
+        return SimpleNamespace(real=real, special=special & real)
+
+
+def heard(documents, batches, **given):
+    """Return a survey of documents (name: rows) heard in batches of names."""
+    survey, spoilt = Survey(), []
+    listener = Listener(
+        lambda site, row_class, block: survey.update((site, row_class), (Tally, Moments), block),
+        lambda *told: spoilt.append(told),
+        **given,
+    )
+    for names in batches:
+        rows = [torch.from_numpy(documents[name]) for name in names]
+        padded = torch.nn.utils.rnn.pad_sequence(
+            rows, batch_first=True, padding_value=torch.nan
+        )
+        listener.begin(Batch(names, [len(each) for each in rows]))
+        listener.hear("resid.0", padded)
+    return survey, spoilt
+
+
+@pytest.fixture
+def documents():
+    rng = np.random.default_rng(0)
+    return {
+        f"d{i}": rng.normal(size=(3 + i % 7, 5)).astype(np.float32) + 2 for i in range(20)
+    }
+
+
+def test_batches_do_not_matter(documents):
+    names = list(documents)
+    alone, _ = heard(documents, [[name] for name in names])
+    together, _ = heard(documents, [names[:13], names[13:]])
+    for place, kinds in alone.held.items():
+        for kind, part in kinds.items():
+            for name, array in part.state().items():
+                np.testing.assert_allclose(
+                    together.held[place][kind].state()[name], array, rtol=1e-5, atol=1e-4
+                )
+
+
+def test_rows_are_those_of_the_documents(documents):
+    survey, _ = heard(documents, [list(documents)])
+    rows = np.concatenate([each[1:] for each in documents.values()])
+    names = [name for name, each in documents.items() for _ in each[1:]]
+    block = Block(rows, named_documents(np.array(names)), np.arange(len(rows), dtype=np.uint64))
+    plain = Moments(5)
+    plain.update(block)
+    ours = survey.held["resid.0", "ordinary"][Moments].finalize()
+    np.testing.assert_allclose(ours.covariance, plain.finalize().covariance, rtol=1e-5)
+    assert survey.held["resid.0", "special"][Tally].count == 20
+
+
+def test_sinks_have_a_class_of_their_own(documents):
+    documents["d3"][2] *= 100
+    documents["d4"][0] *= 100
+    survey, _ = heard(documents, [list(documents)])
+    counts = {place[1]: kinds[Tally].count for place, kinds in survey.held.items()}
+    assert counts["sink"] == 1
+    assert counts["special-sink"] == 1
+
+
+def test_a_site_that_says_nan_is_given_up_and_named(documents):
+    documents["d5"][1, 2] = np.nan
+    survey, spoilt = heard(documents, [[name] for name in documents])
+    assert spoilt == [("resid.0", "position 1 of document 'd5'")]
+    assert survey.held["resid.0", "ordinary"][Tally].count < sum(map(len, documents.values()))
+
+
+def test_encoder_and_decoder_have_their_own_marks():
+    asked = []
+
+    class Both(Batch):
+        def marks(self, prefix, length):
+            asked.append((prefix, length))
+            return super().marks(prefix, length)
+
+    listener = Listener(lambda *_: None, lambda *_: None)
+    listener.begin(Both(["a"], [2]))
+    for site in ("enc.resid.0", "enc.resid.1", "dec.resid.0", "encore.0"):
+        listener.hear(site, torch.randn(1, 3 if site.startswith("dec") else 4, 6))
+    assert asked == [("enc.", 4), ("dec.", 3), ("", 4)]
+
+
+def test_half_precision_is_measured_in_single(documents):
+    survey = Survey()
+    listener = Listener(
+        lambda site, row_class, block: survey.update((site, row_class), (Moments,), block),
+        lambda *_: None,
+    )
+    listener.begin(Batch(["a", "b"], [4, 4]))
+    rows = torch.randn(2, 4, 6, generator=torch.Generator().manual_seed(0)).bfloat16()
+    listener.hear("resid.0", rows)
+    moments = survey.held["resid.0", "ordinary"][Moments].finalize()
+    expected = np.cov(rows[:, 1:].reshape(-1, 6).float().numpy().T)
+    np.testing.assert_allclose(moments.covariance, expected, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,76 @@
+"""States written place by place are those written whole, and merge as surveys do."""
+
+import numpy as np
+import pytest
+
+from isoscope.accumulate import ACCUMULATORS, Block
+from isoscope.accumulate.hashing import named_documents
+from isoscope.store.state import read_state, write_state
+from isoscope.store.stream import StateReader, StateWriter, joined, written
+from isoscope.survey import SECOND_PASS, Survey
+
+KINDS = tuple(kind for kind in ACCUMULATORS if kind not in SECOND_PASS)
+
+
+def survey(seed, sites=("resid.0", "resid.1")):
+    rng = np.random.default_rng(seed)
+    found = Survey()
+    for site in sites:
+        for row_class in ("ordinary", "special"):
+            names = np.repeat([f"{seed}-{row_class}-{i}" for i in range(6)], 4)
+            rows = rng.normal(size=(24, 5)).astype(np.float32)
+            positions = np.tile(np.arange(4, dtype=np.uint64), 6)
+            block = Block(rows, named_documents(names), positions)
+            found.update((site, row_class), KINDS, block)
+    return found
+
+
+def bits(survey):
+    meta, arrays = survey.to_state()
+    places = [(place["site"], place["variant"]) for place in meta["places"]]
+    return places, {name: array.tobytes() for name, array in arrays.items()}
+
+
+def test_a_streamed_file_is_the_file_written_whole(tmp_path):
+    written(tmp_path / "a", survey(1))
+    write_state(tmp_path / "b", *survey(1).to_state())
+    one, other = (Survey.from_state(*read_state(tmp_path / name)) for name in "ab")
+    assert bits(one) == bits(other)
+
+
+def test_joining_files_is_merging_surveys(tmp_path):
+    written(tmp_path / "a", survey(1))
+    written(tmp_path / "b", survey(2, sites=("resid.1", "resid.2")))
+    joined(tmp_path / "a", tmp_path / "b", tmp_path / "ab")
+    merged = Survey.from_state(*read_state(tmp_path / "a"))
+    merged.merge(Survey.from_state(*read_state(tmp_path / "b")))
+    assert bits(Survey.from_state(*read_state(tmp_path / "ab"))) == bits(merged)
+
+
+def test_sites_come_one_at_a_time(tmp_path):
+    written(tmp_path / "a", survey(1))
+    reader = StateReader(tmp_path / "a")
+    assert [sorted(part.held) for part in reader.by_site()] == [
+        [(site, "ordinary"), (site, "special")] for site in ("resid.0", "resid.1")
+    ]
+    assert reader.survey([("nowhere", "all")]).held == {}
+
+
+def test_a_spoilt_site_stays_spoilt(tmp_path):
+    good, bad = survey(1), survey(2)
+    bad.spoil("resid.1", "NaN in document 7")
+    written(tmp_path / "good", good)
+    written(tmp_path / "bad", bad)
+    for left, right in (("good", "bad"), ("bad", "good")):
+        out = tmp_path / f"{left}-{right}"
+        joined(tmp_path / left, tmp_path / right, out)
+        reader = StateReader(out)
+        assert {site for site, _ in reader.places} == {"resid.0"}
+        assert reader.trouble == {"resid.1": "NaN in document 7"}
+
+
+def test_nothing_is_left_behind_by_a_failure(tmp_path):
+    with pytest.raises(KeyError), StateWriter(tmp_path / "a") as out:
+        out.add(survey(1))
+        raise KeyError
+    assert list(tmp_path.iterdir()) == []
