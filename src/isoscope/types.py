@@ -9,6 +9,14 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+# Rows of a model fall into four disjoint classes; a variant is some of them.
+CLASSES = ("ordinary", "special", "sink", "special-sink")
+VARIANTS = {
+    "all": CLASSES,
+    "no-special": ("ordinary", "sink"),
+    "no-sink": ("ordinary", "special"),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:

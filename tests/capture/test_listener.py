@@ -30,7 +30,9 @@ def heard(documents, batches, **given):
     """Return a survey of documents (name: rows) heard in batches of names."""
     survey, spoilt = Survey(), []
     listener = Listener(
-        lambda site, row_class, block: survey.update((site, row_class), (Tally, Moments), block),
+        lambda site, row_class, block: survey.update(
+            (site, row_class), (Tally, Moments), block
+        ),
         lambda *told: spoilt.append(told),
         **given,
     )
@@ -47,9 +49,7 @@ def heard(documents, batches, **given):
 @pytest.fixture
 def documents():
     rng = np.random.default_rng(0)
-    return {
-        f"d{i}": rng.normal(size=(3 + i % 7, 5)).astype(np.float32) + 2 for i in range(20)
-    }
+    return {f"d{i}": rng.normal(size=(3 + i % 7, 5)).astype(np.float32) + 2 for i in range(20)}
 
 
 def test_batches_do_not_matter(documents):

@@ -1,82 +1,91 @@
-"""The plan finds the norm a stack ends with, inside its last block or after it."""
+"""The plan has a tap for every site that a module says or hears as a whole."""
 
 import pytest
 import torch
+from families import FAMILIES
 from torch import nn
-from transformers import AutoConfig, AutoModel
 
-from isoscope.capture.plan import normalised, planned
+from isoscope.capture.plan import is_flat, planned
 from isoscope.capture.tap import listening
-
-SMALL = {
-    "hidden_size": 32,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "intermediate_size": 64,
-    "vocab_size": 99,
-}
-TOKENS = torch.arange(1, 11).reshape(2, 5)
-ALL = frozenset({"embed", "resid", "norm"})
+from isoscope.capture.tree import stacks
+from isoscope.capture.watch import Place, Watch
+from isoscope.errors import SourceError
 
 
-def model_and_plan(kind, **settings):
-    torch.manual_seed(0)
-    settings = {"pad_token_id": 0, **SMALL, **settings}
-    model = AutoModel.from_config(AutoConfig.for_model(kind, **settings)).eval()
-    return model, planned(model, lambda: model(input_ids=TOKENS))
+def model_and_taps(name):
+    family = FAMILIES[name]
+    model = family.built()
+    return model, planned(Watch(model, stacks(model)), lambda: model(**family.inputs()))
+
+
+def heard_at(model, taps, inputs):
+    heard = {}
+    with torch.no_grad(), listening(model, list(taps.values()), heard.__setitem__):
+        output = model(**inputs)
+    return heard, output
 
 
 @pytest.mark.parametrize(
-    ("kind", "norm", "inside"),
+    ("name", "norm"),
     [
-        ("bert", "encoder.layer.2.output.LayerNorm", True),
-        ("llama", "norm", False),
-        ("gpt_neox", "final_layer_norm", False),
+        ("bert", "encoder.layer.2.output.LayerNorm"),
+        ("llama", "norm"),
+        ("gpt_neox", "final_layer_norm"),
+        ("wav2vec2", "encoder.layers.2.final_layer_norm"),
+        ("wav2vec2-large", "encoder.layer_norm"),
     ],
 )
-def test_the_final_norm_is_found(kind, norm, inside):
-    _, plan = model_and_plan(kind)
-    assert (plan.norms[""].module, plan.norms[""].inside) == (norm, inside)
+def test_the_final_norm_is_found(name, norm):
+    _, taps = model_and_taps(name)
+    assert {taps[f"norm.{part}"].module for part in ("in", "mid", "out")} == {norm}
 
 
-def test_sites_and_their_tensors_are_those_of_the_model():
-    model, plan = model_and_plan("llama")
-    heard = {}
-    with torch.no_grad(), listening(model, plan.taps(ALL), heard.__setitem__):
-        output = model(input_ids=TOKENS, output_hidden_states=True)
-    assert list(heard) == ["embed", "resid.0", "resid.1", "resid.2", "norm.in", "norm.out"]
+def test_both_halves_of_an_encoder_decoder_end_with_their_own_norm():
+    _, taps = model_and_taps("bart")
+    assert taps["enc.norm.out"].module == "encoder.layers.2.final_layer_norm"
+    assert taps["dec.norm.out"].module == "decoder.layers.1.final_layer_norm"
+
+
+def test_the_shared_block_of_albert_has_a_tap_for_each_of_its_runs():
+    _, taps = model_and_taps("albert")
+    runs = [taps[f"resid.{layer}"] for layer in range(3)]
+    assert len({tap.module for tap in runs}) == 1
+    assert [tap.call for tap in runs] == [0, 1, 2]
+    assert taps["norm.out"].call == 2
+
+
+def test_tensors_are_those_of_the_model():
+    model, taps = model_and_taps("llama")
+    heard, output = heard_at(model, taps, FAMILIES["llama"].inputs())
     assert torch.equal(heard["norm.in"], heard["resid.2"])
     assert torch.equal(heard["norm.out"], output.last_hidden_state)
-    assert torch.equal(heard["embed"], model.embed_tokens(TOKENS))
+    assert torch.equal(
+        heard["embed"], model.embed_tokens(FAMILIES["llama"].inputs()["input_ids"])
+    )
 
 
-def test_in_post_norm_models_the_last_block_ends_with_the_norm():
-    model, plan = model_and_plan("bert")
-    heard = {}
-    with torch.no_grad(), listening(model, plan.taps(ALL), heard.__setitem__):
-        output = model(input_ids=TOKENS)
-    assert torch.equal(heard["norm.out"], heard["resid.2"])
-    assert torch.equal(heard["resid.2"], output.last_hidden_state)
+def test_flattened_tokens_are_unfolded():
+    _, taps = model_and_taps("opt")
+    assert taps["mlp.1"].within == "decoder.layers.1"
+    place = Place("", 1, "decoder.layers.1", (2, 6, 32))
+    assert is_flat(torch.empty(12, 32), place)
+    assert not is_flat(torch.empty(2, 6, 32), place)
 
 
-def test_albert_numbers_its_one_block_by_call():
-    model, plan = model_and_plan("albert", embedding_size=16)
-    heard = {}
-    with torch.no_grad(), listening(model, plan.taps(ALL), heard.__setitem__):
-        model(input_ids=TOKENS)
-    assert [site for site in heard if site.startswith("resid")] == [
-        "resid.0",
-        "resid.1",
-        "resid.2",
-    ]
+class Aside(nn.Module):
+    """A model that goes past the call of its blocks."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block.forward(x)
+        return x
 
 
-def test_normalised_is_the_norm_without_gain_and_bias():
-    x = torch.randn(4, 16) * 3 + 1
-    norm = nn.LayerNorm(16)
-    nn.init.normal_(norm.weight)
-    nn.init.normal_(norm.bias)
-    expected = (norm(x) - norm.bias) / norm.weight
-    torch.testing.assert_close(normalised(norm, x), expected, rtol=1e-4, atol=1e-5)
-    plain = nn.RMSNorm(16, eps=1e-6)
-    torch.testing.assert_close(normalised(plain, x), plain(x), rtol=1e-4, atol=1e-5)
+def test_blocks_that_are_never_called_are_no_blocks():
+    model = Aside()
+    with pytest.raises(SourceError, match="never called as such: blocks"):
+        planned(Watch(model, stacks(model)), lambda: model(torch.ones(1, 2)))

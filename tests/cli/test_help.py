@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from json import dumps
 
 import pytest
 import typer
@@ -24,7 +25,14 @@ def examples(text):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_help_ends_with_examples_that_work(isoscope, shell, runs, command):
+def test_every_help_ends_with_examples_that_work(
+    isoscope, shell, runs, place, tiny, texts, command
+):
+    (place / "models").mkdir()
+    (place / "models" / "minilm").symlink_to(tiny)
+    (place / "corpus.txt").write_text("\n".join(texts))
+    lines = [dumps({"text": text}) for text in texts]
+    (place / "reviews.jsonl").write_text("\n".join(lines))
     lines = examples(help_of(isoscope, command))
     assert len(lines) >= 2
     for line in lines:

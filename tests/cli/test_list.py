@@ -33,7 +33,7 @@ def test_json_tells_what_a_script_may_want(isoscope):
     assert all(record["cite"] and record["title"] for record in records)
 
 
-@pytest.mark.parametrize("what", ["sites", "claims"])
+@pytest.mark.parametrize("what", ["claims"])
 def test_what_is_to_come_says_so(isoscope, what):
     done = isoscope("list", what)
     assert done.exit_code == 2

@@ -10,6 +10,7 @@ from isoscope.accumulate.groups import Groups, GroupsSummary
 from isoscope.accumulate.keyed import Keyed
 from isoscope.accumulate.moments import Moments, MomentsSummary
 from isoscope.accumulate.norms import Norms, NormsSummary
+from isoscope.accumulate.overlap import DocumentSums, Overlap, OverlapSummary
 from isoscope.accumulate.partitions import Partitions, PartitionsSummary
 from isoscope.accumulate.reservoir import Reservoir, ReservoirSummary
 from isoscope.accumulate.tally import Tally, TallySummary
@@ -25,6 +26,7 @@ ACCUMULATORS: tuple[type[Accumulator[Any]], ...] = (
     Copies,
     Partitions,
     Keyed,
+    Overlap,
 )
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "CopiesSummary",
     "Directions",
     "DirectionsSummary",
+    "DocumentSums",
     "Groups",
     "GroupsSummary",
     "Keyed",
@@ -43,6 +46,8 @@ __all__ = [
     "MomentsSummary",
     "Norms",
     "NormsSummary",
+    "Overlap",
+    "OverlapSummary",
     "Partitions",
     "PartitionsSummary",
     "Reservoir",

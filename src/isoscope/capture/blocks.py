@@ -7,6 +7,7 @@ the other, small enough to stay in the cache while all sums of them are made.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from isoscope.accumulate.block import (
     representable,
 )
 from isoscope.accumulate.lazy import lazy
+from isoscope.accumulate.overlap import DocumentSums
 from isoscope.types import Array
 
 _SAMPLE = 64
@@ -74,7 +76,7 @@ class Layout:
         longest = np.diff(starts).max(initial=0)
         if longest <= _PIECE:
             return starts
-        cuts = [np.arange(a, b, _PIECE) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        cuts = [np.arange(a, b, _PIECE) for a, b in pairwise(starts)]
         return np.r_[np.concatenate(cuts), starts[-1]]
 
     @lazy
@@ -111,7 +113,7 @@ class TensorBlock(Block):
         return len(self.layout.index)
 
     @property
-    def rows(self) -> "TensorRows":  # type: ignore[override]
+    def rows(self) -> "TensorRows":
         """The rows, of which only those asked for leave the device."""
         return TensorRows(self.tensor, self.layout.index)
 
@@ -169,10 +171,10 @@ class TensorBlock(Block):
     def _summed(self) -> tuple[Sums, Array, Array]:
         """The sums, and squared norms and inverse norms of the sorted rows."""
         rows = self._wide(self.tensor.index_select(0, self.layout.sorted_index))
-        summed = self._sum(rows)
+        summed = self._sum_of(rows)
         if rows.dtype == torch.float32 and not self._holds(*summed[:2]):
             rows = self.tensor.index_select(0, self.layout.sorted_index).double()
-            summed = self._sum(rows)
+            summed = self._sum_of(rows)
         return summed
 
     def _holds(self, sums: Sums, squares: Array) -> bool:
@@ -181,7 +183,7 @@ class TensorBlock(Block):
         short = self.tensor[self.layout.sorted_index[low]]
         return representable(sums, squares) and not bool(short.any())
 
-    def _sum(self, rows: Tensor) -> tuple[Sums, Array, Array]:
+    def _sum_of(self, rows: Tensor) -> tuple[Sums, Array, Array]:
         """Sum up; the rows become rows minus the origin."""
         norms = self._norms(rows)
         inverse = torch.where(norms > 0, 1 / norms, torch.zeros_like(norms))
@@ -228,7 +230,7 @@ class TensorBlock(Block):
         starts = self.layout.pieces.tolist()
         out = rows.new_empty((len(starts) - 1, side.shape[1], self.width))
         energy = rows.new_zeros(self.width)
-        for piece, (a, b) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
+        for piece, (a, b) in enumerate(pairwise(starts)):
             part = rows[a:b]
             torch.mm(side[a:b].T, part, out=out[piece])
             energy.addmv_(part.square().T, weight[a:b])
@@ -247,21 +249,31 @@ class TensorBlock(Block):
         return pieces, energy
 
     @lazy
+    def by_document(self) -> DocumentSums:
+        """The sum of unit vectors of each document, in the order of the cells."""
+        summed, starts = self._summed, self._document_starts
+        first = np.searchsorted(self.layout.pieces[:-1], starts)
+        return DocumentSums(
+            keys=self.documents[self.cells.order][starts],
+            units=np.add.reduceat(self._pieces[:, 2], first, axis=0),
+            nonzero=np.add.reduceat((summed[2] > 0).astype(np.float64), starts),
+            rows=np.diff(np.r_[starts, len(self)]).astype(np.float64),
+        )
+
+    @property
+    def _document_starts(self) -> Array:
+        ordered = self.documents[self.cells.order]
+        return np.r_[0, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1]
+
+    @lazy
     def document_sums(self) -> tuple[Array, Array]:
         """For each cell, the sums over its documents of |sum of u|^2 and of rows squared."""
-        sums, cells, layout = self.sums, self.cells, self.layout
         if self.independent:
-            return sums.nonzero.copy(), sums.nonzero.copy()
-        ordered = self.documents[cells.order]
-        starts = np.r_[0, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1]
-        first = np.searchsorted(layout.pieces[:-1], starts)
-        totals = np.add.reduceat(self._pieces[:, 2], first, axis=0)
-        there = (self._summed[2] > 0).astype(np.float64)
-        sizes = np.add.reduceat(there, starts)
-        where = np.searchsorted(cells.starts, starts, side="right") - 1
-        count = len(cells.keys)
-        own = np.vecdot(totals, totals)
-        return np.bincount(where, own, count), np.bincount(where, sizes**2, count)
+            return self.sums.nonzero.copy(), self.sums.nonzero.copy()
+        seen, cells = self.by_document, self.cells
+        where = np.searchsorted(cells.starts, self._document_starts, side="right") - 1
+        count, own = len(cells.keys), np.vecdot(seen.units, seen.units)
+        return np.bincount(where, own, count), np.bincount(where, seen.nonzero**2, count)
 
 
 class TensorRows:

@@ -3,22 +3,29 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from isoscope.accumulate.hashing import named_documents
+from isoscope.accumulate.overlap import DocumentSums
 from isoscope.capture.blocks import Layout, TensorBlock
 from isoscope.capture.rows import SINK, Positions, sinks
-from isoscope.types import Array
+from isoscope.errors import ConfigError
+from isoscope.types import VARIANTS, Array
 
-Take = Callable[[str, str, TensorBlock], None]  # site, class of rows, block
+Take = Callable[[str, str, TensorBlock], None]  # site, class of rows or variant, block
+Meet = Callable[[str, str, list[DocumentSums]], None]  # site, variant, its classes
 PREFIXES = ("enc.", "dec.")
 
 
 class Marked(Protocol):
     """A batch, as far as the listener is concerned."""
 
-    documents: tuple[str, ...]
+    @property
+    def documents(self) -> tuple[str, ...]:
+        """The ids of its documents."""
+        ...
 
     def marks(self, prefix: str, length: int) -> Any:
         """Return which of so many positions are real, and which are special."""
@@ -36,7 +43,9 @@ class Listener:
         self,
         take: Take,
         spoilt: Callable[[str, str], None],
+        meet: Meet | None = None,
         *,
+        whole_variants: bool = False,
         times: float = SINK,
         seed: int = 0,
         folded: bool | None = None,
@@ -44,6 +53,8 @@ class Listener:
     ) -> None:
         self.take = take
         self.spoilt = spoilt  # told the site and the document where numbers are not finite
+        self.meet = meet  # told of documents that have rows in several classes
+        self.whole_variants = whole_variants  # blocks are of variants, and rows come again
         self.times = times
         self.seed = seed
         self.folded = folded
@@ -66,6 +77,7 @@ class Listener:
         """Take in what a site says: (documents, positions, width)."""
         if site in self._bad:
             return
+        self._documents_first(site, tensor)
         prefix = site[:4] if site.startswith(PREFIXES) else ""
         positions, real = self._positions(prefix, tensor.shape[1], tensor.device)
         precise = None if tensor.dtype == torch.float64 else torch.float32
@@ -73,20 +85,46 @@ class Listener:
         if not self._finite(site, norms, real):
             return
         found = sinks(norms, real, self.times)
+        cut = positions.variants if self.whole_variants else positions.layouts
         if bool(found.any()):
-            layouts = positions.layouts(found.cpu().numpy(), tensor.device)
+            layouts = cut(found.cpu().numpy(), tensor.device)
         else:  # the same rows as at any other such site of this batch
             place = (prefix, tensor.shape[1])
             if place not in self._usual:
-                self._usual[place] = positions.layouts(None, tensor.device)
+                self._usual[place] = cut(None, tensor.device)
             layouts = self._usual[place]
         flat, flat_norms = tensor.reshape(-1, tensor.shape[-1]), norms.reshape(-1)
-        for row_class, layout in layouts.items():
-            self._hand_on(site, row_class, flat, flat_norms, layout)
+        blocks = {
+            name: self._hand_on(site, name, flat, flat_norms, layout)
+            for name, layout in layouts.items()
+        }
+        if self.meet is not None and len(blocks) > 1:
+            for variant, classes in VARIANTS.items():
+                met = [blocks[each].by_document for each in classes if each in blocks]
+                if len(met) > 1:
+                    self.meet(site, variant, met)
+
+    def hear_whole(self, site: str, vectors: Tensor) -> None:
+        """Take in one vector a document, (documents, width); they are independent rows."""
+        if site in self._bad:
+            return
+        assert self._keys is not None
+        everywhere = torch.ones((len(vectors), 1), dtype=torch.bool, device=vectors.device)
+        norms = torch.linalg.vector_norm(vectors, dim=-1, dtype=torch.float32)
+        if not self._finite(site, norms[:, None], everywhere):
+            return
+        layout = Layout(
+            torch.arange(len(vectors), device=vectors.device),
+            self._keys,
+            np.zeros(len(vectors), dtype=np.uint64),
+            folded=self.folded,
+            independent=True,
+        )
+        self._hand_on(site, "all", vectors, norms, layout)
 
     def _hand_on(
         self, site: str, row_class: str, flat: Tensor, norms: Tensor, layout: Layout
-    ) -> None:
+    ) -> TensorBlock:
         block = TensorBlock(
             flat,
             layout,
@@ -96,6 +134,18 @@ class Listener:
         )
         self.take(site, row_class, block)
         self._origins[site, row_class] = block.origin
+        return block
+
+    def _documents_first(self, site: str, tensor: Tensor) -> None:
+        assert self._batch is not None
+        if tensor.shape[0] != len(self._batch.documents):
+            raise ConfigError(
+                f"expected {len(self._batch.documents)} documents along the first axis of "
+                f"{site}, got a tensor of shape {tuple(tensor.shape)}",
+                hint="this model puts positions first or regroups documents; leave the site "
+                "out with --sites, or try --batch 1",
+                slug="positions-unknown",
+            )
 
     def _positions(
         self, prefix: str, length: int, device: torch.device

@@ -1,124 +1,148 @@
-"""The plan of a model: which sites it has, and where to listen for each."""
+"""The plan of a model: a tap for every site that a module says or hears as a whole."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from isoscope.capture.tap import Tap, first_tensor
-from isoscope.capture.tree import Stack, stacks
+from isoscope.capture.families import parts
+from isoscope.capture.norm import centring, is_norm, normalised
+from isoscope.capture.tap import Tap, spatial
+from isoscope.capture.tree import Stack, no_blocks
+from isoscope.capture.watch import Event, Place, Watch
 
 
-@dataclass(frozen=True, slots=True)
-class FinalNorm:
-    """The norm a stack ends with, and whether it is the last thing its last block does."""
+def planned(watch: Watch, run: Callable[[], Any]) -> dict[str, Tap]:
+    """Return the taps by site, found by watching one small forward pass.
 
-    module: str
-    inside: bool  # post-norm models: the block's output is the norm's
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Stacks, their final norms, and the taps that hear them."""
-
-    stacks: tuple[Stack, ...]
-    norms: dict[str, FinalNorm]  # by prefix of the stack
-    widths: dict[str, int] = field(default_factory=dict[str, int])  # of sites, once heard
-
-    def taps(self, families: frozenset[str]) -> list[Tap]:
-        """Return the taps for families of sites, such as resid, embed and norm."""
-        found: list[Tap] = []
-        for stack in self.stacks:
-            found += self._of_stack(stack, families)
-        return found
-
-    def _of_stack(self, stack: Stack, families: frozenset[str]) -> list[Tap]:
-        found: list[Tap] = []
-        if "embed" in families:
-            found.append(Tap(f"{stack.prefix}embed", stack.blocks[0], "input"))
-        if "resid" in families:
-            family = "stage." if stack.spatial else "resid."
-            found += [Tap(f"{stack.prefix}{family}", block) for block in stack.blocks]
-        norm = self.norms.get(stack.prefix)
-        if "norm" in families and norm is not None:
-            found.append(Tap(f"{stack.prefix}norm.in", norm.module, "input"))
-            found.append(Tap(f"{stack.prefix}norm.out", norm.module, "output"))
-        return found
-
-
-def planned(model: nn.Module, run: Callable[[], Any]) -> Plan:
-    """Return the plan of a model, found by watching one small forward pass.
-
-    The module tree tells the blocks; which norm comes after the last of them is told by
-    the order of calls, because names and places differ (wav2vec2 has a norm beside its
-    blocks that comes before them).
+    The module tree tells the blocks and their parts; which norm comes after the last of
+    them is told by what it is given, because names and places differ (wav2vec2 has a norm
+    beside its blocks that comes before them).
     """
-    found = tuple(stacks(model))
-    norms = {stack.prefix: norm for stack in found if (norm := _final_norm(model, stack, run))}
-    return Plan(found, norms)
+    of = {stack.prefix: _parts_of(watch.body, stack) for stack in watch.stacks}
+    listened = {name for found in of.values() for family in found.values() for name in family}
+    events = watch.run(listened | _norms(watch.body, watch.stacks), run)
+    taps: list[Tap] = []
+    for stack in watch.stacks:
+        taps += _stream(stack, events)
+        for family, names in of[stack.prefix].items():
+            taps += _parts(stack, family, names, events)
+        taps += _final_norm(watch.body, stack, events)
+    if not taps:
+        raise no_blocks(watch.body)
+    return {tap.site: tap for tap in taps}
 
 
-def _final_norm(model: nn.Module, stack: Stack, run: Callable[[], Any]) -> FinalNorm | None:
-    last, names = stack.blocks[-1], {module: name for name, module in model.named_modules()}
-    heard: list[tuple[str, Tensor | None, Tensor | None]] = []
-    within = {f"{stack.path}."}
+def _parts_of(body: nn.Module, stack: Stack) -> dict[str, set[str]]:
+    """Return the full names of attention and feed-forward parts of all blocks."""
+    found: dict[str, set[str]] = {"attn": set(), "mlp": set()}
+    for block in () if stack.spatial else stack.blocks:
+        where = parts(body.get_submodule(block))
+        for family, name in (("attn", where.attn), ("mlp", where.mlp)):
+            if name is not None:
+                found[family].add(f"{block}.{name}")
+    return found
 
-    def hook(module: nn.Module, inputs: Any, output: Any) -> None:
-        heard.append((names[module], first_tensor(inputs), first_tensor(output)))
 
-    watched = [
-        module
-        for name, module in model.named_modules()
-        if name == last
-        or (is_norm(module) and (name.startswith(f"{last}.") or not _inside(name, within)))
+def _norms(body: nn.Module, stacks: Sequence[Stack]) -> set[str]:
+    """Return the norms that a stack may end with: in its last block, or outside of all."""
+    last = tuple(f"{stack.blocks[-1]}." for stack in stacks)
+    paths = tuple(f"{stack.path}." for stack in stacks)
+    return {
+        name
+        for name, module in body.named_modules()
+        if is_norm(module) and (name.startswith(last) or not name.startswith(paths))
+    }
+
+
+def _runs(stack: Stack, events: Sequence[Event]) -> list[tuple[int, Event, Place]]:
+    """Return the runs of the stack's blocks, with their place in the log."""
+    return [
+        (number, event, event.place)
+        for number, event in enumerate(events)
+        if event.module in stack.blocks
+        and event.place is not None
+        and event.place.prefix == stack.prefix
     ]
-    handles = [module.register_forward_hook(hook) for module in watched]
-    try:
-        with torch.no_grad():
-            run()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return _chosen(heard, last)
 
 
-def _chosen(
-    heard: list[tuple[str, Tensor | None, Tensor | None]], last: str
-) -> FinalNorm | None:
-    ends = [i for i, (name, _, _) in enumerate(heard) if name == last]
-    if not ends:
-        return None
-    end = ends[-1]
-    output = heard[end][2]
-    for name, given, _ in heard[end + 1 :]:
-        if given is not None and output is not None and given.shape == output.shape:
-            return FinalNorm(name, inside=False)
-    for name, _, said in reversed(heard[:end]):
-        if said is not None and output is not None and said.data_ptr() == output.data_ptr():
-            return FinalNorm(name, inside=True)
-    return None
+def _stream(stack: Stack, events: Sequence[Event]) -> list[Tap]:
+    runs, prefix = _runs(stack, events), stack.prefix
+    family = "stage" if stack.spatial else "resid"
+    first = [
+        Tap(f"{prefix}embed", event.module, "input", event.call, _turn(event.given))
+        for _, event, _ in runs[:1]
+    ]
+    return first + [
+        Tap(
+            f"{prefix}{family}.{place.layer}",
+            event.module,
+            "output",
+            event.call,
+            _turn(event.said),
+        )
+        for _, event, place in runs
+    ]
 
 
-def _inside(name: str, paths: set[str]) -> bool:
-    return any(name.startswith(path) for path in paths)
+def _turn(tensor: Tensor | None) -> Callable[[nn.Module, Tensor], Tensor] | None:
+    """Return what makes rows of a map: convolutional networks, and attention among them."""
+    return spatial if tensor is not None and tensor.ndim == 4 else None
 
 
-def is_norm(module: nn.Module) -> bool:
-    """Whether a module normalises hidden states: LayerNorm, RMSNorm and their kin."""
-    kind = type(module).__name__.lower()
-    return "norm" in kind and "weight" not in kind and not list(module.children())
+def _parts(stack: Stack, family: str, names: set[str], events: Sequence[Event]) -> list[Tap]:
+    found: dict[str, Tap] = {}
+    for event in events:
+        place, said = event.place, event.said
+        if event.module not in names or place is None or said is None:
+            continue
+        flat = is_flat(said, place)
+        if flat or said.shape[:-1] == place.shape[:-1]:
+            site = f"{stack.prefix}{family}.{place.layer}"
+            within = place.block if flat else None
+            tap = Tap(site, event.module, "output", event.call, within=within)
+            found.setdefault(site, tap)
+    return list(found.values())
 
 
-def normalised(norm: nn.Module, given: Tensor) -> Tensor:
-    """Return what a norm makes of its input before gain and bias.
+def is_flat(tensor: Tensor, place: Place) -> bool:
+    """Whether a tensor has all tokens of the batch in one row, as in OPT's feed-forward."""
+    shape = place.shape
+    return tensor.ndim == 2 and len(shape) == 3 and len(tensor) == shape[0] * shape[1]
 
-    LayerNorm centres and divides by the standard deviation, RMSNorm by the root of the
-    mean square.
-    """
-    given = given.float()
-    eps = float(getattr(norm, "eps", getattr(norm, "variance_epsilon", 1e-6)))
-    if isinstance(norm, nn.LayerNorm) or getattr(norm, "bias", None) is not None:
-        given = given - given.mean(dim=-1, keepdim=True)
-    return given * torch.rsqrt(given.square().mean(dim=-1, keepdim=True) + eps)
+
+def _final_norm(body: nn.Module, stack: Stack, events: Sequence[Event]) -> list[Tap]:
+    """Return the taps on the norm after the last block, or on the one that ends it."""
+    runs = _runs(stack, events)
+    if not runs or stack.spatial:
+        return []
+    end, last, place = runs[-1]
+    after = [e for e in events[end + 1 :] if _same(e.given, last.said)]
+    inside = [e for e in events[:end] if e.place == place and _same(e.said, last.said)]
+    norms = [e for e in (*after, *reversed(inside)) if is_norm(body.get_submodule(e.module))]
+    return _norm_taps(body, stack.prefix, norms[0], place) if norms else []
+
+
+def _norm_taps(body: nn.Module, prefix: str, event: Event, place: Place) -> list[Tap]:
+    given, said = event.given, event.said
+    if given is None or said is None:
+        return []
+    within = place.block if is_flat(given, place) else None
+
+    def tap(name: str, side: Literal["input", "output"], through: Any = None) -> Tap:
+        return Tap(f"{prefix}norm.{name}", event.module, side, event.call, through, within)
+
+    norm = body.get_submodule(event.module)
+    centred = centring(norm, given, said)
+    middle = [] if centred is None else [
+        tap("mid", "input", partial(normalised, centred=centred))
+    ]  # fmt: skip
+    return [tap("in", "input"), *middle, tap("out", "output")]
+
+
+def _same(one: Tensor | None, other: Tensor | None) -> bool:
+    if one is None or other is None or one.numel() != other.numel():
+        return False
+    return torch.equal(one, other.to(one).reshape(one.shape))

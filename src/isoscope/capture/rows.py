@@ -7,10 +7,9 @@ import torch
 from torch import Tensor
 
 from isoscope.capture.blocks import Layout
-from isoscope.types import Array
+from isoscope.types import CLASSES, VARIANTS, Array
 
 SINK = 10.0  # times the median norm of its own document, and a token is a sink
-CLASSES = ("ordinary", "special", "sink", "special-sink")
 
 
 @dataclass(frozen=True)
@@ -24,21 +23,35 @@ class Positions:
 
     def layouts(self, sinks: Array | None, device: torch.device) -> dict[str, Layout]:
         """Return the rows of each class that has any; `sinks` where some position is one."""
+        code = self._code(sinks)
+        return {
+            CLASSES[number]: self._layout(self.real & (code == number), device)
+            for number in np.unique(code[self.real])
+        }
+
+    def variants(self, sinks: Array | None, device: torch.device) -> dict[str, Layout]:
+        """Return the rows of each variant that has any: a row is in several."""
+        code = self._code(sinks)
+        members = {
+            name: [CLASSES.index(each) for each in classes]
+            for name, classes in VARIANTS.items()
+        }
+        chosen = {name: self.real & np.isin(code, each) for name, each in members.items()}
+        return {name: self._layout(mask, device) for name, mask in chosen.items() if mask.any()}
+
+    def _code(self, sinks: Array | None) -> Array:
         code = self.special.astype(np.int8)
-        if sinks is not None:
-            code = code + 2 * sinks.astype(np.int8)
+        return code if sinks is None else code + 2 * sinks.astype(np.int8)
+
+    def _layout(self, chosen: Array, device: torch.device) -> Layout:
+        sequence, place = np.nonzero(chosen)
         ordinal = np.cumsum(self.real, axis=1) - 1  # of a row within its document
-        width = self.real.shape[1]
-        found: dict[str, Layout] = {}
-        for number in np.unique(code[self.real]):
-            sequence, place = np.nonzero(self.real & (code == number))
-            found[CLASSES[number]] = Layout(
-                torch.from_numpy(sequence * width + place).to(device),
-                self.documents[sequence],
-                ordinal[sequence, place].astype(np.uint64),
-                folded=self.folded,
-            )
-        return found
+        return Layout(
+            torch.from_numpy(sequence * self.real.shape[1] + place).to(device),
+            self.documents[sequence],
+            ordinal[sequence, place].astype(np.uint64),
+            folded=self.folded,
+        )
 
 
 def sinks(norms: Tensor, real: Tensor, times: float = SINK) -> Tensor:

@@ -23,11 +23,7 @@ def stacks(model: nn.Module) -> list[Stack]:
     """Return the stacks of a model: one, or an encoder's and a decoder's."""
     lists = candidates(model)
     if not lists:
-        raise SourceError(
-            f"expected a list of blocks in {type(model).__name__}, got none",
-            hint=f"name modules to listen to; it has: {_outline(model)}",
-            slug="no-blocks",
-        )
+        raise no_blocks(model)
     config = getattr(model, "config", None)
     if getattr(config, "is_encoder_decoder", False):
         sides = {side: _of_side(lists, side) for side in SIDES}
@@ -56,10 +52,17 @@ def _of_side(lists: list[str], side: str) -> list[str]:
 
 
 def _largest(model: nn.Module, paths: list[str]) -> str:
-    def size(path: str) -> int:
-        return sum(p.numel() for p in model.get_submodule(path).parameters())
+    """Return the list that is the model: with attention, rather than convolutions before it."""
+
+    def size(path: str) -> tuple[bool, int]:
+        module = model.get_submodule(path)
+        return _attends(module), sum(p.numel() for p in module.parameters())
 
     return max(paths, key=size)
+
+
+def _attends(module: nn.Module) -> bool:
+    return any("attention" in type(each).__name__.lower() for each in module.modules())
 
 
 def _stack(model: nn.Module, path: str, prefix: str) -> Stack:
@@ -84,8 +87,18 @@ def _is_block(block: nn.Module, inner: str) -> bool:
 
 
 def _is_spatial(block: nn.Module) -> bool:
-    return any(isinstance(module, nn.Conv2d) for module in block.modules()) and not any(
-        "attention" in type(module).__name__.lower() for module in block.modules()
+    convolves = any(isinstance(module, nn.Conv2d) for module in block.modules())
+    return convolves and not _attends(block)
+
+
+def no_blocks(model: nn.Module) -> SourceError:
+    """Return the error for a model in which no blocks were found, or none that ran."""
+    lists = candidates(model)
+    found = f"lists that are never called as such: {', '.join(lists)}" if lists else "none"
+    return SourceError(
+        f"expected a list of blocks in {type(model).__name__}, got {found}",
+        hint=f"name modules to listen to; it has: {_outline(model)}",
+        slug="no-blocks",
     )
 
 

@@ -1,4 +1,4 @@
-"""isoscope list: what there is to measure, and later sites and claims."""
+"""isoscope list: the measures, the sites of a model, and later claims."""
 
 import sys
 from json import dumps
@@ -17,15 +17,26 @@ EXAMPLES = """\b
 Examples:
   isoscope list measures
   isoscope list measures --json
+  isoscope list sites models/minilm
 """
-LATER = ("sites", "claims")
+LATER = ("claims",)
 
 
 def command(
-    what: Annotated[str, typer.Argument(metavar="WHAT", help="measures")],
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="measures or sites")],
+    model: Annotated[
+        str | None,
+        typer.Argument(metavar="[MODEL]", help="Of sites: a folder, a GGUF file or a name."),
+    ] = None,
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the measures, and what isotropic and collapsed clouds read."""
+    """List the measures, or the sites of a model."""
+    if what == "sites":
+        _sites(model, trust_remote_code, as_json)
+        return
     if what in LATER:
         raise ConfigError(
             f"cannot list {what} yet", hint="list measures instead", slug="list-later"
@@ -33,7 +44,7 @@ def command(
     if what != "measures":
         from isoscope.registry import unknown
 
-        raise unknown("list", what, ("measures", *LATER))
+        raise unknown("list", what, ("measures", "sites", *LATER))
     from isoscope.measure import MEASURES
 
     records = [_record(measure) for measure in MEASURES.values()]
@@ -41,6 +52,39 @@ def command(
         sys.stdout.write("".join(dumps(each) + "\n" for each in records))
     else:
         show_table(_table(records))
+
+
+def _sites(model: str | None, trust_remote_code: bool, as_json: bool) -> None:
+    if model is None:
+        raise ConfigError(
+            "expected a model whose sites to list, got none",
+            hint="isoscope list sites MODEL",
+            slug="list-model",
+        )
+    from isoscope.cli.output import note
+    from isoscope.report.table import Column, Table
+    from isoscope.verbs.model import sites
+
+    rows = sites(
+        model,
+        trust_remote_code=trust_remote_code,
+        say=lambda text: note(text, quiet=as_json),
+    )
+    if as_json:
+        keys = ("family", "sites", "width")
+        lines = (dumps(dict(zip(keys, row, strict=True))) + "\n" for row in rows)
+        sys.stdout.write("".join(lines))
+        return
+    show_table(
+        Table(
+            "",
+            (
+                Column("family", tuple(row[0] for row in rows), words=True),
+                Column("sites", tuple(f"{row[1]:,}" for row in rows)),
+                Column("width", tuple(f"{row[2]:,}" if row[2] else "" for row in rows)),
+            ),
+        )
+    )
 
 
 def _record(measure: Any) -> dict[str, Any]:

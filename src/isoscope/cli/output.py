@@ -38,7 +38,13 @@ def show(readings: "Readings", style: str, *, quiet: bool = False) -> None:
             for text in readings.left_out:
                 note(f"left out: {text}", quiet=quiet)
     else:
-        show_table(readings.table)
+        show_table(readings.overview)
+        if readings.is_wide:
+            sys.stdout.flush()
+            hint = "one site in full: isoscope read RUN -s SITE; everything: --json or --csv"
+            note(hint, quiet=quiet)
+    for text in readings.remarks:
+        note(f"note: {text}", quiet=quiet)
 
 
 def show_table(table: "Table") -> None:

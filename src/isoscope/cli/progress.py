@@ -14,12 +14,12 @@ PATIENCE = 0.5  # seconds; what is done by then needs no line
 
 
 @contextmanager
-def progress(*, quiet: bool = False) -> Generator[Tick | None]:
+def progress(*, quiet: bool = False, noun: str = "rows") -> Generator[Tick | None]:
     """A function to call as rows are done, or None where nobody watches."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    bar = Bar()
+    bar = Bar(noun)
     try:
         yield bar.tick
     finally:
@@ -29,7 +29,8 @@ def progress(*, quiet: bool = False) -> Generator[Tick | None]:
 class Bar:
     """A bar on stderr that appears when the work turns out to be long."""
 
-    def __init__(self) -> None:
+    def __init__(self, noun: str = "rows") -> None:
+        self.noun = noun
         self.first = self.start = monotonic()
         self.seen = 0
         self.live: Progress | None = None
@@ -44,7 +45,7 @@ class Bar:
             if now - self.first < PATIENCE:
                 return
             self.live = self._opened()
-        text = words(done, total, now - self.start)
+        text = words(done, total, now - self.start, self.noun)
         self.live.update(self.live.task_ids[0], completed=done, total=total, words=text)
 
     def close(self) -> None:
@@ -63,18 +64,18 @@ class Bar:
         return live
 
 
-def words(done: int, total: int | None, seconds: float) -> str:
+def words(done: int, total: int | None, seconds: float, noun: str = "rows") -> str:
     """How far it is, how fast it goes, how long it will take.
 
     >>> words(250_000, 1_000_000, 2.0)
     '250,000 of 1,000,000 rows, 125,000 rows/s, 6 s left'
     """
     if total is not None and done >= total:
-        return f"{done:,} rows read, computing"
+        return f"{done:,} {noun} read, computing"
     rate = done / seconds if seconds > 0 else 0.0
-    parts = [f"{done:,} rows" if total is None else f"{done:,} of {total:,} rows"]
+    parts = [f"{done:,} {noun}" if total is None else f"{done:,} of {total:,} {noun}"]
     if rate:
-        parts.append(f"{rate:,.0f} rows/s")
+        parts.append(f"{rate:,.0f} {noun}/s")
     if rate and total is not None:
         parts.append(f"{_time((total - done) / rate)} left")
     return ", ".join(parts)

@@ -8,6 +8,7 @@ from isoscope.errors import ConfigError
 from isoscope.report.formats import KEYS, as_csv, as_json, as_markdown, as_text, record
 from isoscope.report.html import as_html
 from isoscope.report.latex import as_latex
+from isoscope.report.layers import is_wide, layers
 from isoscope.report.table import Reference, Table, table
 from isoscope.types import Reading
 
@@ -33,16 +34,29 @@ class Readings(list[Reading]):
         left_out: Iterable[str] = (),
         isotropic: Reference | None = None,
         run: Mapping[str, Any] | None = None,
+        spoilt: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(readings)
         self.left_out = tuple(left_out)  # measures that could not be computed, and why
         self.isotropic = dict(isotropic or {})  # what an isotropic cloud would read
         self.run = dict(run or {})  # where the readings come from
+        self.remarks: tuple[str, ...] = ()  # what should be said of the run as a whole
+        self.spoilt = dict(spoilt or {})  # sites that said what is no number, and where
 
     @property
     def table(self) -> Table:
         """The rows and columns that every format shows."""
         return table(self, left_out=self.left_out, isotropic=self.isotropic)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether there are several sites."""
+        return is_wide(self)
+
+    @property
+    def overview(self) -> Table:
+        """What is shown at first: of several sites a line each, else the whole table."""
+        return layers(self, left_out=self.left_out) if self.is_wide else self.table
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Plain dictionaries, with the keys of `--json`."""
@@ -92,16 +106,20 @@ class Readings(list[Reading]):
     def with_readings(self, readings: Iterable[Reading]) -> "Readings":
         """Other readings of the same run, with what belongs to all of them."""
         return Readings(
-            readings, left_out=self.left_out, isotropic=self.isotropic, run=self.run
+            readings,
+            left_out=self.left_out,
+            isotropic=self.isotropic,
+            run=self.run,
+            spoilt=self.spoilt,
         )
 
     def __str__(self) -> str:
-        return as_text(self.table).removesuffix("\n")
+        return as_text(self.overview).removesuffix("\n")
 
     __repr__ = __str__  # a list of bare tuples would say the same, unreadably
 
     def _repr_html_(self) -> str:
-        return as_html(self.table)
+        return as_html(self.overview)
 
 
 def _needed(name: str) -> Any:

@@ -27,9 +27,10 @@ from isoscope.store.schema import (
     plain_values,
 )
 from isoscope.store.state import write_state
-from isoscope.store.swap import put, staged, sync
+from isoscope.store.swap import linked, put, staged, sync
 from isoscope.types import Array, Reading
 
+WORKING = ("units", "again")  # folders of a run that is not finished
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -41,10 +42,17 @@ class Stateful(Protocol):
         ...
 
 
-def check_target(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-    """Return where a run will be written, or raise before any work is done in vain."""
+def check_target(
+    path: str | os.PathLike[str], overwrite: bool = False, *, resume: bool = False
+) -> Path:
+    """Return where a run will be written, or raise before any work is done in vain.
+
+    A folder that was begun and not finished may be gone on with, where that is asked for.
+    """
     try:
         target = Path(path).resolve()
+        if resume and unfinished(target):
+            return target
         if os.path.lexists(target):
             _may_replace(target, overwrite)
         else:
@@ -58,26 +66,43 @@ def check_target(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
     return target
 
 
+def unfinished(target: Path) -> bool:
+    """Whether a folder holds units of a run that is not whole yet, and nothing else."""
+    if not target.is_dir() or (target / MANIFEST).exists():
+        return False
+    names = {each.name for each in target.iterdir()}
+    return names <= {*WORKING, *(name for name in names if name.endswith(".part"))}
+
+
 def save(
     path: str | os.PathLike[str],
-    survey: Stateful,
+    survey: Stateful | Path,
     readings: Sequence[Reading],
     origin: Mapping[str, Any],
     config: Mapping[str, Any],
     overwrite: bool = False,
+    *,
+    resume: bool = False,
 ) -> Path:
-    """Write a run folder whole, or leave everything as it was."""
-    target = check_target(path, overwrite)
+    """Write a run folder whole, or leave everything as it was.
+
+    The state is a survey's, or a file that has been written already and is moved. The
+    folder in which the units of this run were kept is replaced by it.
+    """
+    target = check_target(path, overwrite, resume=resume)
     try:
         with staged(target) as folder:
-            write_state(folder / STATE, *survey.to_state())
+            if isinstance(survey, Path):
+                linked(survey, folder / STATE)
+            else:
+                write_state(folder / STATE, *survey.to_state())
             write_readings(folder / READINGS, readings)
             _write(folder / CONFIG, _yaml(config))
             marks = {name: _synced(folder / name) for name in (STATE, READINGS)}
             sync(folder / CONFIG)
             _write(folder / MANIFEST, _manifest(readings, origin, marks))
             sync(folder / MANIFEST)
-            check_target(path, overwrite)  # someone else may have been faster
+            check_target(path, overwrite, resume=resume)  # someone else may have been faster
             put(folder, target)
     except OSError as error:
         full = error.errno in FULL

@@ -17,6 +17,7 @@ import msgspec
 
 from isoscope.errors import StoreError
 from isoscope.store.stream import joined, written
+from isoscope.store.swap import linked
 from isoscope.store.tree import Node, Tree
 from isoscope.store.unit import Units
 
@@ -59,9 +60,9 @@ class Frontier:
 
     def total(self, out: Path) -> bool:
         """Write all nodes added up; False where there is none."""
-        first, *rest = self.tree.roots or [None]
-        if first is None:
+        if not self.tree.roots:
             return False
+        first, *rest = self.tree.roots
         whole = first
         for number, path in enumerate(rest):
             fresh = self.folder / f"{os.getpid()}-total-{number}.part"
@@ -71,7 +72,7 @@ class Frontier:
                 whole.unlink()
             whole = fresh
         if whole is first:
-            _linked(first, out)
+            linked(first, out)
         else:
             whole.replace(out)
         return True
@@ -122,7 +123,8 @@ class Frontier:
         elif _listed(manifest) != self.units.id:
             raise StoreError(
                 f"cannot resume {self.folder.parent.name!r} with other units of work",
-                hint="the model, the corpus or a setting has changed: choose another folder",
+                hint="the model, the corpus or a setting has changed: choose another folder, "
+                "or begin again with --overwrite",
                 slug="resume-other",
             )
 
@@ -137,16 +139,6 @@ def _listed(manifest: Path) -> str:
             hint="what was begun there is damaged: choose another folder",
             slug="store-damaged",
         ) from error
-
-
-def _linked(path: Path, out: Path) -> None:
-    """Give a file a second name, or copy it where the file system has no such thing."""
-    import shutil
-
-    try:
-        os.link(path, out)
-    except OSError:
-        shutil.copyfile(path, out)
 
 
 def _digest(path: Path) -> str:

@@ -7,7 +7,8 @@ a file beside it, and put behind the header when that is known.
 import json
 import shutil
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,6 +110,15 @@ class StateReader:
         """Site and class or variant of everything that is held."""
         return tuple(self._places)
 
+    def digest(self, place: tuple[str, str]) -> str:
+        """Return what tells this place's content from any other."""
+        digest = blake2b(digest_size=16)
+        number, _ = self._places[place]
+        for name in sorted(self._names.get(number, ())):
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(self._file.get_tensor(name)).data)
+        return digest.hexdigest()
+
     def survey(self, places: Iterable[tuple[str, str]]) -> "Survey":
         """Return a survey of some places."""
         from isoscope.survey import Survey
@@ -124,9 +134,14 @@ class StateReader:
                 found.append(meta)
         return Survey.from_state({"places": found, "trouble": {}}, arrays)
 
-    def by_site(self) -> Iterator["Survey"]:
-        """Yield a survey of each site, with all its classes and variants."""
-        for site in dict.fromkeys(site for site, _ in self.places):
+    def by_site(self, order: Sequence[str] = ()) -> Iterator["Survey"]:
+        """Yield a survey of each site, with all its classes and variants.
+
+        Sites come in the order given, those not named in it behind the others.
+        """
+        here = dict.fromkeys(site for site, _ in self.places)
+        named = [site for site in order if site in here]
+        for site in dict.fromkeys([*named, *here]):
             yield self.survey([place for place in self.places if place[0] == site])
 
 
@@ -149,3 +164,17 @@ def joined(left: Path, right: Path, out: Path) -> None:
                 survey.merge(second.survey([place]))
                 merged.add(survey)
         merged.note(trouble)
+
+
+def laid_over(first: Path, second: Path, out: Path) -> None:
+    """Write a first pass with what a second one found beside it."""
+    base, more = StateReader(first), StateReader(second)
+    trouble = {**base.trouble, **more.trouble}
+    with StateWriter(out) as whole:
+        for place in dict.fromkeys((*base.places, *more.places)):
+            if place[0] not in trouble:
+                survey = base.survey([place])
+                found = more.survey([place]).held.get(place, {})
+                survey.held.setdefault(place, {}).update(found)
+                whole.add(survey)
+        whole.note(trouble)

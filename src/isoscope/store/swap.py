@@ -55,6 +55,14 @@ def put(folder: Path, target: Path) -> None:
         sync(target.parent)
 
 
+def linked(path: Path, name: Path) -> None:
+    """Give a file a second name, or copy it where the file system has no such thing."""
+    try:
+        os.link(path, name)
+    except OSError:
+        shutil.copyfile(path, name)
+
+
 def set_aside(target: Path) -> Path | None:
     """The run that an interrupted overwriting of the target left under another name."""
     name = re.compile(re.escape(_aside_start(target)) + "[0-9a-f]{8}" + re.escape(ASIDE))

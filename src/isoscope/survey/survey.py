@@ -1,17 +1,19 @@
 """A survey: the accumulators of every site, which merge as they do and give readings."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from isoscope.accumulate import ACCUMULATORS, Accumulator, Block
+from isoscope.accumulate import ACCUMULATORS, Accumulator, Block, DocumentSums, Overlap
 from isoscope.errors import MergeError
 from isoscope.survey.read import SECOND_PASS, measurable, read_place, second_passes
 from isoscope.survey.variant import Kind, Place, variants
 from isoscope.types import Array, Reading
 
+# Kinds that one part may have and another not: of a place without sinks there is no overlap.
+_BY_CHANCE = {Overlap, *SECOND_PASS}
 _BY_NAME: dict[str, Kind] = {kind.__name__: kind for kind in ACCUMULATORS}
 
 
@@ -39,6 +41,14 @@ class Survey:
                 here[kind] = kind(block.width)
             here[kind].update(block)
 
+    def meet(
+        self, place: Place, classes: Sequence[DocumentSums], *, width: int, folded: bool
+    ) -> None:
+        """Note documents that have rows in several classes of a variant."""
+        overlap = self.held.setdefault(place, {}).setdefault(Overlap, Overlap(width))
+        assert isinstance(overlap, Overlap)
+        overlap.add_classes(classes, folded=folded)
+
     def merge(self, other: "Survey") -> None:
         """Take in everything another survey has seen."""
         for site, why in other.trouble.items():
@@ -54,14 +64,17 @@ class Survey:
                 continue
             ours = self.held[place]
             _drop_second_passes(ours, theirs)
-            if ours.keys() - set(SECOND_PASS) != theirs.keys() - set(SECOND_PASS):
+            if ours.keys() - _BY_CHANCE != theirs.keys() - _BY_CHANCE:
                 raise MergeError(
                     f"cannot merge surveys that kept different summaries at {place[0]}",
                     hint="measure both with the same measures",
                     slug="merge-kind",
                 )
+            if Overlap in theirs:
+                ours.setdefault(Overlap, Overlap(theirs[Overlap].width))
             for kind, part in ours.items():
-                part.merge(theirs[kind])
+                if kind in theirs:
+                    part.merge(theirs[kind])
 
     def second_kinds(self, place: Place, kinds: Iterable[Kind]) -> dict[Kind, Accumulator[Any]]:
         """Return fresh accumulators of a second pass, built from what the first has seen."""
@@ -77,10 +90,12 @@ class Survey:
         readings: list[Reading] = []
         self.left_out = {}
         with threadpool_limits(1):  # eigenvalues change their last bits with the threads
-            for place, here in variants(self.held):
+            for site, alike, here in variants(self.held):
                 chosen = measurable(here) if names is None else tuple(names)
+                place = (site, alike[0])
                 found, left_out = read_place(place, here, chosen, run=run, options=options)
-                readings += found
+                for variant in alike:
+                    readings += [replace(each, variant=variant) for each in found]
                 self.left_out.update(left_out)
         return readings
 

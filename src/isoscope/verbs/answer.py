@@ -1,9 +1,10 @@
 """What a verb answers with: which measures are meant, and their readings."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isoscope.errors import TooFewRowsError
+from isoscope.errors import ConfigError, RowError, TooFewRowsError
 from isoscope.types import Reading
 
 if TYPE_CHECKING:
@@ -50,6 +51,58 @@ def answered(
         raise nothing(survey.left_out)
     left_out = [f"{name}: {why}" for name, why in survey.left_out.items()]
     return Readings(found, left_out=left_out, isotropic=isotropic_levels(found, options))
+
+
+def answered_places(
+    state: Path,
+    names: Sequence[str],
+    run: str,
+    options: dict[str, Any],
+    order: Sequence[str] = (),
+) -> "Readings":
+    """Return the readings of a state file, a site at a time; memory holds one of them."""
+    from isoscope.report import Readings
+    from isoscope.store.stream import StateReader
+
+    reader = StateReader(state)
+    found: list[Reading] = []
+    left_out: dict[str, str] = {}
+    for survey in reader.by_site(order):
+        found += survey.read(names, run=run, **options)
+        left_out.update(survey.left_out)
+    if not found and not reader.trouble:
+        raise nothing(left_out)
+    readings = Readings(
+        found,
+        left_out=[f"{name}: {why}" for name, why in left_out.items()],
+        isotropic=isotropic_levels(found, options),
+        spoilt=reader.trouble,
+    )
+    if not found:
+        refuse_spoilt(readings)
+    return readings
+
+
+def refuse_spoilt(readings: "Readings") -> None:
+    """Raise where some site said what is no number; the others have been answered."""
+    if readings.spoilt:
+        site, why = next(iter(readings.spoilt.items()))
+        more = f" and {len(readings.spoilt) - 1} more sites" if len(readings.spoilt) > 1 else ""
+        raise RowError(
+            f"expected finite numbers at {site}{more}, got NaN or infinity at {why}",
+            hint="the other sites were measured; try --dtype float32, or leave it out",
+            slug="site-not-finite",
+        )
+
+
+def checked_seed(seed: Any) -> None:
+    """Refuse what is no seed."""
+    if type(seed) is not int or not 0 <= seed < 2**63:
+        raise ConfigError(
+            f"expected a whole number from 0 to 2^63 - 1 as seed, got {seed!r}",
+            hint="any whole number in that range will do; 0 is the default",
+            slug="seed",
+        )
 
 
 def nothing(left_out: dict[str, str]) -> TooFewRowsError:

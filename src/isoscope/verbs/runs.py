@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from isoscope.errors import ConfigError
 from isoscope.types import Reading
@@ -18,6 +18,9 @@ from isoscope.verbs.answer import (
 
 if TYPE_CHECKING:
     from isoscope.report import Readings
+
+Held = dict[Any, Any]  # accumulators by kind
+MATRIX = ".weight"  # how sites that are matrices of a model end
 
 
 def merge(
@@ -41,12 +44,26 @@ def merge(
     origin = mergeable([run.origin for run in loaded])
     total = Survey()
     for run in loaded:
-        total.merge(run.survey)
+        # A matrix of the model is in every run of it, and counts once.
+        known = {place for place in total.held if place[0].endswith(MATRIX)}
+        parts = {place: held for place, held in run.survey.held.items() if place not in known}
+        if len(loaded) > 1:
+            parts = {place: _first_pass(place, held) for place, held in parts.items()}
+        total.merge(Survey(parts, trouble=run.survey.trouble))
     settings = origin["settings"]
     readings = answered(total, settings["measures"], Path(output).name, options_of(settings))
     config = {"merge": {"runs": [str(Path(run).resolve()) for run in runs]}}
     save(output, total, readings, origin, config, overwrite)
     return readings
+
+
+def _first_pass(place: tuple[str, str], held: Held) -> Held:
+    """Return what adds up: second passes of two runs started from different means."""
+    from isoscope.survey import SECOND_PASS
+
+    if place[0].endswith(MATRIX):
+        return held
+    return {kind: part for kind, part in held.items() if kind not in SECOND_PASS}
 
 
 def read(

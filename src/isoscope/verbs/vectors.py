@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from isoscope.errors import ConfigError, TooFewRowsError
+from isoscope.errors import TooFewRowsError
 from isoscope.types import Chunk
-from isoscope.verbs.answer import answered, chosen
+from isoscope.verbs.answer import answered, checked_seed, chosen
 
 if TYPE_CHECKING:
     from isoscope.report import Readings
@@ -49,12 +49,7 @@ def measure(
     names = chosen(measures, all=all)
     if output is not None:
         check_target(output, overwrite)
-    if type(seed) is not int or not 0 <= seed < 2**63:
-        raise ConfigError(
-            f"expected a whole number from 0 to 2^63 - 1 as seed, got {seed!r}",
-            hint="any whole number in that range will do; 0 is the default",
-            slug="seed",
-        )
+    checked_seed(seed)
     source = open_source(
         vectors,
         column=column,

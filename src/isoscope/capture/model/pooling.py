@@ -1,0 +1,159 @@
+"""How a sentence-transformers folder makes one vector of the states of its tokens."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from isoscope.capture.model.dense import Dense, dense_of
+from isoscope.capture.model.files import inside, read_json, read_object, unreadable
+
+MODES = {
+    "cls": "cls",
+    "cls_token": "cls",
+    "mean": "mean",
+    "mean_tokens": "mean",
+    "max": "max",
+    "max_tokens": "max",
+    "lasttoken": "last",
+    "last": "last",
+    "mean_sqrt_len_tokens": "mean-sqrt",
+    "weightedmean": "weighted-mean",
+    "weightedmean_tokens": "weighted-mean",
+}
+NO_LIMIT = 10**9
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """The mode, what comes after it, and what is done to texts before."""
+
+    mode: str = "mean"  # cls, mean, max, last, mean-sqrt, weighted-mean; several joined by +
+    normalise: bool = False
+    max_seq_length: int | None = None
+    prompts: dict[str, str] | None = None
+    default_prompt: str | None = None  # the name of one of them
+    include_prompt: bool = True  # whether tokens of the prompt are pooled too
+    lower: bool = False  # texts are lowered before tokenising
+    dense: tuple[Dense, ...] = ()
+
+    def pooled(self, states: Tensor, mask: Tensor) -> Tensor:
+        """Return one vector a document from its token states (b, t, d) and mask (b, t).
+
+        Tokens to be left out, such as a prompt's, are zero in the mask.
+        """
+        parts = [_pooled(mode, states, mask) for mode in self.mode.split("+")]
+        vectors = torch.cat(parts, dim=-1)
+        for layer in self.dense:
+            vectors = layer(vectors)
+        return nn.functional.normalize(vectors, dim=-1) if self.normalise else vectors
+
+
+def pooling_of(
+    folder: Path, *, say: Callable[[str], None], weights: bool = True
+) -> tuple[Path, Pooling | None]:
+    """Return the folder of the network and how it pools; plain folders do not.
+
+    Without weights, as for random models, dense layers after the pooling are left out.
+    """
+    path = folder / "modules.json"
+    if not path.is_file():
+        return folder, None
+    network, given = folder, None
+    normalise, dense = False, list[Dense]()
+    for kind, where in _modules(path):
+        if kind == "Transformer":
+            network = where
+        elif kind == "Pooling":
+            given = read_object(where / "config.json")
+        elif kind == "Normalize":
+            normalise = True
+        elif kind == "Dense" and not normalise:
+            dense += [dense_of(where)] if weights else []
+        elif kind != "Dropout":
+            say(f"warning: pooled vectors are those before {kind}, which is not applied")
+            break
+    if given is None:
+        return network, None
+    return network, _described(folder, network, given, normalise, tuple(dense))
+
+
+def _modules(path: Path) -> list[tuple[str, Path]]:
+    """Return the kind and folder of each module, in order."""
+    listed = read_json(path)
+    if not isinstance(listed, list) or not listed:
+        raise unreadable(path, "no list of modules")
+    found: list[tuple[str, Path]] = []
+    for module in listed:
+        if not isinstance(module, dict):
+            raise unreadable(path, "a module that is no object")
+        kind = str(module.get("type", "")).rpartition(".")[2]
+        found.append((kind, inside(path.parent, module.get("path", ""), path)))
+    return found
+
+
+def _described(
+    folder: Path,
+    network: Path,
+    given: dict[str, Any],
+    normalise: bool,
+    dense: tuple[Dense, ...],
+) -> Pooling:
+    texts = _optional(network / "sentence_bert_config.json")
+    whole = _optional(folder / "config_sentence_transformers.json")
+    # Newer folders say it to the tokenizer instead, where a huge number means no limit.
+    length = texts.get("max_seq_length")
+    if length is None:
+        length = _optional(network / "tokenizer_config.json").get("model_max_length")
+    prompts = whole.get("prompts")
+    return Pooling(
+        mode=_mode(given, folder),
+        normalise=normalise,
+        max_seq_length=length if isinstance(length, int) and 0 < length < NO_LIMIT else None,
+        prompts={str(k): str(v) for k, v in prompts.items()}
+        if isinstance(prompts, dict)
+        else None,
+        default_prompt=whole.get("default_prompt_name"),
+        include_prompt=bool(given.get("include_prompt", True)),
+        lower=bool(texts.get("do_lower_case", False)),
+        dense=dense,
+    )
+
+
+def _mode(given: dict[str, Any], folder: Path) -> str:
+    named = given.get("pooling_mode")
+    if named is None:
+        prefix = "pooling_mode_"
+        named = [k.removeprefix(prefix) for k, v in given.items() if k.startswith(prefix) and v]
+        named.sort(key=lambda name: list(MODES).index(name) if name in MODES else len(MODES))
+    modes = [named] if isinstance(named, str) else list(named)
+    for mode in modes:
+        if mode not in MODES:
+            raise unreadable(folder, f"pooling of mode {mode!r}")
+    return "+".join(MODES[mode] for mode in modes) or "mean"
+
+
+def _optional(path: Path) -> dict[str, Any]:
+    return read_object(path) if path.is_file() else {}
+
+
+def _pooled(mode: str, states: Tensor, mask: Tensor) -> Tensor:
+    kept = mask.to(torch.bool)
+    rows = torch.arange(len(states), device=states.device)
+    if mode == "cls":
+        return states[rows, kept.int().argmax(dim=1)]
+    if mode == "last":
+        return states[rows, kept.shape[1] - 1 - kept.flip(1).int().argmax(dim=1)]
+    if mode == "max":
+        return states.masked_fill(~kept[..., None], float("-inf")).amax(dim=1)
+    weight = kept.to(states.dtype)
+    if mode == "weighted-mean":
+        first = kept.int().argmax(dim=1, keepdim=True)
+        place = torch.arange(1, kept.shape[1] + 1, device=states.device)
+        weight = weight * (place[None] - first)
+    total = (states * weight[..., None]).sum(dim=1)
+    count = weight.sum(dim=1, keepdim=True).clamp(min=1e-9)
+    return total / (count.sqrt() if mode == "mean-sqrt" else count)

@@ -1,0 +1,185 @@
+"""The sites of a model: what there is to listen to, and listening to some of it."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from isoscope.capture.heads import Head, HeadWatch, hearing
+from isoscope.capture.named import named_taps
+from isoscope.capture.plan import planned
+from isoscope.capture.tap import Calls, Hear, Tap, listening
+from isoscope.capture.tree import stacks
+from isoscope.capture.watch import Watch
+from isoscope.capture.weight import weights
+from isoscope.errors import UnknownNameError
+from isoscope.registry import unknown
+
+FAMILIES = (
+    "embed", "resid", "stage", "attn", "mlp", "norm", "q", "k", "v",
+    "embed.weight", "unembed.weight",
+)  # fmt: skip
+_SIDE = re.compile(r"^(enc|dec)\.")
+
+
+@dataclass(frozen=True)
+class Sites:
+    """Every site of a model, in a fixed order, each with its width."""
+
+    DEFAULT: ClassVar[tuple[str, ...]] = (
+        "resid", "norm", "embed", "embed.weight", "unembed.weight"
+    )  # fmt: skip
+
+    body: nn.Module
+    widths: dict[str, int]
+    taps: dict[str, Tap]
+    heads: dict[str, Head] = field(default_factory=dict[str, Head])
+    weights: dict[str, Tensor] = field(default_factory=dict[str, Tensor])  # matrices, by site
+
+    @classmethod
+    def found(cls, model: nn.Module, body: nn.Module, run: Callable[[], Any]) -> "Sites":
+        """Return the sites found by watching one small forward pass of the body.
+
+        The model is asked for its matrices; `run` calls the body, which is the model or
+        the part of it without a head, on small real inputs.
+        """
+        watch = Watch(body, stacks(body))
+        heard = HeadWatch(watch)
+        with heard.listening():
+            taps = planned(watch, run)
+        heads, matrices = heard.heads(), weights(model)
+        widths = _heard_widths(body, list(taps.values()), run)
+        widths |= {site: head.width for site, head in heads.items()}
+        widths |= {site: matrix.shape[1] for site, matrix in matrices.items()}
+        ordered = {site: widths[site] for site in sorted(widths, key=_order)}
+        return cls(body, ordered, taps, heads, matrices)
+
+    @classmethod
+    def named(
+        cls,
+        model: nn.Module,
+        modules: Mapping[str, str] | Sequence[str],
+        run: Callable[[], Any],
+    ) -> "Sites":
+        """Return the sites of any model, given the modules to listen to."""
+        taps = named_taps(model, modules)
+        calls: Counter[str] = Counter()
+        _heard_widths(model, taps, run, lambda site: calls.update([site]))
+        found = [each for tap in taps for each in _per_call(tap, calls[tap.site])]
+        return cls(model, _heard_widths(model, found, run), {tap.site: tap for tap in found})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All sites, in order."""
+        return tuple(self.widths)
+
+    def chosen(self, families: Sequence[str] = DEFAULT) -> tuple[str, ...]:
+        """Return the sites that families name: "resid", "resid.3", "q.2", "enc.resid", "enc".
+
+        "embed" is the stream before block 0 and the matrix, "unembed" the other matrix;
+        "resid" takes the stages of a convolutional network too. What was named must be
+        there, but for the default, of which every model has its share.
+        """
+        default = tuple(families) == self.DEFAULT
+        taken: set[str] = set()
+        for family in families:
+            here = {site for site in self.names if _belongs(site, family)}
+            if not here and not default:
+                raise self._unknown(family)
+            taken |= here
+        if default:
+            taken |= {site for site in self.names if family_of(site) not in FAMILIES}
+        return tuple(site for site in self.names if site in taken)
+
+    @contextmanager
+    def listening(self, sites: Sequence[str], hear: Hear) -> Generator[Calls]:
+        """Call `hear(site, tensor)` with (batch, positions, width), detached, not copied.
+
+        Only what these sites need is tapped. Matrices are in `weights` and never heard.
+        Tensors are the model's own and are good until `hear` returns.
+        Say `restart()` on what this gives before each forward pass.
+        """
+        for site in sites:
+            if site not in self.widths:
+                raise self._unknown(site)
+        wanted = list(dict.fromkeys(sites))
+        taps = [self.taps[site] for site in wanted if site in self.taps]
+        heads = [self.heads[site] for site in wanted if site in self.heads]
+        calls = Calls()
+        with (
+            listening(self.body, taps, hear, calls),
+            hearing(self.body, heads, hear, calls),
+        ):
+            yield calls
+
+    def _unknown(self, name: str) -> UnknownNameError:
+        families = dict.fromkeys(family_of(site) for site in self.names)
+        error = unknown("site", name, [*families, *self.names])
+        if error.hint.startswith("did you mean"):
+            error.hint += f" this model has: {', '.join(families)}"
+        return error
+
+
+def outline(sites: Sites) -> list[tuple[str, int, int]]:
+    """Return (family, how many, width), a row for each width that a family has."""
+    rows = Counter((family_of(site), width) for site, width in sites.widths.items())
+    return [(family, count, width) for (family, width), count in rows.items()]
+
+
+def family_of(site: str) -> str:
+    """Return what a site is one of: "enc.resid.3" of "enc.resid", "norm.mid" of "norm"."""
+    bare = _SIDE.sub("", site)
+    side = site[: len(site) - len(bare)]
+    if bare in FAMILIES:
+        return site
+    first = bare.split(".")[0]
+    return side + first if first in FAMILIES else site
+
+
+def _belongs(site: str, family: str) -> bool:
+    bare = _SIDE.sub("", site)
+    if _SIDE.sub("", family) == "resid" and bare.startswith("stage."):
+        return site.startswith(family.removesuffix("resid"))
+    return any(name == family or name.startswith(f"{family}.") for name in (site, bare))
+
+
+def _order(site: str) -> tuple[bool, int, int, tuple[int, ...]]:
+    """Sort by side, family, layer and head; matrices last; norm.in, norm.mid, norm.out."""
+    bare = _SIDE.sub("", site)
+    side = ("enc.", "dec.").index(site[:4]) if site != bare else 0
+    family = bare if bare in FAMILIES else bare.split(".")[0]
+    numbers = tuple(int(part) for part in bare.split(".")[1:] if part.isdigit())
+    within = numbers or (("in", "mid", "out").index(bare[5:]),) if family == "norm" else numbers
+    return bare.endswith(".weight"), side, FAMILIES.index(family), within
+
+
+def _per_call(tap: Tap, count: int) -> list[Tap]:
+    """Return a tap for each call, numbered where there are several."""
+    name = "{site}.{call}" if count > 1 else "{site}"
+    return [
+        Tap(name.format(site=tap.site, call=call), tap.module, "output", call, tap.through)
+        for call in range(count)
+    ]
+
+
+def _heard_widths(
+    body: nn.Module,
+    taps: list[Tap],
+    run: Callable[[], Any],
+    told: Callable[[str], None] | None = None,
+) -> dict[str, int]:
+    widths: dict[str, int] = {}
+
+    def hear(site: str, tensor: Tensor) -> None:
+        widths[site] = tensor.shape[-1]
+        if told is not None:
+            told(site)
+
+    with torch.no_grad(), listening(body, taps, hear):
+        run()
+    return {tap.site: widths[tap.site] for tap in taps if tap.site in widths}

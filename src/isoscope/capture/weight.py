@@ -1,0 +1,62 @@
+"""The matrices of a model whose rows are vectors of tokens: embedding and unembedding."""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
+
+
+def weights(model: nn.Module) -> dict[str, Tensor]:
+    """Return `embed.weight` and `unembed.weight`, a row per token, where there are any.
+
+    An encoder-decoder whose halves have embeddings of their own has `enc.embed.weight` and
+    `dec.embed.weight`. Patches and frames are embedded by convolutions: no matrix.
+    """
+    found = _embeddings(model)
+    output = _matrix(model, "get_output_embeddings")
+    if output is not None:
+        found["unembed.weight"] = output
+    return found
+
+
+def tied(model: nn.Module) -> bool:
+    """Whether the unembedding is the embedding itself."""
+    output = _matrix(model, "get_output_embeddings")
+    return output is not None and any(_one(output, e) for e in _embeddings(model).values())
+
+
+def _embeddings(model: nn.Module) -> dict[str, Tensor]:
+    shared = _matrix(model, "get_input_embeddings")
+    sides: dict[str, Tensor] = {}
+    if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
+        for prefix, name in (("enc.", "get_encoder"), ("dec.", "get_decoder")):
+            half = _called(getattr(model, name, None))
+            matrix = _matrix(half, "get_input_embeddings")
+            if matrix is not None:
+                sides[f"{prefix}embed.weight"] = matrix
+    values = list(sides.values())
+    if len(values) == 1 or (len(values) == 2 and not _one(*values)):
+        return sides
+    return {} if shared is None else {"embed.weight": shared}
+
+
+def _matrix(model: Any, getter: str) -> Tensor | None:
+    module = _called(getattr(model, getter, None))
+    weight = getattr(module, "weight", None)
+    if isinstance(weight, Tensor) and weight.ndim == 2:
+        return weight.detach()
+    return None
+
+
+def _called(getter: Callable[[], Any] | None) -> Any:
+    try:
+        return None if getter is None else getter()
+    except (
+        NotImplementedError,
+        AttributeError,
+    ):  # what transformers raises where there is none
+        return None
+
+
+def _one(first: Tensor, second: Tensor) -> bool:
+    return first.shape == second.shape and first.data_ptr() == second.data_ptr()

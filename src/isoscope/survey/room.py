@@ -1,0 +1,44 @@
+"""How much memory the sites of a model need, and how much there is."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from isoscope.accumulate.block import sketch_rank
+from isoscope.accumulate.hashing import GROUPS
+from isoscope.accumulate.reservoir import SIZE
+
+ROW_CLASSES = 2  # that usually occur at a site: ordinary and special, or ordinary and sink
+
+
+def state_bytes(widths: Iterable[int], classes: int = ROW_CLASSES) -> int:
+    """Return the bytes that sites of these widths take while they are collected."""
+    return sum(classes * site_bytes(width) for width in widths)
+
+
+def site_bytes(d: int) -> int:
+    """Return the bytes of one site and class of rows.
+
+    Two scatters of d x d doubles, for each of 32 groups its sums and its scatter seen from
+    a few directions, and the rows of the reservoir.
+    """
+    scatters = 2 * d * d * 8
+    groups = GROUPS * d * (sketch_rank(d) * 4 * 2 + 3 * 8)  # held twice until it is settled
+    return scatters + groups + SIZE * d * 4
+
+
+def available() -> int:
+    """Return the bytes of memory that are free to be used."""
+    bound = os.environ.get("ISOSCOPE_MEMORY")
+    if bound and bound.isdigit():
+        return int(bound)
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (OSError, ValueError, AttributeError):
+        return 4 * 2**30

