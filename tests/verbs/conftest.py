@@ -78,6 +78,12 @@ def other_tiny(tiny, tmp_path_factory):
     return folder
 
 
+# A model says something else in the seventh digit where a batch is another one. Of a variance
+# that is zero float32 leaves noise, which RankMe takes the root of; TwoNN divides by the
+# distance of the two nearest rows. They differ by up to 2e-5, all others by less than 1e-6.
+NOISY = {"rankme": 5e-5, "twonn": 5e-5}
+
+
 def by_place(readings):
     """Return readings by site, variant and measure."""
     return {(each.site, each.variant, each.measure): each for each in readings}
@@ -98,6 +104,7 @@ def assert_alike():
                 a, b = getattr(one, name), getattr(other, name)
                 assert (a is None) == (b is None), (place, name)
                 if a is not None:
-                    assert a == pytest.approx(b, rel=rel, abs=absolute), (place, name)
+                    near = max(rel, NOISY.get(one.measure, rel)) if rel else 0.0
+                    assert a == pytest.approx(b, rel=near, abs=absolute), (place, name)
 
     return check

@@ -17,8 +17,9 @@ from isoscope.errors import (
 )
 from isoscope.measure import MEASURES
 from isoscope.report import Readings
-from isoscope.verbs import demo, measure
+from isoscope.verbs import measure
 from isoscope.verbs.answer import chosen
+from isoscope.verbs.vectors import planted
 
 SOME = ["mean-cosine", "isoscore", "effective-rank", "norm-spread"]
 DEFAULT = [m.name for m in MEASURES.values() if m.default]
@@ -335,15 +336,15 @@ def test_an_output_that_exists_is_refused_before_anything_is_read(tmp_path):
         measure("no/such/file.npy", output=tmp_path / "run")
 
 
-# --- the demo ---------------------------------------------------------------------------
+# --- the cone ---------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def shown():
-    return demo()
+    return planted()
 
 
-def test_the_demo_finds_the_cone_it_has_planted(shown):
+def test_the_cone_that_was_planted_is_found(shown):
     got = {reading.measure: reading for reading in shown}
     cosine = got["mean-cosine"]
     assert cosine.value > 0.1 and cosine.low > 0.1  # isotropic rows read 0
@@ -353,7 +354,7 @@ def test_the_demo_finds_the_cone_it_has_planted(shown):
     assert set(EVERY) <= set(got)
 
 
-def test_the_demo_reads_the_spectrum_it_has_planted(shown):
+def test_the_spectrum_that_was_planted_is_read(shown):
     """Axes of variance 1/i: the participation ratio of the population is known."""
     got = {reading.measure: reading for reading in shown}
     shares = 1 / np.arange(1, 129)

@@ -27,6 +27,7 @@ from isoscope.types import Array
 
 _SAMPLE = 64
 _PIECE = 512  # rows summed at once where no document ends before
+_FEW = 4  # rows a document, below which a product for each is not worth its call
 
 
 @dataclass(frozen=True)
@@ -192,16 +193,15 @@ class TensorBlock(Block):
             rows = rows.sub_(torch.from_numpy(self.origin).to(rows))
         lengths = (torch.linalg.vector_norm(rows, dim=1) if shift else norms).square()
         self._gathered = rows
-        pieces, energy = self._by_piece(rows, lengths, inverse)
+        pieces, sketch, energy = self._by_piece(rows, lengths, inverse)
         if shift:  # u = (z + origin) / |x|
             pieces, energy = self._moved_back(pieces, energy, inverse.double().cpu().numpy())
         self._pieces = pieces
         cells, starts = self.cells, self.cells.starts[:-1]
         first = np.searchsorted(self.layout.cell_of_piece, np.arange(len(starts)))
-        by_cell = np.add.reduceat(pieces, first, axis=0)  # (cells, 3 + rank, d)
+        by_cell = np.add.reduceat(pieces, first, axis=0)  # (cells, 3, d)
         wide = lengths.double().cpu().numpy()
         there = (inverse > 0).double().cpu().numpy()
-        narrow = rows.cpu().numpy().dtype if rows.dtype == torch.float64 else np.float32
         sums = Sums(
             count=np.diff(cells.starts).astype(np.float64),
             nonzero=np.add.reduceat(there, starts),
@@ -211,7 +211,7 @@ class TensorBlock(Block):
             quartic=np.add.reduceat(wide * wide, starts),
             units=by_cell[:, 2],
             energy=energy,
-            sketch=by_cell[:, 3:].astype(narrow),
+            sketch=sketch,
         )
         return sums, norms.double().cpu().numpy() ** 2, inverse.cpu().numpy()
 
@@ -220,21 +220,42 @@ class TensorBlock(Block):
             return torch.linalg.vector_norm(rows, dim=1)
         return self.norms.index_select(0, self.layout.sorted_index)
 
-    def _by_piece(self, rows: Tensor, lengths: Tensor, inverse: Tensor) -> tuple[Array, Array]:
-        """Return sums of z, |z|^2 z, z/|x| and the sketch of each piece, and of z^2/|x|^2."""
-        sides = [torch.ones_like(lengths)[:, None], lengths[:, None], inverse[:, None]]
-        if self.sketched and not self.independent:
-            sides.append(rows @ torch.from_numpy(directions(self.width)).to(rows))
-        side = torch.cat(sides, dim=1)  # (n, 3 + rank)
-        weight = inverse.square()
+    def _by_piece(
+        self, rows: Tensor, lengths: Tensor, inverse: Tensor
+    ) -> tuple[Array, Array, Array]:
+        """Return sums of z, |z|^2 z and z/|x| of each piece, sketches of cells, energies."""
+        three = [torch.ones_like(lengths), lengths, inverse]
+        side = torch.cat([torch.stack(three), self._seen(rows).T])  # (3 + rank, n)
+        out = self._weighted(rows, side)
+        where = torch.from_numpy(self.layout.cell_of_piece).to(rows.device)
+        sketch = rows.new_zeros((len(self.cells.keys), len(side) - 3, self.width))
+        sketch.index_add_(0, where, out[:, 3:])
+        weight, energy = inverse.square(), rows.new_zeros(self.width)
+        for start in range(0, len(rows), _PIECE):
+            part = slice(start, start + _PIECE)
+            energy.addmv_(rows[part].square().T, weight[part])
+        first = out[:, :3].double().cpu().numpy()
+        return first, sketch.cpu().numpy(), energy.double().cpu().numpy()
+
+    def _weighted(self, rows: Tensor, side: Tensor) -> Tensor:
+        """Return the rows of each piece summed with every weight, (pieces, weights, d)."""
         starts = self.layout.pieces.tolist()
-        out = rows.new_empty((len(starts) - 1, side.shape[1], self.width))
-        energy = rows.new_zeros(self.width)
+        shape = (len(starts) - 1, len(side), self.width)
+        if len(rows) <= _FEW * shape[0] and len(rows) <= _PIECE:  # special tokens, mostly
+            number = np.repeat(np.arange(shape[0]), np.diff(self.layout.pieces))
+            where = torch.from_numpy(number).to(rows.device)
+            each = side.T[:, :, None] * rows[:, None, :]
+            return rows.new_zeros(shape).index_add_(0, where, each)
+        out = rows.new_empty(shape)
         for piece, (a, b) in enumerate(pairwise(starts)):
-            part = rows[a:b]
-            torch.mm(side[a:b].T, part, out=out[piece])
-            energy.addmv_(part.square().T, weight[a:b])
-        return out.double().cpu().numpy(), energy.double().cpu().numpy()
+            torch.mm(side[:, a:b], rows[a:b], out=out[piece])
+        return out
+
+    def _seen(self, rows: Tensor) -> Tensor:
+        """Return the rows along the directions of the sketch, (n, rank)."""
+        if not self.sketched or self.independent:
+            return rows.new_empty((len(rows), 0))
+        return rows @ torch.from_numpy(directions(self.width)).to(rows)
 
     def _moved_back(self, pieces: Array, energy: Array, inverse: Array) -> tuple[Array, Array]:
         """Return sums of x/|x| and of x^2/|x|^2 from those of z = x - origin."""

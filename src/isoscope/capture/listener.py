@@ -142,8 +142,8 @@ class Listener:
             raise ConfigError(
                 f"expected {len(self._batch.documents)} documents along the first axis of "
                 f"{site}, got a tensor of shape {tuple(tensor.shape)}",
-                hint="this model puts positions first or regroups documents; leave the site "
-                "out with --sites, or try --batch 1",
+                hint="this model puts positions first or regroups documents there; leave the "
+                "site out with --sites",
                 slug="positions-unknown",
             )
 

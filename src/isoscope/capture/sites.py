@@ -93,7 +93,7 @@ class Sites:
                 raise self._unknown(family)
             taken |= here
         if default:
-            taken |= {site for site in self.names if family_of(site) not in FAMILIES}
+            taken |= {site for site in self.names if not _is_known(site)}
         return tuple(site for site in self.names if site in taken)
 
     @contextmanager
@@ -139,6 +139,11 @@ def family_of(site: str) -> str:
         return site
     first = bare.split(".")[0]
     return side + first if first in FAMILIES else site
+
+
+def _is_known(site: str) -> bool:
+    """Whether a site is of a family, and not one that was given by name."""
+    return _SIDE.sub("", family_of(site)) in FAMILIES
 
 
 def _belongs(site: str, family: str) -> bool:

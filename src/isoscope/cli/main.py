@@ -22,7 +22,6 @@ Examples:
   isoscope measure vectors.npy
   isoscope survey models/minilm
   isoscope list measures
-  isoscope demo
 """
 
 

@@ -27,6 +27,17 @@ def site_bytes(d: int) -> int:
     return scatters + groups + SIZE * d * 4
 
 
+def as_bytes(number: int) -> str:
+    """Return a number of bytes as people say it.
+
+    >>> as_bytes(5_000_000), as_bytes(3 * 2**30)
+    ('4.8 MiB', '3.0 GiB')
+    """
+    if number < 2**30:
+        return f"{number / 2**20:.1f} MiB"
+    return f"{number / 2**30:.1f} GiB"
+
+
 def available() -> int:
     """Return the bytes of memory that are free to be used."""
     bound = os.environ.get("ISOSCOPE_MEMORY")

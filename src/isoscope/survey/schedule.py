@@ -54,7 +54,7 @@ def _batches(
     unit: Sequence[Item], documents: int, positions: int, mixed: bool
 ) -> Iterator[list[int]]:
     batch: list[Item] = []
-    for item in sorted(unit, key=lambda each: (-each.cost, -each.length, each.ordinal)):
+    for item in sorted(unit, key=lambda each: (-each.cost, -each.length)):
         full = len(batch) == documents
         if batch:  # the first is the longest, and all are padded to it
             full |= (len(batch) + 1) * batch[0].cost > positions

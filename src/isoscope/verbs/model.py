@@ -150,8 +150,11 @@ def survey(
     _positive("tokens", tokens)
     _positive("length", length, least=2)
     _positive("batch", batch)
+    _positive("unit", unit)
     _positive("turns", turns)
     _positive("truncate-dim", truncate_dim)
+    _within("sinks", sinks, 1.0, float("inf"))
+    _within("zeta", zeta, 0.0, 1.0)
     target_folder = _target(output, overwrite)
     found = opened(
         model,
@@ -220,6 +223,16 @@ def _positive(name: str, value: int | None, least: int = 1) -> None:
             f"expected at least {least} as {name}, got {value!r}",
             hint=f"give a whole number to --{name}",
             slug="number-too-small",
+        )
+
+
+def _within(name: str, value: float, least: float, most: float) -> None:
+    if not least <= value <= most:
+        to = "" if most == float("inf") else f" and at most {most:g}"
+        raise ConfigError(
+            f"expected at least {least:g}{to} as {name}, got {value!r}",
+            hint=f"give a number in that range to --{name}",
+            slug="number-range",
         )
 
 

@@ -85,7 +85,7 @@ def check_truncation(sites: tuple[str, ...], width: int | None) -> None:
 
 def turns_for(found: "Found", sites: tuple[str, ...], given: Mapping[str, Any]) -> int:
     """Return in how many turns the sites are done, and say so where it is more than one."""
-    from isoscope.survey.room import available, state_bytes
+    from isoscope.survey.room import as_bytes, available, state_bytes
 
     widths = [found.sites.widths.get(site, 0) for site in sites if not site.endswith(WEIGHT)]
     needed, free = state_bytes(widths), available()
@@ -94,8 +94,8 @@ def turns_for(found: "Found", sites: tuple[str, ...], given: Mapping[str, Any]) 
         turns = min(max(1, -(-needed * 2 // max(free, 1))), max(len(widths), 1))
     if given["say"] is not None and (turns > 1 or needed > 2**30):
         given["say"](
-            f"the state of {len(widths)} sites takes {needed / 2**30:.1f} GiB, "
-            f"{free / 2**30:.1f} GiB are free: done in {turns} turn{'s' * (turns > 1)}"
+            f"the state of {len(widths)} sites takes {as_bytes(needed)}, "
+            f"{as_bytes(free)} are free: done in {turns} turn{'s' * (turns > 1)}"
         )
     return turns
 

@@ -1,4 +1,4 @@
-"""The verbs of vectors that are there already: measure them, and a demonstration."""
+"""The verbs of vectors that are there already: measure them, and a planted collection."""
 
 import os
 from collections import Counter
@@ -174,7 +174,7 @@ def spelt(value: Any) -> str | None:
     return str(path.resolve()) if path.exists() else os.fspath(value)
 
 
-def demo(*, progress: Progress | None = None) -> "Readings":
+def planted(*, progress: Progress | None = None) -> "Readings":
     """Measure a generated collection: 2,000 texts of ten vectors in a planted cone."""
     import numpy as np
 

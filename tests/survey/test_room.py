@@ -1,0 +1,54 @@
+"""Memory is foretold before it is needed."""
+
+import numpy as np
+import pytest
+
+from isoscope.accumulate import Block
+from isoscope.accumulate.hashing import named_documents
+from isoscope.survey import SECOND_PASS, Survey, kinds_for
+from isoscope.survey.room import ROW_CLASSES, as_bytes, available, site_bytes, state_bytes
+from isoscope.verbs.answer import chosen
+
+
+def held_bytes(width):
+    """Return what a site really holds after many documents."""
+    rng = np.random.default_rng(0)
+    survey = Survey()
+    kinds = [kind for kind in kinds_for(chosen(None)) if kind not in SECOND_PASS]
+    for start in (0, 300):
+        number = np.repeat(np.arange(start, start + 300), 5)
+        rows = rng.normal(size=(1500, width)).astype(np.float32)
+        place = np.tile(np.arange(5, dtype=np.uint64), 300)
+        survey.update(("x", "ordinary"), kinds, Block(rows, named_documents(number), place))
+    return sum(array.nbytes for array in survey.to_state()[1].values())
+
+
+@pytest.mark.parametrize("width", [64, 384])
+def test_a_site_takes_about_what_was_foretold(width):
+    assert 0.3 * site_bytes(width) < held_bytes(width) <= 1.1 * site_bytes(width)
+
+
+def test_sites_add_up():
+    assert state_bytes([]) == 0
+    assert state_bytes([8, 16]) == ROW_CLASSES * (site_bytes(8) + site_bytes(16))
+    assert state_bytes([8], classes=1) == site_bytes(8)
+
+
+def test_a_wide_model_takes_gigabytes():
+    assert state_bytes([4096] * 33) > 15 * 2**30
+
+
+def test_the_memory_there_is_can_be_bounded(monkeypatch):
+    monkeypatch.setenv("ISOSCOPE_MEMORY", "123456")
+    assert available() == 123456
+
+
+@pytest.mark.parametrize("nonsense", ["", "much", "-1"])
+def test_a_bound_that_is_no_number_is_none(monkeypatch, nonsense):
+    monkeypatch.setenv("ISOSCOPE_MEMORY", nonsense)
+    assert available() > 2**20
+
+
+def test_bytes_are_said_in_two_sizes():
+    assert as_bytes(2**20) == "1.0 MiB"
+    assert as_bytes(2**31) == "2.0 GiB"
