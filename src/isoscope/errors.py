@@ -57,3 +57,7 @@ class StoreError(IsoscopeError):
 
 class ConfigError(IsoscopeError):
     """A setting is missing, unknown or of the wrong kind."""
+
+
+class PenaltyError(IsoscopeError):
+    """A penalty was given hidden states, a mask or batches that it cannot work on."""

@@ -1,0 +1,143 @@
+"""Debiased IsoScore as a training penalty: the differentiable twin of the measure."""
+
+from dataclasses import dataclass
+from math import sqrt
+
+import torch
+from torch import Tensor
+
+from isoscope.control.cloud import Cloud, Tokens
+from isoscope.control.fused import UNDEFINED, Outcome, Slope
+from isoscope.control.join import Join
+from isoscope.control.penalty import Penalty
+from isoscope.control.product import Centred, Shape, scatter_of
+
+LEAST = 8  # rows below which the estimator is noise
+
+
+@dataclass(frozen=True)
+class DebiasedScore:
+    """1 - debiased IsoScore, held at 0 where the estimator says more than isotropic.
+
+    Rows in documents: products across two halves of the documents. Independent rows:
+    Himeno and Yamada's unbiased sums.
+    """
+
+    def __call__(self, rows: Tensor, cloud: Cloud, join: Join) -> Outcome:
+        """Return the outcome for a cloud."""
+        if rows.shape[1] < 2:
+            return UNDEFINED
+        if len(cloud.sizes) == 1:
+            return _of_rows(Centred.of(rows, join), join)
+        first, second = rows.split(cloud.sizes)
+        return _of_halves(Centred.of(first, join), Centred.of(second, join), join)
+
+
+def _outcome(ratio: float, d: int, slope: Slope | None) -> Outcome:
+    if ratio >= d:
+        return Outcome(0.0)  # as isotropic as can be: nothing to gain
+    return Outcome(1 - (ratio - 1) / (d - 1), slope)
+
+
+def _of_halves(a: Centred, b: Centred, join: Join) -> Outcome:
+    """With W = C / tr C of each half:  PR = 1 / <W_a, W_b>."""
+    if min(a.count, b.count) < 2 or a.count + b.count < LEAST or not (a.spread and b.spread):
+        return UNDEFINED
+    d = a.rows.shape[1]
+    shared, across_a, across_b = _across(a, b, join)
+    if not shared * d > 1:  # also where rounding left nothing
+        return Outcome(0.0)
+    ratio = 1 / shared
+
+    def slope() -> Tensor:  # of 1 - score; dPR / dX_a = 2 PR / tr M_a (Y_a - PR Y_a W_b)
+        parts: list[Tensor] = []
+        for half, product in ((a, across_a()), (b, across_b())):
+            scale = 2 * ratio / (half.trace * (d - 1))
+            parts.append(product.mul_(ratio).sub_(half.rows).mul_(scale))
+        return torch.cat(parts)
+
+    return _outcome(ratio, d, slope)
+
+
+def _across(a: Centred, b: Centred, join: Join) -> tuple[float, Slope, Slope]:
+    """Return <W_a, W_b>, and functions for Y_a W_b and Y_b W_a."""
+    d, n, m = a.rows.shape[1], len(a.rows), len(b.rows)
+    if join.size == 1 and 3 * n * m < 2 * (n + m) * d:
+        # Y_a Y_b' is smaller than two scatters: |Y_a Y_b'|^2 = <M_a, M_b>
+        dots = a.rows @ b.rows.T
+        dots.div_(sqrt(a.trace) * sqrt(b.trace))
+        scale = sqrt(a.trace / b.trace)
+        return (
+            float(dots.square().sum()),
+            lambda: (dots @ b.rows).mul_(scale),
+            lambda: (dots.T @ a.rows).div_(scale),
+        )
+    first = scatter_of(a.rows, join).div_(a.trace)
+    second = scatter_of(b.rows, join).div_(b.trace)
+    shared = float((first * second).sum())
+    return shared, lambda: a.rows @ second, lambda: b.rows @ first
+
+
+def _of_rows(about: Centred, join: Join) -> Outcome:
+    """Himeno and Yamada's ratio A / B, both over (tr C)^2.
+
+    With p = |W|^2 and s = sum of (|y|^2 / tr M)^2:
+        A = 2 p + n^2 - 3 n + 1 - n (n-1) s,   B = (n-1)(n-2) p + 1 - n (n-1) s
+    """
+    n, rows, d = about.count, about.rows, about.rows.shape[1]
+    if n < LEAST or not about.spread:
+        return UNDEFINED
+    shape = Shape.of(about, join)
+    p = shape.concentration
+    share = rows.square().sum(dim=1).div_(about.trace)  # (k,), sums to 1
+    sums = join.sum(torch.cat([share @ rows, share.square().sum()[None]]))
+    pull, s = sums[:-1], float(sums[-1])
+    spread = 2 * p + n * n - 3 * n + 1 - n * (n - 1) * s
+    squared = (n - 1) * (n - 2) * p + 1 - n * (n - 1) * s
+    if not squared * d > spread:  # clamped at perfect isotropy
+        return Outcome(0.0)
+    ratio = spread / squared
+    scale = -4 / (about.trace * squared * (d - 1))
+    own = n * (n - 1) * (1 - ratio)
+
+    def slope() -> Tensor:
+        found = shape.times(rows).mul_(2 - ratio * (n - 1) * (n - 2))
+        found.add_(rows * (n * n - 3 * n + 1 - ratio - own * share[:, None]))
+        return found.add_(pull, alpha=own / n).mul_(scale)
+
+    return _outcome(ratio, d, slope)
+
+
+class DebiasedIsotropy(Penalty):
+    """Adds weight * (1 - debiased IsoScore) to the loss; needs no shrinkage matrix.
+
+    IsoScore of a batch is too low by an amount that goes with the number of sequences,
+    because tokens of one sequence resemble each other. Here the sequences are dealt to two
+    halves, anew at every call, and only products across the halves count. Rows without
+    sequences, a tensor (n, d), are taken as independent.
+
+    The estimator is not bounded; where it says more than isotropic the penalty is 0 and so
+    is its gradient. A batch of one sequence, or of fewer than 8 rows, gives 0.
+
+    >>> import torch
+    >>> penalty = DebiasedIsotropy(weight=1.0)
+    >>> cloud = torch.randn(64, 4, generator=torch.manual_seed(0)) * torch.tensor([3, 1, 1, 1])
+    >>> round(penalty(cloud).item(), 2)
+    0.77
+    """
+
+    def _score(self, number: int) -> DebiasedScore:
+        return DebiasedScore()
+
+    def _measure(self, value: float) -> float:
+        return 1 - value
+
+    def _in_halves(self, tokens: Tokens) -> bool:
+        return not tokens.independent
+
+    def _look(self, tokens: Tokens) -> None:
+        if tokens.total_documents == 1 and tokens.total >= LEAST:
+            self._warn_once(
+                "DebiasedIsotropy compares sequences, and this batch has one: the penalty is "
+                "zero; give batches of two or more sequences, or documents= where packed"
+            )

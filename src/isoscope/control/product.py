@@ -1,0 +1,68 @@
+"""The one matrix product that spectra of few rows need, in whichever form is smaller."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from isoscope.control.join import Join
+
+
+@dataclass(frozen=True)
+class Centred:
+    """Rows about their common mean, and their squared lengths summed."""
+
+    rows: Tensor  # (k, d)
+    count: int  # of all processes
+    trace: float  # of the scatter, over all processes
+    spread: bool  # whether they differ by more than rounding
+
+    @classmethod
+    def of(cls, rows: Tensor, join: Join, *, owned: bool = False) -> "Centred":
+        """Return rows about the mean of all processes' rows; owned ones may be overwritten."""
+        sums = rows.new_empty(rows.shape[1] + 1)
+        sums[0] = len(rows)
+        torch.sum(rows, dim=0, out=sums[1:])
+        join.sum(sums)
+        count = int(sums[0])
+        mean = sums[1:] / max(count, 1)
+        about = rows.sub_(mean) if owned else rows - mean
+        trace, offset = torch.stack([join.sum(_squares(about)), torch.dot(mean, mean)]).tolist()
+        # Identical rows leave the rounding of their mean, and that is no spread.
+        rounding = (4 * torch.finfo(rows.dtype).eps) ** 2 * count * offset
+        spread = trace > rounding and trace < torch.finfo(rows.dtype).max
+        return cls(about, count, trace, spread)
+
+
+def _squares(rows: Tensor) -> Tensor:
+    return torch.linalg.vector_norm(rows).square()
+
+
+def scatter_of(rows: Tensor, join: Join) -> Tensor:
+    """Return the sum of y y' over the rows of all processes, (d, d)."""
+    return join.sum(rows.T @ rows)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The scatter over its trace, as such or, for few rows, through their dot products."""
+
+    matrix: Tensor  # (d, d) or (k, k)
+    through_rows: bool
+
+    @classmethod
+    def of(cls, about: Centred, join: Join) -> "Shape":
+        """Return the shape of centred rows; dot products of rows stay in one process."""
+        rows = about.rows
+        if join.size == 1 and len(rows) < rows.shape[1]:
+            return cls((rows @ rows.T).div_(about.trace), True)
+        return cls(scatter_of(rows, join).div_(about.trace), False)
+
+    @property
+    def concentration(self) -> float:
+        """Its squared length: one over the participation ratio."""
+        return float(self.matrix.square().sum())
+
+    def times(self, rows: Tensor) -> Tensor:
+        """Return the rows it was made of, multiplied by it."""
+        return self.matrix @ rows if self.through_rows else rows @ self.matrix
