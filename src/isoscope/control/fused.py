@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 from isoscope.control.cloud import Cloud, Like, working
 from isoscope.control.join import Join
 
-Slope = Callable[[], Tensor]
+Slope = Callable[[float], Tensor]  # (k, d): the derivative by each row, times a number
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Outcome:
     """The value of a score, and its slope where it has one that is not zero."""
 
     value: float
-    slope: Slope | None = None  # (k, d), the derivative by each row
+    slope: Slope | None = None
     defined: bool = True
 
 
@@ -78,5 +78,5 @@ class _Fused(torch.autograd.Function):
             return None, *(like.zeros() for like in ctx.likes)
         with torch.autocast(upstream[0].device.type, enabled=False):
             # Data parallel averages gradients, while these rows are a part of one large batch.
-            gradient = slope().mul_(upstream[0] * evaluation.join.size)
+            gradient = slope(float(upstream[0]) * evaluation.join.size)
         return None, *cloud.scattered(gradient, ctx.likes)

@@ -1,5 +1,6 @@
 """Debiased IsoScore as a training penalty: the differentiable twin of the measure."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 
@@ -7,10 +8,10 @@ import torch
 from torch import Tensor
 
 from isoscope.control.cloud import Cloud, Tokens
-from isoscope.control.fused import UNDEFINED, Outcome, Slope
+from isoscope.control.fused import UNDEFINED, Outcome
 from isoscope.control.join import Join
 from isoscope.control.penalty import Penalty
-from isoscope.control.product import Centred, Shape, scatter_of
+from isoscope.control.product import Centred, Shape, scatter_of, shifted
 
 LEAST = 8  # rows below which the estimator is noise
 
@@ -33,49 +34,50 @@ class DebiasedScore:
         return _of_halves(Centred.of(first, join), Centred.of(second, join), join)
 
 
-def _outcome(ratio: float, d: int, slope: Slope | None) -> Outcome:
-    if ratio >= d:
-        return Outcome(0.0)  # as isotropic as can be: nothing to gain
-    return Outcome(1 - (ratio - 1) / (d - 1), slope)
-
-
 def _of_halves(a: Centred, b: Centred, join: Join) -> Outcome:
     """With W = C / tr C of each half:  PR = 1 / <W_a, W_b>."""
     if min(a.count, b.count) < 2 or a.count + b.count < LEAST or not (a.spread and b.spread):
         return UNDEFINED
     d = a.rows.shape[1]
-    shared, across_a, across_b = _across(a, b, join)
-    if not shared * d > 1:  # also where rounding left nothing
+    shared, across = _across(a, b, join)
+    if not shared * d > 1:  # clamped at perfect isotropy; also where rounding left nothing
         return Outcome(0.0)
     ratio = 1 / shared
 
-    def slope() -> Tensor:  # of 1 - score; dPR / dX_a = 2 PR / tr M_a (Y_a - PR Y_a W_b)
-        parts: list[Tensor] = []
-        for half, product in ((a, across_a()), (b, across_b())):
-            scale = 2 * ratio / (half.trace * (d - 1))
-            parts.append(product.mul_(ratio).sub_(half.rows).mul_(scale))
-        return torch.cat(parts)
+    def slope(factor: float) -> Tensor:
+        """Of 1 - score: dPR / dX_a = 2 PR / tr M_a (Y_a - PR Y_a W_b), and so for b."""
+        of_a, of_b = (2 * factor * ratio / (half.trace * (d - 1)) for half in (a, b))
+        return torch.cat([across[0](of_a, ratio), across[1](of_b, ratio)])
 
-    return _outcome(ratio, d, slope)
+    return Outcome(1 - (ratio - 1) / (d - 1), slope)
 
 
-def _across(a: Centred, b: Centred, join: Join) -> tuple[float, Slope, Slope]:
-    """Return <W_a, W_b>, and functions for Y_a W_b and Y_b W_a."""
+Across = Callable[[float, float], Tensor]  # factor, ratio: factor (ratio Y W - Y)
+
+
+def _across(a: Centred, b: Centred, join: Join) -> tuple[float, tuple[Across, Across]]:
+    """Return <W_a, W_b>, and what makes the slopes by the rows of each half."""
     d, n, m = a.rows.shape[1], len(a.rows), len(b.rows)
     if join.size == 1 and 3 * n * m < 2 * (n + m) * d:
         # Y_a Y_b' is smaller than two scatters: |Y_a Y_b'|^2 = <M_a, M_b>
-        dots = a.rows @ b.rows.T
-        dots.div_(sqrt(a.trace) * sqrt(b.trace))
+        dots = (a.rows @ b.rows.T).div_(sqrt(a.trace) * sqrt(b.trace))
         scale = sqrt(a.trace / b.trace)
-        return (
-            float(dots.square().sum()),
-            lambda: (dots @ b.rows).mul_(scale),
-            lambda: (dots.T @ a.rows).div_(scale),
-        )
+
+        def by_a(factor: float, ratio: float) -> Tensor:
+            weight = factor * ratio * scale
+            return torch.addmm(a.rows, dots, b.rows, beta=-factor, alpha=weight)
+
+        def by_b(factor: float, ratio: float) -> Tensor:
+            weight = factor * ratio / scale
+            return torch.addmm(b.rows, dots.T, a.rows, beta=-factor, alpha=weight)
+
+        return float(dots.square().sum()), (by_a, by_b)
     first = scatter_of(a.rows, join).div_(a.trace)
     second = scatter_of(b.rows, join).div_(b.trace)
-    shared = float((first * second).sum())
-    return shared, lambda: a.rows @ second, lambda: b.rows @ first
+    return float((first * second).sum()), (
+        lambda factor, ratio: a.rows @ shifted(second, factor * ratio, -factor),
+        lambda factor, ratio: b.rows @ shifted(first, factor * ratio, -factor),
+    )
 
 
 def _of_rows(about: Centred, join: Join) -> Outcome:
@@ -100,12 +102,14 @@ def _of_rows(about: Centred, join: Join) -> Outcome:
     scale = -4 / (about.trace * squared * (d - 1))
     own = n * (n - 1) * (1 - ratio)
 
-    def slope() -> Tensor:
-        found = shape.times(rows).mul_(2 - ratio * (n - 1) * (n - 2))
-        found.add_(rows * (n * n - 3 * n + 1 - ratio - own * share[:, None]))
-        return found.add_(pull, alpha=own / n).mul_(scale)
+    def slope(factor: float) -> Tensor:
+        outer = 2 - ratio * (n - 1) * (n - 2)
+        less = -(n * n - 3 * n + 1 - ratio) / outer
+        found = shape.times(rows, factor * scale * outer, less)
+        found.addcmul_(rows, share[:, None], value=-factor * scale * own)
+        return found.add_(pull, alpha=factor * scale * own / n)
 
-    return _outcome(ratio, d, slope)
+    return Outcome(1 - (ratio - 1) / (d - 1), slope)
 
 
 class DebiasedIsotropy(Penalty):

@@ -13,7 +13,7 @@ from isoscope.control.fused import UNDEFINED, Outcome
 from isoscope.control.hidden import Layers
 from isoscope.control.join import Join
 from isoscope.control.penalty import Penalty
-from isoscope.control.product import Centred, Shape, scatter_of
+from isoscope.control.product import Centred, Shape, scatter_of, shifted
 from isoscope.control.schedule import Factor
 from isoscope.control.shrinkage import checked_matrix, streamed
 from isoscope.errors import ConfigError
@@ -37,15 +37,22 @@ class StarScore:
         about = Centred.of(rows, join)
         if about.count < 2 or rows.shape[1] < 2 or not about.spread:
             return UNDEFINED
-        if self.target is None and not self.keep:
-            return self._scaled(about, Shape.of(about, join))
+        if not self.keep:
+            if self.target is None:
+                return self._scaled(about, Shape.of(about, join))
+            return self._towards(about, self._shrunk(about, self.target, join))
         scatter = scatter_of(about.rows, join)
-        covariance = scatter / (about.count - 1)
-        if self.keep:
-            self.covariance = covariance
+        self.covariance = scatter / (about.count - 1)
         if self.target is None:
-            return self._scaled(about, Shape(scatter / about.trace, False))
-        return self._towards(about, covariance, self.target.to(covariance))
+            return self._scaled(about, Shape(scatter.div_(about.trace), False))
+        target = self.target.to(self.covariance)
+        return self._towards(about, torch.lerp(self.covariance, target, self.zeta))
+
+    def _shrunk(self, about: Centred, target: Tensor, join: Join) -> Tensor:
+        target, left = target.to(about.rows), (1 - self.zeta) / (about.count - 1)
+        if join.size == 1:  # all of it in one product
+            return torch.addmm(target, about.rows.T, about.rows, beta=self.zeta, alpha=left)
+        return scatter_of(about.rows, join).mul_(left).add_(target, alpha=self.zeta)
 
     def _scaled(self, about: Centred, shape: Shape) -> Outcome:
         """With W = C / tr C and p = |W|^2:  1 / PR* = (1-zeta)^2 p + (2 zeta - zeta^2) / d."""
@@ -54,15 +61,14 @@ class StarScore:
         ratio = 1 / (left * p + (1 - left) / d)
         scale = 4 * left * ratio**2 / (about.trace * (d - 1))
 
-        def slope() -> Tensor:  # of 1 - IsoScore*; dp = 4 / tr M (Y W - p Y)
-            return shape.times(about.rows).add_(about.rows, alpha=-p).mul_(scale)
+        def slope(factor: float) -> Tensor:  # of 1 - IsoScore*; dp = 4 / tr M (Y W - p Y)
+            return shape.times(about.rows, factor * scale, p)
 
         return Outcome(1 - (ratio - 1) / (d - 1), slope)
 
-    def _towards(self, about: Centred, covariance: Tensor, target: Tensor) -> Outcome:
+    def _towards(self, about: Centred, shrunk: Tensor) -> Outcome:
         """With S = (1-zeta) C + zeta C0 and V = S / tr S:  PR* = 1 / |V|^2."""
         d = about.rows.shape[1]
-        shrunk = torch.add(target * self.zeta, covariance, alpha=1 - self.zeta)
         trace = float(shrunk.diagonal().sum())
         if not 0 < trace < torch.finfo(shrunk.dtype).max:
             return UNDEFINED
@@ -70,8 +76,8 @@ class StarScore:
         ratio = 1 / float(shape.square().sum())
         scale = 4 * (1 - self.zeta) * ratio / ((about.count - 1) * trace * (d - 1))
 
-        def slope() -> Tensor:
-            return (about.rows @ shape).mul_(ratio).sub_(about.rows).mul_(scale)
+        def slope(factor: float) -> Tensor:
+            return about.rows @ shifted(shape, factor * scale * ratio, -factor * scale)
 
         return Outcome(1 - (ratio - 1) / (d - 1), slope)
 

@@ -37,10 +37,10 @@ class CosineScore:
             return UNDEFINED
         over = count * count if self.squared else least
 
-        def slope() -> Tensor:
+        def slope(factor: float) -> Tensor:
             pull = total if apart is None else total - apart
             along = (units * pull).sum(dim=1, keepdim=True)
-            return (pull - along * units).mul_(inverse[:, None] * (2 / over))
+            return (pull - along * units).mul_(inverse[:, None] * (2 * factor / over))
 
         return Outcome(value / over, slope)
 

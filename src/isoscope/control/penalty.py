@@ -87,12 +87,12 @@ class Penalty(nn.Module, ABC):
         self._prepare(layers)
         number = self._counted()
         weight = self.schedule.at(number)
-        clouds = [[layer] for layer in layers] if self.per_layer else [layers]
-        if weight == 0:
+        join = Join.found(weight != 0 and self.join and self._trains())
+        tokens = Tokens.of(layers[0], mask, documents, join)
+        if weight == 0 or tokens.total < 2:  # one token has no shape, in however many layers
             self.reading = None
             return Evaluation(None, None, Join()).of(layers)
-        join = Join.found(self.join and self.training and torch.is_grad_enabled())
-        tokens = Tokens.of(layers[0], mask, documents, join)
+        clouds = [[layer] for layer in layers] if self.per_layer else [layers]
         self._look(tokens)
         values: list[Tensor] = []
         evaluations: list[Evaluation] = []
@@ -126,9 +126,12 @@ class Penalty(nn.Module, ABC):
         self.call += self._counts()
         return number
 
+    def _trains(self) -> bool:
+        return self.training and torch.is_grad_enabled()
+
     def _counts(self) -> bool:
         """Whether this call trains, and is not one that is made again in a backward pass."""
-        return self.training and torch.is_grad_enabled() and not recomputing()
+        return self._trains() and not recomputing()
 
     def _warn_once(self, message: str) -> None:
         if not getattr(self, "_warned", False):

@@ -63,6 +63,17 @@ class Shape:
         """Its squared length: one over the participation ratio."""
         return float(self.matrix.square().sum())
 
-    def times(self, rows: Tensor) -> Tensor:
-        """Return the rows it was made of, multiplied by it."""
-        return self.matrix @ rows if self.through_rows else rows @ self.matrix
+    def times(self, rows: Tensor, factor: float, less: float) -> Tensor:
+        """Return factor (Y W - less Y) for the rows Y it was made of."""
+        moved = shifted(self.matrix, factor, -less * factor)
+        return moved @ rows if self.through_rows else rows @ moved
+
+
+def shifted(matrix: Tensor, factor: float, more: float) -> Tensor:
+    """Return factor times a matrix plus a multiple of the identity.
+
+    Cheaper than adding rows to a product of rows, as a batch has more rows than columns.
+    """
+    moved = matrix * factor
+    moved.diagonal().add_(more)
+    return moved
