@@ -12,7 +12,7 @@ from isoscope.control.cloud import Cloud
 from isoscope.control.fused import UNDEFINED, Outcome
 from isoscope.control.hidden import Layers
 from isoscope.control.join import Join
-from isoscope.control.penalty import Penalty
+from isoscope.control.penalty import Penalty, same_width
 from isoscope.control.product import Centred, Shape, scatter_of, shifted
 from isoscope.control.schedule import Factor
 from isoscope.control.shrinkage import checked_matrix, streamed
@@ -151,6 +151,8 @@ class IStar(Penalty):
         return StarScore(self.zeta, target, keep=self.towards == "running")
 
     def _prepare(self, layers: list[Tensor]) -> None:
+        if self.towards != "scaled":
+            same_width(layers)
         d, clouds = layers[-1].shape[-1], len(layers) if self.per_layer else None
         shape = (d, d) if clouds is None else (clouds, d, d)
         if self.towards == "identity" and self.shrinkage is None:

@@ -83,7 +83,7 @@ class Penalty(nn.Module, ABC):
         """
         layers = chosen_layers(hidden, self.layers)
         if not self.per_layer:
-            _same_width(layers)
+            same_width(layers)
         self._prepare(layers)
         number = self._counted()
         weight = self.schedule.at(number)
@@ -166,7 +166,8 @@ def _checked_rows(rows: Any) -> int | None:
     return rows
 
 
-def _same_width(layers: Sequence[Tensor]) -> None:
+def same_width(layers: Sequence[Tensor]) -> None:
+    """Refuse layers whose rows cannot be in one cloud."""
     widths = sorted({layer.shape[-1] for layer in layers})
     if len(widths) > 1:
         raise ConfigError(

@@ -40,10 +40,21 @@ def streamed(
     finally:
         for module, mode in modes:
             module.training = mode
-    if join.size == 1 and not sums:
-        raise _empty()
-    found = [each.covariance(join) for each in sums]
+    found = [each.covariance(join) for each in _known_to_all(sums, _device(model), join)]
     return torch.stack(found) if per_layer else found[0]
+
+
+def _known_to_all(sums: list["_Sums"], device: torch.device, join: Join) -> list["_Sums"]:
+    """Return the sums, empty ones in a process that had no batch, so that it can take part."""
+    mine = [len(sums), len(sums[0].mean) if sums else 0]
+    clouds, width = map(max, zip(*join.each(mine, device), strict=True))
+    if not clouds:
+        raise _empty()
+    return sums or [_Sums(torch.zeros(0, width, device=device)) for _ in range(clouds)]
+
+
+def _device(model: nn.Module) -> torch.device:
+    return next((each.device for each in model.parameters()), torch.device("cpu"))
 
 
 def _taken(
@@ -79,7 +90,7 @@ def _on_device(model: nn.Module, batch: Any) -> dict[str, Any]:
             hint="give dictionaries as a tokenizer makes them: input_ids, attention_mask",
             slug="stream-batches",
         )
-    device = next((each.device for each in model.parameters()), torch.device("cpu"))
+    device = _device(model)
     named = cast(Mapping[str, Any], batch)
     return {
         name: value.to(device) if isinstance(value, Tensor) else value
