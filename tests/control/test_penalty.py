@@ -1,5 +1,7 @@
 """What all penalties share, and how they get on with a real model in training."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from transformers import AutoModel
@@ -172,3 +174,10 @@ def test_a_budget_is_a_number_of_rows(budget):
 def test_a_mask_may_be_left_out_where_nothing_is_padded():
     hidden = rows(24).reshape(4, 6, 4)
     assert IStar()(hidden) == IStar()(hidden, torch.ones(4, 6))
+
+
+def test_the_first_example_of_the_page_runs(capsys):
+    page = (Path(__file__).parents[2] / "docs" / "control.md").read_text()
+    example = page.partition("```python\n")[2].partition("```")[0]
+    exec(compile(example, "control.md", "exec"), {})
+    assert capsys.readouterr().out.endswith("after 20 steps\n")

@@ -101,7 +101,7 @@ class IStar(Penalty):
     >>> loss = penalty(hidden, torch.ones(4, 8))
     >>> loss.backward()
     >>> round(loss.item(), 3), round(penalty.reading, 3)
-    (0.75, 0.25)
+    (0.294, 0.706)
     """
 
     shrinkage: Tensor | None
