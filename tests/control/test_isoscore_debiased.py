@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch.autograd import gradcheck
 
 from isoscope.accumulate.hashing import named_documents
 from isoscope.control import DebiasedIsotropy
@@ -66,6 +67,14 @@ def test_on_independent_rows_the_value_is_one_minus_the_measure(n, d, dtype):
     assert 0 < reading.value < 1
     value = DebiasedIsotropy(rows=None)(rows).item()
     assert value == pytest.approx(1 - reading.value, abs=1e-6)
+
+
+@pytest.mark.parametrize(("n", "d"), [(20, 4), (9, 15)])
+def test_on_independent_rows_the_gradient_is_that_of_finite_differences(n, d):
+    rows = batch(n, 1, d)[:, 0].requires_grad_()
+    penalty = DebiasedIsotropy(rows=None)
+    assert penalty(rows).item() > 0.1
+    assert gradcheck(lambda x: penalty(x), rows, atol=1e-7)
 
 
 def test_few_sequences_do_not_lower_it():

@@ -38,6 +38,13 @@ def batches(case):
     return tuple(x[:cut] for x in whole), tuple(x[cut:] for x in whole)
 
 
+class OfRows(DebiasedIsotropy):
+    """The penalty on rows that are their own documents."""
+
+    def forward(self, hidden, mask):
+        return super().forward([each.flatten(0, 1) for each in hidden], mask.flatten())
+
+
 CASES = ("even", "uneven", "empty", "overflow", "one")
 PENALTIES = {
     "istar": lambda **how: IStar(**how),
@@ -45,6 +52,7 @@ PENALTIES = {
     "istar-running": lambda **how: IStar(towards="running", **how),
     "istar-layers": lambda **how: IStar(per_layer=True, **how),
     "debiased": lambda **how: DebiasedIsotropy(**how),
+    "debiased-rows": lambda **how: OfRows(**how),
     "cosreg": lambda **how: CosReg(**how),
     "cosreg-published": lambda **how: CosReg(as_published=True, **how),
     "mean-cosine": lambda **how: MeanCosine(**how),

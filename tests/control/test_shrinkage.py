@@ -89,6 +89,12 @@ def test_the_model_is_left_in_the_mode_it_was_in():
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
+def test_a_batch_of_padding_adds_nothing():
+    empty = {name: value * 0 for name, value in next(batches()).items()}
+    found = streamed(Toy(), [empty, *batches(), empty])
+    torch.testing.assert_close(found, streamed(Toy(), batches()))
+
+
 def test_rows_that_are_not_finite_are_left_out():
     model = Toy()
     with torch.no_grad():

@@ -144,6 +144,11 @@ class Cloud:
         each = torch.from_numpy(np.concatenate(documents)).to(layers[-1].device)
         return cls(pieces, sizes, each, tokens.independent)
 
+    @property
+    def copied(self) -> bool:
+        """Whether gathered rows are a copy, which may be overwritten."""
+        return len(self.pieces) > 1 or any(piece.index is not None for piece in self.pieces)
+
     def gathered(self, layers: Sequence[Tensor]) -> Tensor:
         """Return the rows, float64 as they are and all others in float32."""
         width = layers[-1].shape[-1]

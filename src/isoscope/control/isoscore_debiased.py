@@ -29,9 +29,9 @@ class DebiasedScore:
         if rows.shape[1] < 2:
             return UNDEFINED
         if len(cloud.sizes) == 1:
-            return _of_rows(Centred.of(rows, join), join)
-        first, second = rows.split(cloud.sizes)
-        return _of_halves(Centred.of(first, join), Centred.of(second, join), join)
+            return _of_rows(Centred.of(rows, join, owned=cloud.copied), join)
+        a, b = (Centred.of(half, join, owned=True) for half in rows.split(cloud.sizes))
+        return _of_halves(a, b, join)
 
 
 def _of_halves(a: Centred, b: Centred, join: Join) -> Outcome:

@@ -34,7 +34,7 @@ class StarScore:
 
     def __call__(self, rows: Tensor, cloud: Cloud, join: Join) -> Outcome:
         """Return the outcome for a cloud."""
-        about = Centred.of(rows, join)
+        about = Centred.of(rows, join, owned=cloud.copied)
         if about.count < 2 or rows.shape[1] < 2 or not about.spread:
             return UNDEFINED
         if not self.keep:
