@@ -12,7 +12,9 @@ def rows(n, d, shift=5.0):
     return torch.randn(n, d, generator=generator, dtype=torch.float64) + shift
 
 
-@pytest.mark.parametrize(("n", "d", "through_rows"), [(30, 4, False), (4, 30, True)])
+@pytest.mark.parametrize(
+    ("n", "d", "through_rows"), [(30, 4, False), (4, 30, True), (400, 200, False)]
+)
 def test_either_form_has_the_same_length_and_the_same_product(n, d, through_rows):
     about = Centred.of(rows(n, d), Join())
     shape = Shape.of(about, Join())

@@ -49,10 +49,9 @@ class StarScore:
         return self._towards(about, torch.lerp(self.covariance, target, self.zeta))
 
     def _shrunk(self, about: Centred, target: Tensor, join: Join) -> Tensor:
-        target, left = target.to(about.rows), (1 - self.zeta) / (about.count - 1)
-        if join.size == 1:  # all of it in one product
-            return torch.addmm(target, about.rows.T, about.rows, beta=self.zeta, alpha=left)
-        return scatter_of(about.rows, join).mul_(left).add_(target, alpha=self.zeta)
+        left = (1 - self.zeta) / (about.count - 1)
+        scatter = scatter_of(about.rows, join)
+        return scatter.mul_(left).add_(target.to(scatter), alpha=self.zeta)
 
     def _scaled(self, about: Centred, shape: Shape) -> Outcome:
         """With W = C / tr C and p = |W|^2:  1 / PR* = (1-zeta)^2 p + (2 zeta - zeta^2) / d."""
