@@ -158,8 +158,10 @@ def of_a_step() -> str:
 def run_on(seen: dict) -> str:
     """Return what a table was measured on."""
     return (
-        f"Machine: {seen['processor']}, {seen['threads']} threads, torch {seen['torch']}; load "
-        "averages when it began: " + ", ".join(f"{x:g}" for x in seen["load"]) + "."
+        f"Machine: {seen['processor']}, {seen['threads']} threads, {seen['clock']} time, torch "
+        f"{seen['torch']}; load averages when it began: "
+        + ", ".join(f"{x:g}" for x in seen["load"])
+        + "."
     )
 
 

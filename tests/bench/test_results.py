@@ -60,3 +60,13 @@ def test_the_cost_of_listening_was_measured_in_seven_turns():
     for row in results("cost")["rows"]:
         assert len(row["ratios"]) == 7
         assert row["ratio"] == sorted(row["ratios"])[3]
+
+
+def test_penalties_are_as_fast_as_was_promised():
+    rows = {each["rows"]: each for each in results("penalties")["code"]["rows"]}
+    for count, least in ((512, 8.0), (4096, 2.5), (8192, 2.0)):
+        assert rows[count]["ratio"] >= least
+        assert rows[count]["gradient_apart"] <= 1e-5
+    steps = {each["penalty"]: each["ratio"] for each in results("penalties")["step"]["rows"]}
+    assert abs(steps["none"] - 1) <= 0.02  # else the machine was too busy to tell
+    assert steps["IStar()"] <= 1.05
