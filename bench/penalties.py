@@ -28,7 +28,7 @@ RESULTS = Path(__file__).parent / "results" / "penalties.json"
 WIDTH, ZETA = 768, 0.2
 ROWS = {512: 15, 2048: 11, 4096: 9, 8192: 7}  # rows: turns
 BATCH, LENGTH = 16, 64
-TURNS = 15
+TURNS = 41
 WALL = "--wall" in sys.argv
 # The same step without a penalty is among them: how far its ratio is from 1 is the noise.
 PENALTIES = {
