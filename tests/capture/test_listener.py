@@ -119,3 +119,24 @@ def test_half_precision_is_measured_in_single(documents):
     moments = survey.held["resid.0", "ordinary"][Moments].finalize()
     expected = np.cov(rows[:, 1:].reshape(-1, 6).float().numpy().T)
     np.testing.assert_allclose(moments.covariance, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_blocks_carry_the_tokens_of_their_rows(documents):
+    class Told(Batch):
+        def marks(self, prefix, length):
+            marks = super().marks(prefix, length)
+            marks.tokens = torch.arange(len(self.lengths) * length).reshape(-1, length)
+            return marks
+
+    heard_blocks = []
+    listener = Listener(
+        lambda _site, row_class, block: heard_blocks.append((row_class, block)),
+        lambda *_: None,
+        bands=np.arange(100, dtype=np.int8) % 5,
+    )
+    listener.begin(Told(["a", "b"], [3, 2]))
+    listener.hear("resid.0", torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(0)))
+    found = {row_class: block for row_class, block in heard_blocks}
+    assert found["ordinary"].tokens.tolist() == [1, 2, 4]
+    assert found["special"].tokens.tolist() == [0, 3]
+    assert found["ordinary"].frequency.tolist() == [1, 2, 4]

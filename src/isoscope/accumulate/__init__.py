@@ -2,18 +2,21 @@
 
 from typing import Any
 
+from isoscope.accumulate.bands import Bands, BandsSummary
 from isoscope.accumulate.base import Accumulator, merged
-from isoscope.accumulate.block import Block
+from isoscope.accumulate.block import Block, DocumentSums
 from isoscope.accumulate.copies import Copies, CopiesSummary
 from isoscope.accumulate.directions import CentredDirections, Directions, DirectionsSummary
 from isoscope.accumulate.groups import Groups, GroupsSummary
 from isoscope.accumulate.keyed import Keyed
 from isoscope.accumulate.moments import Moments, MomentsSummary
 from isoscope.accumulate.norms import Norms, NormsSummary
-from isoscope.accumulate.overlap import DocumentSums, Overlap, OverlapSummary
+from isoscope.accumulate.overlap import Overlap, OverlapSummary
 from isoscope.accumulate.partitions import Partitions, PartitionsSummary
 from isoscope.accumulate.reservoir import Reservoir, ReservoirSummary
+from isoscope.accumulate.sentences import Sentences, SentencesSummary
 from isoscope.accumulate.tally import Tally, TallySummary
+from isoscope.accumulate.vocabulary import Vocabulary, VocabularySummary
 
 ACCUMULATORS: tuple[type[Accumulator[Any]], ...] = (
     Tally,
@@ -25,6 +28,9 @@ ACCUMULATORS: tuple[type[Accumulator[Any]], ...] = (
     Reservoir,
     Copies,
     Partitions,
+    Vocabulary,
+    Sentences,
+    Bands,
     Keyed,
     Overlap,
 )
@@ -32,6 +38,8 @@ ACCUMULATORS: tuple[type[Accumulator[Any]], ...] = (
 __all__ = [
     "ACCUMULATORS",
     "Accumulator",
+    "Bands",
+    "BandsSummary",
     "Block",
     "CentredDirections",
     "Copies",
@@ -52,7 +60,11 @@ __all__ = [
     "PartitionsSummary",
     "Reservoir",
     "ReservoirSummary",
+    "Sentences",
+    "SentencesSummary",
     "Tally",
     "TallySummary",
+    "Vocabulary",
+    "VocabularySummary",
     "merged",
 ]

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from isoscope.accumulate.base import Accumulator
-from isoscope.accumulate.block import Block
+from isoscope.accumulate.block import Block, DocumentSums
 from isoscope.accumulate.cells import Cellwise
 from isoscope.accumulate.directions import Directions
 from isoscope.accumulate.hashing import GROUPS
+from isoscope.accumulate.sentences import Sentences, likeness
 from isoscope.accumulate.tally import Tally
 from isoscope.types import Array
 
@@ -29,21 +30,11 @@ class OverlapSummary:
     row_pairs: float  # of all rows, squared
 
 
-@dataclass(frozen=True)
-class DocumentSums:
-    """One class of rows: for each of its documents the sum of unit vectors, and sizes."""
-
-    keys: Array  # (documents,)
-    units: Array  # (documents, d)
-    nonzero: Array  # (documents,)
-    rows: Array  # (documents,)
-
-
 class Overlap(Cellwise[OverlapSummary]):
     """The cross terms between classes of rows within a document."""
 
     least = 0
-    shapes = {"own": "", "pairs": ""}  # noqa: RUF012
+    shapes = {"own": "", "pairs": "", "likeness": "", "sentences": ""}  # noqa: RUF012
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
@@ -62,12 +53,18 @@ class Overlap(Cellwise[OverlapSummary]):
         np.add.at(units, where, np.concatenate([each.units for each in classes]))
         np.add.at(nonzero, where, np.concatenate([each.nonzero for each in classes]))
         np.add.at(rows, where, np.concatenate([each.rows for each in classes]))
+        total = np.zeros((len(keys), self.width))
+        np.add.at(total, where, np.concatenate([each.total for each in classes]))
+        alike, counted = likeness(total, units, nonzero)
         own, pairs = np.vecdot(units, units), nonzero**2
         row_pairs = float((rows**2).sum())
         for each in classes:
             place = np.searchsorted(keys, each.keys)
             own[place] -= np.vecdot(each.units, each.units)
             pairs[place] -= each.nonzero**2
+            apart = likeness(each.total, each.units, each.nonzero)
+            alike[place] -= apart[0]
+            counted[place] -= apart[1]
             row_pairs -= float((each.rows**2).sum())
         surplus = len(where) - len(keys)
         self.documents += surplus
@@ -76,8 +73,11 @@ class Overlap(Cellwise[OverlapSummary]):
         if folded:
             groups = (keys % np.uint64(GROUPS)).astype(np.int64)
             keys, folds = np.unique(groups, return_inverse=True)
-            own, pairs = np.bincount(folds, own), np.bincount(folds, pairs)
-        self._take_in(keys.astype(np.uint64), folded, {"own": own, "pairs": pairs})
+            own, pairs, alike, counted = (
+                np.bincount(folds, part) for part in (own, pairs, alike, counted)
+            )
+        parts = {"own": own, "pairs": pairs, "likeness": alike, "sentences": counted}
+        self._take_in(keys.astype(np.uint64), folded, parts)
 
     def correct(self, merged: Mapping[Any, Accumulator[Any]]) -> None:
         """Put right the sums over documents of classes that were merged."""
@@ -86,6 +86,8 @@ class Overlap(Cellwise[OverlapSummary]):
                 part.documents -= self.documents  # type: ignore[attr-defined]
             if type(part) is Directions:
                 part._take_in(self.keys, self.folded, self._as_directions())
+            if isinstance(part, Sentences):
+                part._take_in(self.keys, self.folded, self._only("likeness", "sentences"))
             if isinstance(part, Tally):
                 part.pairs += self.row_pairs
 
@@ -94,8 +96,11 @@ class Overlap(Cellwise[OverlapSummary]):
         return {
             "nonzero": np.zeros(cells),
             "units": np.zeros((cells, self.width)),
-            **self.parts,
+            **self._only("own", "pairs"),
         }
+
+    def _only(self, *names: str) -> dict[str, Array]:
+        return {name: self.parts[name] for name in names}
 
     def _absorb(self, other: Any) -> None:
         super()._absorb(other)

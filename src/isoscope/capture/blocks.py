@@ -17,12 +17,13 @@ from isoscope.accumulate.block import (
     LEAST_SQUARE,
     Block,
     Cells,
+    DocumentSums,
     Sums,
     directions,
     representable,
 )
 from isoscope.accumulate.lazy import lazy
-from isoscope.accumulate.overlap import DocumentSums
+from isoscope.accumulate.tokens import Types
 from isoscope.types import Array
 
 _SAMPLE = 64
@@ -42,18 +43,24 @@ class Layout:
     positions: Array  # (n,)
     folded: bool | None = None  # whether cells are groups; None: by the number of documents
     independent: bool = False
+    tokens: Array | None = None  # (n,) ids, where rows are of tokens
+    frequency: Array | None = None  # (n,) frequency band of each token
 
     @classmethod
-    def of_all(cls, tensor: Tensor, documents: Array, positions: Array) -> "Layout":
+    def of_all(
+        cls, tensor: Tensor, documents: Array, positions: Array, tokens: Array | None = None
+    ) -> "Layout":
         """Return the layout of a tensor of which every row counts."""
         index = torch.arange(len(tensor), device=tensor.device)
-        return cls(index, documents, positions)
+        return cls(index, documents, positions, tokens=tokens)
 
     @lazy
     def plain(self) -> Block:
         """A block that knows the documents and nothing of the rows: it finds the cells."""
         blank = np.empty((len(self.documents), 0), dtype=np.float32)
-        block = Block(blank, self.documents, self.positions, folded=self.folded)
+        block = Block(
+            blank, self.documents, self.positions, folded=self.folded, tokens=self.tokens
+        )
         block.independent = self.independent
         return block
 
@@ -107,6 +114,8 @@ class TensorBlock(Block):
             layout.positions,
             origin=origin,
             sketched=sketched,
+            tokens=layout.tokens,
+            frequency=layout.frequency,
         )
         self.independent = layout.independent
 
@@ -136,6 +145,11 @@ class TensorBlock(Block):
     def runs(self) -> Array:  # type: ignore[override]
         """Where each document begins."""
         return self.layout.plain.runs
+
+    @property
+    def types(self) -> Types:  # type: ignore[override]
+        """The token types, found once for all sites of a batch."""
+        return self.layout.plain.types
 
     def about(self, centre: Array) -> Block:
         """Return the block with the centre taken from every row."""
@@ -271,15 +285,70 @@ class TensorBlock(Block):
 
     @lazy
     def by_document(self) -> DocumentSums:
-        """The sum of unit vectors of each document, in the order of the cells."""
+        """The sums of each document, in the order of the cells."""
         summed, starts = self._summed, self._document_starts
         first = np.searchsorted(self.layout.pieces[:-1], starts)
+        rows = np.diff(np.r_[starts, len(self)]).astype(np.float64)
+        total = np.add.reduceat(self._pieces[:, 0], first, axis=0)
         return DocumentSums(
             keys=self.documents[self.cells.order][starts],
             units=np.add.reduceat(self._pieces[:, 2], first, axis=0),
+            total=total + rows[:, None] * self.origin,
             nonzero=np.add.reduceat((summed[2] > 0).astype(np.float64), starts),
-            rows=np.diff(np.r_[starts, len(self)]).astype(np.float64),
+            rows=rows,
         )
+
+    def unit_sums(self, chosen: Array, labels: Array, number: int) -> tuple[Array, Array]:
+        """Return the sums of the unit vectors of chosen rows under each label, and how many.
+
+        Rows are fetched, divided by their norms and summed in one go, label by label.
+        """
+        order = np.argsort(labels, kind="stable")
+        rows, index, norms = self._chosen(chosen[order])
+        inverse = torch.where(norms > 0, 1 / norms, torch.zeros_like(norms))
+        starts = np.searchsorted(labels[order], np.arange(number))
+        sums = torch.nn.functional.embedding_bag(
+            index,
+            rows,
+            torch.from_numpy(starts).to(index),
+            mode="sum",
+            per_sample_weights=inverse,
+        )
+        there = (norms > 0).cpu().numpy()
+        nonzero = np.bincount(labels[order], there, number)
+        return sums.double().cpu().numpy(), nonzero
+
+    def _chosen(self, chosen: Array) -> tuple[Tensor, Tensor, Tensor]:
+        """Return a tensor, which rows of it were chosen, and the norms of these."""
+        _ = self._summed
+        index = self.layout.index[torch.from_numpy(chosen).to(self.layout.index)]
+        enough = self._gathered.dtype  # float64 where float32 would have lost digits
+        if self.tensor.dtype != enough:
+            rows = self.tensor.index_select(0, index).to(enough)
+            here = torch.arange(len(rows), device=rows.device)
+            return rows, here, torch.linalg.vector_norm(rows, dim=1)
+        if self.norms is None or self.norms.dtype != enough:
+            norms = torch.linalg.vector_norm(self.tensor.index_select(0, index), dim=1)
+        else:
+            norms = self.norms.index_select(0, index)
+        return self.tensor, index, norms
+
+    def labelled_units(self, labels: Array, number: int) -> tuple[Array, Array]:
+        """Return the sums of unit vectors of each cell under each label, and how many."""
+        inverse = torch.from_numpy(self._summed[2])
+        ordered = torch.from_numpy(labels[:, self.cells.order].astype(np.int64))
+        side = inverse.new_zeros((number, len(self)))
+        side.scatter_(0, ordered, inverse.expand(len(ordered), -1))
+        pieces = self._weighted(self._gathered, side.to(self._gathered)).double()
+        where = torch.from_numpy(self.layout.cell_of_piece).to(pieces.device)
+        sums = pieces.new_zeros((len(self.cells.keys), number, self.width))
+        sums.index_add_(0, where, pieces)
+        starts, wide = self.cells.starts[:-1], side.double().numpy()
+        counts = np.add.reduceat((wide > 0).astype(np.float64), starts, axis=1).T
+        found = sums.cpu().numpy()
+        if self.origin.any():
+            found += np.add.reduceat(wide, starts, axis=1).T[:, :, None] * self.origin
+        return found, counts
 
     @property
     def _document_starts(self) -> Array:

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from isoscope.accumulate.block import DocumentSums
 from isoscope.accumulate.hashing import named_documents
-from isoscope.accumulate.overlap import DocumentSums
 from isoscope.capture.blocks import Layout, TensorBlock
 from isoscope.capture.rows import SINK, Positions, sinks
 from isoscope.errors import ConfigError
@@ -50,6 +50,7 @@ class Listener:
         seed: int = 0,
         folded: bool | None = None,
         sketched: bool = True,
+        bands: Array | None = None,
     ) -> None:
         self.take = take
         self.spoilt = spoilt  # told the site and the document where numbers are not finite
@@ -59,6 +60,7 @@ class Listener:
         self.seed = seed
         self.folded = folded
         self.sketched = sketched
+        self.bands = bands  # frequency band of each token of the vocabulary
         self._batch: Marked | None = None
         self._keys: Array | None = None
         self._known: dict[tuple[str, int], tuple[Positions, Tensor]] = {}
@@ -155,8 +157,14 @@ class Listener:
             assert self._batch is not None and self._keys is not None
             marks = self._batch.marks(prefix, length)
             real = marks.real.to(device)
+            tokens = getattr(marks, "tokens", None)
             found = Positions(
-                marks.real.cpu().numpy(), marks.special.cpu().numpy(), self._keys, self.folded
+                marks.real.cpu().numpy(),
+                marks.special.cpu().numpy(),
+                self._keys,
+                self.folded,
+                None if tokens is None else tokens.cpu().numpy(),
+                self.bands,
             )
             self._known[key] = found, real
         return self._known[key]

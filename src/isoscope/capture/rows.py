@@ -20,6 +20,8 @@ class Positions:
     special: Array  # (B, T)
     documents: Array  # (B,) keys
     folded: bool | None = None  # whether documents are told apart or fall into groups
+    tokens: Array | None = None  # (B, T) ids, where positions are tokens
+    bands: Array | None = None  # (vocabulary,) frequency band of each token
 
     def layouts(self, sinks: Array | None, device: torch.device) -> dict[str, Layout]:
         """Return the rows of each class that has any; `sinks` where some position is one."""
@@ -46,11 +48,17 @@ class Positions:
     def _layout(self, chosen: Array, device: torch.device) -> Layout:
         sequence, place = np.nonzero(chosen)
         ordinal = np.cumsum(self.real, axis=1) - 1  # of a row within its document
+        tokens = None if self.tokens is None else self.tokens[sequence, place]
+        frequency = None
+        if tokens is not None and self.bands is not None:
+            frequency = self.bands[tokens]
         return Layout(
             torch.from_numpy(sequence * self.real.shape[1] + place).to(device),
             self.documents[sequence],
             ordinal[sequence, place].astype(np.uint64),
             folded=self.folded,
+            tokens=tokens,
+            frequency=frequency,
         )
 
 

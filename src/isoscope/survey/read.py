@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from isoscope.accumulate import (
     ACCUMULATORS,
     Accumulator,
+    Bands,
     Block,
     CentredDirections,
     Copies,
@@ -28,6 +29,7 @@ from isoscope.measure import MEASURES, Measure, level
 from isoscope.measure.interval import interval
 from isoscope.measure.view import Summaries
 from isoscope.measure.view.spectrum import decomposed
+from isoscope.survey.band import by_band
 from isoscope.survey.variant import Kind, Place
 from isoscope.survey.warn import about_bias, about_rows
 from isoscope.types import Reading
@@ -36,9 +38,12 @@ SECOND_PASS: tuple[Kind, ...] = (CentredDirections, Partitions)
 _AIDS: tuple[Kind, ...] = (Tally, Copies)  # what warnings are made of
 
 
-def kinds_for(names: Iterable[str]) -> tuple[Kind, ...]:
-    """Return the accumulators that these measures need, each once, in a fixed order."""
-    needed: set[Kind] = set(_AIDS)
+def kinds_for(names: Iterable[str], *, bands: bool = False) -> tuple[Kind, ...]:
+    """Return the accumulators that these measures need, each once, in a fixed order.
+
+    With bands, also what readings by frequency and by position are made of.
+    """
+    needed: set[Kind] = {*_AIDS, *((Bands,) if bands else ())}
     for name in names:
         needed.update(MEASURES[name].reads.needs)
     if needed & set(SECOND_PASS):
@@ -101,6 +106,8 @@ def read_place(
         replace(r, warnings=(*r.warnings, biased[r.measure])) if r.measure in biased else r
         for r in readings
     ]
+    if Bands in here and "mean-cosine" in names:
+        warned += by_band(place, here[Bands].finalize(), run=run, d=summaries[Tally].width)
     return warned, left_out
 
 

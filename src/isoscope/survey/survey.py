@@ -37,6 +37,8 @@ class Survey:
         """Show a block of a site to its accumulators, made on first sight."""
         here = self.held.setdefault(place, {})
         for kind in kinds:
+            if kind.by_token and block.tokens is None:
+                continue
             if kind not in here:
                 here[kind] = kind(block.width)
             here[kind].update(block)
