@@ -33,8 +33,10 @@ def cell(reading):
     value, interval = shown(reading.value, reading.low, reading.high)
     if not interval:
         return value
-    digits = len(value.partition(".")[2])
-    return f"{value} ± {(reading.high - reading.low) / 2:.{digits}f}"
+    half = (reading.high - reading.low) / 2
+    if "e" in value:
+        return f"{value} ± {half:.1e}"
+    return f"{value} ± {half:.{len(value.partition('.')[2])}f}"
 
 
 def table(columns, sites=None):

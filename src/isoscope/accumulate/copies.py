@@ -77,11 +77,12 @@ def content_hashes(rows: Any, limit: np.uint64 | None = None) -> Array:
     words = rows if not isinstance(rows, np.ndarray) else _words(rows)
     step = -(-words.shape[1] // _FEW)
     upper = _hashed(_few(words, step)) >> np.uint64(32)
-    near = np.arange(len(upper))
     if limit is not None:
         near = np.flatnonzero(upper <= limit >> np.uint64(32))
-        upper = upper[near]
-    words = words[near] if isinstance(words, np.ndarray) else _words(words[near])
+        words, upper = words[near], upper[near]
+    elif not isinstance(words, np.ndarray):
+        words = words[np.arange(len(words))]  # an array is not copied: it may be the block
+    words = _words(words)
     hashes = (upper << np.uint64(32)) | (_hashed(words) >> np.uint64(32))
     return hashes if limit is None else hashes[hashes <= limit]
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from isoscope.accumulate.block import sketch_rank
@@ -43,12 +44,10 @@ def available() -> int:
     bound = os.environ.get("ISOSCOPE_MEMORY")
     if bound and bound.isdigit():
         return int(bound)
-    try:
+    with suppress(OSError, ValueError, IndexError):  # not every system has it
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
-    except (OSError, ValueError, IndexError):
-        pass
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     except (OSError, ValueError, AttributeError):
