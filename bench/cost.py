@@ -26,6 +26,7 @@ from isoscope.capture.listener import Listener
 from isoscope.capture.model.load import load
 from isoscope.capture.runner import Runner
 from isoscope.capture.sites import Sites
+from isoscope.cli.memory import give_back
 from isoscope.source.corpus import open_corpus
 from isoscope.survey import Survey, kinds_for
 from isoscope.verbs.answer import chosen
@@ -184,6 +185,7 @@ def memory():
 def main():
     from tempfile import TemporaryDirectory
 
+    give_back()  # as the command does
     wanted = sys.argv[1:] or [*BATCHES, "memory"]
     machine = {
         "processor": platform.processor() or platform.machine(),

@@ -92,6 +92,17 @@ def speed(part: str) -> str:
     return f"{table(heads, rows)}\n\nMachine: {note}."
 
 
+def room() -> str:
+    """Return the table of peaks of memory."""
+    heads = ["tokens", "plain passes, MiB", "survey, MiB", "plain and state, MiB"]
+    keys = ("plain", "peak", "allowed")
+    rows = [
+        [f"{each['tokens']:,}", *(f"{each[key]:.0f}" for key in keys)]
+        for each in (found("cost") or {}).get("memory", [])
+    ]
+    return table(heads, rows) if rows else "Not run."
+
+
 def cost() -> str:
     """Return the table of what listening costs."""
     results = found("cost")
@@ -122,6 +133,7 @@ TABLES = {
             for name in ("measure", "growth", "cosine", "twonn")
         },
         "listening": cost,
+        "room": room,
     },
 }
 

@@ -150,8 +150,10 @@ class TensorBlock(Block):
         origin: Array | None = None,
         norms: Tensor | None = None,
         sketched: bool = True,
+        scratch: Tensor | None = None,
     ) -> None:
         self.norms = norms  # of all rows of the tensor, where they are known
+        self._spare = scratch  # room that the next block may write over
         self.tensor = tensor  # (rows of the batch, d), of which the layout's are meant
         self.layout = layout
         super().__init__(
@@ -230,12 +232,21 @@ class TensorBlock(Block):
     @lazy
     def _summed(self) -> tuple[Sums, Array, Array]:
         """The sums, and squared norms and inverse norms of the sorted rows."""
-        rows = self._wide(self.tensor.index_select(0, self.layout.pieces.index))
+        rows = self._gather()
         summed = self._sum_of(rows)
         if rows.dtype == torch.float32 and not self._holds(*summed[:2]):
             rows = self.tensor.index_select(0, self.layout.pieces.index).double()
             summed = self._sum_of(rows)
         return summed
+
+    def _gather(self) -> Tensor:
+        """Return the rows in the order of the pieces, as a copy to be written to."""
+        index, spare = self.layout.pieces.index, self._spare
+        size = len(index) * self.width
+        if spare is None or spare.dtype != self.tensor.dtype or spare.numel() < size:
+            return self._wide(self.tensor.index_select(0, index))
+        room = spare[:size].view(len(index), self.width)
+        return self._wide(torch.index_select(self.tensor, 0, index, out=room))
 
     def _holds(self, sums: Sums, squares: Array) -> bool:
         """Whether float32 was enough."""

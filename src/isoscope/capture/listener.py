@@ -67,6 +67,7 @@ class Listener:
         self._usual: dict[tuple[str, int], dict[str, Layout]] = {}
         self._origins: dict[tuple[str, str], Array] = {}
         self._bad: set[str] = set()
+        self._scratch: Tensor | None = None
 
     def begin(self, batch: Marked) -> None:
         """Turn to the next batch."""
@@ -133,10 +134,27 @@ class Listener:
             origin=self._origins.get((site, row_class)),
             norms=norms,
             sketched=self.sketched,
+            scratch=self._room(flat, len(layout.pieces.index)),
         )
         self.take(site, row_class, block)
         self._origins[site, row_class] = block.origin
         return block
+
+    def _room(self, flat: Tensor, rows: int) -> Tensor:
+        """Return room for the rows of a block: fresh memory for each would cost a twentieth.
+
+        A block is summed when it is taken, so that the next may use the same room.
+        """
+        kept, size = self._scratch, rows * flat.shape[1]
+        # a tensor made in inference mode is not written to outside of it
+        wanted = (flat.dtype, flat.device, torch.is_inference_mode_enabled())
+        if (
+            kept is None
+            or kept.numel() < size
+            or (kept.dtype, kept.device, kept.is_inference()) != wanted
+        ):
+            kept = self._scratch = flat.new_empty(size)
+        return kept
 
     def _documents_first(self, site: str, tensor: Tensor) -> None:
         assert self._batch is not None

@@ -173,8 +173,10 @@ def command(
     """Run MODEL over CORPUS once and measure every site of it."""
     style = chosen(json=as_json, csv=as_csv, latex=as_latex, markdown=as_markdown)
     from isoscope import verbs
+    from isoscope.cli.memory import give_back
     from isoscope.verbs.answer import refuse_spoilt
 
+    give_back()
     with progress(quiet=quiet, noun="tokens") as tick:
         readings = verbs.survey(
             model,
