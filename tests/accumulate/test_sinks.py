@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import Block
+from isoscope.accumulate.block import SinkRows
 from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.sinks import KEPT, Sinks
 
@@ -17,15 +18,14 @@ def sinks(numbers, times, *, tokens=True, quoted=True):
         (numbers % 3).astype(np.uint64),
         tokens=numbers + 100 if tokens else None,
     )
-    block.times = np.asarray(times, dtype=np.float64)
     block.asked = []
 
     def quote(row):
         block.asked.append(row)
         return f"word{numbers[row]}", f"before word{numbers[row]} after"
 
-    if quoted:
-        block.quote = quote
+    said = quote if quoted else lambda _row: ("", "")
+    block.sinks = SinkRows(np.asarray(times, dtype=np.float64), said)
     return block
 
 
@@ -69,7 +69,7 @@ def test_weaker_sinks_are_not_decoded(feed):
 
 def test_long_and_foreign_words_are_cut_between_characters(feed):
     block = sinks([1], [20.0])
-    block.quote = lambda row: ("ü" * 60, "語" * 200 + "\ud800")
+    block.sinks = SinkRows(block.sinks.times, lambda _row: ("ü" * 60, "語" * 200 + "\ud800"))
     (sink,) = feed(Sinks(2), block).finalize().sinks
     assert sink.word == "ü" * 24
     assert sink.context == "語" * 64

@@ -140,3 +140,38 @@ def test_blocks_carry_the_tokens_of_their_rows(documents):
     assert found["ordinary"].tokens.tolist() == [1, 2, 4]
     assert found["special"].tokens.tolist() == [0, 3]
     assert found["ordinary"].frequency.tolist() == [1, 2, 4]
+
+
+def test_sinks_say_how_strong_they_are_and_in_which_words_they_stand():
+    class Told(Batch):
+        def marks(self, prefix, length):
+            marks = super().marks(prefix, length)
+            marks.tokens = torch.arange(len(self.lengths) * length).reshape(-1, length)
+            return marks
+
+    found = {}
+    listener = Listener(
+        lambda _site, row_class, block: found.update({row_class: block}),
+        lambda *_: None,
+        decode=lambda tokens: " ".join(f"t{each}" for each in tokens),
+    )
+    listener.begin(Told(["a", "b"], [3, 4]))
+    rows = torch.ones(2, 4, 5)
+    rows[1, 2] = 40
+    listener.hear("resid.0", rows)
+    sinks = found["sink"].sinks
+    assert sinks.times.tolist() == pytest.approx([40])
+    assert sinks.quote(0) == ("t6", "t4 t5 t6 t7")
+    assert found["ordinary"].sinks is None
+
+
+def test_sinks_without_a_tokenizer_have_no_words():
+    found = {}
+    listener = Listener(
+        lambda _site, row_class, block: found.update({row_class: block}), lambda *_: None
+    )
+    listener.begin(Batch(["a"], [4]))
+    rows = torch.ones(1, 4, 5)
+    rows[0, 2] = 40
+    listener.hear("resid.0", rows)
+    assert found["sink"].sinks.quote(0) == ("", "")

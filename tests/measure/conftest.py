@@ -83,7 +83,7 @@ def survey_of_tokens(rows, documents, tokens, names, *, size=None, bands=None):
             tokens=tokens[part],
             frequency=None if bands is None else bands[tokens[part]],
         )
-        survey.update(PLACE, kinds_for(names, bands=bands is not None), block)
+        survey.update(PLACE, kinds_for(names, causes=bands is not None), block)
     return survey
 
 

@@ -8,10 +8,12 @@ import pytest
 from isoscope import verbs
 from isoscope.accumulate import Block, Directions
 from isoscope.accumulate.bands import Bands, frequency_bands
+from isoscope.accumulate.block import SinkRows
 from isoscope.accumulate.crossing import Crossing
 from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.sinks import Sinks
-from isoscope.errors import StoreError, UndefinedError, UnknownNameError
+from isoscope.errors import ConfigError, StoreError, UndefinedError, UnknownNameError
+from isoscope.explain import ORDER
 from isoscope.store import new_origin, save
 from isoscope.survey import Survey
 from isoscope.verbs.explain import TOKENLESS, UNCOUNTED, Causes, explain, explained
@@ -40,8 +42,8 @@ def surveyed(site="resid.1", *, seed=0, counted=True, documents=300, length=9):
             frequency=bands[token[chosen]] if counted else None,
         )
         if name == "special-sink":
-            block.times = np.linalg.norm(rows[chosen], axis=1)
-            block.quote = lambda row: ("<s>", f"<s> document {row}")
+            times = np.linalg.norm(rows[chosen], axis=1)
+            block.sinks = SinkRows(times, lambda row: ("<s>", f"<s> document {row}"))
         survey.update((site, name), KINDS, block)
     return survey
 
@@ -169,3 +171,30 @@ def test_what_is_no_run_is_refused(tmp_path):
 
 def test_no_causes_are_an_empty_table():
     assert str(Causes([], left_out=["a: b"])) == "no readings\n\nleft out: a: b"
+
+
+def test_a_survey_of_a_model_tells_all_five_causes(tiny, texts, tmp_path):
+    verbs.survey(tiny, texts, output=tmp_path / "run", sites=["resid"], tokens=None)
+    causes = explain(tmp_path / "run")
+    assert {each.site for each in causes} == {"resid.0", "resid.1", "resid.2"}
+    for site in ("resid.0", "resid.1", "resid.2"):
+        here = [each for each in causes if each.site == site]
+        assert [each.cause for each in here] == list(ORDER)
+        assert sum(each.share for each in here) == pytest.approx(1)
+        assert here[0].warnings == ()
+
+
+def test_frequencies_may_come_from_a_table(tiny, texts, tmp_path):
+    from transformers import AutoTokenizer
+
+    size = len(AutoTokenizer.from_pretrained(tiny))
+    np.save(tmp_path / "flat.npy", np.ones(size))
+    given = {"sites": ["resid.2"], "measures": ["mean-cosine"], "tokens": None}
+    counted = verbs.survey(tiny, texts, **given)
+    flat = verbs.survey(tiny, texts, frequencies=tmp_path / "flat.npy", **given)
+    bands = {each.group for each in flat if each.group.startswith("frequency")}
+    assert bands == {"frequency above 1e-2"}
+    assert bands < {each.group for each in counted}
+    np.save(tmp_path / "other.npy", np.ones(size + 1))
+    with pytest.raises(ConfigError, match=f"expected counts of {size} tokens"):
+        verbs.survey(tiny, texts, frequencies=tmp_path / "other.npy", **given)

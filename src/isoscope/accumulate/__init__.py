@@ -6,6 +6,7 @@ from isoscope.accumulate.bands import Bands, BandsSummary
 from isoscope.accumulate.base import Accumulator, merged
 from isoscope.accumulate.block import Block, DocumentSums
 from isoscope.accumulate.copies import Copies, CopiesSummary
+from isoscope.accumulate.crossing import Crossing, CrossingSummary
 from isoscope.accumulate.directions import CentredDirections, Directions, DirectionsSummary
 from isoscope.accumulate.groups import Groups, GroupsSummary
 from isoscope.accumulate.keyed import Keyed
@@ -15,6 +16,7 @@ from isoscope.accumulate.overlap import Overlap, OverlapSummary
 from isoscope.accumulate.partitions import Partitions, PartitionsSummary
 from isoscope.accumulate.reservoir import Reservoir, ReservoirSummary
 from isoscope.accumulate.sentences import Sentences, SentencesSummary
+from isoscope.accumulate.sinks import Sinks, SinksSummary
 from isoscope.accumulate.tally import Tally, TallySummary
 from isoscope.accumulate.vocabulary import Vocabulary, VocabularySummary
 
@@ -31,6 +33,8 @@ ACCUMULATORS: tuple[type[Accumulator[Any]], ...] = (
     Vocabulary,
     Sentences,
     Bands,
+    Crossing,
+    Sinks,
     Keyed,
     Overlap,
 )
@@ -44,6 +48,8 @@ __all__ = [
     "CentredDirections",
     "Copies",
     "CopiesSummary",
+    "Crossing",
+    "CrossingSummary",
     "Directions",
     "DirectionsSummary",
     "DocumentSums",
@@ -62,6 +68,8 @@ __all__ = [
     "ReservoirSummary",
     "Sentences",
     "SentencesSummary",
+    "Sinks",
+    "SinksSummary",
     "Tally",
     "TallySummary",
     "Vocabulary",

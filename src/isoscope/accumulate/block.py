@@ -5,6 +5,7 @@ rows. Everything is about an `origin` near the mean: sums of squares about zero 
 every digit of a cloud whose mean is ten thousand times its spread.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -60,6 +61,14 @@ class DocumentSums:
     rows: Array  # (documents,)
 
 
+@dataclass(frozen=True)
+class SinkRows:
+    """What a block of sinks knows of its rows besides their numbers."""
+
+    times: Array  # (n,) norm over the median norm of the document
+    quote: Callable[[int], tuple[str, str]]  # the token of a row and its context
+
+
 class Block:
     """Consecutive rows of whole documents; what is summed of them is summed once.
 
@@ -93,6 +102,7 @@ class Block:
         self.folded = folded  # whether cells are groups; None: by the number of documents
         self.tokens = tokens
         self.frequency = frequency
+        self.sinks: SinkRows | None = None  # where the rows are sinks
         self._origin = origin
         self._scratch = scratch
 

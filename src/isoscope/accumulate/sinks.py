@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -38,9 +38,7 @@ class SinksSummary:
 class Sinks(Accumulator[SinksSummary]):
     """The sinks whose norm exceeds that of their document most: the same in any order.
 
-    A block of sinks says of each row how many `times` the median norm of its document its
-    norm is, and has a `quote` that gives the word and the context of a row. Of other
-    blocks nothing is kept.
+    Of blocks whose rows are no sinks nothing is kept.
     """
 
     least = 0
@@ -55,10 +53,9 @@ class Sinks(Accumulator[SinksSummary]):
         self.contexts = np.zeros((0, CONTEXT_BYTES), dtype=np.uint8)
 
     def _add(self, block: Block) -> None:
-        times = cast(Array | None, getattr(block, "times", None))
-        if times is None:
+        if block.sinks is None:
             return
-        quote = getattr(block, "quote", None)
+        times, quote = block.sinks.times, block.sinks.quote
         fresh = Sinks(self.width)
         chosen = _strongest(times, block.documents, block.positions)
         fresh.times = times[chosen].astype(np.float64)
@@ -70,10 +67,7 @@ class Sinks(Accumulator[SinksSummary]):
         ).astype(np.int64)
         # Rows that will not be kept are not decoded: most sinks are weaker than these.
         weakest = self.times[-1] if len(self.times) == KEPT else -np.inf
-        said = [
-            quote(int(row)) if quote is not None and times[row] >= weakest else ("", "")
-            for row in chosen
-        ]
+        said = [quote(int(row)) if times[row] >= weakest else ("", "") for row in chosen]
         fresh.words = _bytes([word for word, _ in said], WORD_BYTES)
         fresh.contexts = _bytes([context for _, context in said], CONTEXT_BYTES)
         fresh.sinks = len(times)

@@ -123,7 +123,6 @@ class Pieces:
             int(number[: np.searchsorted(starts, cells.split)].sum()),
         )
 
-
     def summed(self, side: Tensor, rows: Tensor) -> Tensor:
         """Return the rows of each piece summed with every weight, (pieces, weights, d)."""
         shape = (-1, self.length)

@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.accumulate.block import DocumentSums
+from isoscope.accumulate.block import DocumentSums, SinkRows
 from isoscope.accumulate.hashing import named_documents
 from isoscope.capture.blocks import Layout, TensorBlock
-from isoscope.capture.rows import SINK, Positions, sinks
+from isoscope.capture.rows import SINK, Positions, sinks, times_median
 from isoscope.errors import ConfigError
 from isoscope.types import VARIANTS, Array
 
@@ -51,6 +51,7 @@ class Listener:
         folded: bool | None = None,
         sketched: bool = True,
         bands: Array | None = None,
+        decode: Callable[[list[int]], str] | None = None,
     ) -> None:
         self.take = take
         self.spoilt = spoilt  # told the site and the document where numbers are not finite
@@ -61,6 +62,7 @@ class Listener:
         self.folded = folded
         self.sketched = sketched
         self.bands = bands  # frequency band of each token of the vocabulary
+        self.decode = decode  # tokens into words, for the sinks to be named
         self._batch: Marked | None = None
         self._keys: Array | None = None
         self._known: dict[tuple[str, int], tuple[Positions, Tensor]] = {}
@@ -98,7 +100,9 @@ class Listener:
             layouts = self._usual[place]
         flat, flat_norms = tensor.reshape(-1, tensor.shape[-1]), norms.reshape(-1)
         blocks = {
-            name: self._hand_on(site, name, flat, flat_norms, layout)
+            name: self._hand_on(
+                site, name, flat, flat_norms, layout, self._said(name, layout, norms, positions)
+            )
             for name, layout in layouts.items()
         }
         if self.meet is not None and len(blocks) > 1:
@@ -126,7 +130,13 @@ class Listener:
         self._hand_on(site, "all", vectors, norms, layout)
 
     def _hand_on(
-        self, site: str, row_class: str, flat: Tensor, norms: Tensor, layout: Layout
+        self,
+        site: str,
+        row_class: str,
+        flat: Tensor,
+        norms: Tensor,
+        layout: Layout,
+        sinks: SinkRows | None = None,
     ) -> TensorBlock:
         block = TensorBlock(
             flat,
@@ -136,9 +146,26 @@ class Listener:
             sketched=self.sketched,
             scratch=self._room(flat, len(layout.pieces.index)),
         )
+        block.sinks = sinks
         self.take(site, row_class, block)
         self._origins[site, row_class] = block.origin
         return block
+
+    def _said(
+        self, row_class: str, layout: Layout, norms: Tensor, positions: Positions
+    ) -> SinkRows | None:
+        """Return how strong the sinks of a class are, and what they say."""
+        if "sink" not in row_class:
+            return None
+        real = torch.from_numpy(positions.real).to(norms.device)
+        times = times_median(norms, real).reshape(-1)[layout.index].double().cpu().numpy()
+        places = layout.index.cpu().numpy()
+        decode = self.decode
+
+        def quote(row: int) -> tuple[str, str]:
+            return ("", "") if decode is None else positions.quoted(int(places[row]), decode)
+
+        return SinkRows(times, quote)
 
     def _room(self, flat: Tensor, rows: int) -> Tensor:
         """Return room for the rows of a block: fresh memory for each would cost a twentieth.

@@ -131,6 +131,13 @@ def command(
             help="A token with K times the median norm of its document is a sink.",
         ),
     ] = 10.0,
+    frequencies: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Counts of tokens by id (npy) or token (json)  [default: of the corpus]",
+        ),
+    ] = None,
     turns: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Do the sites in N turns, for less memory."),
@@ -206,6 +213,7 @@ def command(
             truncate_dim=truncate_dim,
             sinks=sinks,
             turns=turns,
+            frequencies=frequencies,
             skip_bad=skip_bad,
             as_published=as_published,
             zeta=zeta,

@@ -18,10 +18,13 @@ from isoscope.accumulate import (
     Block,
     CentredDirections,
     Copies,
+    Crossing,
+    Directions,
     Moments,
     Partitions,
     Reservoir,
     ReservoirSummary,
+    Sinks,
     Tally,
 )
 from isoscope.errors import TooFewRowsError, UndefinedError
@@ -36,14 +39,15 @@ from isoscope.types import Reading
 
 SECOND_PASS: tuple[Kind, ...] = (CentredDirections, Partitions)
 _AIDS: tuple[Kind, ...] = (Tally, Copies)  # what warnings are made of
+_CAUSES: tuple[Kind, ...] = (Directions, Bands, Crossing, Sinks)  # what explanations are
 
 
-def kinds_for(names: Iterable[str], *, bands: bool = False) -> tuple[Kind, ...]:
+def kinds_for(names: Iterable[str], *, causes: bool = False) -> tuple[Kind, ...]:
     """Return the accumulators that these measures need, each once, in a fixed order.
 
-    With bands, also what readings by frequency and by position are made of.
+    With causes, also what tells them: rows by frequency and position, and the sinks.
     """
-    needed: set[Kind] = {*_AIDS, *((Bands,) if bands else ())}
+    needed: set[Kind] = {*_AIDS, *(_CAUSES if causes else ())}
     for name in names:
         needed.update(MEASURES[name].reads.needs)
     if needed & set(SECOND_PASS):
