@@ -29,6 +29,7 @@ from isoscope.capture.sites import Sites
 from isoscope.cli.memory import give_back
 from isoscope.source.corpus import open_corpus
 from isoscope.survey import Survey, kinds_for
+from isoscope.survey.frequency import Frequencies
 from isoscope.verbs.answer import chosen
 
 RESULTS = Path(__file__).parent / "results" / "cost.json"
@@ -73,6 +74,10 @@ class Bench:
             with torch.inference_mode():
                 self.loaded.body(**self.batches[0].inputs)
 
+        counts = Frequencies()
+        for each in full:
+            counts.see(each.inputs)
+        self.bands = counts.bands()
         self.sites = Sites.found(self.loaded.model, self.loaded.body, run)
         self.runner = Runner(self.loaded.body, self.sites, self.feed)
 
@@ -82,7 +87,7 @@ class Bench:
             with torch.inference_mode():
                 self.loaded.body(**batch.inputs)
 
-    def surveyed(self, kinds, sketched):
+    def surveyed(self, kinds, sketched, bands=None):
         """Run the batches while every block is heard."""
         survey = Survey()
         names = self.sites.chosen(["resid"])
@@ -94,7 +99,9 @@ class Bench:
             width = classes[0].units.shape[1]
             survey.meet((site, variant), classes, width=width, folded=True)
 
-        listener = Listener(take, survey.spoil, meet, folded=True, sketched=sketched)
+        listener = Listener(
+            take, survey.spoil, meet, folded=True, sketched=sketched, bands=bands
+        )
         with threadpool_limits(1, user_api="blas"):
             for batch in self.batches:
                 self.runner.pass_through(batch, names, listener)
@@ -112,17 +119,21 @@ def measured(name, folder):
     bench = Bench(name, folder)
     few = (Moments, Directions)
     every = kinds_for(chosen(None))
-    bench.plain(), bench.surveyed(few, False), bench.surveyed(every, True)
-    plain, light, whole = [], [], []
+    causes = kinds_for(chosen(None, text=True), causes=True)
+    bench.plain(), bench.surveyed(few, False), bench.surveyed(causes, True, bench.bands)
+    plain, light, whole, told = [], [], [], []
     for _ in range(TURNS):
         plain.append(timed(bench.plain))
         light.append(timed(bench.surveyed, few, False))
         plain.append(timed(bench.plain))
         whole.append(timed(bench.surveyed, every, True))
+        plain.append(timed(bench.plain))
+        told.append(timed(bench.surveyed, causes, True, bench.bands))
     rows = []
     for title, seconds, base in (
-        ("moments and directions", light, plain[0::2]),
-        ("everything: variants, reservoir, intervals", whole, plain[1::2]),
+        ("moments and directions", light, plain[0::3]),
+        ("everything: variants, reservoir, intervals", whole, plain[1::3]),
+        ("and what explains it: tokens, bands, sinks", told, plain[2::3]),
     ):
         ratios = [a / b for a, b in zip(seconds, base, strict=True)]
         rows.append(

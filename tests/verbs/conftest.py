@@ -86,7 +86,7 @@ NOISY = {"rankme": 5e-5, "twonn": 5e-5}
 
 def by_place(readings):
     """Return readings by site, variant and measure."""
-    return {(each.site, each.variant, each.measure): each for each in readings}
+    return {(each.site, each.variant, each.measure, each.group): each for each in readings}
 
 
 @pytest.fixture(scope="session")

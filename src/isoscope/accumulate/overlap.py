@@ -45,39 +45,14 @@ class Overlap(Cellwise[OverlapSummary]):
 
     def add_classes(self, classes: Sequence[DocumentSums], *, folded: bool) -> None:
         """Take in the documents of a batch, class by class."""
-        keys, where = np.unique(
-            np.concatenate([each.keys for each in classes]), return_inverse=True
-        )
-        units = np.zeros((len(keys), self.width))
-        nonzero, rows = np.zeros(len(keys)), np.zeros(len(keys))
-        np.add.at(units, where, np.concatenate([each.units for each in classes]))
-        np.add.at(nonzero, where, np.concatenate([each.nonzero for each in classes]))
-        np.add.at(rows, where, np.concatenate([each.rows for each in classes]))
-        total = np.zeros((len(keys), self.width))
-        np.add.at(total, where, np.concatenate([each.total for each in classes]))
-        alike, counted = likeness(total, units, nonzero)
-        own, pairs = np.vecdot(units, units), nonzero**2
-        row_pairs = float((rows**2).sum())
-        for each in classes:
-            place = np.searchsorted(keys, each.keys)
-            own[place] -= np.vecdot(each.units, each.units)
-            pairs[place] -= each.nonzero**2
-            apart = likeness(each.total, each.units, each.nonzero)
-            alike[place] -= apart[0]
-            counted[place] -= apart[1]
-            row_pairs -= float((each.rows**2).sum())
-        surplus = len(where) - len(keys)
-        self.documents += surplus
-        self.count += surplus
-        self.row_pairs += row_pairs
-        if folded:
-            groups = (keys % np.uint64(GROUPS)).astype(np.int64)
-            keys, folds = np.unique(groups, return_inverse=True)
-            own, pairs, alike, counted = (
-                np.bincount(folds, part) for part in (own, pairs, alike, counted)
-            )
-        parts = {"own": own, "pairs": pairs, "likeness": alike, "sentences": counted}
-        self._take_in(keys.astype(np.uint64), folded, parts)
+        self.add_meeting(Meeting.of(classes, folded=folded))
+
+    def add_meeting(self, met: "Meeting") -> None:
+        """Take in what the classes of a batch have in common."""
+        self.documents += met.surplus
+        self.count += met.surplus
+        self.row_pairs += met.row_pairs
+        self._take_in(met.keys, met.folded, met.parts)
 
     def correct(self, merged: Mapping[Any, Accumulator[Any]]) -> None:
         """Put right the sums over documents of classes that were merged."""
@@ -117,3 +92,46 @@ class Overlap(Cellwise[OverlapSummary]):
         """Return what was found."""
         own, pairs = self.parts["own"].copy(), self.parts["pairs"].copy()
         return OverlapSummary(self.documents, own, pairs, self.row_pairs)
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """By how much the documents of several classes are more than those of each class."""
+
+    keys: Array  # (cells,)
+    folded: bool
+    parts: dict[str, Array]
+    surplus: int  # documents that were counted in more than one class
+    row_pairs: float
+
+    @classmethod
+    def of(cls, classes: Sequence[DocumentSums], *, folded: bool) -> "Meeting":
+        """Find the documents that have rows in several classes."""
+        keys = np.unique(np.concatenate([each.keys for each in classes]))
+        places = [np.searchsorted(keys, each.keys) for each in classes]  # each one once
+        units, total = (np.zeros((len(keys), classes[0].units.shape[1])) for _ in range(2))
+        nonzero, rows = np.zeros(len(keys)), np.zeros(len(keys))
+        for each, place in zip(classes, places, strict=True):
+            units[place] += each.units
+            total[place] += each.total
+            nonzero[place] += each.nonzero
+            rows[place] += each.rows
+        alike, counted = likeness(total, units, nonzero)
+        own, pairs = np.vecdot(units, units), nonzero**2
+        row_pairs = float((rows**2).sum())
+        for each, place in zip(classes, places, strict=True):
+            own[place] -= np.vecdot(each.units, each.units)
+            pairs[place] -= each.nonzero**2
+            apart = likeness(each.total, each.units, each.nonzero)
+            alike[place] -= apart[0]
+            counted[place] -= apart[1]
+            row_pairs -= float((each.rows**2).sum())
+        surplus = sum(len(place) for place in places) - len(keys)
+        if folded:
+            groups = (keys % np.uint64(GROUPS)).astype(np.int64)
+            keys, folds = np.unique(groups, return_inverse=True)
+            own, pairs, alike, counted = (
+                np.bincount(folds, part) for part in (own, pairs, alike, counted)
+            )
+        parts = {"own": own, "pairs": pairs, "likeness": alike, "sentences": counted}
+        return cls(keys.astype(np.uint64), folded, parts, surplus, row_pairs)

@@ -118,7 +118,7 @@ class Pieces:
             torch.from_numpy(blank).to(device),
             first,
             starts[:-1],
-            torch.from_numpy(member).to(device),
+            torch.from_numpy(member.astype(np.float32)).to(device),
             np.searchsorted(cell_of_piece, np.arange(len(cells.keys))),
             int(number[: np.searchsorted(starts, cells.split)].sum()),
         )
@@ -128,6 +128,17 @@ class Pieces:
         shape = (-1, self.length)
         each, parts = side.view(*shape, side.shape[1]), rows.view(*shape, rows.shape[1])
         return torch.bmm(each.transpose(1, 2), parts)
+
+    def into_cells(self, summed: Tensor) -> Tensor:
+        """Return sums of pieces, (pieces, weights, d), added up to those of cells."""
+        shape = (len(self.by_cell), *summed.shape[1:])
+        return (self.by_cell.to(summed.dtype) @ summed.flatten(1)).view(shape)
+
+    def into_units(self, summed: Array) -> Array:
+        """Return sums of pieces added up to those of documents, or of cells of lone rows."""
+        if len(self.first) == len(summed):
+            return summed
+        return np.add.reduceat(summed, self.first, axis=0)
 
 
 def _length(sizes: Array) -> int:
@@ -301,10 +312,8 @@ class TensorBlock(Block):
         """Return sums of z, |z|^2 z and z/|x| of each piece, sketches of cells, energies."""
         pieces = self.layout.pieces
         out = pieces.summed(self._side(rows, lengths, inverse), rows)  # (pieces, 3 + rank, d)
-        first, rest = out[:, :3].double().cpu().numpy(), out[:, 3:].flatten(1)
-        sketch = (pieces.by_cell.to(rows.dtype) @ rest).view(
-            len(pieces.by_cell), *out[0, 3:].shape
-        )
+        first = out[:, :3].double().cpu().numpy()
+        sketch = pieces.into_cells(out[:, 3:])
         weight, energy = inverse.square(), rows.new_zeros(self.width)
         for start in range(0, len(rows), _PIECE):
             part = slice(start, start + _PIECE)
@@ -339,10 +348,10 @@ class TensorBlock(Block):
         summed, pieces = self._summed, self.layout.pieces
         starts = pieces.starts
         rows = np.diff(np.r_[starts, len(self)]).astype(np.float64)
-        total = np.add.reduceat(self._pieces[:, 0], pieces.first, axis=0)
+        total = pieces.into_units(self._pieces[:, 0])
         return DocumentSums(
             keys=self.documents[self.cells.order][starts],
-            units=np.add.reduceat(self._pieces[:, 2], pieces.first, axis=0),
+            units=pieces.into_units(self._pieces[:, 2]),
             total=total + rows[:, None] * self.origin,
             nonzero=np.add.reduceat((summed[2] > 0).astype(np.float64), starts),
             rows=rows,
@@ -392,7 +401,7 @@ class TensorBlock(Block):
             side[pieces.taken, each] = inverse
         weights = torch.from_numpy(side).to(rows)
         summed = pieces.summed(weights, rows)  # (pieces, labels, d)
-        found = np.add.reduceat(summed.double().cpu().numpy(), pieces.first_of_cell, axis=0)
+        found = pieces.into_cells(summed).double().cpu().numpy()
         starts, wide = self.cells.starts[:-1], side[pieces.taken].astype(np.float64)
         counts = np.add.reduceat((wide > 0).astype(np.float64), starts, axis=0)
         if self.origin.any():

@@ -106,10 +106,12 @@ class Listener:
             for name, layout in layouts.items()
         }
         if self.meet is not None and len(blocks) > 1:
+            met: dict[tuple[str, ...], list[DocumentSums]] = {}
             for variant, classes in VARIANTS.items():
-                met = [blocks[each].by_document for each in classes if each in blocks]
-                if len(met) > 1:
-                    self.meet(site, variant, met)
+                there = tuple(each for each in classes if each in blocks)
+                if len(there) > 1:  # the same list for variants that have the same classes
+                    seen = [blocks[each].by_document for each in there]
+                    self.meet(site, variant, met.setdefault(there, seen))
 
     def hear_whole(self, site: str, vectors: Tensor) -> None:
         """Take in one vector a document, (documents, width); they are independent rows."""
