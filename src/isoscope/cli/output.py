@@ -51,10 +51,13 @@ def show(readings: "Readings", style: str, *, quiet: bool = False) -> None:
 def show_records(records: "Records[Any]", style: str, *, quiet: bool = False) -> None:
     """Print results that are no readings to stdout: their tables, or a format of all."""
     if not style:
-        for place, table in enumerate(records.tables):
-            if place and not sys.stdout.isatty():  # a terminal has had an empty line already
-                sys.stdout.write("\n")
+        apart = ""
+        for table in records.tables:
+            sys.stdout.write(apart)
             show_table(table)
+            # On a terminal a table without notes ends with an empty line already.
+            noted = table.warnings or table.left_out or not sys.stdout.isatty()
+            apart = "\n" if noted else ""
         return
     sys.stdout.write(getattr(records, f"to_{style}")())
     if style in ("json", "csv"):  # the others say it themselves

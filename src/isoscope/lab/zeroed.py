@@ -85,6 +85,8 @@ def zeroed_kl(
         random = 3 if dimensions is None else 0
     chosen = _chosen(dimensions, shares, width, top, random, seed)
     passes = len(batches) * (1 + len(chosen))
+    if progress is not None:
+        progress(0, passes)
     sums = np.zeros((len(chosen), len(ready)))
     counts = np.zeros(len(ready))
     start = 0

@@ -68,12 +68,13 @@ def step_table(steps: Any, measures: Sequence[str] = ()) -> Table:
     columns = (
         Column("measure", tuple(plain(each.measure) for each in lines), words=True),
         Column("before", tuple(_or_none(each.before) for each in lines)),
-        Column("normalised", tuple(_or_none(each.between) for each in lines)),
+        Column("between", tuple(_or_none(each.between) for each in lines)),
         Column("after", tuple(_or_none(each.after) for each in lines)),
-        Column("normalising adds", tuple(_added(e.before, e.between) for e in lines)),
-        Column("gain, bias add", tuple(_added(e.between, e.after) for e in lines)),
+        Column("normalising", tuple(_added(e.before, e.between) for e in lines)),
+        Column("gain, bias", tuple(_added(e.between, e.after) for e in lines)),
     )
-    return Table(f"{plain(steps.site)}, variant {steps.variant}: readings of the run", columns)
+    named = f"{plain(steps.site)}, variant {steps.variant}"
+    return Table(f"{named}: readings of the run, and what each step adds", columns)
 
 
 def gain_table(steps: Any) -> Table:

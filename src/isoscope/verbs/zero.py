@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from isoscope.lab.zeroed import ZeroedDimension, ZeroedKL
 
 FINAL = "final"
-FEW = "fewer than ten documents: no intervals"
+FEW = "too few documents for intervals"
 UNTOLD = "there is no final norm to take shares from: only random dimensions were zeroed"
 
 
@@ -41,14 +41,13 @@ class ZeroedDimensions(Records[Zeroed]):
         told = [each.told for each in self]
         pairs = [_kl(each) for each in told]
         shares = ("" if e.share is None else f"{100 * e.share:.1f} %" for e in told)
-        times = ("" if e.times_random is None else f"{e.times_random:.3g}x" for e in self)
         columns = (
             Column("dimension", tuple(str(each.index) for each in told)),
             Column("chosen", tuple(each.chosen for each in told), words=True),
             Column("share of cosine", tuple(shares)),
             Column("KL", tuple(value for value, _ in pairs)),
             Column("95 % interval", tuple(ends for _, ends in pairs)),
-            Column("to random", tuple(times)),
+            Column("to random", tuple(_ratio(each.times_random) for each in self)),
         )
         kept = tuple(column for column in columns if any(column.cells))
         return (Table(self._caption(), kept, self.remarks),)
@@ -128,6 +127,12 @@ def _answer(told: "ZeroedKL", name: str) -> ZeroedDimensions:
 
 def _times(kl: float, mean: float) -> float | None:
     return kl / mean if mean > 0 and isfinite(kl / mean) else None
+
+
+def _ratio(times: float | None) -> str:
+    if times is None:
+        return ""
+    return f"{times:,.0f}x" if times >= 100 else f"{times:.2g}x"
 
 
 def _kl(each: "ZeroedDimension") -> tuple[str, str]:

@@ -30,7 +30,7 @@ def test_labels_are_words_and_a_gap_is_none(value, label):
 
 
 def test_a_list_is_no_label():
-    with pytest.raises(BadDocumentError, match="^a list as label$"):
+    with pytest.raises(BadDocumentError, match=r"^a list as label$"):
         fields_of("a", None, None, [1], named=False)
 
 
