@@ -7,9 +7,34 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from isoscope.store import load
-    from isoscope.verbs import explain, measure, merge, read, survey, survey_module
+    from isoscope.verbs import (
+        dimensions,
+        explain,
+        matrices,
+        measure,
+        merge,
+        norm,
+        probe,
+        read,
+        survey,
+        survey_module,
+        zero,
+    )
 
-__all__ = ["explain", "load", "measure", "merge", "read", "survey", "survey_module"]
+__all__ = [
+    "dimensions",
+    "explain",
+    "load",
+    "matrices",
+    "measure",
+    "merge",
+    "norm",
+    "probe",
+    "read",
+    "survey",
+    "survey_module",
+    "zero",
+]
 
 
 def __getattr__(name: str) -> Any:  # lazily, so that `import isoscope` costs next to nothing

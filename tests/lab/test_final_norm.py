@@ -69,6 +69,20 @@ def test_a_layer_norm_is_described_by_its_parameters(tiny):
     assert "affine" not in norm.to_dict()
 
 
+def test_parameters_that_stand_out_are_named(tiny):
+    subject = subject_of(tiny)
+    module = subject.loaded.body.encoder.layer[-1].output.LayerNorm
+    for sigmas in (2.0, 3.0):
+        (norm,) = final_norms(subject, sigmas=sigmas)
+        for values, found in (
+            (module.weight, norm.gain_outliers),
+            (module.bias, norm.bias_outliers),
+        ):
+            numbers = values.detach().double().numpy()
+            far = np.abs(numbers - numbers.mean()) / numbers.std() > sigmas
+            assert found == np.flatnonzero(far).tolist()
+
+
 def test_an_rms_norm_has_no_reference_and_says_why(gemma):
     (norm,) = final_norms(gemma)
     assert (norm.bias_norm, norm.ratio, norm.reference) == (None, None, None)

@@ -132,6 +132,12 @@ def test_every_site_of_a_run_is_read(run):
     assert {each.site for each in found} == {site for site, _ in iso.load(run).survey.held}
 
 
+def test_progress_counts_sites(run):
+    ticks = []
+    found = rogue_dimensions(run, progress=lambda *tick: ticks.append(tick))
+    assert ticks == [(number, len(found)) for number in range(len(found))]
+
+
 def test_a_run_without_what_is_needed_says_so(tmp_path):
     measure(cloud(), measures=["norm-spread"], output=tmp_path / "run")
     with pytest.raises(TooFewRowsError, match="directions, moments and a sample") as raised:

@@ -68,6 +68,12 @@ def test_unknown_sites_and_places_are_named(tiny, texts):
         states_of(tiny, texts, at="end")
 
 
+def test_progress_counts_documents(tiny, texts):
+    ticks = []
+    states_of(tiny, texts, batch=16, progress=lambda *tick: ticks.append(tick))
+    assert ticks == [(16, 40), (32, 40), (40, 40)]
+
+
 def test_they_are_what_the_classifier_takes(tiny, texts):
     labels = [len(text.split()) > 15 for text in texts]
     found = states_of(tiny, texts, labels, at="mean")

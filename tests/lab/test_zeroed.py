@@ -145,6 +145,28 @@ def test_the_dimensions_with_the_largest_shares_are_taken_and_random_ones(speaki
     assert found.to_dict()["dimensions"][0]["chosen"] == "top"
 
 
+def test_random_dimensions_may_stand_beside_given_ones(speaking, texts):
+    given = {"documents": 8, "dimensions": [3, 11], "random": 3}
+    found = zeroed_kl(speaking, texts, **given)
+    assert [each.chosen for each in found.dimensions] == ["given"] * 2 + ["random"] * 3
+    assert len({each.index for each in found.dimensions}) == 5
+    again = zeroed_kl(speaking, texts, **given)
+    assert again == found
+
+
+def test_progress_counts_passes(speaking, texts):
+    ticks = []
+    zeroed_kl(
+        speaking,
+        texts,
+        documents=10,
+        batch=4,
+        dimensions=[1, 2],
+        progress=lambda *tick: ticks.append(tick),
+    )
+    assert ticks == [(done, 9) for done in (0, 2, 3, 5, 6, 8, 9)]
+
+
 def test_batching_changes_nothing(speaking, texts):
     one, seven = (
         zeroed_kl(speaking, texts, dimensions=[2], documents=20, batch=size) for size in (1, 7)

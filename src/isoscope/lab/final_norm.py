@@ -7,6 +7,7 @@ import numpy as np
 
 from isoscope.errors import UndefinedError
 from isoscope.lab.affine import Affine, affine_of
+from isoscope.lab.norm_outliers import SIGMAS, outlying
 from isoscope.lab.plain import Plain
 from isoscope.lab.subject import PREFIXES, subject_of
 from isoscope.types import Array
@@ -38,11 +39,13 @@ class FinalNorm(Plain):
     bias_norm: float | None
     ratio: float | None
     reference: float | None
+    gain_outliers: list[int]  # dimensions beyond so many sigmas of all gains
+    bias_outliers: list[int]
     remark: str
     affine: Affine = field(repr=False, metadata={"told": False})
 
 
-def final_norms(model: Any, **given: Any) -> list[FinalNorm]:
+def final_norms(model: Any, *, sigmas: float = SIGMAS, **given: Any) -> list[FinalNorm]:
     """Return the final norm of each stack of a model; encoder-decoders have two."""
     subject = subject_of(model, **given)
     found: list[FinalNorm] = []
@@ -55,7 +58,8 @@ def final_norms(model: Any, **given: Any) -> list[FinalNorm]:
         affine = affine_of(module, width)
         if affine is None:
             raise _unexplained(tap.module, type(module).__name__)
-        found.append(_described(f"{prefix}norm", tap.module, type(module).__name__, affine))
+        names = f"{prefix}norm", tap.module, type(module).__name__
+        found.append(_described(*names, affine, sigmas))
     if not found:
         raise no_final_norm(subject.loaded.name)
     return found
@@ -75,7 +79,7 @@ def no_final_norm(name: str) -> UndefinedError:
     )
 
 
-def _described(site: str, module: str, kind: str, affine: Affine) -> FinalNorm:
+def _described(site: str, module: str, kind: str, affine: Affine, sigmas: float) -> FinalNorm:
     gain_norm = _norm(affine.gain)
     bias_norm = None if affine.bias is None else _norm(affine.bias)
     ratio = bias_norm / gain_norm if bias_norm is not None and gain_norm else None
@@ -89,6 +93,8 @@ def _described(site: str, module: str, kind: str, affine: Affine) -> FinalNorm:
         bias_norm=bias_norm,
         ratio=ratio,
         reference=None if ratio is None else reference_cosine(ratio),
+        gain_outliers=outlying(affine.gain, sigmas),
+        bias_outliers=outlying(affine.bias, sigmas),
         remark=NO_BIAS.format(kind=kind) if bias_norm is None else REFERENCE,
         affine=affine,
     )

@@ -156,11 +156,17 @@ def _checked(rows: Any, labels: Any, test: float) -> tuple[Array, Array, list[An
             hint="give the share of rows to try the classifier on, such as 0.5",
             slug="number-range",
         )
-    names, marks = np.unique(given, return_inverse=True)
+    return array, *two_labels(given)
+
+
+def two_labels(labels: Sequence[Any] | Array) -> tuple[Array, list[Any]]:
+    """Return which labels are the second of two, and the two; refuse more, fewer, too few."""
+    names, marks = np.unique(np.asarray(labels), return_inverse=True)
     if len(names) != 2:
         raise UndefinedError(
             f"expected two different labels, got {len(names)}",
-            hint="one threshold tells two labels apart; mark one label against the rest",
+            hint="one threshold tells two labels apart; --positive LABEL (in Python positive=) "
+            "sets one against the rest",
             slug="labels-binary",
         )
     fewest = int(np.bincount(marks).min())
@@ -170,7 +176,7 @@ def _checked(rows: Any, labels: Any, test: float) -> tuple[Array, Array, list[An
             hint="give more labelled documents",
             slug="labels-few",
         )
-    return array, marks.astype(bool), names.tolist()
+    return marks.astype(bool), names.tolist()
 
 
 def _split(marks: Array, test: float, seed: int) -> tuple[Array, Array]:

@@ -1,7 +1,7 @@
 """Rogue dimensions (Timkey): which few carry the mean cosine, and what is left without them?"""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,13 +66,19 @@ def rogue_dimensions(
     *,
     variant: str = "all",
     top: Sequence[int] = TOP,
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[SiteDimensions]:
     """Return the dimensions that carry the mean cosine at every site of a run.
 
-    Shares are exact, from the sums of unit vectors: no pairs are drawn.
+    Shares are exact, from the sums of unit vectors: no pairs are drawn. `progress` is told
+    how many sites are done, and of how many.
     """
+    whole = run_of(run)
+    count = len(sites) if sites is not None else len({site for site, _ in whole.survey.held})
     found: list[SiteDimensions] = []
-    for site, name, here in places_of(run_of(run), sites, variant):
+    for number, (site, name, here) in enumerate(places_of(whole, sites, variant)):
+        if progress is not None:
+            progress(number, count)
         if all(kind in here for kind in (Directions, Moments, Reservoir)):
             try:
                 found.append(_of_place(site, name, here, tuple(top)))

@@ -1,6 +1,6 @@
 """One vector a document out of one site, beside its label: what a classifier learns from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 
 from isoscope.capture.feed import Batch, feed_for
-from isoscope.errors import ConfigError
 from isoscope.lab.batches import batched, corpus_of, prepared_of
+from isoscope.lab.labels import labels_for
 from isoscope.lab.subject import PREFIXES, Subject, subject_of
 from isoscope.registry import unknown
-from isoscope.source.corpus.corpus import Corpus
 from isoscope.types import Array
 
 At = Literal["first", "last", "mean"]
@@ -41,16 +40,18 @@ def states_of(
     at: At | None = None,
     length: int = 512,
     batch: int = 16,
+    progress: Callable[[int, int], None] | None = None,
     **given: Any,
 ) -> States:
     """Return the state of each document at a site: of its first or last token, or the mean.
 
     As in the paper, encoders with a [CLS] token are read there and decoders at the last
-    token, at the final norm. Labels are one a document, or by the id of documents.
+    token, at the final norm. Labels are one a document, or by the id of documents. `progress`
+    is told how many documents are done, and of how many.
     """
     subject = subject_of(model, **given)
     opened = corpus_of(corpus)
-    marked = _labels(opened, labels)
+    marked = [] if labels is None else labels_for(opened, labels)
     site, at = _site(subject, site), _at(subject, at)
     feed = feed_for(subject.loaded, length=length)
     ready = prepared_of(opened, feed)
@@ -70,6 +71,8 @@ def states_of(
         ):
             calls.restart()
             subject.loaded.body(**each.inputs)
+        if progress is not None:
+            progress(sum(map(len, parts)), len(ready))
     return States(
         rows=np.concatenate(parts),
         labels=[marked[ordinal] for ordinal, _ in ready] if marked else [],
@@ -88,29 +91,6 @@ def _taken(states: Tensor, real: Tensor, at: At) -> Tensor:
     places = torch.arange(real.shape[1], device=real.device)
     chosen = places * real if at == "last" else -places.masked_fill(~real, real.shape[1])
     return states[torch.arange(len(states), device=states.device), chosen.argmax(dim=1)]
-
-
-def _labels(corpus: Corpus, labels: Sequence[Any] | Mapping[str, Any] | None) -> list[Any]:
-    if labels is None:
-        return []
-    count = len(corpus)
-    if isinstance(labels, Mapping):
-        ids = [corpus.id(ordinal) for ordinal in range(count)]
-        missing = [each for each in ids if each not in labels]
-        if missing:
-            raise _mismatch(f"{count} documents", f"none for {missing[0]!r}")
-        return [labels[each] for each in ids]
-    if len(labels) != count:
-        raise _mismatch(f"{count} documents", f"{len(labels)}")
-    return list(labels)
-
-
-def _mismatch(documents: str, got: str) -> ConfigError:
-    return ConfigError(
-        f"expected a label for each of {documents}, got {got}",
-        hint="give one label a document, in the order of the documents, or by their ids",
-        slug="labels-mismatch",
-    )
 
 
 def _site(subject: Subject, site: str | None) -> str:

@@ -1,6 +1,6 @@
 """What a norm dimension does (Timkey, Kovaleva): the output distribution without it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log
 from typing import Any
@@ -55,19 +55,22 @@ def zeroed_kl(
     norms: str | int | Sequence[str] = FINAL,
     dimensions: Sequence[int] | None = None,
     top: int = 3,
-    random: int = 3,
+    random: int | None = None,
     documents: int = 16,
     length: int = 128,
     batch: int = 4,
     seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
     **given: Any,
 ) -> ZeroedKL:
     """Return the mean KL over tokens when one dimension of norms is zeroed.
 
     Zeroed are gain and bias of the dimension: of the final norm, of all norms of the last
     so many blocks (Timkey: 4), or of norms by name. Without `dimensions`, those with the
-    largest share of the mean cosine at the final norm are taken, and random others to
-    compare with. The model is left as it was: nothing is written to its weights.
+    largest share of the mean cosine at the final norm are taken, and three random others to
+    compare with; beside given ones there are random ones if `random` says how many. The
+    model is left as it was: nothing is written to its weights. `progress` is told how many
+    passes are done, and of how many.
     """
     subject = subject_of(model, **given)
     _predicts(subject)
@@ -78,11 +81,16 @@ def zeroed_kl(
     batches = list(batched(ready, feed, batch))
     width = subject.sites.widths[f"{subject.last}embed"]
     shares = _shares(subject, batches)
+    if random is None:
+        random = 3 if dimensions is None else 0
     chosen = _chosen(dimensions, shares, width, top, random, seed)
+    passes = len(batches) * (1 + len(chosen))
+    if progress is not None:
+        progress(0, passes)
     sums = np.zeros((len(chosen), len(ready)))
     counts = np.zeros(len(ready))
     start = 0
-    for each in batches:
+    for number_of_batch, each in enumerate(batches):
         here = slice(start, start + len(each.documents))
         plain, counts[here] = _log_probabilities(subject, each)
         for number, index in enumerate(chosen):
@@ -91,6 +99,8 @@ def zeroed_kl(
             sums[number, here] = [
                 _divergence(p, q) for p, q in zip(plain, changed, strict=True)
             ]
+            if progress is not None:
+                progress(number_of_batch * (1 + len(chosen)) + number + 2, passes)
         start += len(each.documents)
     return ZeroedKL(
         norms=wanted,
@@ -174,9 +184,8 @@ def _chosen(
                 hint="dimensions are counted from 0",
                 slug="dimension-range",
             )
-        return {int(index): "given" for index in given}
-    found: dict[int, str] = {}
-    if shares is not None and np.isfinite(shares).all():
+    found = {int(index): "given" for index in given or ()}
+    if given is None and shares is not None and np.isfinite(shares).all():
         found = {int(i): "top" for i in np.argsort(-shares, kind="stable")[:top]}
     rng = np.random.Generator(np.random.PCG64([seed, width]))
     others = [int(i) for i in rng.permutation(width) if int(i) not in found]
