@@ -27,6 +27,7 @@ from isoscope.capture.model.load import load
 from isoscope.capture.runner import Runner
 from isoscope.capture.sites import Sites
 from isoscope.cli.memory import give_back
+from isoscope.cli.survey import STATE
 from isoscope.source.corpus import open_corpus
 from isoscope.survey import Survey, kinds_for
 from isoscope.survey.frequency import Frequencies
@@ -155,10 +156,13 @@ import sys
 import torch
 from isoscope.capture.feed import feed_for
 from isoscope.capture.model.load import load
+from isoscope.cli.memory import give_back
+from isoscope.cli.survey import STATE
 from isoscope.source.corpus import open_corpus
 from isoscope.survey.schedule import scheduled
 from isoscope.survey.select import selected
 
+give_back(STATE)
 loaded = load(sys.argv[1])
 feed, corpus = feed_for(loaded), open_corpus()
 found = selected(
@@ -196,7 +200,7 @@ def memory():
 def main():
     from tempfile import TemporaryDirectory
 
-    give_back()  # as the command does
+    give_back(STATE)  # as the command does
     wanted = sys.argv[1:] or [*BATCHES, "memory"]
     machine = {
         "processor": platform.processor() or platform.machine(),

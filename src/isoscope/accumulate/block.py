@@ -18,7 +18,7 @@ from isoscope.types import Array, as_rows
 
 _SAMPLE = 64  # rows looked at to find an origin
 _PART = 512  # rows squared at once, so that they stay in the cache
-_GIANT = 50  # mean fourth power over squared mean square, of rows fit for float32
+_GIANT = 10  # mean fourth power over squared mean square, of rows fit for float32
 LEAST_SQUARE = 1e-30  # squared norm below which float32 has lost digits
 _OFF_GRID = np.float32(0.381966)  # of a step between neighbouring numbers
 

@@ -9,6 +9,8 @@ from isoscope.cli.config import ConfigFile
 from isoscope.cli.output import AsCsv, AsJson, AsLatex, AsMarkdown, Quiet, chosen, note, show
 from isoscope.cli.progress import progress
 
+STATE = 1_000_000  # bytes of the smallest arrays that sites are kept in
+
 NAME = "survey"
 EXAMPLES = """\b
 Examples:
@@ -183,7 +185,7 @@ def command(
     from isoscope.cli.memory import give_back
     from isoscope.verbs.answer import refuse_spoilt
 
-    give_back()
+    give_back(STATE)
     with progress(quiet=quiet, noun="tokens") as tick:
         readings = verbs.survey(
             model,
