@@ -27,7 +27,8 @@ from itertools import pairwise
 import numpy as np
 
 from isoscope.errors import UndefinedError
-from isoscope.explain.bands import between_frequencies, between_positions, products
+from isoscope.explain.additive import Additive, fitted
+from isoscope.explain.bands import Pair, least_alike, start
 from isoscope.explain.cloud import Cloud, Totals
 from isoscope.explain.dimensions import kept, rogue
 from isoscope.explain.sinks import weight_without
@@ -35,7 +36,6 @@ from isoscope.measure.interval import LEAST_DOCUMENTS, around, standard_error
 from isoscope.types import Array
 
 ORDER = ("sinks", "dimensions", "frequency", "position", "mean")
-_ALLOWED = 1.0  # standard errors by which two bands must be less alike than the others
 
 
 @dataclass(frozen=True)
@@ -62,33 +62,23 @@ class Attribution:
     documents: int
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """What was found on all rows and stays as it is while groups are left out."""
-
-    dimensions: tuple[int, ...]
-    frequencies: tuple[int, int] = (0, 0)
-    frequency_noise: float = 0.0
-    positions: tuple[int, int] = (0, 0)
-    position_noise: float = 0.0
-
-
 def attributed(cloud: Cloud) -> Attribution:
     """Return how much of the mean cosine of a cloud is owed to each cause."""
     cloud = cloud.joined()
     whole = cloud.total()
     enough = min(cloud.documents, cloud.groups) >= LEAST_DOCUMENTS
     without = [cloud.without(group) for group in range(cloud.groups)] if enough else []
-    mean_cosine = _share(cloud, whole.mean_cosine, [t.mean_cosine for t in without])
+    cosines = [each.total().mean_cosine for each in without]
+    mean_cosine = _share(cloud, whole.mean_cosine, cosines)
     if mean_cosine.value <= 0 or (mean_cosine.low is not None and mean_cosine.low <= 0):
         raise UndefinedError(
             f"expected a mean cosine above zero, got {mean_cosine.value:.2g}",
             hint="rows have no direction in common: there is nothing to explain",
             slug="nothing-to-explain",
         )
-    choice = _chosen(cloud, whole, without)
-    value = _shares(whole, choice)
-    others = [_shares(each, choice) for each in without]
+    dimensions = _rogue(cloud)
+    value = _shares(cloud, dimensions)
+    others = [_shares(each, _rogue(each)) for each in without]
     unknown = {
         "frequency": not cloud.frequencies_known,
         "position": not cloud.positions_known,
@@ -98,12 +88,11 @@ def attributed(cloud: Cloud) -> Attribution:
         for number, name in enumerate(ORDER)
         if not unknown.get(name)
     }
-    effects = products(whole, kept(len(whole.energy), ()))
-    frequency, position = _within(whole, effects)
+    frequency, position = _within(cloud)
     return Attribution(
         mean_cosine=mean_cosine,
         shares=shares,
-        dimensions=_by_dimension(whole, choice.dimensions),
+        dimensions=_by_dimension(whole, dimensions),
         frequency_bands=frequency if cloud.frequencies_known else (),
         position_bands=position if cloud.positions_known else (),
         sink_rows=int(whole.sink_rows),
@@ -113,47 +102,47 @@ def attributed(cloud: Cloud) -> Attribution:
     )
 
 
-def _chosen(cloud: Cloud, whole: Totals, without: list[Totals]) -> _Choice:
-    dimensions = rogue(whole)
-    left = kept(len(whole.energy), dimensions)
-    effects = [products(each, left) for each in (whole, *without)]
-    totals = [whole, *without]
+def _rogue(cloud: Cloud) -> tuple[int, ...]:
+    """Return the rogue dimensions, seen in the mean and in what all bands have in common.
 
-    def least(tables: list[Array]) -> tuple[tuple[int, int], float]:
-        """Return which two bands are least alike, noise allowed for, and their noise."""
-        noise = np.zeros_like(tables[0])
-        if without:
-            stacked = np.array(tables[1:])
-            for place in np.ndindex(*noise.shape):
-                error = standard_error(
-                    float(tables[0][place]), stacked[(slice(None), *place)], cloud.sizes
-                )
-                noise[place] = _ALLOWED * error
-        first, second = np.unravel_index(np.argmin(tables[0] + noise), noise.shape)
-        return (int(first), int(second)), float(noise[first, second])
-
-    pairs = zip(totals, effects, strict=True)
-    frequencies, frequency_noise = least([between_frequencies(t, e) for t, e in pairs])
-    pairs = zip(totals, effects, strict=True)
-    positions, position_noise = least([between_positions(t, e, frequencies) for t, e in pairs])
-    return _Choice(dimensions, frequencies, frequency_noise, positions, position_noise)
+    Causes that are spread over all dimensions hide them; where these do not act they show.
+    """
+    model = fitted(cloud, kept(cloud.units.shape[2], ()))
+    _, common = _least(cloud, model)
+    weights = [start(model.products).left, common.left, common.right]
+    weights = [each for at, each in enumerate(weights) if not _among(each, weights[:at])]
+    noise = [max(float(each @ model.noise @ each), 0.0) * model.spread for each in weights]
+    lines = [each @ model.lines for each in weights]
+    return rogue(list(zip(lines, noise, strict=True)))
 
 
-def _shares(totals: Totals, choice: _Choice) -> list[float]:
+def _among(weights: Array, others: list[Array]) -> bool:
+    return any(np.allclose(weights, each) for each in others)
+
+
+def _least(cloud: Cloud, model: Additive) -> tuple[Pair, Pair]:
+    """Return the least alike bands of frequency, and then those of position."""
+    frequency, position = model.blocks
+    first = least_alike(model.products, start(model.products), frequency, cloud.scales[0])
+    return first, least_alike(model.products, first, position, cloud.scales[1])
+
+
+def _shares(cloud: Cloud, dimensions: tuple[int, ...]) -> list[float]:
     """Return the shares of all causes, in order."""
+    totals = cloud.total()
     width = len(totals.energy)
-    left = kept(width, choice.dimensions)
+    left = kept(width, dimensions)
     parts, weight = totals.by_dimension, weight_without(totals)
     no_sinks = weight * float(parts.sum())
     scale = width / left.sum()  # rogue dimensions carry what the others do on average
     spread = float(parts[left].sum()) * scale
     common = [spread, spread, spread]
     if spread > 0:
-        effects = products(totals, left)
-        alike = between_frequencies(totals, effects)[choice.frequencies]
-        common[1] = _between(0.0, scale * (alike + choice.frequency_noise), spread)
-        placed = between_positions(totals, effects, choice.frequencies)[choice.positions]
-        common[2] = _between(0.0, scale * (placed + choice.position_noise), common[1])
+        model = fitted(cloud, left)
+        chain = [start(model.products), *_least(cloud, model)]
+        for at, (before, after) in enumerate(pairwise(chain)):
+            fallen = scale * (before.product - after.product)
+            common[at + 1] = _between(0.0, common[at] - fallen, common[at])
     chain = [totals.mean_cosine, no_sinks, *(weight * each for each in common), 0.0]
     return [(a - b) / chain[0] for a, b in pairwise(chain)]
 
@@ -179,18 +168,17 @@ def _by_dimension(totals: Totals, dimensions: tuple[int, ...]) -> dict[int, floa
 
 
 def _within(
-    totals: Totals, effects: Array
+    cloud: Cloud,
 ) -> tuple[tuple[tuple[float, float], ...], tuple[tuple[float, float], ...]]:
     """Return for each band its share of the rows and the mean cosine within it."""
-    usual = totals.crossed / totals.rows
-    frequencies, positions = usual.shape
-    at_frequency = np.hstack(
-        [np.eye(frequencies), np.tile(usual.sum(axis=0), (frequencies, 1))]
-    )
-    at_position = np.hstack([np.tile(usual.sum(axis=1), (positions, 1)), np.eye(positions)])
+    usual = cloud.crossed.sum(axis=0) / cloud.crossed.sum()
+    model = fitted(cloud, kept(cloud.units.shape[2], ()))
 
-    def each(rows: Array, weights: Array) -> tuple[tuple[float, float], ...]:
-        alike = np.einsum("ab,bc,ac->a", rows, effects, rows)
+    def each(block: slice, weights: Array) -> tuple[tuple[float, float], ...]:
+        lines = np.eye(len(model.products))[block]
+        lines[:, 0] = 1
+        alike = np.einsum("ab,bc,ac->a", lines, model.products, lines)
         return tuple((float(w), float(a)) for w, a in zip(weights, alike, strict=True))
 
-    return each(at_frequency, usual.sum(axis=1)), each(at_position, usual.sum(axis=0))
+    frequency, position = model.blocks
+    return each(frequency, usual.sum(axis=1)), each(position, usual.sum(axis=0))
