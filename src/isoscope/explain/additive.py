@@ -15,6 +15,7 @@ from isoscope.measure.interval import LEAST_DOCUMENTS
 from isoscope.types import Array
 
 _RARE = 2.0234  # 99 % point of the Tracy-Widom law of order one
+_NOTHING = 1e-9  # of the largest variance: bands less the mean have one line too many
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,13 @@ def fitted(cloud: Cloud, kept: Array) -> Additive:
     own = max(float(energy.sum() - np.vdot(effects, sums)), 0.0) / free
     plain = asked @ design @ asked.T
     blocks = slice(0, 1), slice(1, 1 + shape[0]), slice(1 + shape[0], 1 + sum(shape))
-    pulled, spheres = np.ones(len(plain)), float(np.sum(energy) ** 2 / np.sum(energy**2))
+    noise, spheres = own * plain, float(np.sum(energy) ** 2 / np.sum(energy**2))
     if own > 0 and min(cloud.documents, cloud.groups) >= LEAST_DOCUMENTS:
         left = asked @ (cloud.units[:, :, kept] - cloud.designs @ effects)  # (groups, lines, d)
-        pulled = _pulled(left, own * plain, blocks)
+        for block in blocks:
+            if noise[block, block].max() > 0:
+                noise[block, block] = _as_documents(left[:, block], noise[block, block])
         spheres = min(spheres, _spheres(left[:, 0]))
-    noise = own * plain * np.sqrt(np.outer(pulled, pulled))
     clean = np.eye(len(plain))
     for block in blocks[1:]:
         table = lines[block] @ lines[block].T
@@ -73,23 +75,22 @@ def _asked(crossed: Array) -> Array:
     return np.vstack([mean, of_frequency, of_position])
 
 
-def _pulled(left: Array, plain: Array, blocks: tuple[slice, ...]) -> Array:
-    """Return how many times the noise is what it would be if rows were independent.
+def _as_documents(left: Array, plain: Array) -> Array:
+    """Return the noise of some lines, from what every group of documents leaves over of them.
 
-    Rows of a document are alike, so what a group of documents leaves over is more than its
-    rows would. One figure for the mean, one for each kind of band: a band that only few
-    groups have would leave nothing over by itself.
+    Rows of a document are alike, so that this is more than the noise of independent rows. It
+    is nowhere taken for less than it is on average: of a band that only few groups have,
+    hardly anything is left over.
     """
     groups = len(left)
+    size, axes = np.linalg.eigh(plain)
+    there = size > _NOTHING * size.max()
+    root, inverse = axes[:, there] * np.sqrt(size[there]), axes[:, there] / np.sqrt(size[there])
     table = np.einsum("gad,gbd->ab", left, left) * groups / (groups - 1)
-    times = np.ones(len(plain))
-    for block in blocks:
-        here = plain[block, block]
-        rank = np.linalg.matrix_rank(here, hermitian=True)
-        if rank:
-            inverse = np.linalg.pinv(here, hermitian=True, rcond=1e-9)
-            times[block] = max(float(np.vdot(inverse, table[block, block])) / rank, 1.0)
-    return times
+    times, kinds = np.linalg.eigh(inverse.T @ table @ inverse)
+    times = np.maximum(times, max(float(times.mean()), 1.0))
+    turned = root @ kinds
+    return turned * times @ turned.T
 
 
 def _spheres(left: Array) -> float:
@@ -111,9 +112,9 @@ def _without_noise(table: Array, noise: Array, spheres: float) -> Array:
     Wishart matrix, whose law is known (Johnstone 2001); what exceeds its 99 % point stays.
     """
     size, axes = np.linalg.eigh(noise)
-    there = size > 1e-9 * max(float(size.max()), 1e-300)
-    if not there.any() or spheres <= 1:
-        return np.zeros_like(table) if not there.any() else np.eye(len(table))
+    there = size > _NOTHING * size.max()
+    if not there.any():
+        return np.zeros_like(table)
     root = axes[:, there] * np.sqrt(size[there])
     inverse = axes[:, there] / np.sqrt(size[there])
     energy, kinds = np.linalg.eigh(inverse.T @ table @ inverse)
@@ -123,6 +124,6 @@ def _without_noise(table: Array, noise: Array, spheres: float) -> Array:
 
 def largest(bands: int, spheres: float) -> float:
     """Return what the largest eigenvalue of pure noise exceeds once in a hundred times."""
-    n, p = np.sqrt(max(spheres - 1, 1e-9)), np.sqrt(bands)
+    n, p = np.sqrt(max(spheres - 1, 1.0)), np.sqrt(bands)
     middle, scale = (n + p) ** 2, (n + p) * (1 / n + 1 / p) ** (1 / 3)
     return float((middle + _RARE * scale) / spheres)
