@@ -37,6 +37,14 @@ class Plan:
         return "sinks" in self.causes
 
 
+def mixed(ways: int, d: int, documents: int, seed: int, topics: float = 0.0) -> Plan:
+    """Return a plan with so many causes, drawn at random, of kinds drawn at random."""
+    rng = np.random.default_rng([seed, ways, d, documents])
+    drawn = [str(each) for each in rng.choice(CAUSES, ways, replace=False)]
+    kinds = [f"{each}:{rng.choice(KINDS[each])}" if each in KINDS else each for each in drawn]
+    return Plan(tuple(kinds), d, documents, topics)
+
+
 @dataclass(frozen=True)
 class Tokens:
     """Where the rows stand."""

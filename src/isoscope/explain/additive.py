@@ -24,6 +24,7 @@ class Additive:
 
     lines: Array  # (1 + F + P, d) as fitted, what is only noise left out
     products: Array  # (1 + F + P, 1 + F + P) of the lines, the noise taken away
+    uncleaned: Array  # likewise, of the lines with all their noise
     noise: Array  # (1 + F + P, 1 + F + P) variance of the lines, over all dimensions
     spread: Array  # (d,) share of the noise that each dimension has
     frequencies: int
@@ -35,33 +36,83 @@ class Additive:
         return slice(1, split), slice(split, len(self.products))
 
 
-def fitted(cloud: Cloud, kept: Array) -> Additive:
-    """Return the model of a cloud over the dimensions kept."""
-    whole = cloud.total()
-    design, sums, energy = whole.design, whole.units[:, kept], whole.energy[kept]
-    inverse = np.linalg.pinv(design, hermitian=True)
-    shape = whole.crossed.shape
-    asked = _asked(whole.crossed) @ inverse  # (1 + F + P, F + P)
-    lines, effects = asked @ sums, inverse @ sums
-    free = max(whole.rows - (sum(shape) - 1), 1.0)
-    own = max(float(energy.sum() - np.vdot(effects, sums)), 0.0) / free
-    plain = asked @ design @ asked.T
-    blocks = slice(0, 1), slice(1, 1 + shape[0]), slice(1 + shape[0], 1 + sum(shape))
-    noise, spheres = own * plain, float(np.sum(energy) ** 2 / np.sum(energy**2))
-    if own > 0 and min(cloud.documents, cloud.groups) >= LEAST_DOCUMENTS:
-        left = asked @ (cloud.units[:, :, kept] - cloud.designs @ effects)  # (groups, lines, d)
-        for block in blocks:
-            if noise[block, block].max() > 0:
-                noise[block, block] = _as_documents(left[:, block], noise[block, block])
-        spheres = min(spheres, _spheres(left[:, 0]))
-    clean = np.eye(len(plain))
-    for block in blocks[1:]:
+@dataclass(frozen=True)
+class Noise:
+    """The noise of the lines, times the rows and over the variance of a row."""
+
+    table: Array  # (1 + F + P, 1 + F + P)
+    spheres: float  # in how many dimensions it lies
+
+
+def fitted(cloud: Cloud, kept: Array, noise: Noise | None = None) -> Additive:
+    """Return the model of a cloud over the dimensions kept.
+
+    `noise` is that of a larger cloud, of which this one is a part.
+    """
+    whole, fit = cloud.total(), _Fit.of(cloud, kept)
+    known = fit.noise(cloud, kept) if noise is None else noise
+    lines, variance = fit.lines, known.table * fit.own / whole.rows
+    clean = np.eye(len(lines))
+    for block in fit.blocks[1:]:
         table = lines[block] @ lines[block].T
-        clean[block, block] = _without_noise(table, noise[block, block], spheres)
-    products = clean @ (lines @ lines.T - noise) @ clean.T
-    spread = np.clip(energy - lines[0] ** 2 * whole.rows, 0, None)
-    spread = spread / spread.sum() if spread.sum() else np.zeros(len(energy))
-    return Additive(clean @ lines, products, clean @ noise @ clean.T, spread, shape[0])
+        clean[block, block] = _without_noise(table, variance[block, block], known.spheres)
+    products = lines @ lines.T - variance
+    spread = np.clip(whole.energy[kept] - lines[0] ** 2 * whole.rows, 0, None)
+    return Additive(
+        lines=clean @ lines,
+        products=clean @ products @ clean.T,
+        uncleaned=products,
+        noise=clean @ variance @ clean.T,
+        spread=spread / max(float(spread.sum()), 1e-300),
+        frequencies=len(whole.crossed),
+    )
+
+
+def noise_of(cloud: Cloud, kept: Array) -> Noise:
+    """Return the noise of a cloud over the dimensions kept."""
+    return _Fit.of(cloud, kept).noise(cloud, kept)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Least squares, as it is."""
+
+    asked: Array  # (1 + F + P, F + P) what makes lines of sums
+    effects: Array  # (F + P, d)
+    lines: Array  # (1 + F + P, d)
+    plain: Array  # (1 + F + P, 1 + F + P) noise of the lines if rows were independent
+    own: float  # variance of a row, over all dimensions
+    blocks: tuple[slice, slice, slice]
+
+    @classmethod
+    def of(cls, cloud: Cloud, kept: Array) -> "_Fit":
+        whole = cloud.total()
+        sums, (f, p) = whole.units[:, kept], whole.crossed.shape
+        inverse = np.linalg.pinv(whole.design, hermitian=True)
+        asked, effects = _asked(whole.crossed) @ inverse, inverse @ sums
+        left = float(whole.energy[kept].sum() - np.vdot(effects, sums))
+        return cls(
+            asked=asked,
+            effects=effects,
+            lines=asked @ sums,
+            plain=asked @ whole.design @ asked.T,
+            own=max(left, 0.0) / max(whole.rows - (f + p - 1), 1.0),
+            blocks=(slice(0, 1), slice(1, 1 + f), slice(1 + f, 1 + f + p)),
+        )
+
+    def noise(self, cloud: Cloud, kept: Array) -> Noise:
+        """Return the noise, from documents where there are enough of them."""
+        rows, energy = cloud.crossed.sum(), cloud.energy[kept]
+        table = self.plain.copy()
+        spheres = float(np.sum(energy) ** 2 / max(np.sum(energy**2), 1e-300))
+        if self.own > 0 and min(cloud.documents, cloud.groups) >= LEAST_DOCUMENTS:
+            left = self.asked @ (cloud.units[:, :, kept] - cloud.designs @ self.effects)
+            left /= np.sqrt(self.own)  # (groups, 1 + F + P, d)
+            for block in self.blocks:
+                if table[block, block].max() > 0:
+                    table[block, block] = _as_documents(left[:, block], table[block, block])
+            spheres = min(spheres, _spheres(left[:, 0]))
+        return Noise(table * rows, spheres)
 
 
 def _asked(crossed: Array) -> Array:
@@ -86,7 +137,8 @@ def _as_documents(left: Array, plain: Array) -> Array:
     size, axes = np.linalg.eigh(plain)
     there = size > _NOTHING * size.max()
     root, inverse = axes[:, there] * np.sqrt(size[there]), axes[:, there] / np.sqrt(size[there])
-    table = np.einsum("gad,gbd->ab", left, left) * groups / (groups - 1)
+    flat = np.swapaxes(left, 0, 1).reshape(len(plain), -1)
+    table = flat @ flat.T * groups / (groups - 1)
     times, kinds = np.linalg.eigh(inverse.T @ table @ inverse)
     times = np.maximum(times, max(float(times.mean()), 1.0))
     turned = root @ kinds

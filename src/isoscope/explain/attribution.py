@@ -11,9 +11,12 @@ mean cosine falls when its turn comes. Where two causes overlap, the earlier one
 4. position: likewise between any two position bands, among the two frequency bands found.
 5. mean: what then is left, the vector that all rows share. The shares add up to one.
 
-Of the two least alike bands the noise is allowed for: a band must be less alike by more
-than its standard error over document groups. Intervals leave out a document group in turn,
-with dimensions and bands as they were found.
+Noise is allowed for: bands differ where they do so by more than documents drawn anew would
+make them (`additive`), dimensions stand out where no mean that points anywhere would have
+them (`dimensions`), and slow effects are followed to the edge of what was seen (`bands`).
+Intervals leave out a document group in turn and find everything anew; those of `dimensions`,
+`frequency` and `position` go up to what may be there without having been told from the mean,
+and that of `mean` down by as much.
 
 What it cannot tell apart: a cause that acts along a single axis is `dimensions`, whatever
 drives it; whatever frequency and position do together that does not add up is shared among
@@ -22,20 +25,18 @@ an effect that every band has at least a little of is, to that extent, the mean'
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from isoscope.errors import UndefinedError
-from isoscope.explain.additive import Additive, fitted
-from isoscope.explain.bands import Pair, least_alike, start
-from isoscope.explain.cloud import Cloud, Totals
-from isoscope.explain.dimensions import kept, rogue
-from isoscope.explain.sinks import weight_without
+from isoscope.explain.additive import fitted
+from isoscope.explain.cloud import Cloud
+from isoscope.explain.dimensions import kept
+from isoscope.explain.shares import ORDER, Told, by_dimension, noises, told
 from isoscope.measure.interval import LEAST_DOCUMENTS, around, standard_error
 from isoscope.types import Array
 
-ORDER = ("sinks", "dimensions", "frequency", "position", "mean")
+__all__ = ["ORDER", "Attribution", "Share", "attributed"]
 
 
 @dataclass(frozen=True)
@@ -76,23 +77,25 @@ def attributed(cloud: Cloud) -> Attribution:
             hint="rows have no direction in common: there is nothing to explain",
             slug="nothing-to-explain",
         )
-    dimensions = _rogue(cloud)
-    value = _shares(cloud, dimensions)
-    others = [_shares(each, _rogue(each)) for each in without]
+    noise = noises(cloud)
+    found = told(cloud, noise)
+    others = [told(each, noise).shares for each in without]
     unknown = {
         "frequency": not cloud.frequencies_known,
         "position": not cloud.positions_known,
     }
     shares = {
-        name: _share(cloud, value[number], [each[number] for each in others])
-        for number, name in enumerate(ORDER)
+        name: _widened(
+            _share(cloud, found.shares[name], [each[name] for each in others]), name, found
+        )
+        for name in ORDER
         if not unknown.get(name)
     }
     frequency, position = _within(cloud)
     return Attribution(
         mean_cosine=mean_cosine,
         shares=shares,
-        dimensions=_by_dimension(whole, dimensions),
+        dimensions=by_dimension(whole, found.dimensions),
         frequency_bands=frequency if cloud.frequencies_known else (),
         position_bands=position if cloud.positions_known else (),
         sink_rows=int(whole.sink_rows),
@@ -100,55 +103,6 @@ def attributed(cloud: Cloud) -> Attribution:
         width=len(whole.energy),
         documents=cloud.documents,
     )
-
-
-def _rogue(cloud: Cloud) -> tuple[int, ...]:
-    """Return the rogue dimensions, seen in the mean and in what all bands have in common.
-
-    Causes that are spread over all dimensions hide them; where these do not act they show.
-    """
-    model = fitted(cloud, kept(cloud.units.shape[2], ()))
-    _, common = _least(cloud, model)
-    weights = [start(model.products).left, common.left, common.right]
-    weights = [each for at, each in enumerate(weights) if not _among(each, weights[:at])]
-    noise = [max(float(each @ model.noise @ each), 0.0) * model.spread for each in weights]
-    lines = [each @ model.lines for each in weights]
-    return rogue(list(zip(lines, noise, strict=True)))
-
-
-def _among(weights: Array, others: list[Array]) -> bool:
-    return any(np.allclose(weights, each) for each in others)
-
-
-def _least(cloud: Cloud, model: Additive) -> tuple[Pair, Pair]:
-    """Return the least alike bands of frequency, and then those of position."""
-    frequency, position = model.blocks
-    first = least_alike(model.products, start(model.products), frequency, cloud.scales[0])
-    return first, least_alike(model.products, first, position, cloud.scales[1])
-
-
-def _shares(cloud: Cloud, dimensions: tuple[int, ...]) -> list[float]:
-    """Return the shares of all causes, in order."""
-    totals = cloud.total()
-    width = len(totals.energy)
-    left = kept(width, dimensions)
-    parts, weight = totals.by_dimension, weight_without(totals)
-    no_sinks = weight * float(parts.sum())
-    scale = width / left.sum()  # rogue dimensions carry what the others do on average
-    spread = float(parts[left].sum()) * scale
-    common = [spread, spread, spread]
-    if spread > 0:
-        model = fitted(cloud, left)
-        chain = [start(model.products), *_least(cloud, model)]
-        for at, (before, after) in enumerate(pairwise(chain)):
-            fallen = scale * (before.product - after.product)
-            common[at + 1] = _between(0.0, common[at] - fallen, common[at])
-    chain = [totals.mean_cosine, no_sinks, *(weight * each for each in common), 0.0]
-    return [(a - b) / chain[0] for a, b in pairwise(chain)]
-
-
-def _between(least: float, value: float, most: float) -> float:
-    return min(max(float(value), least), most)
 
 
 def _share(cloud: Cloud, value: float, without: list[float]) -> Share:
@@ -159,12 +113,20 @@ def _share(cloud: Cloud, value: float, without: list[float]) -> Share:
     return Share(value, low, high)
 
 
-def _by_dimension(totals: Totals, dimensions: tuple[int, ...]) -> dict[int, float]:
-    """Return the share of each rogue dimension, beyond what the others have on average."""
-    parts = totals.by_dimension
-    usual = float(parts[kept(len(parts), dimensions)].mean())
-    factor = weight_without(totals) / totals.mean_cosine
-    return {each: factor * float(parts[each] - usual) for each in dimensions}
+def _widened(share: Share, name: str, found: Told) -> Share:
+    """Return a share whose interval allows for what cannot be told, whatever the documents.
+
+    Dimensions too small to stand out and bands that differ too little count as the mean.
+    What the others carry on rogue dimensions is only known on average.
+    """
+    if share.low is None or share.high is None:
+        return share
+    low, high = share.value - share.low, share.high - share.value
+    if name in ("dimensions", "mean"):
+        low, high = (float(np.hypot(each, 2 * found.doubt)) for each in (low, high))
+    if name == "mean":
+        low += sum(found.unseen.values())
+    return Share(share.value, share.value - low, share.value + high + found.unseen.get(name, 0))
 
 
 def _within(

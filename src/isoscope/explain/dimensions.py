@@ -33,8 +33,7 @@ def outliers(vector: Array, noise: Array, *, tests: int = 1) -> list[int]:
     rest = np.arange(len(vector))
     while len(found) < MOST:
         most = min(MOST - len(found), len(rest) - _FEWEST)
-        squares, here = vector[rest] ** 2, noise[rest]
-        scores = [_scaled(squares, here, count) for count in range(1, most + 1)]
+        scores = _scores(vector[rest] ** 2, noise[rest], most)
         count = _together(scores, tests)
         if not count:
             break
@@ -52,12 +51,16 @@ def _together(scores: list[Array], tests: int) -> int:
     return 0
 
 
-def _scaled(squares: Array, noise: Array, count: int) -> Array:
-    """Return each coordinate over its scale: that of all but the largest, and its own noise."""
-    order = np.argsort(-squares, kind="stable")
-    rest = order[count:]
-    size = max(float(np.mean(squares[rest] - noise[rest])), 0.0)
-    return np.sqrt(squares / np.maximum(size + noise, 1e-300))
+def _scores(squares: Array, noise: Array, most: int) -> list[Array]:
+    """Return each coordinate over its scale: that of all but the largest, and its own noise.
+
+    Once without the largest one, once without the two largest, and so on.
+    """
+    largest = np.argsort(-squares, kind="stable")[: max(most, 0)]
+    excess = squares - noise
+    left = excess.sum() - np.cumsum(excess[largest])
+    sizes = np.maximum(left / (len(squares) - np.arange(1, len(left) + 1)), 0.0)
+    return [np.sqrt(squares / np.maximum(each + noise, 1e-300)) for each in sizes]
 
 
 @cache
