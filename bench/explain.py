@@ -17,7 +17,7 @@ from isoscope.errors import UndefinedError
 from isoscope.explain import attributed
 
 RESULTS = Path(__file__).parent / "results" / "explain.json"
-FIRST_SEED = 8_600_000
+FIRST_SEED = 8_700_000
 WIDTHS = (32, 64, 96, 192, 384, 768)
 DOCUMENTS = (50, 200, 1000)
 SINGLE = (

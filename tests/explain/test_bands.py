@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.explain.bands import Scale, least_alike, start
+from isoscope.explain.bands import Scale, least_alike, shortest, start
 
 FIRST, SECOND = slice(1, 4), slice(4, 6)
 EVEN = Scale(np.arange(3.0), 0.0, 2.0)  # the edges are the middles: nothing to go on to
@@ -60,3 +60,11 @@ def test_a_single_band_changes_nothing():
     table = products([2.0, 1.0], [0.0, 0.0])
     found = least_alike(table, start(table), slice(1, 2), Scale(np.zeros(1), -0.5, 0.5))
     assert found.product == pytest.approx(5)
+
+
+def test_the_shortest_is_a_band_with_itself():
+    table = products([2.0, 0.0, 0.0], [0, 1, 0], [0, -1, 0], [0, 0.5, 0])
+    found = shortest(table, start(table), FIRST, EVEN)
+    assert found.product == pytest.approx(4.25)
+    np.testing.assert_array_equal(found.left, found.right)
+    np.testing.assert_array_equal(found.left, [1, 0, 0, 1])

@@ -38,18 +38,32 @@ def start(products: Array) -> Pair:
 
 def least_alike(products: Array, before: Pair, block: slice, scale: Scale) -> Pair:
     """Return the two least alike bands of a block, each on top of one of the pair before."""
-    each = np.eye(len(products))[block]
-    bands = list(each)
-    if len(each) > 1:
-        middles = scale.middles
-        low = (middles[0] - scale.first) / (middles[1] - middles[0])
-        high = (scale.last - middles[-1]) / (middles[-1] - middles[-2])
-        bands.append(_outwards(products, before, each[0], each[1], low))
-        bands.append(_outwards(products, before, each[-1], each[-2], high))
+    bands = _bands(products, before, block, scale)
     lefts, rights = before.left + bands, before.right + bands
     table = lefts @ products @ rights.T
     left, right = np.unravel_index(np.argmin(table), table.shape)
     return Pair(lefts[left], rights[right], float(table[left, right]))
+
+
+def shortest(products: Array, before: Pair, block: slice, scale: Scale) -> Pair:
+    """Return the band of a block with the shortest mean, twice: where least is going on."""
+    means = before.left + _bands(products, before, block, scale)
+    squares = np.einsum("ab,bc,ac->a", means, products, means)
+    least = int(np.argmin(squares))
+    return Pair(means[least], means[least], float(squares[least]))
+
+
+def _bands(products: Array, before: Pair, block: slice, scale: Scale) -> Array:
+    """Return the weights of all bands of a block, and of its two outer edges."""
+    each = np.eye(len(products))[block]
+    if len(each) < 2:
+        return each
+    middles = scale.middles
+    low = (middles[0] - scale.first) / (middles[1] - middles[0])
+    high = (scale.last - middles[-1]) / (middles[-1] - middles[-2])
+    first = _outwards(products, before, each[0], each[1], low)
+    last = _outwards(products, before, each[-1], each[-2], high)
+    return np.vstack([each, first, last])
 
 
 def _outwards(products: Array, before: Pair, band: Array, inner: Array, most: float) -> Array:

@@ -71,7 +71,7 @@ def stands_out(count: int, width: int, tests: int = 1) -> float:
     root mean square of the others with a chance that is an integral over Student's law; there
     are `width` over `count` sets. Summed up over them all, over one to five coordinates and
     over the vectors looked at, the chance is one in a hundred at most. Two dimensions that
-    have less than about 2 t^2 / (width + 2 t^2) of the mean cosine together (0.52 at 32, 0.32
+    have less than about 2 t^2 / (width + 2 t^2) of the mean cosine together (0.50 at 32, 0.31
     at 64, 0.14 at 192, 0.04 at 768) cannot be told from a mean spread over all.
     """
     sets = log(comb(width, count)) + log(_ONE_IN * MOST * tests)

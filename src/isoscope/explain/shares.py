@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from isoscope.explain.additive import Additive, Noise, fitted, noise_of
-from isoscope.explain.bands import Pair, least_alike, start
+from isoscope.explain.bands import Pair, least_alike, shortest, start
 from isoscope.explain.cloud import Cloud, Totals
 from isoscope.explain.dimensions import MOST, kept, rogue
 from isoscope.explain.sinks import weight_without
@@ -93,12 +93,14 @@ def _least(cloud: Cloud, model: Additive, products: Array) -> tuple[Pair, Pair]:
 
 
 def _rogue(cloud: Cloud, model: Additive) -> tuple[int, ...]:
-    """Return the rogue dimensions, seen in the mean and in what all bands have in common.
+    """Return the rogue dimensions, seen in the mean and where the mean is shortest.
 
     Causes that are spread over all dimensions hide them; where these do not act they show.
     """
-    _, common = _least(cloud, model, model.products)
-    weights = np.unique([start(model.products).left, common.left, common.right], axis=0)
+    mean = place = start(model.products)
+    for block, scale in zip(model.blocks, cloud.scales, strict=True):
+        place = shortest(model.products, place, block, scale)
+    moved = not np.allclose(place.left @ model.lines, mean.left @ model.lines)
+    weights = [mean.left, place.left] if moved else [mean.left]
     noise = [max(float(each @ model.noise @ each), 0.0) * model.spread for each in weights]
-    found = rogue(list(zip(weights @ model.lines, noise, strict=True)))
-    return tuple(sorted(found, key=lambda each: -abs(model.lines[0, each])))
+    return rogue([(w @ model.lines, n) for w, n in zip(weights, noise, strict=True)])
