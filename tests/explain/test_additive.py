@@ -1,5 +1,7 @@
 """The additive model: bands that differ are told, bands that do not are all the same."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -63,6 +65,17 @@ def test_with_few_documents_rows_are_taken_as_independent(plant):
     _, found = model(plant({"position": 1.0}, documents=6, length=400))
     _, position = found.blocks
     assert found.products[position, position].max() > 0
+
+
+def test_a_band_that_is_left_without_rows_is_not_set_apart(plant):
+    cloud = plant({"position": 1.0}, documents=100).cloud().joined()
+    crossed = cloud.crossed.copy()
+    crossed[:, :, -1] = 0
+    units = cloud.units.copy()
+    units[:, -1] = 0
+    found = fitted(replace(cloud, crossed=crossed, units=units), kept(192, ()))
+    assert np.abs(found.lines[-1]).max() == 0
+    assert np.abs(found.uncleaned[-1, :-1]).max() < 1e-12
 
 
 def test_over_the_dimensions_kept_only(plant):

@@ -123,6 +123,9 @@ def _asked(crossed: Array) -> Array:
     mean = np.concatenate([frequency, position])
     of_frequency = np.hstack([np.eye(f) - frequency, np.zeros((f, p))])
     of_position = np.hstack([np.zeros((p, f)), np.eye(p) - position])
+    # A band may be all of one document: without it, nothing is known to set the band apart.
+    of_frequency[frequency == 0] = 0
+    of_position[position == 0] = 0
     return np.vstack([mean, of_frequency, of_position])
 
 

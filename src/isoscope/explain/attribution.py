@@ -121,12 +121,15 @@ def _widened(share: Share, name: str, found: Told) -> Share:
     """
     if share.low is None or share.high is None:
         return share
-    low, high = share.value - share.low, share.high - share.value
+    below, above = share.value - share.low, share.high - share.value
     if name in ("dimensions", "mean"):
-        low, high = (float(np.hypot(each, 2 * found.doubt)) for each in (low, high))
+        below, above = (float(np.hypot(each, 2 * found.doubt)) for each in (below, above))
     if name == "mean":
-        low += sum(found.unseen.values())
-    return Share(share.value, share.value - low, share.value + high + found.unseen.get(name, 0))
+        below += sum(found.unseen.values())
+    above += found.unseen.get(name, 0.0)
+    # What is not told is somewhere between nothing and everything; only noise goes beyond.
+    low, high = max(share.value - below, 0.0), min(share.value + above, 1.0)
+    return Share(share.value, min(share.low, low), max(share.high, high))
 
 
 def _within(
@@ -137,9 +140,9 @@ def _within(
     model = fitted(cloud, kept(cloud.units.shape[2], ()))
 
     def each(block: slice, weights: Array) -> tuple[tuple[float, float], ...]:
-        lines = np.eye(len(model.products))[block]
+        lines = np.eye(len(model.uncleaned))[block]
         lines[:, 0] = 1
-        alike = np.einsum("ab,bc,ac->a", lines, model.products, lines)
+        alike = np.einsum("ab,bc,ac->a", lines, model.uncleaned, lines)
         return tuple((float(w), float(a)) for w, a in zip(weights, alike, strict=True))
 
     frequency, position = model.blocks
