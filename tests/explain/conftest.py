@@ -73,7 +73,7 @@ def planted(mix, *, strength=0.05, width=192, documents=400, length=50, seed=0, 
         "mean": np.ones(n),
         "dimensions": np.ones(n),
         "frequency": 1 - np.log(token + 1) / np.log(TYPES) if ramp else token < 20,
-        "position": position < length // 3,
+        "position": 1 - position / position.max() if ramp else position < length // 3,
     }
     rows, truth = np.zeros((n, width)), {"sinks": float(sink.mean()) ** 2}
     for cause, part in mix.items():

@@ -44,9 +44,37 @@ def test_one_sink_a_document_has_nine_tenths(plant):
     assert found.sink_rows == 2500
 
 
-def test_a_gradual_effect_of_frequency_has_nine_tenths(plant):
-    found = attributed(plant({"frequency": 1.0}, ramp=True).cloud())
-    assert found.shares["frequency"].value >= 0.9
+@pytest.mark.parametrize("documents", [50, 400])
+@pytest.mark.parametrize("width", [64, 192])
+@pytest.mark.parametrize("cause", ["frequency", "position"])
+def test_a_gradual_effect_has_nine_tenths(plant, cause, width, documents):
+    how = {"width": width, "documents": documents, "seed": 11}
+    found = attributed(plant({cause: 1.0}, ramp=True, **how).cloud())
+    assert found.shares[cause].value >= 0.9
+
+
+@pytest.mark.parametrize("width", [32, 96, 768])
+@pytest.mark.parametrize("cause", ["mean", "dimensions", "frequency", "position"])
+def test_a_single_cause_has_nine_tenths_at_any_width(plant, cause, width):
+    world = plant({cause: 1.0}, width=width, documents=60, seed=14)
+    assert attributed(world.cloud()).shares[cause].value >= 0.9
+
+
+@pytest.mark.parametrize("width", [64, 96])
+@pytest.mark.parametrize(
+    "mix",
+    [{"dimensions": 0.3, "position": 0.7}, dict.fromkeys(ORDER[1:], 0.25)],
+    ids=["two", "four"],
+)
+def test_mixtures_are_told_where_there_are_few_dimensions(plant, mix, width):
+    assert_as_planted(plant(mix, width=width, seed=13), 0.1)
+
+
+@pytest.mark.parametrize("seed", [21, 22, 23])
+def test_gradual_effects_among_others_are_told_within_ten_points(plant, seed):
+    parts = np.random.default_rng(seed).dirichlet(np.ones(4))
+    mix = dict(zip(ORDER[1:], map(float, parts), strict=True))
+    assert_as_planted(plant(mix, width=384, documents=200, ramp=True, seed=seed), 0.1)
 
 
 @pytest.mark.parametrize("mix", MIXTURES, ids=lambda mix: "-".join(mix))
@@ -89,6 +117,15 @@ def test_intervals_lie_around_the_share_and_are_narrow(plant):
     found = attributed(world.cloud())
     share = found.shares["dimensions"]
     assert share.low < share.value < share.high < share.low + 0.2
+
+
+def test_dimensions_too_small_to_stand_out_are_within_the_interval(plant):
+    world = plant({"mean": 0.8, "dimensions": 0.2}, width=32)
+    found = attributed(world.cloud())
+    assert found.dimensions == {}
+    for cause in ("dimensions", "mean"):
+        share = found.shares[cause]
+        assert share.low <= world.truth[cause] <= share.high
 
 
 def test_without_counts_frequency_is_not_told(plant):

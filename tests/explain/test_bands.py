@@ -1,62 +1,70 @@
-"""The mean cosine between bands, against pairs enumerated one by one."""
+"""The two least alike bands, in tables of products written by hand."""
 
 import numpy as np
 import pytest
 
-from isoscope.explain.bands import between_frequencies, between_positions, products
-from isoscope.explain.cloud import Totals
+from isoscope.explain.bands import Scale, least_alike, shortest, start
 
-WIDTH = 24
-
-
-def totals(rows, frequency, position):
-    units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    sums = [units[frequency == f].sum(axis=0) for f in np.unique(frequency)]
-    sums += [units[position == p].sum(axis=0) for p in np.unique(position)]
-    crossed = np.zeros((len(np.unique(frequency)), len(np.unique(position))))
-    np.add.at(crossed, (frequency, position), 1)
-    return units, Totals(np.array(sums), crossed, (units**2).sum(axis=0), np.zeros(WIDTH), 0.0)
+FIRST, SECOND = slice(1, 4), slice(4, 6)
+EVEN = Scale(np.arange(3.0), 0.0, 2.0)  # the edges are the middles: nothing to go on to
 
 
-@pytest.fixture(scope="module")
-def balanced():
-    """Every band of frequency at every position equally often: margins are plain means."""
-    rng = np.random.default_rng(3)
-    frequency, position = np.repeat([0, 1, 2], 120), np.tile([0, 1], 180)
-    rows = rng.normal(size=(360, WIDTH))
-    rows[:, 0] += 2.0 + frequency
-    rows[:, 1] += 3.0 * position
-    return frequency, position, *totals(rows, frequency, position)
+def products(mean, *bands):
+    """Products of a mean and of bands less the mean, all given as vectors."""
+    lines = np.array([mean, *bands], dtype=float)
+    return lines @ lines.T
 
 
-def test_it_is_the_mean_over_pairs_of_rows_of_two_bands(balanced):
-    frequency, _, units, seen = balanced
-    table = between_frequencies(seen, products(seen, np.ones(WIDTH, dtype=bool)))
-    for f in range(3):
-        for g in range(3):
-            cosines = units[frequency == f] @ units[frequency == g].T
-            expected = cosines.mean() if f != g else cosines[~np.eye(120, dtype=bool)].mean()
-            # the noise within a band is taken as that of all rows: off by its excess / 120
-            assert table[f, g] == pytest.approx(expected, abs=3e-3)
+def test_before_bands_are_told_apart_there_is_the_mean():
+    assert start(products([3.0, 4.0], [1.0, 0.0])).product == 25
 
 
-def test_positions_are_compared_within_two_bands_of_frequency():
-    rng = np.random.default_rng(4)
-    frequency, position = np.repeat([0, 1], 4000), np.tile([0, 1], 4000)
-    rows = rng.normal(size=(8000, WIDTH)) * 0.2
-    rows[:, 0] += np.where(frequency == 1, 0.15, 0.0)
-    rows[:, 1] += np.where(position == 1, 0.15, 0.0)
-    units, seen = totals(rows, frequency, position)
-    table = between_positions(seen, products(seen, np.ones(WIDTH, dtype=bool)), (0, 0))
-    assert table[0, 0] == pytest.approx(0, abs=0.01)
-    late = units[(frequency == 0) & (position == 1)].mean(axis=0)
-    assert table[1, 1] == pytest.approx(late @ late, abs=0.02)
+def test_two_bands_that_share_only_the_mean_are_least_alike():
+    table = products([2.0, 0.0, 0.0], [0, 1, 0], [0, -1, 0], [0, 0, 0])
+    found = least_alike(table, start(table), FIRST, EVEN)
+    assert found.product == pytest.approx(4 - 1)
+    assert {tuple(found.left), tuple(found.right)} == {(1, 1, 0, 0), (1, 0, 1, 0)}
 
 
-def test_dimensions_that_are_not_kept_have_no_part(balanced):
-    *_, seen = balanced
-    kept = np.ones(WIDTH, dtype=bool)
-    kept[:2] = False
-    table = between_frequencies(seen, products(seen, kept))
-    assert np.abs(table).max() < 0.02
-    assert between_frequencies(seen, products(seen, ~kept))[2, 2] > 0.3
+def test_an_effect_that_a_band_is_without_leaves_the_mean_of_that_band():
+    # along the second axis the bands have 0, 1 and 2: on average 1
+    table = products([2.0, 1.0], [0, -1], [0, 0], [0, 1])
+    assert least_alike(table, start(table), FIRST, EVEN).product == pytest.approx(4)
+
+
+def test_a_line_is_followed_to_the_edge():
+    # along the second axis 3, 2 and 1, and nothing at the outer edge, a band further on
+    table = products([2.0, 2.0], [0, 1], [0, 0], [0, -1])
+    edge = Scale(np.arange(3.0), 0.0, 3.0)
+    assert least_alike(table, start(table), FIRST, edge).product == pytest.approx(4)
+    half = Scale(np.arange(3.0), 0.0, 2.5)
+    assert least_alike(table, start(table), FIRST, half).product == pytest.approx(4 + 0.25)
+
+
+def test_a_line_is_not_followed_through_zero():
+    table = products([2.0, 2.0], [0, 1], [0, 0], [0, -2])  # 3, 2 and 0
+    edge = Scale(np.arange(3.0), 0.0, 3.0)
+    assert least_alike(table, start(table), FIRST, edge).product == pytest.approx(4)
+
+
+def test_a_second_kind_of_band_is_added_to_the_first():
+    lines = [2.0, 1.0, 1.0], [0, -1, 0], [0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, -1]
+    table = products(*lines)
+    before = least_alike(table, start(table), FIRST, EVEN)
+    assert before.product == pytest.approx(5)
+    after = least_alike(table, before, SECOND, Scale(np.arange(2.0), 0.0, 1.0))
+    assert after.product == pytest.approx(4)
+
+
+def test_a_single_band_changes_nothing():
+    table = products([2.0, 1.0], [0.0, 0.0])
+    found = least_alike(table, start(table), slice(1, 2), Scale(np.zeros(1), -0.5, 0.5))
+    assert found.product == pytest.approx(5)
+
+
+def test_the_shortest_is_a_band_with_itself():
+    table = products([2.0, 0.0, 0.0], [0, 1, 0], [0, -1, 0], [0, 0.5, 0])
+    found = shortest(table, start(table), FIRST, EVEN)
+    assert found.product == pytest.approx(4.25)
+    np.testing.assert_array_equal(found.left, found.right)
+    np.testing.assert_array_equal(found.left, [1, 0, 0, 1])

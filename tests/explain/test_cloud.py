@@ -37,7 +37,7 @@ def test_leaving_out_a_group_leaves_out_its_rows_and_its_sinks():
     keys = np.unique(named_documents(np.arange(6)))
     here = named_documents(documents) != keys[2]
     kept = np.concatenate([rows[here], sinks[named_documents(np.arange(6)) != keys[2]]])
-    assert cloud.without(2).mean_cosine == pytest.approx(cosine(kept))
+    assert cloud.without(2).total().mean_cosine == pytest.approx(cosine(kept))
 
 
 def test_sinks_of_few_documents_join_the_groups_of_many():
@@ -68,3 +68,17 @@ def test_the_bands_of_frequency_and_of_position_add_up_to_the_same_rows(plant):
     )
     np.testing.assert_array_equal(totals.design, totals.design.T)
     assert totals.design[:split, :split].sum() == totals.rows
+
+
+def test_the_designs_of_groups_add_up_to_that_of_the_whole(plant):
+    cloud = plant({"mean": 1.0}, documents=60).cloud()
+    np.testing.assert_allclose(cloud.designs.sum(axis=0), cloud.total().design)
+
+
+def test_joined_bands_lie_where_their_rows_are_and_edges_stay(plant):
+    cloud = plant({"mean": 1.0}, documents=60).cloud()
+    joined = cloud.joined()
+    position = joined.scales[1]
+    assert (np.diff(position.middles) > 0).all()
+    assert (position.first, position.last) == (-0.5, 7.5)  # the last band begins at 64
+    assert 6 < position.middles[-1] < 7  # a few rows of it, joined with those from 32 on

@@ -11,9 +11,12 @@ mean cosine falls when its turn comes. Where two causes overlap, the earlier one
 4. position: likewise between any two position bands, among the two frequency bands found.
 5. mean: what then is left, the vector that all rows share. The shares add up to one.
 
-Of the two least alike bands the noise is allowed for: a band must be less alike by more
-than its standard error over document groups. Intervals leave out a document group in turn,
-with dimensions and bands as they were found.
+Noise is allowed for: bands differ where they do so by more than documents drawn anew would
+make them (`additive`), dimensions stand out where no mean that points anywhere would have
+them (`dimensions`), and slow effects are followed to the edge of what was seen (`bands`).
+Intervals leave out a document group in turn and find everything anew; those of `dimensions`,
+`frequency` and `position` go up to what may be there without having been told from the mean,
+and that of `mean` down by as much.
 
 What it cannot tell apart: a cause that acts along a single axis is `dimensions`, whatever
 drives it; whatever frequency and position do together that does not add up is shared among
@@ -22,20 +25,18 @@ an effect that every band has at least a little of is, to that extent, the mean'
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from isoscope.errors import UndefinedError
-from isoscope.explain.bands import between_frequencies, between_positions, products
-from isoscope.explain.cloud import Cloud, Totals
-from isoscope.explain.dimensions import kept, rogue
-from isoscope.explain.sinks import weight_without
+from isoscope.explain.additive import fitted
+from isoscope.explain.cloud import Cloud
+from isoscope.explain.dimensions import kept
+from isoscope.explain.shares import ORDER, Told, by_dimension, noises, told
 from isoscope.measure.interval import LEAST_DOCUMENTS, around, standard_error
 from isoscope.types import Array
 
-ORDER = ("sinks", "dimensions", "frequency", "position", "mean")
-_ALLOWED = 1.0  # standard errors by which two bands must be less alike than the others
+__all__ = ["ORDER", "Attribution", "Share", "attributed"]
 
 
 @dataclass(frozen=True)
@@ -62,48 +63,39 @@ class Attribution:
     documents: int
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """What was found on all rows and stays as it is while groups are left out."""
-
-    dimensions: tuple[int, ...]
-    frequencies: tuple[int, int] = (0, 0)
-    frequency_noise: float = 0.0
-    positions: tuple[int, int] = (0, 0)
-    position_noise: float = 0.0
-
-
 def attributed(cloud: Cloud) -> Attribution:
     """Return how much of the mean cosine of a cloud is owed to each cause."""
     cloud = cloud.joined()
     whole = cloud.total()
     enough = min(cloud.documents, cloud.groups) >= LEAST_DOCUMENTS
     without = [cloud.without(group) for group in range(cloud.groups)] if enough else []
-    mean_cosine = _share(cloud, whole.mean_cosine, [t.mean_cosine for t in without])
+    cosines = [each.total().mean_cosine for each in without]
+    mean_cosine = _share(cloud, whole.mean_cosine, cosines)
     if mean_cosine.value <= 0 or (mean_cosine.low is not None and mean_cosine.low <= 0):
         raise UndefinedError(
             f"expected a mean cosine above zero, got {mean_cosine.value:.2g}",
             hint="rows have no direction in common: there is nothing to explain",
             slug="nothing-to-explain",
         )
-    choice = _chosen(cloud, whole, without)
-    value = _shares(whole, choice)
-    others = [_shares(each, choice) for each in without]
+    noise = noises(cloud)
+    found = told(cloud, noise)
+    others = [told(each, noise).shares for each in without]
     unknown = {
         "frequency": not cloud.frequencies_known,
         "position": not cloud.positions_known,
     }
     shares = {
-        name: _share(cloud, value[number], [each[number] for each in others])
-        for number, name in enumerate(ORDER)
+        name: _widened(
+            _share(cloud, found.shares[name], [each[name] for each in others]), name, found
+        )
+        for name in ORDER
         if not unknown.get(name)
     }
-    effects = products(whole, kept(len(whole.energy), ()))
-    frequency, position = _within(whole, effects)
+    frequency, position = _within(cloud)
     return Attribution(
         mean_cosine=mean_cosine,
         shares=shares,
-        dimensions=_by_dimension(whole, choice.dimensions),
+        dimensions=by_dimension(whole, found.dimensions),
         frequency_bands=frequency if cloud.frequencies_known else (),
         position_bands=position if cloud.positions_known else (),
         sink_rows=int(whole.sink_rows),
@@ -111,55 +103,6 @@ def attributed(cloud: Cloud) -> Attribution:
         width=len(whole.energy),
         documents=cloud.documents,
     )
-
-
-def _chosen(cloud: Cloud, whole: Totals, without: list[Totals]) -> _Choice:
-    dimensions = rogue(whole)
-    left = kept(len(whole.energy), dimensions)
-    effects = [products(each, left) for each in (whole, *without)]
-    totals = [whole, *without]
-
-    def least(tables: list[Array]) -> tuple[tuple[int, int], float]:
-        """Return which two bands are least alike, noise allowed for, and their noise."""
-        noise = np.zeros_like(tables[0])
-        if without:
-            stacked = np.array(tables[1:])
-            for place in np.ndindex(*noise.shape):
-                error = standard_error(
-                    float(tables[0][place]), stacked[(slice(None), *place)], cloud.sizes
-                )
-                noise[place] = _ALLOWED * error
-        first, second = np.unravel_index(np.argmin(tables[0] + noise), noise.shape)
-        return (int(first), int(second)), float(noise[first, second])
-
-    pairs = zip(totals, effects, strict=True)
-    frequencies, frequency_noise = least([between_frequencies(t, e) for t, e in pairs])
-    pairs = zip(totals, effects, strict=True)
-    positions, position_noise = least([between_positions(t, e, frequencies) for t, e in pairs])
-    return _Choice(dimensions, frequencies, frequency_noise, positions, position_noise)
-
-
-def _shares(totals: Totals, choice: _Choice) -> list[float]:
-    """Return the shares of all causes, in order."""
-    width = len(totals.energy)
-    left = kept(width, choice.dimensions)
-    parts, weight = totals.by_dimension, weight_without(totals)
-    no_sinks = weight * float(parts.sum())
-    scale = width / left.sum()  # rogue dimensions carry what the others do on average
-    spread = float(parts[left].sum()) * scale
-    common = [spread, spread, spread]
-    if spread > 0:
-        effects = products(totals, left)
-        alike = between_frequencies(totals, effects)[choice.frequencies]
-        common[1] = _between(0.0, scale * (alike + choice.frequency_noise), spread)
-        placed = between_positions(totals, effects, choice.frequencies)[choice.positions]
-        common[2] = _between(0.0, scale * (placed + choice.position_noise), common[1])
-    chain = [totals.mean_cosine, no_sinks, *(weight * each for each in common), 0.0]
-    return [(a - b) / chain[0] for a, b in pairwise(chain)]
-
-
-def _between(least: float, value: float, most: float) -> float:
-    return min(max(float(value), least), most)
 
 
 def _share(cloud: Cloud, value: float, without: list[float]) -> Share:
@@ -170,27 +113,37 @@ def _share(cloud: Cloud, value: float, without: list[float]) -> Share:
     return Share(value, low, high)
 
 
-def _by_dimension(totals: Totals, dimensions: tuple[int, ...]) -> dict[int, float]:
-    """Return the share of each rogue dimension, beyond what the others have on average."""
-    parts = totals.by_dimension
-    usual = float(parts[kept(len(parts), dimensions)].mean())
-    factor = weight_without(totals) / totals.mean_cosine
-    return {each: factor * float(parts[each] - usual) for each in dimensions}
+def _widened(share: Share, name: str, found: Told) -> Share:
+    """Return a share whose interval allows for what cannot be told, whatever the documents.
+
+    Dimensions too small to stand out and bands that differ too little count as the mean.
+    What the others carry on rogue dimensions is only known on average.
+    """
+    if share.low is None or share.high is None:
+        return share
+    below, above = share.value - share.low, share.high - share.value
+    if name in ("dimensions", "mean"):
+        below, above = (float(np.hypot(each, 2 * found.doubt)) for each in (below, above))
+    if name == "mean":
+        below += sum(found.unseen.values())
+    above += found.unseen.get(name, 0.0)
+    # What is not told is somewhere between nothing and everything; only noise goes beyond.
+    low, high = max(share.value - below, 0.0), min(share.value + above, 1.0)
+    return Share(share.value, min(share.low, low), max(share.high, high))
 
 
 def _within(
-    totals: Totals, effects: Array
+    cloud: Cloud,
 ) -> tuple[tuple[tuple[float, float], ...], tuple[tuple[float, float], ...]]:
     """Return for each band its share of the rows and the mean cosine within it."""
-    usual = totals.crossed / totals.rows
-    frequencies, positions = usual.shape
-    at_frequency = np.hstack(
-        [np.eye(frequencies), np.tile(usual.sum(axis=0), (frequencies, 1))]
-    )
-    at_position = np.hstack([np.tile(usual.sum(axis=1), (positions, 1)), np.eye(positions)])
+    usual = cloud.crossed.sum(axis=0) / cloud.crossed.sum()
+    model = fitted(cloud, kept(cloud.units.shape[2], ()))
 
-    def each(rows: Array, weights: Array) -> tuple[tuple[float, float], ...]:
-        alike = np.einsum("ab,bc,ac->a", rows, effects, rows)
+    def each(block: slice, weights: Array) -> tuple[tuple[float, float], ...]:
+        lines = np.eye(len(model.uncleaned))[block]
+        lines[:, 0] = 1
+        alike = np.einsum("ab,bc,ac->a", lines, model.uncleaned, lines)
         return tuple((float(w), float(a)) for w, a in zip(weights, alike, strict=True))
 
-    return each(at_frequency, usual.sum(axis=1)), each(at_position, usual.sum(axis=0))
+    frequency, position = model.blocks
+    return each(frequency, usual.sum(axis=1)), each(position, usual.sum(axis=0))

@@ -1,42 +1,75 @@
-"""Bands: the mean cosine between rows of any two frequency bands, or position bands.
+"""The two least alike bands: what their rows have in common, all rows have.
 
-An additive model, mean unit vector = a(frequency band) + b(position band), is fitted by
-least squares, so that a band is not charged for where its tokens stand. Everything is then
-read off products of such means, with the noise of single rows taken out of them.
+A band is compared at its middle. Effects that fade out slowly are not over there, so that a
+straight line through the two outermost bands is followed to the outer edge of what was seen;
+but no further than to where the mean is shortest: an effect fades out, it does not turn round.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
-from isoscope.explain.cloud import Totals
 from isoscope.types import Array
 
 
-def products(totals: Totals, kept: Array) -> Array:
-    """Return the products of all effects, (F + P, F + P), over the dimensions kept.
+@dataclass(frozen=True)
+class Scale:
+    """Where bands lie, in bands: the middle of each, and the outer edges."""
 
-    S S' counts the product of every row with itself; what of it is noise is taken away.
-    """
-    n, sums, design = totals.rows, totals.units[:, kept], totals.design
-    own = float(totals.energy[kept].sum()) / n
-    common = float(totals.by_dimension[kept].sum())
-    inverse = np.linalg.pinv(design, hermitian=True)
-    return inverse @ (sums @ sums.T - (own - common) * design) @ inverse
+    middles: Array
+    first: float
+    last: float
 
 
-def between_frequencies(totals: Totals, effects: Array) -> Array:
-    """Return the mean cosine between rows of two frequency bands, at positions alike."""
-    frequencies, positions = totals.crossed.shape
-    usual = totals.crossed.sum(axis=0) / totals.rows
-    row = np.hstack([np.eye(frequencies), np.tile(usual, (frequencies, 1))])
-    assert row.shape == (frequencies, frequencies + positions)
-    return row @ effects @ row.T
+@dataclass(frozen=True)
+class Pair:
+    """Two bands, as weights of the lines of the model, and the product of their means."""
+
+    left: Array
+    right: Array
+    product: float
 
 
-def between_positions(totals: Totals, effects: Array, bands: tuple[int, int]) -> Array:
-    """Return the mean cosine between rows of two position bands, in two frequency bands."""
-    frequencies, positions = totals.crossed.shape
-    left, right = (
-        np.hstack([np.tile(np.eye(frequencies)[band], (positions, 1)), np.eye(positions)])
-        for band in bands
-    )
-    return left @ effects @ right.T
+def start(products: Array) -> Pair:
+    """Return the mean over all bands, twice: what is there before bands are told apart."""
+    mean = np.eye(len(products))[0]
+    return Pair(mean, mean, float(products[0, 0]))
+
+
+def least_alike(products: Array, before: Pair, block: slice, scale: Scale) -> Pair:
+    """Return the two least alike bands of a block, each on top of one of the pair before."""
+    bands = _bands(products, before, block, scale)
+    lefts, rights = before.left + bands, before.right + bands
+    table = lefts @ products @ rights.T
+    left, right = np.unravel_index(np.argmin(table), table.shape)
+    return Pair(lefts[left], rights[right], float(table[left, right]))
+
+
+def shortest(products: Array, before: Pair, block: slice, scale: Scale) -> Pair:
+    """Return the band of a block with the shortest mean, twice: where least is going on."""
+    means = before.left + _bands(products, before, block, scale)
+    squares = np.einsum("ab,bc,ac->a", means, products, means)
+    least = int(np.argmin(squares))
+    return Pair(means[least], means[least], float(squares[least]))
+
+
+def _bands(products: Array, before: Pair, block: slice, scale: Scale) -> Array:
+    """Return the weights of all bands of a block, and of its two outer edges."""
+    each = np.eye(len(products))[block]
+    if len(each) < 2:
+        return each
+    middles = scale.middles
+    low = (middles[0] - scale.first) / (middles[1] - middles[0])
+    high = (scale.last - middles[-1]) / (middles[-1] - middles[-2])
+    first = _outwards(products, before, each[0], each[1], low)
+    last = _outwards(products, before, each[-1], each[-2], high)
+    return np.vstack([each, first, last])
+
+
+def _outwards(products: Array, before: Pair, band: Array, inner: Array, most: float) -> Array:
+    """Return the weights of a band's outer edge, or of where the mean is shortest before it."""
+    step = band - inner
+    bend = float(step @ products @ step)
+    slope = float(step @ products @ (before.left + before.right + 2 * band)) / 2
+    far = min(max(-slope / bend, 0.0), most, 1.0) if bend > 0 else 0.0
+    return band + far * step

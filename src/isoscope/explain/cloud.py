@@ -8,6 +8,7 @@ from isoscope.accumulate import Directions
 from isoscope.accumulate.bands import FREQUENCIES, POSITIONS, Bands
 from isoscope.accumulate.crossing import Crossing
 from isoscope.accumulate.hashing import GROUPS
+from isoscope.explain.bands import Scale
 from isoscope.types import Array
 
 LEAST_ROWS = 0.05  # share of the rows below which a band is joined with its neighbour
@@ -58,6 +59,7 @@ class Cloud:
     documents: int
     frequencies_known: bool
     positions_known: bool
+    scales: tuple[Scale, Scale]  # where the bands of frequency and of position lie
 
     @classmethod
     def of(cls, rows: Seen, sinks: Directions | None = None) -> "Cloud":
@@ -68,6 +70,7 @@ class Cloud:
         if sinks is not None and sinks.folded != pointing.folded:
             keys, sink_keys = keys % np.uint64(GROUPS), sink_keys % np.uint64(GROUPS)
         every = np.union1d(keys, sink_keys)
+        scales = [_scale(crossed.sum(axis=(0, axis))) for axis in (2, 1)]
         return cls(
             units=_summed(every, keys, units),
             crossed=_summed(every, keys, crossed),
@@ -77,6 +80,7 @@ class Cloud:
             documents=pointing.documents,
             frequencies_known=rows.counted,
             positions_known=rows.banded,
+            scales=(scales[0], scales[1]),
         )
 
     @property
@@ -104,7 +108,17 @@ class Cloud:
             _collapsed(self.units[:, split:], position, 1),
         )
         crossed = _collapsed(_collapsed(self.crossed, frequency, 1), position, 2)
-        return replace(self, units=np.concatenate(parts, axis=1), crossed=crossed)
+        scales = (
+            _joined_scale(self.scales[0], counts.sum(axis=1), frequency),
+            _joined_scale(self.scales[1], counts.sum(axis=0), position),
+        )
+        units = np.concatenate(parts, axis=1)
+        return replace(self, units=units, crossed=crossed, scales=scales)
+
+    @property
+    def designs(self) -> Array:
+        """Rows that two bands have in common, in each group, (groups, F + P, F + P)."""
+        return _design(self.crossed)
 
     def total(self) -> "Totals":
         """Return the sums over all groups."""
@@ -116,17 +130,17 @@ class Cloud:
             sink_rows=float(self.sink_rows.sum()),
         )
 
-    def without(self, group: int) -> "Totals":
-        """Return the sums as if a group had never been seen."""
-        whole = self.total()
-        crossed = whole.crossed - self.crossed[group]
-        left = crossed.sum() / whole.crossed.sum()  # a group's own energy is not known
-        return Totals(
-            units=whole.units - self.units[group],
-            crossed=crossed,
-            energy=whole.energy * left,
-            sinks=whole.sinks - self.sinks[group],
-            sink_rows=whole.sink_rows - float(self.sink_rows[group]),
+    def without(self, group: int) -> "Cloud":
+        """Return the cloud as if a group had never been seen."""
+        keep = np.arange(self.groups) != group
+        left = self.crossed[keep].sum() / self.crossed.sum()
+        return replace(
+            self,
+            units=self.units[keep],
+            crossed=self.crossed[keep],
+            energy=self.energy * left,  # a group's own is not known
+            sinks=self.sinks[keep],
+            sink_rows=self.sink_rows[keep],
         )
 
 
@@ -166,9 +180,31 @@ class Totals:
     @property
     def design(self) -> Array:
         """Rows that two bands have in common, (F + P, F + P)."""
-        crossed = self.crossed
-        frequency, position = np.diag(crossed.sum(axis=1)), np.diag(crossed.sum(axis=0))
-        return np.block([[frequency, crossed], [crossed.T, position]])
+        return _design(self.crossed)
+
+
+def _design(crossed: Array) -> Array:
+    """Return the table of rows in common, for one table of bands or for a stack of them."""
+    split, bands = crossed.shape[-2], sum(crossed.shape[-2:])
+    out = np.zeros((*crossed.shape[:-2], bands, bands))
+    each = np.arange(bands)
+    counts = np.concatenate([crossed.sum(axis=-1), crossed.sum(axis=-2)], axis=-1)
+    out[..., each, each] = counts
+    out[..., :split, split:] = crossed
+    out[..., split:, :split] = np.swapaxes(crossed, -1, -2)
+    return out
+
+
+def _scale(rows: Array) -> Scale:
+    """Return where bands lie: one a unit, from the first to the last that has any rows."""
+    seen = np.flatnonzero(rows > 0)
+    first, last = (float(seen[0]), float(seen[-1])) if len(seen) else (0.0, 0.0)
+    return Scale(np.arange(len(rows), dtype=float), first - 0.5, last + 0.5)
+
+
+def _joined_scale(scale: Scale, rows: Array, bands: list[list[int]]) -> Scale:
+    middles = [np.average(scale.middles[band], weights=rows[band]) for band in bands]
+    return replace(scale, middles=np.array(middles))
 
 
 def _parts(sinks: Directions | None, width: int) -> tuple[Array, Array, Array]:
