@@ -45,14 +45,16 @@ bench: $(DEV)  ## the table of docs/benchmarks.md, measured on this machine
 	$(BIN)/python bench/penalties.py
 	$(BIN)/python bench/pages.py
 
-real: $(DEV)  ## survey the real models and write docs/real-models.md from their readings
+real: $(DEV)  ## survey the real models and write docs/real-models.md and docs/causes.md
 	$(BIN)/python bench/real.py
 	$(BIN)/python bench/real_page.py
+	$(BIN)/python bench/causes_page.py
 
 simulate: $(DEV)  ## the tables of docs/statistics.md: bias and coverage, an hour on one core
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/simulate.py bias
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/simulate.py documents
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/simulate.py rows
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/explain.py
 	$(BIN)/python bench/pages.py
 
 check: test slow docs  ## test, slow and docs: all of it

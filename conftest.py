@@ -1,4 +1,7 @@
-"""How hard hypothesis tries: 50 examples in `make test`, 1,000 in `make laws`."""
+"""How hard hypothesis tries: 50 examples in `make test`, 1,000 in `make laws`; small models."""
+
+import json
+import shutil
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -73,4 +76,116 @@ def tiny(tmp_path_factory):
         if "LayerNorm" in name:  # as trained ones have it; else a direction has no variance
             torch.nn.init.normal_(parameter, 1.0 if name.endswith("weight") else 0.0, 0.3)
     model.save_pretrained(folder)
+    return folder
+
+
+def trained_looking(model):
+    """Give norms gains and biases as training does; fresh ones are all ones and zeros."""
+    import torch
+
+    for name, parameter in model.named_parameters():
+        if "norm" in name.lower() or "ln_" in name:
+            middle = 1.0 if name.endswith("weight") else 0.0
+            torch.nn.init.normal_(parameter, middle, 0.3)
+    return model
+
+
+@pytest.fixture(scope="session")
+def speaker(tiny, tmp_path_factory):
+    """Return the folder of a small random GPT-2 with its head, tied."""
+    return _causal(tiny, tmp_path_factory.mktemp("speaker"), tied=True)
+
+
+@pytest.fixture(scope="session")
+def untied(tiny, tmp_path_factory):
+    """Return the folder of a small random GPT-2 with a head of its own."""
+    return _causal(tiny, tmp_path_factory.mktemp("untied"), tied=False)
+
+
+def _causal(tiny, folder, *, tied):
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    tokenizer = json.loads((tiny / "tokenizer.json").read_text())
+    settings = json.loads((tiny / "tokenizer_config.json").read_text())
+    for name in ("cls_token", "sep_token"):
+        settings.pop(name)
+    (folder / "tokenizer.json").write_text(json.dumps({**tokenizer, "post_processor": None}))
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    torch.manual_seed(1)
+    config = GPT2Config(
+        vocab_size=len(tokenizer["model"]["vocab"]),
+        n_embd=24,
+        n_layer=3,
+        n_head=2,
+        n_positions=64,
+        bos_token_id=1,
+        eos_token_id=1,
+        tie_word_embeddings=tied,
+    )
+    model = trained_looking(GPT2LMHeadModel(config))
+    torch.nn.init.normal_(model.transformer.wte.weight, 0.02, 0.2)
+    model.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def masker(tiny, tmp_path_factory):
+    """Return the folder of a small random BERT that predicts masked tokens."""
+    import torch
+    from transformers import BertConfig, BertForMaskedLM
+
+    folder = tmp_path_factory.mktemp("masker") / "model"
+    shutil.copytree(tiny, folder)
+    torch.manual_seed(2)
+    config = BertConfig.from_pretrained(tiny)
+    config.architectures = ["BertForMaskedLM"]
+    trained_looking(BertForMaskedLM(config)).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def gemma(tiny, tmp_path_factory):
+    """Return the folder of a small random Gemma, whose gain is 1 + w and which has no bias."""
+    import torch
+    from transformers import GemmaConfig, GemmaForCausalLM
+
+    folder = tmp_path_factory.mktemp("gemma") / "model"
+    shutil.copytree(tiny, folder)
+    torch.manual_seed(3)
+    config = GemmaConfig(
+        vocab_size=80, hidden_size=24, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=1, head_dim=12, intermediate_size=48, pad_token_id=0,
+        bos_token_id=2, eos_token_id=3,
+    )  # fmt: skip
+    model = GemmaForCausalLM(config)
+    for name, parameter in model.named_parameters():
+        if "norm" in name:
+            torch.nn.init.normal_(parameter, 0.0, 0.3)
+    model.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def normless(tmp_path_factory):
+    """Return the folder of a small convolutional network: no norm after its last block."""
+    import torch
+    from transformers import ResNetConfig, ResNetModel
+
+    folder = tmp_path_factory.mktemp("normless")
+    torch.manual_seed(4)
+    config = ResNetConfig(
+        embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic"
+    )
+    ResNetModel(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tiny, texts, tmp_path_factory):
+    """Return the run folder of the small BERT over forty texts."""
+    from isoscope.verbs import survey
+
+    folder = tmp_path_factory.mktemp("runs") / "tiny"
+    survey(tiny, texts, output=folder, tokens=None)
     return folder

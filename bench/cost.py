@@ -26,8 +26,11 @@ from isoscope.capture.listener import Listener
 from isoscope.capture.model.load import load
 from isoscope.capture.runner import Runner
 from isoscope.capture.sites import Sites
+from isoscope.cli.memory import give_back
+from isoscope.cli.survey import STATE
 from isoscope.source.corpus import open_corpus
 from isoscope.survey import Survey, kinds_for
+from isoscope.survey.frequency import Frequencies
 from isoscope.verbs.answer import chosen
 
 RESULTS = Path(__file__).parent / "results" / "cost.json"
@@ -72,6 +75,10 @@ class Bench:
             with torch.inference_mode():
                 self.loaded.body(**self.batches[0].inputs)
 
+        counts = Frequencies()
+        for each in full:
+            counts.see(each.inputs)
+        self.bands = counts.bands()
         self.sites = Sites.found(self.loaded.model, self.loaded.body, run)
         self.runner = Runner(self.loaded.body, self.sites, self.feed)
 
@@ -81,7 +88,7 @@ class Bench:
             with torch.inference_mode():
                 self.loaded.body(**batch.inputs)
 
-    def surveyed(self, kinds, sketched):
+    def surveyed(self, kinds, sketched, bands=None):
         """Run the batches while every block is heard."""
         survey = Survey()
         names = self.sites.chosen(["resid"])
@@ -93,7 +100,9 @@ class Bench:
             width = classes[0].units.shape[1]
             survey.meet((site, variant), classes, width=width, folded=True)
 
-        listener = Listener(take, survey.spoil, meet, folded=True, sketched=sketched)
+        listener = Listener(
+            take, survey.spoil, meet, folded=True, sketched=sketched, bands=bands
+        )
         with threadpool_limits(1, user_api="blas"):
             for batch in self.batches:
                 self.runner.pass_through(batch, names, listener)
@@ -111,17 +120,21 @@ def measured(name, folder):
     bench = Bench(name, folder)
     few = (Moments, Directions)
     every = kinds_for(chosen(None))
-    bench.plain(), bench.surveyed(few, False), bench.surveyed(every, True)
-    plain, light, whole = [], [], []
+    causes = kinds_for(chosen(None, text=True), causes=True)
+    bench.plain(), bench.surveyed(few, False), bench.surveyed(causes, True, bench.bands)
+    plain, light, whole, told = [], [], [], []
     for _ in range(TURNS):
         plain.append(timed(bench.plain))
         light.append(timed(bench.surveyed, few, False))
         plain.append(timed(bench.plain))
         whole.append(timed(bench.surveyed, every, True))
+        plain.append(timed(bench.plain))
+        told.append(timed(bench.surveyed, causes, True, bench.bands))
     rows = []
     for title, seconds, base in (
-        ("moments and directions", light, plain[0::2]),
-        ("everything: variants, reservoir, intervals", whole, plain[1::2]),
+        ("moments and directions", light, plain[0::3]),
+        ("everything: variants, reservoir, intervals", whole, plain[1::3]),
+        ("and what explains it: tokens, bands, sinks", told, plain[2::3]),
     ):
         ratios = [a / b for a, b in zip(seconds, base, strict=True)]
         rows.append(
@@ -143,10 +156,13 @@ import sys
 import torch
 from isoscope.capture.feed import feed_for
 from isoscope.capture.model.load import load
+from isoscope.cli.memory import give_back
+from isoscope.cli.survey import STATE
 from isoscope.source.corpus import open_corpus
 from isoscope.survey.schedule import scheduled
 from isoscope.survey.select import selected
 
+give_back(STATE)
 loaded = load(sys.argv[1])
 feed, corpus = feed_for(loaded), open_corpus()
 found = selected(
@@ -184,6 +200,7 @@ def memory():
 def main():
     from tempfile import TemporaryDirectory
 
+    give_back(STATE)  # as the command does
     wanted = sys.argv[1:] or [*BATCHES, "memory"]
     machine = {
         "processor": platform.processor() or platform.machine(),

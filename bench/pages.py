@@ -93,6 +93,17 @@ def speed(part: str) -> str:
     return f"{table(heads, rows)}\n\nMachine: {note}."
 
 
+def room() -> str:
+    """Return the table of peaks of memory."""
+    heads = ["tokens", "plain passes, MiB", "survey, MiB", "plain and state, MiB"]
+    keys = ("plain", "peak", "allowed")
+    rows = [
+        [f"{each['tokens']:,}", *(f"{each[key]:.0f}" for key in keys)]
+        for each in (found("cost") or {}).get("memory", [])
+    ]
+    return table(heads, rows) if rows else "Not run."
+
+
 def cost() -> str:
     """Return the table of what listening costs."""
     results = found("cost")
@@ -113,6 +124,98 @@ def cost() -> str:
     seen = results["machine"]
     note = f"{seen['processor']}, {seen['threads']} threads, torch {seen['torch']}"
     return f"{table(heads, rows)}\n\nMachine: {note}."
+
+
+def rightly(cell: dict, world: dict) -> bool:
+    """Return whether a world is explained as it was planted."""
+    told = world["told"]
+    if told is None:
+        return False
+    if cell["kind"] == "single":
+        name = cell["what"].partition(":")[0]
+        return told[name][1] >= 0.9
+    return all(abs(value - truth) <= 0.1 for truth, value, *_ in told.values())
+
+
+def worlds(**wanted: object) -> list[tuple[dict, dict]]:
+    """Return the planted worlds that are as wanted, each with its cell."""
+    cells = [c for c in found("explain") if all(c[key] == v for key, v in wanted.items())]
+    return [(cell, world) for cell in cells for world in cell["worlds"]]
+
+
+def percent(right: list[bool]) -> str:
+    """Return a share of worlds."""
+    return f"{100 * sum(right) / len(right):.0f}" if right else "–"
+
+
+def explained(kind: str) -> str:
+    """Return the table of planted worlds explained rightly, by width and documents."""
+    every = {(c["what"], c["d"], c["documents"]): None for c, _ in worlds(kind=kind)}
+    if not every:
+        return "Not run."
+    names, widths, documents = (list(dict.fromkeys(each)) for each in zip(*every, strict=True))
+    names.sort(key=str)
+
+    def cell(name: object, d: int) -> str:
+        chosen = [worlds(kind=kind, what=name, d=d, documents=n) for n in sorted(documents)]
+        return " · ".join(percent([rightly(*each) for each in group]) for group in chosen)
+
+    shown = {2: "two causes", 3: "three", 4: "four", 5: "all five"}
+    heads = ["what was planted", *(f"d = {d}" for d in sorted(widths))]
+    rows = [
+        [
+            shown.get(name, str(name).replace(":", ", ")),
+            *(cell(name, d) for d in sorted(widths)),
+        ]
+        for name in names
+    ]
+    return table(heads, rows)
+
+
+def missed() -> str:
+    """Return the table of why mixtures were not explained rightly."""
+    heads = [
+        "width",
+        "mixtures",
+        "explained rightly, %",
+        "not so: dimensions more than 10 points too low",
+        "dimensions more than 10 points too high",
+        "others, fewer than 1,000 rows",
+        "others, more rows",
+    ]
+    rows = []
+    for d in sorted({c["d"] for c, _ in worlds(kind="mixture")}):
+        here = worlds(kind="mixture", d=d)
+        wrong = [(c, w) for c, w in here if not rightly(c, w)]
+        counts = [0, 0, 0, 0]
+        for cell, world in wrong:
+            truth, value, *_ = (world["told"] or {"dimensions": [0.0, 0.0]})["dimensions"]
+            small = cell["documents"] == 50 and "sinks" in world["causes"]
+            kind = 0 if value < truth - 0.1 else 1 if value > truth + 0.1 else 2 if small else 3
+            counts[kind] += 1
+        share = percent([rightly(*each) for each in here])
+        rows.append([str(d), str(len(here)), share, *map(str, counts)])
+    return table(heads, rows) if rows else "Not run."
+
+
+def covered() -> str:
+    """Return the table of how often the intervals of shares hold what was planted."""
+    names = ("sinks", "dimensions", "frequency", "position", "mean")
+    rows = []
+    for d in sorted({c["d"] for c, _ in worlds(kind="mixture")}):
+        cells = []
+        for name in names:
+            told = [
+                w["told"][name]
+                for _, w in worlds(kind="mixture", d=d)
+                if w["told"] and any(each.startswith(name) for each in w["causes"])
+            ]
+            held = [low <= truth <= high for truth, _, low, high in told]
+            wide = sorted(high - low for *_, low, high in told)
+            cells.append(f"{percent(held)} %, {100 * wide[len(wide) // 2]:.0f}")
+        rows.append([str(d), *cells])
+    heads = ["width", *(f"`{name}`: covered, points wide" for name in names)]
+    return table(heads, rows) if rows else "Not run."
 
 
 def against_code() -> str:
@@ -166,13 +269,22 @@ def run_on(seen: dict) -> str:
 
 
 TABLES = {
-    "statistics.md": {"bias": bias, "coverage": coverage},
+    "statistics.md": {
+        "bias": bias,
+        "coverage": coverage,
+        "single-causes": lambda: explained("single"),
+        "mixtures": lambda: explained("mixture"),
+        "missed": missed,
+        "topics": lambda: explained("topics"),
+        "shares-covered": covered,
+    },
     "benchmarks.md": {
         **{
             name: lambda name=name: speed(name)
             for name in ("measure", "growth", "cosine", "twonn")
         },
         "listening": cost,
+        "room": room,
         "penalties": against_code,
         "step": of_a_step,
     },

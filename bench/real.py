@@ -1,4 +1,4 @@
-"""Survey the real models, and keep their readings: what docs/real-models.md is made of.
+"""Survey the real models, and keep what docs/real-models.md and docs/causes.md are made of.
 
     python bench/real.py                all studies that can be done here
     python bench/real.py minilm smollm  some of them
@@ -110,7 +110,34 @@ def done(study):
         "versions": whole["versions"],
     }
     (kept / "origin.json").write_text(json.dumps(provenance, indent=1) + "\n")
+    found = explained(study, model, run)
+    (kept / "causes.json").write_text(json.dumps(found, indent=1) + "\n")
     print(f"{study.name}: {len(iso.load(run).readings)} readings", flush=True)
+
+
+def explained(study, model, run):
+    """Return the causes of a run, its outlier dimensions, its final norms and matrices."""
+    from isoscope import lab
+
+    seen = [each.to_dict() for each in iso.explain(run)]
+    for each in seen:
+        each["named"] = each["named"][:3]
+    found = {"causes": seen}
+    if study.given.get("untrained"):
+        return found
+    found["dimensions"] = [
+        {**each.to_dict(), "top": [one.to_dict() for one in each.top[:3]]}
+        for each in lab.rogue_dimensions(run)
+    ]
+    norms = lab.final_norms(model)
+    found["norms"] = [each.to_dict() for each in norms]
+    found["steps"] = [
+        each.to_dict() for each in lab.through_norm(run, norms) if each.variant == "all"
+    ]
+    found["matrices"] = lab.matrix_isotropy(model).to_dict()
+    if study.name == "smollm":
+        found["zeroed"] = lab.zeroed_kl(model).to_dict()
+    return found
 
 
 def main():

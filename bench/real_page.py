@@ -23,7 +23,8 @@ def readings(study):
     """Return the readings of a study by site, variant and measure."""
     path = RESULTS / study / "readings.parquet"
     found = read_readings(path) if path.exists() else []
-    return {(each.site, each.variant, each.measure): each for each in found}
+    whole = [each for each in found if not each.group]
+    return {(each.site, each.variant, each.measure): each for each in whole}
 
 
 def cell(reading):

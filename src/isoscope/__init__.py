@@ -7,9 +7,34 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from isoscope.store import load
-    from isoscope.verbs import measure, merge, read, survey, survey_module
+    from isoscope.verbs import (
+        dimensions,
+        explain,
+        matrices,
+        measure,
+        merge,
+        norm,
+        probe,
+        read,
+        survey,
+        survey_module,
+        zero,
+    )
 
-__all__ = ["load", "measure", "merge", "read", "survey", "survey_module"]
+__all__ = [
+    "dimensions",
+    "explain",
+    "load",
+    "matrices",
+    "measure",
+    "merge",
+    "norm",
+    "probe",
+    "read",
+    "survey",
+    "survey_module",
+    "zero",
+]
 
 
 def __getattr__(name: str) -> Any:  # lazily, so that `import isoscope` costs next to nothing
@@ -42,6 +67,7 @@ def _verb(name: str) -> property:
 
 
 class _Front(ModuleType):
+    explain = _verb("explain")
     measure = _verb("measure")
     survey = _verb("survey")
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import ACCUMULATORS, Accumulator, Block, Moments, Tally, merged
+from isoscope.accumulate.hashing import named_documents
 from isoscope.errors import MergeError, RowError, TooFewRowsError
 
 
@@ -135,10 +136,19 @@ def test_every_state_is_made_of_plain_arrays(kind):
 def test_a_summary_does_not_change_when_more_rows_come(kind):
     rng = np.random.default_rng(2)
     accumulator = kind(4)
-    accumulator.update(Block(rng.normal(size=(50, 4))))
+    parts = [
+        Block(
+            rng.normal(size=(50, 4)),
+            named_documents(np.repeat(np.arange(start, start + 25), 2)),
+            np.tile(np.arange(2, dtype=np.uint64), 25),
+            tokens=rng.integers(0, 9, 50),
+        )
+        for start in (0, 25)
+    ]
+    accumulator.update(parts[0])
     summary = accumulator.finalize()
     before = repr(summary)
-    accumulator.update(Block(rng.normal(size=(50, 4)), start=50))
+    accumulator.update(parts[1])
     assert repr(summary) == before
 
 

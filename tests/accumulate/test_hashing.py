@@ -147,3 +147,13 @@ def test_another_process_with_another_salt_has_the_same_keys():
     assert said[0][1:] == said[1][1:]
     ours = [text_key("a"), *named_documents(["a", "b", 5])]
     assert [int(word) for word in said[0][1:]] == [int(key) for key in ours]
+
+
+def test_types_have_an_order_of_their_own_in_which_no_two_share_a_place():
+    from isoscope.accumulate.hashing import type_hashes
+
+    hashes = type_hashes(np.arange(100_000))
+    assert len(np.unique(hashes)) == 100_000
+    assert type_hashes(np.array([0, 1])).tolist() == hashes[:2].tolist()
+    below = (hashes < np.uint64(2**63)).mean()
+    assert below == pytest.approx(0.5, abs=0.01)  # three standard deviations are 0.005

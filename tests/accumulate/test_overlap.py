@@ -10,18 +10,19 @@ from hypothesis import strategies as st
 from isoscope.accumulate import (
     Block,
     Directions,
+    DocumentSums,
     Groups,
     Moments,
     Norms,
     Overlap,
+    Sentences,
     Tally,
     merged,
 )
 from isoscope.accumulate.hashing import GROUPS, named_documents
-from isoscope.accumulate.overlap import DocumentSums
 
 WIDTH = 4
-KINDS = (Tally, Directions, Groups, Moments, Norms)
+KINDS = (Tally, Directions, Groups, Moments, Norms, Sentences)
 
 
 @st.composite
@@ -49,8 +50,10 @@ def document_sums(rows, keys):
     names, where = np.unique(keys, return_inverse=True)
     sums = np.zeros((len(names), WIDTH))
     np.add.at(sums, where, units)
+    total = np.zeros_like(sums)
+    np.add.at(total, where, rows)
     nonzero = np.bincount(where, norms[:, 0] > 0).astype(float)
-    return DocumentSums(names, sums, nonzero, np.bincount(where).astype(float))
+    return DocumentSums(names, sums, total, nonzero, np.bincount(where).astype(float))
 
 
 def whole_and_parts(rows, number, classes, batch):
@@ -84,6 +87,10 @@ def check(whole, together):
     for name in ("own", "pairs", "nonzero"):
         np.testing.assert_allclose(
             together[Directions].parts[name], whole[Directions].parts[name], atol=1e-9
+        )
+    for name in ("likeness", "sentences"):
+        np.testing.assert_allclose(
+            together[Sentences].parts[name], whole[Sentences].parts[name], atol=1e-9
         )
     for kind in KINDS:
         assert getattr(together[kind], "documents", 0) == getattr(whole[kind], "documents", 0)

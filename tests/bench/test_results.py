@@ -62,6 +62,19 @@ def test_the_cost_of_listening_was_measured_in_seven_turns():
         assert row["ratio"] == sorted(row["ratios"])[3]
 
 
+@pytest.mark.parametrize("model", ["minilm", "bert-base"])
+def test_listening_costs_what_was_promised(model):
+    few, every = (row["ratio"] for row in results("cost")["rows"] if row["model"] == model)
+    assert few <= 1.15
+    assert every <= 1.3
+
+
+def test_a_survey_takes_the_memory_of_the_passes_and_its_state():
+    peaks = results("cost")["memory"]
+    assert [row["tokens"] for row in peaks] == [10_000, 40_000, 160_000]
+    assert all(row["peak"] <= row["allowed"] for row in peaks)
+
+
 def test_penalties_are_as_fast_as_was_promised():
     rows = {each["rows"]: each for each in results("penalties")["code"]["rows"]}
     for count, least in ((512, 8.0), (4096, 2.5), (8192, 2.0)):

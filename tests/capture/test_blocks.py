@@ -18,9 +18,11 @@ def twins(documents, rows_each, *, offset, dtype=np.float32, seed=0):
     rows[3] = 0
     keys = named_documents(names)
     positions = np.tile(np.arange(rows_each), documents).astype(np.uint64)
+    tokens = rng.integers(0, 12, size=len(rows))
     tensor = torch.from_numpy(rows)
-    layout = Layout.of_all(tensor, keys, positions)
-    return Block(rows, keys, positions), TensorBlock(tensor, layout)
+    layout = Layout.of_all(tensor, keys, positions, tokens)
+    block = Block(rows, keys, positions, tokens=tokens)
+    return block, TensorBlock(tensor, layout)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -75,7 +77,7 @@ def test_long_documents_are_summed_piece_by_piece():
     positions = np.r_[np.arange(1500), np.arange(200)].astype(np.uint64)
     twin = TensorBlock(rows, Layout.of_all(rows, keys, positions))
     block = Block(rows.numpy(), keys, positions)
-    assert len(twin.layout.pieces) - 1 > 2
+    assert len(twin.layout.pieces.by_cell.T) > 2
     np.testing.assert_allclose(twin.document_sums[0], block.document_sums[0], rtol=1e-5)
     np.testing.assert_allclose(twin.sums.units, block.sums.units, rtol=1e-5)
 
@@ -92,3 +94,34 @@ def test_a_giant_among_the_rows_is_summed_in_double_precision():
     assert twin.scatters[0].dtype == np.float64
     block = Block(rows, keys, positions)
     np.testing.assert_allclose(twin.sums.quartic, block.sums.quartic, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_under_labels_are_summed_as_the_block_sums_them(dtype):
+    block, twin = twins(50, 9, offset=2.0, dtype=dtype)
+    rng = np.random.default_rng(6)
+    chosen = np.flatnonzero(rng.random(len(block)) < 0.3)
+    labels = rng.choice([0, 1, 4], size=len(chosen))  # nothing under 2 and 3
+    for ours, theirs in zip(
+        block.unit_sums(chosen, labels, 5), twin.unit_sums(chosen, labels, 5), strict=True
+    ):
+        np.testing.assert_allclose(theirs, ours, rtol=1e-5, atol=1e-5)
+    two = np.stack([rng.integers(0, 3, size=len(block)), rng.integers(3, 6, size=len(block))])
+    for ours, theirs in zip(
+        block.labelled_units(two, 6), twin.labelled_units(two, 6), strict=True
+    ):
+        np.testing.assert_allclose(theirs, ours, rtol=1e-5, atol=1e-5)
+    for name in ("keys", "units", "total", "nonzero", "rows"):
+        ours, theirs = (getattr(each.by_document, name) for each in (block, twin))
+        np.testing.assert_allclose(theirs, ours, rtol=1e-5, atol=1e-4)
+
+
+def test_half_precision_rows_are_widened_before_they_are_summed():
+    rows = torch.randn(20, 8, generator=torch.Generator().manual_seed(1)).to(torch.bfloat16)
+    keys = named_documents(np.repeat(np.arange(4), 5))
+    twin = TensorBlock(rows, Layout.of_all(rows, keys, np.arange(20, dtype=np.uint64)))
+    wide = rows.double().numpy()
+    units = wide / np.linalg.norm(wide, axis=1, keepdims=True)
+    found, count = twin.unit_sums(np.arange(20), np.zeros(20, dtype=int), 1)
+    np.testing.assert_allclose(found[0], units.sum(axis=0), atol=1e-5)
+    assert count.tolist() == [20]

@@ -119,3 +119,59 @@ def test_half_precision_is_measured_in_single(documents):
     moments = survey.held["resid.0", "ordinary"][Moments].finalize()
     expected = np.cov(rows[:, 1:].reshape(-1, 6).float().numpy().T)
     np.testing.assert_allclose(moments.covariance, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_blocks_carry_the_tokens_of_their_rows(documents):
+    class Told(Batch):
+        def marks(self, prefix, length):
+            marks = super().marks(prefix, length)
+            marks.tokens = torch.arange(len(self.lengths) * length).reshape(-1, length)
+            return marks
+
+    heard_blocks = []
+    listener = Listener(
+        lambda _site, row_class, block: heard_blocks.append((row_class, block)),
+        lambda *_: None,
+        bands=np.arange(100, dtype=np.int8) % 5,
+    )
+    listener.begin(Told(["a", "b"], [3, 2]))
+    listener.hear("resid.0", torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(0)))
+    found = {row_class: block for row_class, block in heard_blocks}
+    assert found["ordinary"].tokens.tolist() == [1, 2, 4]
+    assert found["special"].tokens.tolist() == [0, 3]
+    assert found["ordinary"].frequency.tolist() == [1, 2, 4]
+
+
+def test_sinks_say_how_strong_they_are_and_in_which_words_they_stand():
+    class Told(Batch):
+        def marks(self, prefix, length):
+            marks = super().marks(prefix, length)
+            marks.tokens = torch.arange(len(self.lengths) * length).reshape(-1, length)
+            return marks
+
+    found = {}
+    listener = Listener(
+        lambda _site, row_class, block: found.update({row_class: block}),
+        lambda *_: None,
+        decode=lambda tokens: " ".join(f"t{each}" for each in tokens),
+    )
+    listener.begin(Told(["a", "b"], [3, 4]))
+    rows = torch.ones(2, 4, 5)
+    rows[1, 2] = 40
+    listener.hear("resid.0", rows)
+    sinks = found["sink"].sinks
+    assert sinks.times.tolist() == pytest.approx([40])
+    assert sinks.quote(0) == ("t6", "t4 t5 t6 t7")
+    assert found["ordinary"].sinks is None
+
+
+def test_sinks_without_a_tokenizer_have_no_words():
+    found = {}
+    listener = Listener(
+        lambda _site, row_class, block: found.update({row_class: block}), lambda *_: None
+    )
+    listener.begin(Batch(["a"], [4]))
+    rows = torch.ones(1, 4, 5)
+    rows[0, 2] = 40
+    listener.hear("resid.0", rows)
+    assert found["sink"].sinks.quote(0) == ("", "")

@@ -57,3 +57,20 @@ def test_nothing_in_the_padding_moves_the_median():
     norms = torch.tensor([[1.0, 2.0, 25.0, torch.nan, torch.inf]])
     real = torch.tensor([[True, True, True, False, False]])
     assert sinks(norms, real).tolist() == [[False, False, True, False, False]]
+
+
+def test_rows_carry_their_token_and_its_frequency_band():
+    made = positions([2, 3], special=[(0, 0)])
+    tokens = np.array([[7, 4, 0], [5, 4, 6]])
+    bands = np.arange(8, dtype=np.int8) % 3
+    made = Positions(made.real, made.special, made.documents, None, tokens, bands)
+    found = made.layouts(None, CPU)
+    assert found["ordinary"].tokens.tolist() == [4, 5, 4, 6]
+    assert found["ordinary"].frequency.tolist() == [1, 2, 1, 0]
+    assert found["special"].tokens.tolist() == [7]
+
+
+def test_positions_that_are_no_tokens_have_none():
+    (layout,) = positions([3]).layouts(None, CPU).values()
+    assert layout.tokens is None
+    assert layout.frequency is None

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -56,6 +57,22 @@ def model(place, tiny):
     (place / "models").mkdir()
     (place / "models" / "minilm").symlink_to(tiny)
     return "models/minilm"
+
+
+@pytest.fixture
+def examples(place, tiny, speaker, tiny_run, texts):
+    """Everything that the examples of help pages speak of, besides vectors and their runs."""
+    (place / "models").mkdir()
+    (place / "models" / "minilm").symlink_to(tiny)
+    (place / "models" / "gpt2").symlink_to(speaker)
+    (place / "runs").mkdir(exist_ok=True)
+    shutil.copytree(tiny_run, place / "runs" / "minilm")
+    (place / "corpus.txt").write_text("\n".join(texts))
+    stars = [5 if len(text.split()) > 15 else 1 for text in texts]
+    (place / "labels.txt").write_text("".join(f"{each}\n" for each in stars))
+    rows = [json.dumps({"text": t, "stars": s}) for t, s in zip(texts, stars, strict=True)]
+    (place / "reviews.jsonl").write_text("\n".join(rows))
+    return place
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from json import dumps
 
 import pytest
 import typer
@@ -19,21 +18,14 @@ def help_of(isoscope, command):
     return done.stdout
 
 
-def examples(text):
+def examples_of(text):
     block = re.split(r"\n *Examples:\n", text)[1]
     return [line.strip() for line in block.splitlines() if line.strip()]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_help_ends_with_examples_that_work(
-    isoscope, shell, runs, place, tiny, texts, command
-):
-    (place / "models").mkdir()
-    (place / "models" / "minilm").symlink_to(tiny)
-    (place / "corpus.txt").write_text("\n".join(texts))
-    lines = [dumps({"text": text}) for text in texts]
-    (place / "reviews.jsonl").write_text("\n".join(lines))
-    lines = examples(help_of(isoscope, command))
+def test_every_help_ends_with_examples_that_work(isoscope, shell, runs, examples, command):
+    lines = examples_of(help_of(isoscope, command))
     assert len(lines) >= 2
     for line in lines:
         assert "isoscope" in shlex.split(line)
@@ -50,7 +42,7 @@ def test_help_is_plain(isoscope, command):
     assert "{" not in text
     assert "..." not in text.replace("RUN...", "").replace("[ARGS]...", "")
     assert max(map(len, text.splitlines())) <= 80
-    for line in examples(text):
+    for line in examples_of(text):
         assert line in text
 
 

@@ -1,10 +1,14 @@
 """What goes to stdout, what to stderr."""
 
+import re
+
 import pytest
 
-from isoscope.cli.output import chosen, note, show
+from isoscope.cli.output import chosen, note, show, show_records
 from isoscope.errors import ConfigError
 from isoscope.report import Readings
+from isoscope.report.records import Records
+from isoscope.report.table import Column, Table
 from isoscope.types import Reading
 
 ONE = Reading("a", "rows", "all", "", None, "isoscore", 0.5, 0.4, 0.6, 9, 3)
@@ -38,6 +42,47 @@ def test_a_terminal_gets_a_table(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     show(READINGS, "")
     assert "[0.40, 0.60]" in capsys.readouterr().out
+
+
+class Numbers(Records):
+    @property
+    def tables(self):
+        column = Column("n", tuple(str(each) for each in self))
+        return (
+            Table("odd", (column,), self.remarks),
+            Table("even", (column,)),
+            Table("", (column,)),
+        )
+
+    def to_dict(self):
+        return [{"n": each} for each in self]
+
+
+NUMBERS = Numbers([1, 2], remarks=["mind"], left_out=["3: too large"])
+
+
+def test_tables_of_records_are_set_apart(capsys):
+    show_records(NUMBERS, "")
+    out, err = capsys.readouterr()
+    assert out == "odd\n\nn\n1\n2\n\n1  mind\n\neven\n\nn\n1\n2\n\nn\n1\n2\n"
+    assert err == ""
+
+
+def test_tables_of_records_are_set_apart_on_a_terminal(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    show_records(NUMBERS, "")
+    out = re.sub(r"\x1b\[\d+m", "", capsys.readouterr().out)
+    lines = [line.strip() for line in out.splitlines()]
+    first = ["odd", "n", "1", "2", "", "1  mind", ""]
+    assert lines == [*first, "even", "n", "1", "2", "", "n", "1", "2", ""]
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_records_as_data_have_their_remarks_beside_them(capsys, quiet):
+    show_records(NUMBERS, "json", quiet=quiet)
+    out, err = capsys.readouterr()
+    assert out == '{"n": 1}\n{"n": 2}\n'
+    assert err == ("" if quiet else "note: mind\nleft out: 3: too large\n")
 
 
 def test_remarks_are_quiet_when_asked_and_harmless_always(capsys):

@@ -45,6 +45,14 @@ def test_a_second_pass_starts_its_clock_anew():
     bar.close()
 
 
+def test_the_clock_starts_with_the_work_and_not_with_what_came_before():
+    bar = Bar()
+    made = bar.start
+    bar.tick(0, 10)
+    assert bar.start > made
+    bar.close()
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
@@ -52,6 +60,7 @@ def test_a_second_pass_starts_its_clock_anew():
         ((500, None, 2.0), "500 rows, 250 rows/s"),
         ((500, 1000, 2.0), "500 of 1,000 rows, 250 rows/s, 2 s left"),
         ((10, 100_000, 1.0), "10 of 100,000 rows, 10 rows/s, 166 min 39 s left"),
+        ((2, 8, 4.0), "2 of 8 rows, 0.5 rows/s, 12 s left"),
         ((1000, 1000, 1.0), "1,000 rows read, computing"),
     ],
 )

@@ -6,12 +6,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from isoscope.accumulate import ACCUMULATORS, Block, Keyed, Norms, merged
+from isoscope.accumulate import ACCUMULATORS, Block, Keyed, Norms, Vocabulary, merged
 from isoscope.accumulate.hashing import named_documents
 from isoscope.errors import MergeError, RowError
 
 WIDTH = 3
-EVERY = (*ACCUMULATORS, Keyed.of(Norms))
+
+
+class FewTypes(Vocabulary):
+    """A vocabulary so small that types and occurrences are driven out all the time."""
+
+    def __init__(self, width, types=4, sampled=2, kept=3):
+        super().__init__(width, types, sampled, kept)
+
+
+EVERY = (*ACCUMULATORS, Keyed.of(Norms), FewTypes)
 # Multiples of 1/8: sums of them are exact, so that only the order of work can differ.
 values = st.integers(-800, 800).map(lambda i: i / 8)
 every_kind = pytest.mark.parametrize("kind", EVERY, ids=lambda k: k.__name__)
@@ -44,7 +53,10 @@ def block(documents):
     positions = np.concatenate([np.arange(len(rows)) for _, rows in documents]).astype(
         np.uint64
     )
-    return Block(rows, named_documents(names), positions)
+    keys = named_documents(names)
+    # small numbers repeat, and the first number of a row belongs to the row
+    tokens = (np.abs(rows[:, 0] * 8).astype(np.int64) * 7 + positions.astype(np.int64)) % 9
+    return Block(rows, keys, positions, tokens=tokens, frequency=tokens % 4)
 
 
 def fed(kind, *parts):

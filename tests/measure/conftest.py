@@ -65,6 +65,57 @@ def summaries_of(rows, documents=None):
     return summaries
 
 
+def survey_of_tokens(rows, documents, tokens, names, *, size=None, bands=None):
+    """Return a survey of rows of tokens, shown in blocks of so many documents."""
+    rows, documents, tokens = (np.asarray(part) for part in (rows, documents, tokens))
+    keys = named_documents(documents)
+    fresh = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
+    ends = np.r_[fresh[1:], len(keys)]
+    positions = np.arange(len(keys)) - np.repeat(fresh, ends - fresh)
+    survey = Survey()
+    step = size or len(fresh)
+    for first in range(0, len(fresh), step):
+        part = slice(fresh[first], ends[min(first + step, len(fresh)) - 1])
+        block = Block(
+            rows[part],
+            keys[part],
+            positions[part].astype(np.uint64),
+            tokens=tokens[part],
+            frequency=None if bands is None else bands[tokens[part]],
+        )
+        survey.update(PLACE, kinds_for(names, causes=bands is not None), block)
+    return survey
+
+
+def of_tokens(rows, documents, tokens, *names, **how):
+    """Return the readings of rows of tokens by name."""
+    found = survey_of_tokens(rows, documents, tokens, names, **how).read(names)
+    return {each.measure: each for each in found}
+
+
+@pytest.fixture(scope="session")
+def token_survey():
+    """Rows, documents, tokens and names to a survey."""
+    return survey_of_tokens
+
+
+@pytest.fixture(scope="session")
+def token_readings():
+    """Rows, documents, tokens and names to readings by name."""
+    return of_tokens
+
+
+@pytest.fixture(scope="session")
+def words():
+    """Rows of 60 documents with the tokens they are of: a type has a direction of its own."""
+    rng = np.random.default_rng(12)
+    documents = np.repeat(np.arange(60), 9)
+    tokens = np.minimum(rng.zipf(1.4, size=len(documents)), 70) - 1
+    own = rng.normal(size=(70, 12))[tokens]
+    shared = rng.normal(size=(60, 12))[documents]
+    return own + 0.6 * shared + rng.normal(size=own.shape) + 0.4, documents, tokens
+
+
 @pytest.fixture(scope="session")
 def measured():
     """Rows and names of measures to readings by name."""

@@ -1,12 +1,22 @@
 """Real models where they are installed, small random ones, and how surveys are compared."""
 
+import csv
 import importlib.util
+import io
 import json
 import os
 import shutil
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+
+DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+SPEAKERS = ("george", "jackson", "lucas", "nicolas", "theo", "yweweler")
 
 
 def installed(package):
@@ -32,6 +42,50 @@ def shared_models():
     if not folder:
         pytest.skip("ISOSCOPE_MODELS names no folder of models")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def shared_data(shared_models):
+    """Return the folder of speech and reactions: named, or beside the models."""
+    folder = Path(os.environ.get("ISOSCOPE_DATA") or shared_models.parent / "data")
+    if not folder.is_dir():
+        pytest.skip(
+            "ISOSCOPE_DATA names no folder of data, and there is none beside the models"
+        )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def reactions(shared_data):
+    """Return reactions of up to 120 letters."""
+    with (shared_data / "chem" / "example_rxns.csv").open() as file:
+        found = [line["rxn"] for line in csv.DictReader(file)]
+    return [each for each in found if len(each) < 120][:30]
+
+
+@pytest.fixture(scope="session")
+def speech(shared_data, tmp_path_factory):
+    """Return a folder of speech: numbers read digit by digit, and a speech of 1961."""
+    soundfile = pytest.importorskip("soundfile")
+    folder = tmp_path_factory.mktemp("speech")
+    shutil.copy(shared_data / "speech" / "jfk.flac", folder)  # nobody wrote down what it says
+    rng = np.random.default_rng(0)
+    with tarfile.open(shared_data / "speech" / "fsdd_first5.tar.gz") as archive:
+        for number in range(40):
+            speaker = SPEAKERS[number % len(SPEAKERS)]
+            digits, takes = rng.integers(10, size=10), rng.integers(5, size=10)
+            clips = [
+                soundfile.read(_member(archive, f"recordings/{digit}_{speaker}_{take}.wav"))
+                for digit, take in zip(digits, takes, strict=True)
+            ]
+            path = folder / f"number-{number}.wav"
+            soundfile.write(path, np.concatenate([each for each, _ in clips]), clips[0][1])
+            path.with_suffix(".txt").write_text(" ".join(DIGITS[digit] for digit in digits))
+    return folder
+
+
+def _member(archive, name):
+    return io.BytesIO(archive.extractfile(name).read())
 
 
 @pytest.fixture(scope="session")
@@ -86,7 +140,7 @@ NOISY = {"rankme": 5e-5, "twonn": 5e-5}
 
 def by_place(readings):
     """Return readings by site, variant and measure."""
-    return {(each.site, each.variant, each.measure): each for each in readings}
+    return {(each.site, each.variant, each.measure, each.group): each for each in readings}
 
 
 @pytest.fixture(scope="session")
@@ -108,3 +162,139 @@ def assert_alike():
                     assert a == pytest.approx(b, rel=near, abs=absolute), (place, name)
 
     return check
+
+
+@dataclass(frozen=True)
+class Hook:
+    """What a site is to plain torch: a side of a module, in one of its calls."""
+
+    module: str
+    side: str = "output"
+    call: int = 0
+    through: Callable = lambda tensor: tensor
+
+
+def layer_normed(eps):
+    """Return what normalises rows without gain and bias, about their mean."""
+
+    def through(rows):
+        import torch
+
+        return torch.nn.functional.layer_norm(rows, rows.shape[-1:], eps=eps)
+
+    return through
+
+
+def root_normed(eps):
+    return lambda rows: rows * (rows.square().mean(dim=-1, keepdim=True) + eps).rsqrt()
+
+
+def norm_hooks(module, through, *, prefix="", call=0):
+    return {
+        f"{prefix}norm.in": Hook(module, "input", call),
+        f"{prefix}norm.mid": Hook(module, "input", call, through),
+        f"{prefix}norm.out": Hook(module, "output", call),
+    }
+
+
+def stream_hooks(blocks, *, prefix=""):
+    """Return the stream before the first of some blocks, and after each."""
+    return {f"{prefix}embed": Hook(blocks[0], "input")} | {
+        f"{prefix}resid.{n}": Hook(name) for n, name in enumerate(blocks)
+    }
+
+
+def bert_hooks(body):
+    config = body.config
+    layers = [f"encoder.layer.{n}" for n in range(config.num_hidden_layers)]
+    last = f"{layers[-1]}.output.LayerNorm"
+    return stream_hooks(layers) | norm_hooks(last, layer_normed(config.layer_norm_eps))
+
+
+def bert_parts(body, layer):
+    """Return the parts of a layer: attention, feed-forward, and every head."""
+    block, heads = f"encoder.layer.{layer}", body.config.num_attention_heads
+    width = body.config.hidden_size // heads
+    found = {
+        f"attn.{layer}": Hook(f"{block}.attention.output.dense"),
+        f"mlp.{layer}": Hook(f"{block}.output.dense"),
+    }
+    for part, name in (("q", "query"), ("k", "key"), ("v", "value")):
+        module = f"{block}.attention.self.{name}"
+        for head in range(heads):
+            found[f"{part}.{layer}.{head}"] = Hook(module, through=head_of(head, width))
+    return found
+
+
+def head_of(head, width, theta=None):
+    """Return the numbers of one head, turned by their position where there is a theta."""
+
+    def through(rows):
+        import torch
+
+        mine = rows[:, head * width : (head + 1) * width]
+        if theta is None:
+            return mine
+        speed = theta ** -(torch.arange(0, width, 2, dtype=torch.float64) / width)
+        angle = torch.arange(len(rows), dtype=torch.float64)[:, None] * speed
+        cos, sin = angle.cos().float(), angle.sin().float()
+        left, right = mine.chunk(2, dim=-1)
+        return torch.cat([left * cos - right * sin, right * cos + left * sin], dim=-1)
+
+    return through
+
+
+def llama_hooks(body):
+    config = body.config
+    layers = [f"layers.{n}" for n in range(config.num_hidden_layers)]
+    return stream_hooks(layers) | norm_hooks("norm", root_normed(config.rms_norm_eps))
+
+
+def llama_parts(body, layer):
+    config, block = body.config, f"layers.{layer}"
+    found = {
+        f"attn.{layer}": Hook(f"{block}.self_attn"),
+        f"mlp.{layer}": Hook(f"{block}.mlp"),
+    }
+    theta = config.rope_parameters["rope_theta"]
+    few, many = config.num_key_value_heads, config.num_attention_heads
+    for part, heads, turn in (("q", many, theta), ("k", few, theta), ("v", few, None)):
+        for head in range(heads):
+            through = head_of(head, config.hidden_size // many, turn)
+            module = f"{block}.self_attn.{part}_proj"
+            found[f"{part}.{layer}.{head}"] = Hook(module, through=through)
+    return found
+
+
+def albert_hooks(body):
+    """Return the hooks of one block that runs as often as there are layers."""
+    block, layers = (
+        "encoder.albert_layer_groups.0.albert_layers.0",
+        body.config.num_hidden_layers,
+    )
+    found = {"embed": Hook(block, "input")}
+    found |= {f"resid.{n}": Hook(block, "output", n) for n in range(layers)}
+    through = layer_normed(body.config.layer_norm_eps)
+    return found | norm_hooks(f"{block}.full_layer_layer_norm", through, call=layers - 1)
+
+
+def whisper_hooks(body):
+    found = {}
+    for prefix, name in (("enc.", "encoder"), ("dec.", "decoder")):
+        count = len(body.get_submodule(name).layers)
+        found |= stream_hooks([f"{name}.layers.{n}" for n in range(count)], prefix=prefix)
+        found |= norm_hooks(f"{name}.layer_norm", layer_normed(1e-5), prefix=prefix)
+    return found
+
+
+@pytest.fixture(scope="session")
+def hooks_of():
+    """Return where the sites of each family are, as plain torch has them."""
+    return SimpleNamespace(
+        bert=bert_hooks,
+        bert_parts=bert_parts,
+        llama=llama_hooks,
+        llama_parts=llama_parts,
+        albert=albert_hooks,
+        whisper=whisper_hooks,
+    )

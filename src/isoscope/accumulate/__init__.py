@@ -2,18 +2,23 @@
 
 from typing import Any
 
+from isoscope.accumulate.bands import Bands, BandsSummary
 from isoscope.accumulate.base import Accumulator, merged
-from isoscope.accumulate.block import Block
+from isoscope.accumulate.block import Block, DocumentSums
 from isoscope.accumulate.copies import Copies, CopiesSummary
+from isoscope.accumulate.crossing import Crossing, CrossingSummary
 from isoscope.accumulate.directions import CentredDirections, Directions, DirectionsSummary
 from isoscope.accumulate.groups import Groups, GroupsSummary
 from isoscope.accumulate.keyed import Keyed
 from isoscope.accumulate.moments import Moments, MomentsSummary
 from isoscope.accumulate.norms import Norms, NormsSummary
-from isoscope.accumulate.overlap import DocumentSums, Overlap, OverlapSummary
+from isoscope.accumulate.overlap import Overlap, OverlapSummary
 from isoscope.accumulate.partitions import Partitions, PartitionsSummary
 from isoscope.accumulate.reservoir import Reservoir, ReservoirSummary
+from isoscope.accumulate.sentences import Sentences, SentencesSummary
+from isoscope.accumulate.sinks import Sinks, SinksSummary
 from isoscope.accumulate.tally import Tally, TallySummary
+from isoscope.accumulate.vocabulary import Vocabulary, VocabularySummary
 
 ACCUMULATORS: tuple[type[Accumulator[Any]], ...] = (
     Tally,
@@ -25,6 +30,11 @@ ACCUMULATORS: tuple[type[Accumulator[Any]], ...] = (
     Reservoir,
     Copies,
     Partitions,
+    Vocabulary,
+    Sentences,
+    Bands,
+    Crossing,
+    Sinks,
     Keyed,
     Overlap,
 )
@@ -32,10 +42,14 @@ ACCUMULATORS: tuple[type[Accumulator[Any]], ...] = (
 __all__ = [
     "ACCUMULATORS",
     "Accumulator",
+    "Bands",
+    "BandsSummary",
     "Block",
     "CentredDirections",
     "Copies",
     "CopiesSummary",
+    "Crossing",
+    "CrossingSummary",
     "Directions",
     "DirectionsSummary",
     "DocumentSums",
@@ -52,7 +66,13 @@ __all__ = [
     "PartitionsSummary",
     "Reservoir",
     "ReservoirSummary",
+    "Sentences",
+    "SentencesSummary",
+    "Sinks",
+    "SinksSummary",
     "Tally",
     "TallySummary",
+    "Vocabulary",
+    "VocabularySummary",
     "merged",
 ]

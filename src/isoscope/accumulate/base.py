@@ -23,6 +23,7 @@ class Accumulator(ABC, Generic[S]):
     """
 
     least: ClassVar[int] = 1  # rows needed before finalize means anything
+    by_token: ClassVar[bool] = False  # whether it has nothing to say of rows without tokens
 
     def __init__(self, width: int) -> None:
         self.width = width

@@ -5,6 +5,7 @@ rows. Everything is about an `origin` near the mean: sums of squares about zero 
 every digit of a cloud whose mean is ten thousand times its spread.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -12,11 +13,12 @@ import numpy as np
 
 from isoscope.accumulate.hashing import GROUPS, ordinal_documents
 from isoscope.accumulate.lazy import lazy
+from isoscope.accumulate.tokens import Types
 from isoscope.types import Array, as_rows
 
 _SAMPLE = 64  # rows looked at to find an origin
 _PART = 512  # rows squared at once, so that they stay in the cache
-_GIANT = 50  # mean fourth power over squared mean square, of rows fit for float32
+_GIANT = 10  # mean fourth power over squared mean square, of rows fit for float32
 LEAST_SQUARE = 1e-30  # squared norm below which float32 has lost digits
 _OFF_GRID = np.float32(0.381966)  # of a step between neighbouring numbers
 
@@ -48,11 +50,31 @@ class Sums:
     sketch: Array  # (cells, rank, d) of (z . directions) z; rank 0 for independent rows
 
 
+@dataclass(frozen=True)
+class DocumentSums:
+    """One class of rows: for each of its documents the sums of rows, and sizes."""
+
+    keys: Array  # (documents,)
+    units: Array  # (documents, d) of unit vectors
+    total: Array  # (documents, d) of the rows themselves
+    nonzero: Array  # (documents,)
+    rows: Array  # (documents,)
+
+
+@dataclass(frozen=True)
+class SinkRows:
+    """What a block of sinks knows of its rows besides their numbers."""
+
+    times: Array  # (n,) norm over the median norm of the document
+    quote: Callable[[int], tuple[str, str]]  # the token of a row and its context
+
+
 class Block:
     """Consecutive rows of whole documents; what is summed of them is summed once.
 
     `documents` are keys made by `hashing`, one a row, rows of a document consecutive;
-    `positions` tell rows of one document apart.
+    `positions` tell rows of one document apart. `tokens` are ids, where rows are of tokens,
+    and `frequency` the frequency band of each.
     """
 
     def __init__(
@@ -66,6 +88,8 @@ class Block:
         sketched: bool = True,
         folded: bool | None = None,
         start: int = 0,
+        tokens: Array | None = None,
+        frequency: Array | None = None,
     ) -> None:
         self.rows = as_rows(rows)  # (n, d)
         n = len(self.rows)
@@ -76,6 +100,9 @@ class Block:
         self.positions = np.zeros(n, dtype=np.uint64) if positions is None else positions
         self.sketched = sketched
         self.folded = folded  # whether cells are groups; None: by the number of documents
+        self.tokens = tokens
+        self.frequency = frequency
+        self.sinks: SinkRows | None = None  # where the rows are sinks
         self._origin = origin
         self._scratch = scratch
 
@@ -102,7 +129,13 @@ class Block:
 
     def reordered(self, order: Array) -> "Block":
         """Return the block with its rows in another order, documents together again."""
-        moved = Block(self.rows[order], self.documents[order], self.positions[order])
+        moved = Block(
+            self.rows[order],
+            self.documents[order],
+            self.positions[order],
+            tokens=None if self.tokens is None else self.tokens[order],
+            frequency=None if self.frequency is None else self.frequency[order],
+        )
         moved.independent = self.independent
         return moved
 
@@ -113,6 +146,12 @@ class Block:
             return np.arange(len(self) + 1)
         changes = np.flatnonzero(self.documents[1:] != self.documents[:-1]) + 1
         return np.concatenate([[0], changes, [len(self)]])
+
+    @lazy
+    def types(self) -> Types:
+        """The token types; only of blocks that have tokens."""
+        assert self.tokens is not None
+        return Types.of(self.tokens)
 
     @lazy
     def origin(self) -> Array:
@@ -191,6 +230,54 @@ class Block:
             own[cell] += total @ total
             pairs[cell] += np.count_nonzero(w) ** 2
         return own, pairs
+
+    @lazy
+    def by_document(self) -> DocumentSums:
+        """The sums of each document, in the order of the cells."""
+        _, _, weights = self._summed
+        ordered = self.documents[self.cells.order]
+        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+        ends = np.r_[starts[1:], len(self)]
+        side = np.stack([weights, np.ones_like(weights)])
+        sums = np.empty((len(starts), 2, self.width))
+        for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            sums[place] = side[:, start:end] @ self._sorted[start:end]
+        wide = np.add.reduceat(side.astype(np.float64), starts, axis=1).T
+        sums += wide[:, :, None] * self.origin
+        return DocumentSums(
+            keys=ordered[starts],
+            units=sums[:, 0],
+            total=sums[:, 1],
+            nonzero=np.add.reduceat((weights > 0).astype(np.float64), starts),
+            rows=(ends - starts).astype(np.float64),
+        )
+
+    def unit_sums(self, chosen: Array, labels: Array, number: int) -> tuple[Array, Array]:
+        """Return the sums of the unit vectors of chosen rows under each label, and how many.
+
+        (number, d) and (number,): rows of length zero have no direction and do not count.
+        """
+        order = np.argsort(labels, kind="stable")
+        rows = self.rows[chosen[order]].astype(np.float64)
+        norms = np.sqrt(np.vecdot(rows, rows))
+        rows /= np.where(norms > 0, norms, 1.0)[:, None]
+        there, starts = np.unique(labels[order], return_index=True)
+        sums = np.zeros((number, self.width))
+        sums[there] = np.add.reduceat(rows, starts, axis=0)
+        return sums, np.bincount(labels[order], norms > 0, number)
+
+    def labelled_units(self, labels: Array, number: int) -> tuple[Array, Array]:
+        """Return the sums of unit vectors of each cell under each label, and how many.
+
+        A row has several labels, (labels, n): (cells, number, d) and (cells, number).
+        """
+        inverse = self._summed[2]
+        side = np.zeros((number, len(self)), dtype=inverse.dtype)
+        np.put_along_axis(side, labels[:, self.cells.order], inverse[None], axis=0)
+        starts = self.cells.starts[:-1]
+        wide = np.add.reduceat(side.astype(np.float64), starts, axis=1).T
+        sums = self._by_cell(side).transpose(1, 0, 2) + wide[:, :, None] * self.origin
+        return sums, np.add.reduceat((side > 0).astype(np.float64), starts, axis=1).T
 
     @lazy
     def _sorted(self) -> Array:

@@ -35,22 +35,31 @@ class Cellwise(Accumulator[S]):
             self._fold()
         if self.folded and not folded:
             keys = keys % np.uint64(GROUPS)
-        if not self.folded and len(np.union1d(self.keys, keys)) > GROUPS:
+        if not self.folded and not self._known(keys) and self._too_many(keys):
             self._fold()
             keys = keys % np.uint64(GROUPS)
         self._make_room(keys)
         slots = np.searchsorted(self.keys, keys)
-        if len(np.unique(slots)) == len(slots):
+        ordered = np.sort(slots)
+        if (ordered[1:] != ordered[:-1]).all():
             self._pool(slots, parts)
             return
         for cell, slot in enumerate(slots):  # several documents of one group
             one = {name: part[cell : cell + 1] for name, part in parts.items()}
             self._pool(np.array([slot]), one)
 
+    def _known(self, keys: Array) -> bool:
+        """Whether there is a cell for each of these already, as there mostly is."""
+        slots = np.searchsorted(self.keys, keys)
+        return bool((slots < len(self.keys)).all() and (self.keys[slots] == keys).all())
+
+    def _too_many(self, keys: Array) -> bool:
+        return len(np.union1d(self.keys, keys)) > GROUPS
+
     def _make_room(self, keys: Array) -> None:
-        wanted = np.union1d(self.keys, keys)
-        if len(wanted) == len(self.keys):
+        if self._known(keys):
             return
+        wanted = np.union1d(self.keys, keys)
         slots = np.searchsorted(wanted, self.keys)
         for name, old in self.parts.items():
             self.parts[name] = self._empty(name, len(wanted))

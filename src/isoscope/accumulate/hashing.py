@@ -7,6 +7,7 @@ import numpy as np
 from isoscope.types import Array
 
 GROUPS = 32  # documents are dealt to this many groups, from which intervals are computed
+_TYPES = 0x74797065  # so that a token and a document of the same number differ
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
@@ -38,6 +39,14 @@ def chained(*parts: Array | np.uint64 | int) -> Array:
 def ordinal_documents(source: str, ordinals: Array, *, seed: int = 0) -> Array:
     """Return document keys for rows that have none: each row is its own document."""
     return chained(seed, text_key(source), ordinals)
+
+
+def type_hashes(tokens: Array) -> Array:
+    """Return the order in which token types are kept: no two share a place in it.
+
+    The same in every run, so that models with one tokenizer are compared on the same types.
+    """
+    return chained(_TYPES, tokens)
 
 
 def named_documents(names: Array, *, seed: int = 0) -> Array:

@@ -32,6 +32,8 @@ class Keyed(Accumulator[dict[str, Any]]):
                 block.rows[here],
                 block.documents[here],
                 block.positions[here],
+                tokens=None if block.tokens is None else block.tokens[here],
+                frequency=None if block.frequency is None else block.frequency[here],
                 sketched=block.sketched,
             )
             part.independent = block.independent

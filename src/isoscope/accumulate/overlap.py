@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from isoscope.accumulate.base import Accumulator
-from isoscope.accumulate.block import Block
+from isoscope.accumulate.block import Block, DocumentSums
 from isoscope.accumulate.cells import Cellwise
 from isoscope.accumulate.directions import Directions
 from isoscope.accumulate.hashing import GROUPS
+from isoscope.accumulate.sentences import Sentences, likeness
 from isoscope.accumulate.tally import Tally
 from isoscope.types import Array
 
@@ -29,21 +30,11 @@ class OverlapSummary:
     row_pairs: float  # of all rows, squared
 
 
-@dataclass(frozen=True)
-class DocumentSums:
-    """One class of rows: for each of its documents the sum of unit vectors, and sizes."""
-
-    keys: Array  # (documents,)
-    units: Array  # (documents, d)
-    nonzero: Array  # (documents,)
-    rows: Array  # (documents,)
-
-
 class Overlap(Cellwise[OverlapSummary]):
     """The cross terms between classes of rows within a document."""
 
     least = 0
-    shapes = {"own": "", "pairs": ""}  # noqa: RUF012
+    shapes = {"own": "", "pairs": "", "likeness": "", "sentences": ""}  # noqa: RUF012
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
@@ -54,30 +45,14 @@ class Overlap(Cellwise[OverlapSummary]):
 
     def add_classes(self, classes: Sequence[DocumentSums], *, folded: bool) -> None:
         """Take in the documents of a batch, class by class."""
-        keys, where = np.unique(
-            np.concatenate([each.keys for each in classes]), return_inverse=True
-        )
-        units = np.zeros((len(keys), self.width))
-        nonzero, rows = np.zeros(len(keys)), np.zeros(len(keys))
-        np.add.at(units, where, np.concatenate([each.units for each in classes]))
-        np.add.at(nonzero, where, np.concatenate([each.nonzero for each in classes]))
-        np.add.at(rows, where, np.concatenate([each.rows for each in classes]))
-        own, pairs = np.vecdot(units, units), nonzero**2
-        row_pairs = float((rows**2).sum())
-        for each in classes:
-            place = np.searchsorted(keys, each.keys)
-            own[place] -= np.vecdot(each.units, each.units)
-            pairs[place] -= each.nonzero**2
-            row_pairs -= float((each.rows**2).sum())
-        surplus = len(where) - len(keys)
-        self.documents += surplus
-        self.count += surplus
-        self.row_pairs += row_pairs
-        if folded:
-            groups = (keys % np.uint64(GROUPS)).astype(np.int64)
-            keys, folds = np.unique(groups, return_inverse=True)
-            own, pairs = np.bincount(folds, own), np.bincount(folds, pairs)
-        self._take_in(keys.astype(np.uint64), folded, {"own": own, "pairs": pairs})
+        self.add_meeting(Meeting.of(classes, folded=folded))
+
+    def add_meeting(self, met: "Meeting") -> None:
+        """Take in what the classes of a batch have in common."""
+        self.documents += met.surplus
+        self.count += met.surplus
+        self.row_pairs += met.row_pairs
+        self._take_in(met.keys, met.folded, met.parts)
 
     def correct(self, merged: Mapping[Any, Accumulator[Any]]) -> None:
         """Put right the sums over documents of classes that were merged."""
@@ -86,6 +61,8 @@ class Overlap(Cellwise[OverlapSummary]):
                 part.documents -= self.documents  # type: ignore[attr-defined]
             if type(part) is Directions:
                 part._take_in(self.keys, self.folded, self._as_directions())
+            if isinstance(part, Sentences):
+                part._take_in(self.keys, self.folded, self._only("likeness", "sentences"))
             if isinstance(part, Tally):
                 part.pairs += self.row_pairs
 
@@ -94,8 +71,11 @@ class Overlap(Cellwise[OverlapSummary]):
         return {
             "nonzero": np.zeros(cells),
             "units": np.zeros((cells, self.width)),
-            **self.parts,
+            **self._only("own", "pairs"),
         }
+
+    def _only(self, *names: str) -> dict[str, Array]:
+        return {name: self.parts[name] for name in names}
 
     def _absorb(self, other: Any) -> None:
         super()._absorb(other)
@@ -112,3 +92,46 @@ class Overlap(Cellwise[OverlapSummary]):
         """Return what was found."""
         own, pairs = self.parts["own"].copy(), self.parts["pairs"].copy()
         return OverlapSummary(self.documents, own, pairs, self.row_pairs)
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """By how much the documents of several classes are more than those of each class."""
+
+    keys: Array  # (cells,)
+    folded: bool
+    parts: dict[str, Array]
+    surplus: int  # documents that were counted in more than one class
+    row_pairs: float
+
+    @classmethod
+    def of(cls, classes: Sequence[DocumentSums], *, folded: bool) -> "Meeting":
+        """Find the documents that have rows in several classes."""
+        keys = np.unique(np.concatenate([each.keys for each in classes]))
+        places = [np.searchsorted(keys, each.keys) for each in classes]  # each one once
+        units, total = (np.zeros((len(keys), classes[0].units.shape[1])) for _ in range(2))
+        nonzero, rows = np.zeros(len(keys)), np.zeros(len(keys))
+        for each, place in zip(classes, places, strict=True):
+            units[place] += each.units
+            total[place] += each.total
+            nonzero[place] += each.nonzero
+            rows[place] += each.rows
+        alike, counted = likeness(total, units, nonzero)
+        own, pairs = np.vecdot(units, units), nonzero**2
+        row_pairs = float((rows**2).sum())
+        for each, place in zip(classes, places, strict=True):
+            own[place] -= np.vecdot(each.units, each.units)
+            pairs[place] -= each.nonzero**2
+            apart = likeness(each.total, each.units, each.nonzero)
+            alike[place] -= apart[0]
+            counted[place] -= apart[1]
+            row_pairs -= float((each.rows**2).sum())
+        surplus = sum(len(place) for place in places) - len(keys)
+        if folded:
+            groups = (keys % np.uint64(GROUPS)).astype(np.int64)
+            keys, folds = np.unique(groups, return_inverse=True)
+            own, pairs, alike, counted = (
+                np.bincount(folds, part) for part in (own, pairs, alike, counted)
+            )
+        parts = {"own": own, "pairs": pairs, "likeness": alike, "sentences": counted}
+        return cls(keys.astype(np.uint64), folded, parts, surplus, row_pairs)

@@ -7,7 +7,6 @@ the other, small enough to stay in the cache while all sums of them are made.
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import torch
@@ -17,17 +16,20 @@ from isoscope.accumulate.block import (
     LEAST_SQUARE,
     Block,
     Cells,
+    DocumentSums,
     Sums,
     directions,
     representable,
+    sketch_rank,
 )
 from isoscope.accumulate.lazy import lazy
-from isoscope.accumulate.overlap import DocumentSums
+from isoscope.accumulate.tokens import Types
 from isoscope.types import Array
 
 _SAMPLE = 64
 _PIECE = 512  # rows summed at once where no document ends before
-_FEW = 4  # rows a document, below which a product for each is not worth its call
+_CALL = 16  # rows whose sums cost what a piece costs by itself
+_HALVED = 256  # columns from which a symmetric product is worth two halves
 
 
 @dataclass(frozen=True)
@@ -42,48 +44,109 @@ class Layout:
     positions: Array  # (n,)
     folded: bool | None = None  # whether cells are groups; None: by the number of documents
     independent: bool = False
+    tokens: Array | None = None  # (n,) ids, where rows are of tokens
+    frequency: Array | None = None  # (n,) frequency band of each token
 
     @classmethod
-    def of_all(cls, tensor: Tensor, documents: Array, positions: Array) -> "Layout":
+    def of_all(
+        cls, tensor: Tensor, documents: Array, positions: Array, tokens: Array | None = None
+    ) -> "Layout":
         """Return the layout of a tensor of which every row counts."""
         index = torch.arange(len(tensor), device=tensor.device)
-        return cls(index, documents, positions)
+        return cls(index, documents, positions, tokens=tokens)
 
     @lazy
     def plain(self) -> Block:
         """A block that knows the documents and nothing of the rows: it finds the cells."""
         blank = np.empty((len(self.documents), 0), dtype=np.float32)
-        block = Block(blank, self.documents, self.positions, folded=self.folded)
+        block = Block(
+            blank, self.documents, self.positions, folded=self.folded, tokens=self.tokens
+        )
         block.independent = self.independent
         return block
 
     @lazy
-    def sorted_index(self) -> Tensor:
-        """The rows in the order of their cells."""
-        order = torch.from_numpy(self.plain.cells.order).to(self.index.device)
-        return self.index[order]
-
-    @lazy
-    def pieces(self) -> Array:
-        """Where pieces of documents begin among the sorted rows, and their number at the end.
-
-        No piece has rows of two documents, except where every row is its own document.
-        """
+    def pieces(self) -> "Pieces":
+        """The rows in the order of their cells, cut into pieces of one length."""
         cells = self.plain.cells
         starts = cells.starts
         if not self.independent:
             ordered = self.documents[cells.order]
             starts = np.r_[0, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, len(ordered)]
-        longest = np.diff(starts).max(initial=0)
-        if longest <= _PIECE:
-            return starts
-        cuts = [np.arange(a, b, _PIECE) for a, b in pairwise(starts)]
-        return np.r_[np.concatenate(cuts), starts[-1]]
+        return Pieces.cut(self.index, cells, starts)
 
-    @lazy
-    def cell_of_piece(self) -> Array:
-        """The cell each piece is of."""
-        return np.searchsorted(self.plain.cells.starts, self.pieces[:-1], side="right") - 1
+
+@dataclass(frozen=True)
+class Pieces:
+    """Rows sorted by cell and cut into pieces of one length, so that one product sums them.
+
+    No piece has rows of two documents, except where every row is its own document. What
+    a piece lacks is filled up with its first row, to be taken out again as `blank`.
+    """
+
+    index: Tensor  # (pieces * length,) rows of the flattened tensor
+    length: int
+    taken: Array  # (n,) where among them the sorted rows are
+    blank: Tensor  # where among them nothing is
+    first: Array  # (units,) the first piece of each document, or cell of lone rows
+    starts: Array  # (units,) its first row among the sorted ones
+    by_cell: Tensor  # (cells, pieces) 1 where a piece is of a cell
+    first_of_cell: Array  # (cells,) the first piece of each
+    split: int  # pieces before this one are of half 0
+
+    @classmethod
+    def cut(cls, index: Tensor, cells: Cells, starts: Array) -> "Pieces":
+        """Cut the units that start there, documents or cells, and pad the last of each."""
+        sizes = np.diff(starts)
+        length = _length(sizes)
+        number = -(-sizes // length)  # pieces of each unit
+        first = np.cumsum(number) - number
+        within = np.arange(len(index)) - np.repeat(starts[:-1], sizes)
+        taken = np.repeat(first * length, sizes) + within
+        where = np.full(int(number.sum()) * length, -1)
+        where[taken] = cells.order
+        blank = np.flatnonzero(where < 0)
+        where[blank] = where[blank // length * length]
+        cell = np.searchsorted(cells.starts, starts[:-1], side="right") - 1
+        cell_of_piece = np.repeat(cell, number)
+        member = np.arange(len(cells.keys))[:, None] == cell_of_piece
+        device = index.device
+        return cls(
+            index[torch.from_numpy(where).to(device)],
+            length,
+            taken,
+            torch.from_numpy(blank).to(device),
+            first,
+            starts[:-1],
+            torch.from_numpy(member.astype(np.float32)).to(device),
+            np.searchsorted(cell_of_piece, np.arange(len(cells.keys))),
+            int(number[: np.searchsorted(starts, cells.split)].sum()),
+        )
+
+    def summed(self, side: Tensor, rows: Tensor) -> Tensor:
+        """Return the rows of each piece summed with every weight, (pieces, weights, d)."""
+        shape = (-1, self.length)
+        each, parts = side.view(*shape, side.shape[1]), rows.view(*shape, rows.shape[1])
+        return torch.bmm(each.transpose(1, 2), parts)
+
+    def into_cells(self, summed: Tensor) -> Tensor:
+        """Return sums of pieces, (pieces, weights, d), added up to those of cells."""
+        shape = (len(self.by_cell), *summed.shape[1:])
+        return (self.by_cell.to(summed.dtype) @ summed.flatten(1)).view(shape)
+
+    def into_units(self, summed: Array) -> Array:
+        """Return sums of pieces added up to those of documents, or of cells of lone rows."""
+        if len(self.first) == len(summed):
+            return summed
+        return np.add.reduceat(summed, self.first, axis=0)
+
+
+def _length(sizes: Array) -> int:
+    """Return the length of pieces that costs least: fewer pieces against fewer blanks."""
+    longest = int(sizes.max(initial=1))
+    tried = {longest, *(2**k for k in range(1, 10) if 2**k < longest)}
+    tried = {each for each in tried if each <= _PIECE} or {_PIECE}
+    return min(tried, key=lambda each: int((-(-sizes // each)).sum()) * (each + _CALL))
 
 
 class TensorBlock(Block):
@@ -97,8 +160,10 @@ class TensorBlock(Block):
         origin: Array | None = None,
         norms: Tensor | None = None,
         sketched: bool = True,
+        scratch: Tensor | None = None,
     ) -> None:
         self.norms = norms  # of all rows of the tensor, where they are known
+        self._spare = scratch  # room that the next block may write over
         self.tensor = tensor  # (rows of the batch, d), of which the layout's are meant
         self.layout = layout
         super().__init__(
@@ -107,6 +172,8 @@ class TensorBlock(Block):
             layout.positions,
             origin=origin,
             sketched=sketched,
+            tokens=layout.tokens,
+            frequency=layout.frequency,
         )
         self.independent = layout.independent
 
@@ -137,6 +204,11 @@ class TensorBlock(Block):
         """Where each document begins."""
         return self.layout.plain.runs
 
+    @property
+    def types(self) -> Types:  # type: ignore[override]
+        """The token types, found once for all sites of a batch."""
+        return self.layout.plain.types
+
     def about(self, centre: Array) -> Block:
         """Return the block with the centre taken from every row."""
         near = torch.from_numpy(centre).to(self.tensor.device)
@@ -164,47 +236,61 @@ class TensorBlock(Block):
     def scatters(self) -> tuple[Array, Array]:
         """Sum of z z' over the rows of each half, (d, d)."""
         _ = self._summed
-        cut, rows = self.cells.split, self._gathered
-        first, second = rows[:cut], rows[cut:]
-        return (first.T @ first).cpu().numpy(), (second.T @ second).cpu().numpy()
+        cut, rows = self.layout.pieces.split * self.layout.pieces.length, self._gathered
+        return _square(rows[:cut]).cpu().numpy(), _square(rows[cut:]).cpu().numpy()
 
     @lazy
     def _summed(self) -> tuple[Sums, Array, Array]:
         """The sums, and squared norms and inverse norms of the sorted rows."""
-        rows = self._wide(self.tensor.index_select(0, self.layout.sorted_index))
+        rows = self._gather()
         summed = self._sum_of(rows)
         if rows.dtype == torch.float32 and not self._holds(*summed[:2]):
-            rows = self.tensor.index_select(0, self.layout.sorted_index).double()
+            rows = self.tensor.index_select(0, self.layout.pieces.index).double()
             summed = self._sum_of(rows)
         return summed
 
+    def _gather(self) -> Tensor:
+        """Return the rows in the order of the pieces, as a copy to be written to."""
+        index, spare = self.layout.pieces.index, self._spare
+        size = len(index) * self.width
+        if spare is None or spare.dtype != self.tensor.dtype or spare.numel() < size:
+            return self._wide(self.tensor.index_select(0, index))
+        room = spare[:size].view(len(index), self.width)
+        return self._wide(torch.index_select(self.tensor, 0, index, out=room))
+
     def _holds(self, sums: Sums, squares: Array) -> bool:
         """Whether float32 was enough."""
-        low = torch.from_numpy(squares < LEAST_SQUARE).to(self.tensor.device)
-        short = self.tensor[self.layout.sorted_index[low]]
-        return representable(sums, squares) and not bool(short.any())
+        if not representable(sums, squares):
+            return False
+        low = self.cells.order[squares < LEAST_SQUARE]
+        where = torch.from_numpy(low).to(self.tensor.device)
+        return not bool(self.tensor[self.layout.index[where]].any())
 
     def _sum_of(self, rows: Tensor) -> tuple[Sums, Array, Array]:
-        """Sum up; the rows become rows minus the origin."""
+        """Sum up; the rows become rows minus the origin, and blanks zero."""
+        pieces, blank = self.layout.pieces, self.layout.pieces.blank
         norms = self._norms(rows)
         inverse = torch.where(norms > 0, 1 / norms, torch.zeros_like(norms))
+        inverse.index_fill_(0, blank, 0)
         shift = self.origin.any()
         if shift:
             rows = rows.sub_(torch.from_numpy(self.origin).to(rows))
+        rows.index_fill_(0, blank, 0)
         lengths = (torch.linalg.vector_norm(rows, dim=1) if shift else norms).square()
+        lengths.index_fill_(0, blank, 0)
         self._gathered = rows
-        pieces, sketch, energy = self._by_piece(rows, lengths, inverse)
+        units, sketch, energy = self._by_piece(rows, lengths, inverse)
         if shift:  # u = (z + origin) / |x|
-            pieces, energy = self._moved_back(pieces, energy, inverse.double().cpu().numpy())
-        self._pieces = pieces
+            units, energy = self._moved_back(units, energy, inverse.double().cpu().numpy())
+        self._pieces = units
+        by_cell = np.add.reduceat(units, pieces.first_of_cell, axis=0)  # (cells, 3, d)
         cells, starts = self.cells, self.cells.starts[:-1]
-        first = np.searchsorted(self.layout.cell_of_piece, np.arange(len(starts)))
-        by_cell = np.add.reduceat(pieces, first, axis=0)  # (cells, 3, d)
-        wide = lengths.double().cpu().numpy()
-        there = (inverse > 0).double().cpu().numpy()
+        taken = pieces.taken
+        wide = lengths.double().cpu().numpy()[taken]
+        seen = inverse.cpu().numpy()[taken]
         sums = Sums(
             count=np.diff(cells.starts).astype(np.float64),
-            nonzero=np.add.reduceat(there, starts),
+            nonzero=np.add.reduceat((seen > 0).astype(np.float64), starts),
             total=by_cell[:, 0],
             trace=np.add.reduceat(wide, starts),
             cubic=by_cell[:, 1],
@@ -213,55 +299,42 @@ class TensorBlock(Block):
             energy=energy,
             sketch=sketch,
         )
-        return sums, norms.double().cpu().numpy() ** 2, inverse.cpu().numpy()
+        return sums, norms.double().cpu().numpy()[taken] ** 2, seen
 
     def _norms(self, rows: Tensor) -> Tensor:
         if self.norms is None or self.norms.dtype != rows.dtype:
             return torch.linalg.vector_norm(rows, dim=1)
-        return self.norms.index_select(0, self.layout.sorted_index)
+        return self.norms.index_select(0, self.layout.pieces.index)
 
     def _by_piece(
         self, rows: Tensor, lengths: Tensor, inverse: Tensor
     ) -> tuple[Array, Array, Array]:
         """Return sums of z, |z|^2 z and z/|x| of each piece, sketches of cells, energies."""
-        three = [torch.ones_like(lengths), lengths, inverse]
-        side = torch.cat([torch.stack(three), self._seen(rows).T])  # (3 + rank, n)
-        out = self._weighted(rows, side)
-        where = torch.from_numpy(self.layout.cell_of_piece).to(rows.device)
-        sketch = rows.new_zeros((len(self.cells.keys), len(side) - 3, self.width))
-        sketch.index_add_(0, where, out[:, 3:])
+        pieces = self.layout.pieces
+        out = pieces.summed(self._side(rows, lengths, inverse), rows)  # (pieces, 3 + rank, d)
+        first = out[:, :3].double().cpu().numpy()
+        sketch = pieces.into_cells(out[:, 3:])
         weight, energy = inverse.square(), rows.new_zeros(self.width)
         for start in range(0, len(rows), _PIECE):
             part = slice(start, start + _PIECE)
             energy.addmv_(rows[part].square().T, weight[part])
-        first = out[:, :3].double().cpu().numpy()
         return first, sketch.cpu().numpy(), energy.double().cpu().numpy()
 
-    def _weighted(self, rows: Tensor, side: Tensor) -> Tensor:
-        """Return the rows of each piece summed with every weight, (pieces, weights, d)."""
-        starts = self.layout.pieces.tolist()
-        shape = (len(starts) - 1, len(side), self.width)
-        if len(rows) <= _FEW * shape[0] and len(rows) <= _PIECE:  # special tokens, mostly
-            number = np.repeat(np.arange(shape[0]), np.diff(self.layout.pieces))
-            where = torch.from_numpy(number).to(rows.device)
-            each = side.T[:, :, None] * rows[:, None, :]
-            return rows.new_zeros(shape).index_add_(0, where, each)
-        out = rows.new_empty(shape)
-        for piece, (a, b) in enumerate(pairwise(starts)):
-            torch.mm(side[:, a:b], rows[a:b], out=out[piece])
-        return out
-
-    def _seen(self, rows: Tensor) -> Tensor:
-        """Return the rows along the directions of the sketch, (n, rank)."""
-        if not self.sketched or self.independent:
-            return rows.new_empty((len(rows), 0))
-        return rows @ torch.from_numpy(directions(self.width)).to(rows)
+    def _side(self, rows: Tensor, lengths: Tensor, inverse: Tensor) -> Tensor:
+        """Return what rows are weighted with, (n, 3 + rank): the last are of the sketch."""
+        rank = sketch_rank(self.width) if self.sketched and not self.independent else 0
+        side = rows.new_empty((len(rows), 3 + rank))
+        side[:, 0] = 1
+        side[:, 1] = lengths
+        side[:, 2] = inverse
+        if rank:
+            side[:, 3:] = rows @ torch.from_numpy(directions(self.width)).to(rows)
+        return side
 
     def _moved_back(self, pieces: Array, energy: Array, inverse: Array) -> tuple[Array, Array]:
         """Return sums of x/|x| and of x^2/|x|^2 from those of z = x - origin."""
-        starts, origin = self.layout.pieces[:-1], self.origin
-        weight = np.add.reduceat(inverse, starts)
-        squared = inverse * inverse
+        origin, squared = self.origin, inverse * inverse
+        weight = inverse.reshape(len(pieces), -1).sum(axis=1)
         # Sums of z / |x|^2 are not kept by piece; one product over all rows gives them.
         pull = torch.from_numpy(squared).to(self._gathered) @ self._gathered
         energy = energy + 2 * origin * pull.double().cpu().numpy()
@@ -271,20 +344,69 @@ class TensorBlock(Block):
 
     @lazy
     def by_document(self) -> DocumentSums:
-        """The sum of unit vectors of each document, in the order of the cells."""
-        summed, starts = self._summed, self._document_starts
-        first = np.searchsorted(self.layout.pieces[:-1], starts)
+        """The sums of each document, in the order of the cells."""
+        summed, pieces = self._summed, self.layout.pieces
+        starts = pieces.starts
+        rows = np.diff(np.r_[starts, len(self)]).astype(np.float64)
+        total = pieces.into_units(self._pieces[:, 0])
         return DocumentSums(
             keys=self.documents[self.cells.order][starts],
-            units=np.add.reduceat(self._pieces[:, 2], first, axis=0),
+            units=pieces.into_units(self._pieces[:, 2]),
+            total=total + rows[:, None] * self.origin,
             nonzero=np.add.reduceat((summed[2] > 0).astype(np.float64), starts),
-            rows=np.diff(np.r_[starts, len(self)]).astype(np.float64),
+            rows=rows,
         )
 
-    @property
-    def _document_starts(self) -> Array:
-        ordered = self.documents[self.cells.order]
-        return np.r_[0, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1]
+    def unit_sums(self, chosen: Array, labels: Array, number: int) -> tuple[Array, Array]:
+        """Return the sums of the unit vectors of chosen rows under each label, and how many.
+
+        Rows are fetched, divided by their norms and summed in one go, label by label.
+        """
+        order = np.argsort(labels, kind="stable")
+        rows, index, norms = self._chosen(chosen[order])
+        inverse = torch.where(norms > 0, 1 / norms, torch.zeros_like(norms))
+        starts = np.searchsorted(labels[order], np.arange(number))
+        sums = torch.nn.functional.embedding_bag(
+            index,
+            rows,
+            torch.from_numpy(starts).to(index),
+            mode="sum",
+            per_sample_weights=inverse,
+        )
+        there = (norms > 0).cpu().numpy()
+        nonzero = np.bincount(labels[order], there, number)
+        return sums.double().cpu().numpy(), nonzero
+
+    def _chosen(self, chosen: Array) -> tuple[Tensor, Tensor, Tensor]:
+        """Return a tensor, which rows of it were chosen, and the norms of these."""
+        _ = self._summed
+        index = self.layout.index[torch.from_numpy(chosen).to(self.layout.index)]
+        enough = self._gathered.dtype  # float64 where float32 would have lost digits
+        if self.tensor.dtype != enough:
+            rows = self.tensor.index_select(0, index).to(enough)
+            here = torch.arange(len(rows), device=rows.device)
+            return rows, here, torch.linalg.vector_norm(rows, dim=1)
+        if self.norms is None or self.norms.dtype != enough:
+            norms = torch.linalg.vector_norm(self.tensor.index_select(0, index), dim=1)
+        else:
+            norms = self.norms.index_select(0, index)
+        return self.tensor, index, norms
+
+    def labelled_units(self, labels: Array, number: int) -> tuple[Array, Array]:
+        """Return the sums of unit vectors of each cell under each label, and how many."""
+        inverse, pieces, rows = self._summed[2], self.layout.pieces, self._gathered
+        ordered = labels[:, self.cells.order].astype(np.int64)
+        side = np.zeros((len(rows), number), dtype=inverse.dtype)
+        for each in ordered:
+            side[pieces.taken, each] = inverse
+        weights = torch.from_numpy(side).to(rows)
+        summed = pieces.summed(weights, rows)  # (pieces, labels, d)
+        found = pieces.into_cells(summed).double().cpu().numpy()
+        starts, wide = self.cells.starts[:-1], side[pieces.taken].astype(np.float64)
+        counts = np.add.reduceat((wide > 0).astype(np.float64), starts, axis=0)
+        if self.origin.any():
+            found += np.add.reduceat(wide, starts, axis=0)[:, :, None] * self.origin
+        return found, counts
 
     @lazy
     def document_sums(self) -> tuple[Array, Array]:
@@ -292,9 +414,24 @@ class TensorBlock(Block):
         if self.independent:
             return self.sums.nonzero.copy(), self.sums.nonzero.copy()
         seen, cells = self.by_document, self.cells
-        where = np.searchsorted(cells.starts, self._document_starts, side="right") - 1
+        where = np.searchsorted(cells.starts, self.layout.pieces.starts, side="right") - 1
         count, own = len(cells.keys), np.vecdot(seen.units, seen.units)
         return np.bincount(where, own, count), np.bincount(where, seen.nonzero**2, count)
+
+
+def _square(rows: Tensor) -> Tensor:
+    """Return rows' rows; of two halves of the columns, what is mirrored is made once."""
+    width = rows.shape[1]
+    if width < _HALVED:
+        return rows.T @ rows
+    out = rows.new_empty((width, width))
+    cut = width // 2
+    left, right = rows[:, :cut], rows[:, cut:]
+    torch.mm(left.T, left, out=out[:cut, :cut])
+    torch.mm(left.T, right, out=out[:cut, cut:])
+    torch.mm(right.T, right, out=out[cut:, cut:])
+    out[cut:, :cut] = out[:cut, cut:].T
+    return out
 
 
 class TensorRows:

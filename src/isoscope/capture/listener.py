@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from isoscope.accumulate.block import DocumentSums, SinkRows
 from isoscope.accumulate.hashing import named_documents
-from isoscope.accumulate.overlap import DocumentSums
 from isoscope.capture.blocks import Layout, TensorBlock
-from isoscope.capture.rows import SINK, Positions, sinks
+from isoscope.capture.rows import SINK, Positions, sinks, times_median
 from isoscope.errors import ConfigError
 from isoscope.types import VARIANTS, Array
 
@@ -50,6 +50,8 @@ class Listener:
         seed: int = 0,
         folded: bool | None = None,
         sketched: bool = True,
+        bands: Array | None = None,
+        decode: Callable[[list[int]], str] | None = None,
     ) -> None:
         self.take = take
         self.spoilt = spoilt  # told the site and the document where numbers are not finite
@@ -59,12 +61,15 @@ class Listener:
         self.seed = seed
         self.folded = folded
         self.sketched = sketched
+        self.bands = bands  # frequency band of each token of the vocabulary
+        self.decode = decode  # tokens into words, for the sinks to be named
         self._batch: Marked | None = None
         self._keys: Array | None = None
         self._known: dict[tuple[str, int], tuple[Positions, Tensor]] = {}
         self._usual: dict[tuple[str, int], dict[str, Layout]] = {}
         self._origins: dict[tuple[str, str], Array] = {}
         self._bad: set[str] = set()
+        self._scratch: Tensor | None = None
 
     def begin(self, batch: Marked) -> None:
         """Turn to the next batch."""
@@ -95,14 +100,18 @@ class Listener:
             layouts = self._usual[place]
         flat, flat_norms = tensor.reshape(-1, tensor.shape[-1]), norms.reshape(-1)
         blocks = {
-            name: self._hand_on(site, name, flat, flat_norms, layout)
+            name: self._hand_on(
+                site, name, flat, flat_norms, layout, self._said(name, layout, norms, positions)
+            )
             for name, layout in layouts.items()
         }
         if self.meet is not None and len(blocks) > 1:
+            met: dict[tuple[str, ...], list[DocumentSums]] = {}
             for variant, classes in VARIANTS.items():
-                met = [blocks[each].by_document for each in classes if each in blocks]
-                if len(met) > 1:
-                    self.meet(site, variant, met)
+                there = tuple(each for each in classes if each in blocks)
+                if len(there) > 1:  # the same list for variants that have the same classes
+                    seen = [blocks[each].by_document for each in there]
+                    self.meet(site, variant, met.setdefault(there, seen))
 
     def hear_whole(self, site: str, vectors: Tensor) -> None:
         """Take in one vector a document, (documents, width); they are independent rows."""
@@ -123,7 +132,13 @@ class Listener:
         self._hand_on(site, "all", vectors, norms, layout)
 
     def _hand_on(
-        self, site: str, row_class: str, flat: Tensor, norms: Tensor, layout: Layout
+        self,
+        site: str,
+        row_class: str,
+        flat: Tensor,
+        norms: Tensor,
+        layout: Layout,
+        sinks: SinkRows | None = None,
     ) -> TensorBlock:
         block = TensorBlock(
             flat,
@@ -131,10 +146,44 @@ class Listener:
             origin=self._origins.get((site, row_class)),
             norms=norms,
             sketched=self.sketched,
+            scratch=self._room(flat, len(layout.pieces.index)),
         )
+        block.sinks = sinks
         self.take(site, row_class, block)
         self._origins[site, row_class] = block.origin
         return block
+
+    def _said(
+        self, row_class: str, layout: Layout, norms: Tensor, positions: Positions
+    ) -> SinkRows | None:
+        """Return how strong the sinks of a class are, and what they say."""
+        if "sink" not in row_class:
+            return None
+        real = torch.from_numpy(positions.real).to(norms.device)
+        times = times_median(norms, real).reshape(-1)[layout.index].double().cpu().numpy()
+        places = layout.index.cpu().numpy()
+        decode = self.decode
+
+        def quote(row: int) -> tuple[str, str]:
+            return ("", "") if decode is None else positions.quoted(int(places[row]), decode)
+
+        return SinkRows(times, quote)
+
+    def _room(self, flat: Tensor, rows: int) -> Tensor:
+        """Return room for the rows of a block: fresh memory for each would cost a twentieth.
+
+        A block is summed when it is taken, so that the next may use the same room.
+        """
+        kept, size = self._scratch, rows * flat.shape[1]
+        # a tensor made in inference mode is not written to outside of it
+        wanted = (flat.dtype, flat.device, torch.is_inference_mode_enabled())
+        if (
+            kept is None
+            or kept.numel() < size
+            or (kept.dtype, kept.device, kept.is_inference()) != wanted
+        ):
+            kept = self._scratch = flat.new_empty(size)
+        return kept
 
     def _documents_first(self, site: str, tensor: Tensor) -> None:
         assert self._batch is not None
@@ -155,8 +204,14 @@ class Listener:
             assert self._batch is not None and self._keys is not None
             marks = self._batch.marks(prefix, length)
             real = marks.real.to(device)
+            tokens = getattr(marks, "tokens", None)
             found = Positions(
-                marks.real.cpu().numpy(), marks.special.cpu().numpy(), self._keys, self.folded
+                marks.real.cpu().numpy(),
+                marks.special.cpu().numpy(),
+                self._keys,
+                self.folded,
+                None if tokens is None else tokens.cpu().numpy(),
+                self.bands,
             )
             self._known[key] = found, real
         return self._known[key]

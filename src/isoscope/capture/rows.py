@@ -1,5 +1,6 @@
 """Which positions of a batch are rows, and of which class: ordinary, special, sink or both."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ from torch import Tensor
 from isoscope.capture.blocks import Layout
 from isoscope.types import CLASSES, VARIANTS, Array
 
+CONTEXT = 6  # tokens quoted before and after a sink
 SINK = 10.0  # times the median norm of its own document, and a token is a sink
 
 
@@ -20,6 +22,8 @@ class Positions:
     special: Array  # (B, T)
     documents: Array  # (B,) keys
     folded: bool | None = None  # whether documents are told apart or fall into groups
+    tokens: Array | None = None  # (B, T) ids, where positions are tokens
+    bands: Array | None = None  # (vocabulary,) frequency band of each token
 
     def layouts(self, sinks: Array | None, device: torch.device) -> dict[str, Layout]:
         """Return the rows of each class that has any; `sinks` where some position is one."""
@@ -43,14 +47,30 @@ class Positions:
         code = self.special.astype(np.int8)
         return code if sinks is None else code + 2 * sinks.astype(np.int8)
 
+    def quoted(self, place: int, decode: Callable[[list[int]], str]) -> tuple[str, str]:
+        """Return the token at a place of the flattened batch, and the words around it."""
+        if self.tokens is None:
+            return "", ""
+        sequence, at = divmod(place, self.real.shape[1])
+        near = np.arange(max(0, at - CONTEXT), min(at + CONTEXT + 1, self.real.shape[1]))
+        near = near[self.real[sequence, near]]
+        row = self.tokens[sequence]
+        return decode([int(row[at])]), decode([int(each) for each in row[near]])
+
     def _layout(self, chosen: Array, device: torch.device) -> Layout:
         sequence, place = np.nonzero(chosen)
         ordinal = np.cumsum(self.real, axis=1) - 1  # of a row within its document
+        tokens = None if self.tokens is None else self.tokens[sequence, place]
+        frequency = None
+        if tokens is not None and self.bands is not None:
+            frequency = self.bands[tokens]
         return Layout(
             torch.from_numpy(sequence * self.real.shape[1] + place).to(device),
             self.documents[sequence],
             ordinal[sequence, place].astype(np.uint64),
             folded=self.folded,
+            tokens=tokens,
+            frequency=frequency,
         )
 
 
@@ -60,6 +80,14 @@ def sinks(norms: Tensor, real: Tensor, times: float = SINK) -> Tensor:
     A sink's norm exceeds so many times the median norm of its own document at this site
     (of two middle norms the smaller one), so that no other document has a say in it.
     """
+    return (norms > times * _median(norms, real)) & real
+
+
+def times_median(norms: Tensor, real: Tensor) -> Tensor:
+    """Return how many times the median norm of its document each norm is, (B, T)."""
+    return norms / _median(norms, real)
+
+
+def _median(norms: Tensor, real: Tensor) -> Tensor:
     kept = torch.where(real, norms, torch.full_like(norms, torch.nan))
-    median = kept.nanmedian(dim=1, keepdim=True).values
-    return (norms > times * median) & real
+    return kept.nanmedian(dim=1, keepdim=True).values

@@ -1,7 +1,7 @@
 """What every command prints with: a table or one of the formats, and remarks beside it."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -9,6 +9,7 @@ from isoscope.errors import ConfigError
 
 if TYPE_CHECKING:
     from isoscope.report import Readings
+    from isoscope.report.records import Records
     from isoscope.report.table import Table
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
@@ -45,6 +46,25 @@ def show(readings: "Readings", style: str, *, quiet: bool = False) -> None:
             note(hint, quiet=quiet)
     for text in readings.remarks:
         note(f"note: {text}", quiet=quiet)
+
+
+def show_records(records: "Records[Any]", style: str, *, quiet: bool = False) -> None:
+    """Print results that are no readings to stdout: their tables, or a format of all."""
+    if not style:
+        apart = ""
+        for table in records.tables:
+            sys.stdout.write(apart)
+            show_table(table)
+            # On a terminal a table without notes ends with an empty line already.
+            noted = table.warnings or table.left_out or not sys.stdout.isatty()
+            apart = "\n" if noted else ""
+        return
+    sys.stdout.write(getattr(records, f"to_{style}")())
+    if style in ("json", "csv"):  # the others say it themselves
+        for text in records.remarks:
+            note(f"note: {text}", quiet=quiet)
+        for text in records.left_out:
+            note(f"left out: {text}", quiet=quiet)
 
 
 def show_table(table: "Table") -> None:

@@ -38,7 +38,7 @@ class Bar:
     def tick(self, done: int, total: int | None) -> None:
         """Show that so many rows are done."""
         now = monotonic()
-        if done < self.seen:  # a second pass begins
+        if done < self.seen or not done:  # a second pass begins, or the first
             self.start = now
         self.seen = done
         if self.live is None:
@@ -75,7 +75,7 @@ def words(done: int, total: int | None, seconds: float, noun: str = "rows") -> s
     rate = done / seconds if seconds > 0 else 0.0
     parts = [f"{done:,} {noun}" if total is None else f"{done:,} of {total:,} {noun}"]
     if rate:
-        parts.append(f"{rate:,.0f} {noun}/s")
+        parts.append(f"{rate:,.0f} {noun}/s" if rate >= 10 else f"{rate:.1f} {noun}/s")
     if rate and total is not None:
         parts.append(f"{_time((total - done) / rate)} left")
     return ", ".join(parts)

@@ -9,6 +9,8 @@ from isoscope.cli.config import ConfigFile
 from isoscope.cli.output import AsCsv, AsJson, AsLatex, AsMarkdown, Quiet, chosen, note, show
 from isoscope.cli.progress import progress
 
+STATE = 1_000_000  # bytes of the smallest arrays that sites are kept in
+
 NAME = "survey"
 EXAMPLES = """\b
 Examples:
@@ -131,6 +133,13 @@ def command(
             help="A token with K times the median norm of its document is a sink.",
         ),
     ] = 10.0,
+    frequencies: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Counts of tokens by id (npy) or token (json)  [default: of the corpus]",
+        ),
+    ] = None,
     turns: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Do the sites in N turns, for less memory."),
@@ -173,8 +182,10 @@ def command(
     """Run MODEL over CORPUS once and measure every site of it."""
     style = chosen(json=as_json, csv=as_csv, latex=as_latex, markdown=as_markdown)
     from isoscope import verbs
+    from isoscope.cli.memory import give_back
     from isoscope.verbs.answer import refuse_spoilt
 
+    give_back(STATE)
     with progress(quiet=quiet, noun="tokens") as tick:
         readings = verbs.survey(
             model,
@@ -204,6 +215,7 @@ def command(
             truncate_dim=truncate_dim,
             sinks=sinks,
             turns=turns,
+            frequencies=frequencies,
             skip_bad=skip_bad,
             as_published=as_published,
             zeta=zeta,

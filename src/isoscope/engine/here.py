@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from isoscope.engine.heap import trim
 from isoscope.store.frontier import Frontier
 from isoscope.store.unit import Unit, Units
 from isoscope.survey import Survey
@@ -25,6 +26,7 @@ def here(
         if progress is not None:
             progress(done, len(units))
         frontier.add(number, work(units.units[number]))
+        trim()
     if progress is not None:
         progress(len(units), len(units))
     return frontier

@@ -12,6 +12,8 @@ from isoscope.types import Array, Note
 Invariance = Literal["rotation", "scale", "shift"]
 Level = float | Callable[..., float] | None  # a number, or a function of (n, d)
 Kind = type[Accumulator[Any]]
+# When a measure is computed unasked: always, for text with its tokens, or never.
+Offer = Literal["always", "text", "asked"]
 
 
 class View(Protocol):
@@ -79,6 +81,7 @@ class Measure:
     companions: Callable[..., list[Companion]] | None = None
     beside: tuple[str, ...] = ()  # the suffixes of the companions
     second_pass: bool = False
+    offered: Offer = "always"
     logarithmic: bool = False  # the interval is symmetric in the logarithm
     bounds: tuple[Level, Level] = (None, None)  # what its values lie between
     options: tuple[str, ...] = field(default=())  # settings it takes, such as zeta
@@ -90,8 +93,8 @@ class Measure:
 
     @property
     def default(self) -> bool:
-        """Whether one pass is enough for it."""
-        return not self.second_pass
+        """Whether it is computed unasked of any rows: one pass is enough for it."""
+        return self.offered == "always" and not self.second_pass
 
     @property
     def note(self) -> Note:

@@ -23,6 +23,9 @@ def layers(readings: Sequence[Reading], *, left_out: Sequence[str] = ()) -> Tabl
     A variant is shown where it has other rows than `all` has: sinks or special tokens. That
     without special tokens is left to the plain table.
     """
+    grouped = [each for each in readings if each.group]
+    if len(grouped) < len(readings):  # bands are left to the plain table
+        readings = [each for each in readings if not each.group]
     measures = columns(readings)
     lines = _lines(readings)
     cells = {(_line(each), each.measure): each for each in readings}

@@ -8,7 +8,19 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-FOLDED = {"run": 12, "site": 12, "group": 12, "what": 24}  # folded before anything else is
+FOLDED = {  # folded before anything else is
+    "run": 12,
+    "site": 12,
+    "group": 12,
+    "what": 24,
+    "norm": 16,
+    "norms": 16,
+    "gain": 12,
+    "bias": 12,
+    "both": 12,
+    "dimensions": 12,
+    "rule": 16,
+}
 
 
 def show(table: Table, console: "Console") -> None:

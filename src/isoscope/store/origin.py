@@ -119,6 +119,7 @@ def _no_source_twice(ours: list[Record], theirs: list[Record]) -> None:
         if source["name"] in names:
             raise MergeError(
                 f"cannot merge two sources that are both called {source['name']!r}",
-                hint="rows are told apart by it: measure one again with --name OTHER",
+                hint="rows are told apart by it: measure one again with --name OTHER, or "
+                "survey a file of another name",
                 slug="merge-same-name",
             )

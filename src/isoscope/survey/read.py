@@ -14,13 +14,17 @@ from threadpoolctl import threadpool_limits
 from isoscope.accumulate import (
     ACCUMULATORS,
     Accumulator,
+    Bands,
     Block,
     CentredDirections,
     Copies,
+    Crossing,
+    Directions,
     Moments,
     Partitions,
     Reservoir,
     ReservoirSummary,
+    Sinks,
     Tally,
 )
 from isoscope.errors import TooFewRowsError, UndefinedError
@@ -28,17 +32,22 @@ from isoscope.measure import MEASURES, Measure, level
 from isoscope.measure.interval import interval
 from isoscope.measure.view import Summaries
 from isoscope.measure.view.spectrum import decomposed
+from isoscope.survey.band import by_band
 from isoscope.survey.variant import Kind, Place
 from isoscope.survey.warn import about_bias, about_rows
 from isoscope.types import Reading
 
 SECOND_PASS: tuple[Kind, ...] = (CentredDirections, Partitions)
 _AIDS: tuple[Kind, ...] = (Tally, Copies)  # what warnings are made of
+_CAUSES: tuple[Kind, ...] = (Directions, Bands, Crossing, Sinks)  # what explanations are
 
 
-def kinds_for(names: Iterable[str]) -> tuple[Kind, ...]:
-    """Return the accumulators that these measures need, each once, in a fixed order."""
-    needed: set[Kind] = set(_AIDS)
+def kinds_for(names: Iterable[str], *, causes: bool = False) -> tuple[Kind, ...]:
+    """Return the accumulators that these measures need, each once, in a fixed order.
+
+    With causes, also what tells them: rows by frequency and position, and the sinks.
+    """
+    needed: set[Kind] = {*_AIDS, *(_CAUSES if causes else ())}
     for name in names:
         needed.update(MEASURES[name].reads.needs)
     if needed & set(SECOND_PASS):
@@ -101,6 +110,8 @@ def read_place(
         replace(r, warnings=(*r.warnings, biased[r.measure])) if r.measure in biased else r
         for r in readings
     ]
+    if Bands in here and "mean-cosine" in names:
+        warned += by_band(place, here[Bands].finalize(), run=run, d=summaries[Tally].width)
     return warned, left_out
 
 

@@ -5,9 +5,11 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from isoscope.accumulate.bands import FREQUENCIES, POSITIONS
 from isoscope.accumulate.block import sketch_rank
 from isoscope.accumulate.hashing import GROUPS
 from isoscope.accumulate.reservoir import SIZE
+from isoscope.accumulate.vocabulary import KEPT, SAMPLED, TYPES
 
 ROW_CLASSES = 2  # that usually occur at a site: ordinary and special, or ordinary and sink
 
@@ -25,7 +27,15 @@ def site_bytes(d: int) -> int:
     """
     scatters = 2 * d * d * 8
     groups = GROUPS * d * (sketch_rank(d) * 4 * 2 + 3 * 8)  # held twice until it is settled
-    return scatters + groups + SIZE * d * 4
+    return scatters + groups + SIZE * d * 4 + token_bytes(d)
+
+
+def token_bytes(d: int) -> int:
+    """Return the bytes of what is kept by token type, by band and of whole texts."""
+    types = TYPES * (8 * d + 24)
+    occurrences = SAMPLED * KEPT * (4 * d + 16)
+    bands = GROUPS * (len(FREQUENCIES) + POSITIONS) * 8 * (d + 1)
+    return types + occurrences + bands
 
 
 def as_bytes(number: int) -> str:

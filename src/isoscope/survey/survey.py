@@ -7,6 +7,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from isoscope.accumulate import ACCUMULATORS, Accumulator, Block, DocumentSums, Overlap
+from isoscope.accumulate.overlap import Meeting
 from isoscope.errors import MergeError
 from isoscope.survey.read import SECOND_PASS, measurable, read_place, second_passes
 from isoscope.survey.variant import Kind, Place, variants
@@ -26,6 +27,7 @@ class Survey:
     )
     left_out: dict[str, str] = field(default_factory=dict[str, str])
     trouble: dict[str, str] = field(default_factory=dict[str, str])  # sites not measured: why
+    _met: tuple[Sequence[DocumentSums], Meeting] | None = None
 
     def spoil(self, site: str, why: str) -> None:
         """Give a site up: what it said cannot be measured. The others go on."""
@@ -37,6 +39,8 @@ class Survey:
         """Show a block of a site to its accumulators, made on first sight."""
         here = self.held.setdefault(place, {})
         for kind in kinds:
+            if kind.by_token and block.tokens is None:
+                continue
             if kind not in here:
                 here[kind] = kind(block.width)
             here[kind].update(block)
@@ -47,7 +51,9 @@ class Survey:
         """Note documents that have rows in several classes of a variant."""
         overlap = self.held.setdefault(place, {}).setdefault(Overlap, Overlap(width))
         assert isinstance(overlap, Overlap)
-        overlap.add_classes(classes, folded=folded)
+        if self._met is None or self._met[0] is not classes:  # several variants have the same
+            self._met = (classes, Meeting.of(classes, folded=folded))
+        overlap.add_meeting(self._met[1])
 
     def merge(self, other: "Survey") -> None:
         """Take in everything another survey has seen."""

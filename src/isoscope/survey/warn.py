@@ -11,15 +11,27 @@ from isoscope.accumulate import (
     ReservoirSummary,
     Tally,
     TallySummary,
+    Vocabulary,
+    VocabularySummary,
 )
 from isoscope.measure.interval import LEAST_DOCUMENTS
-from isoscope.measure.view import Halves, Neighbours, Pairs, RawSpectrum, Spectrum, Summaries
+from isoscope.measure.view import (
+    Clusters,
+    FarNeighbours,
+    Halves,
+    Neighbours,
+    Occurrences,
+    Pairs,
+    RawSpectrum,
+    Spectrum,
+    Summaries,
+)
 from isoscope.types import Reading
 
 FEW_DOCUMENTS = 32
 PER_DIMENSION = 10  # rows or documents a dimension, below which a spectrum is biased
 _SPECTRAL = (Spectrum, RawSpectrum)
-_SAMPLED = (Neighbours, Pairs)
+_SAMPLED = (Neighbours, FarNeighbours, Pairs, Clusters)
 _PLAIN_AND_DEBIASED = {
     "mean-cosine": "mean-cosine-cross",
     "isoscore": "isoscore-debiased",
@@ -30,7 +42,8 @@ _PLAIN_AND_DEBIASED = {
 def about_rows(summaries: Summaries, reads: type[Any]) -> list[str]:
     """Return the warnings that follow from how many rows and documents there were."""
     tally: TallySummary = summaries[Tally]
-    warnings = _too_few(tally, reads)
+    by_type = getattr(reads, "over_types", False)  # it has an interval of its own
+    warnings = _types(summaries, reads) if by_type else _too_few(tally, reads)
     if tally.zeros and (reads is Pairs or reads.needs[0] is Directions):
         warnings.append(f"{tally.zeros} zero rows dropped: they have no direction")
     if tally.skipped:
@@ -41,6 +54,15 @@ def about_rows(summaries: Summaries, reads: type[Any]) -> list[str]:
     if reads in _SAMPLED or summaries.sampled & set(reads.needs):
         warnings += _sampled(summaries[Reservoir])
     return warnings
+
+
+def _types(summaries: Summaries, reads: type[Any]) -> list[str]:
+    seen: VocabularySummary = summaries.of(Vocabulary)
+    kept = len(set(seen.owners.tolist())) if reads is Occurrences else len(seen.tokens)
+    if kept == seen.vocabulary:
+        return []
+    about = "" if seen.complete else "about "
+    return [f"from a sample of {kept} of {about}{seen.vocabulary} token types"]
 
 
 def _sampled(sample: ReservoirSummary) -> list[str]:

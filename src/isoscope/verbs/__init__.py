@@ -1,9 +1,28 @@
 """The library call behind each command."""
 
 from isoscope.verbs.demo import demo
+from isoscope.verbs.dimensions import dimensions
+from isoscope.verbs.explain import explain
+from isoscope.verbs.matrices import matrices
 from isoscope.verbs.model import survey
 from isoscope.verbs.module import survey_module
+from isoscope.verbs.norm import norm
+from isoscope.verbs.probe import probe
 from isoscope.verbs.runs import merge, read
 from isoscope.verbs.vectors import measure
+from isoscope.verbs.zero import zero
 
-__all__ = ["demo", "measure", "merge", "read", "survey", "survey_module"]
+__all__ = [
+    "demo",
+    "dimensions",
+    "explain",
+    "matrices",
+    "measure",
+    "merge",
+    "norm",
+    "probe",
+    "read",
+    "survey",
+    "survey_module",
+    "zero",
+]

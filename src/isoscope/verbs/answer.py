@@ -12,8 +12,13 @@ if TYPE_CHECKING:
     from isoscope.survey import Survey
 
 
-def chosen(measures: Sequence[str] | None, *, all: bool = False) -> tuple[str, ...]:
-    """Return the names of the measures asked for: given ones, the default set, or all."""
+def chosen(
+    measures: Sequence[str] | None, *, all: bool = False, text: bool = False
+) -> tuple[str, ...]:
+    """Return the names of the measures asked for: given ones, the default set, or all.
+
+    Measures of tokens and texts are offered where there is `text`.
+    """
     from isoscope.measure import MEASURES
 
     if measures is not None:
@@ -24,7 +29,8 @@ def chosen(measures: Sequence[str] | None, *, all: bool = False) -> tuple[str, .
         if not measures:
             raise nothing({})
         return tuple(dict.fromkeys(measures))
-    return tuple(record.name for record in MEASURES.values() if all or record.default)
+    there = [m for m in MEASURES.values() if text or m.offered != "text"]
+    return tuple(m.name for m in there if all or m.default or m.offered == "text")
 
 
 def options_of(settings: dict[str, Any]) -> dict[str, Any]:
@@ -70,6 +76,7 @@ def answered_places(
     for survey in reader.by_site(order):
         found += survey.read(names, run=run, **options)
         left_out.update(survey.left_out)
+    left_out = {name: why for name, why in left_out.items() if not _by_text(name, found)}
     if not found and not reader.trouble:
         raise nothing(left_out)
     readings = Readings(
@@ -81,6 +88,13 @@ def answered_places(
     if not found:
         refuse_spoilt(readings)
     return readings
+
+
+def _by_text(name: str, found: Sequence[Reading]) -> bool:
+    """Whether a measure of texts was computed where there are texts: matrices have none."""
+    from isoscope.measure import MEASURES
+
+    return MEASURES[name].offered == "text" and any(each.measure == name for each in found)
 
 
 def refuse_spoilt(readings: "Readings") -> None:

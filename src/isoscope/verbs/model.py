@@ -128,6 +128,7 @@ def survey(
     truncate_dim: int | None = None,
     sinks: float = 10.0,
     turns: int | None = None,
+    frequencies: str | os.PathLike[str] | None = None,
     skip_bad: bool = False,
     as_published: bool = False,
     zeta: float = 0.2,
@@ -145,7 +146,7 @@ def survey(
 
     given = dict(locals())
     given.pop("Study")
-    names = chosen(measures, all=all)
+    chosen(measures, all=all, text=True)  # what is misspelt is told before a model is loaded
     checked_seed(seed)
     _positive("tokens", tokens)
     _positive("length", length, least=2)
@@ -166,6 +167,7 @@ def survey(
         seed=seed,
         say=say,
     )
+    names = chosen(measures, all=all, text=found.loaded.takes == "text")
     with TemporaryDirectory(prefix="isoscope-") as spare:
         folder = _working(target_folder) or Path(spare) / "run"
         study = Study.planned(found, folder, names, given)
@@ -243,7 +245,7 @@ def _config(given: dict[str, Any]) -> dict[str, Any]:
     for name, value in given.items():
         if name in left_out or value is None or value is False:
             continue
-        if name in ("model", "corpus"):
+        if name in ("model", "corpus", "frequencies"):
             value = spelt(value)
         elif name == "sites":
             value = ",".join(value)

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from isoscope.errors import ConfigError, TooFewRowsError
 from isoscope.survey import kinds_for
+from isoscope.survey.frequency import Frequencies, read_frequencies
 from isoscope.survey.schedule import UNIT_ROWS, scheduled
 from isoscope.survey.select import Selection, selected
-from isoscope.verbs.answer import chosen
 
 if TYPE_CHECKING:
     from isoscope.verbs.model import Found
@@ -16,12 +16,20 @@ WEIGHT = ".weight"  # how sites that are matrices end
 POOLED = "pooled"
 
 
-def chosen_documents(corpus: Any, feed: Any, given: Mapping[str, Any]) -> Selection:
-    """Draw documents until there are tokens enough."""
-    """Return the documents to run, or raise where there are none."""
+def chosen_documents(
+    corpus: Any, feed: Any, given: Mapping[str, Any], frequencies: Frequencies
+) -> Selection:
+    """Draw documents until there are tokens enough, and count their tokens."""
+
+    def prepare(ordinal: int) -> Any:
+        prepared = feed.prepare(corpus.document(ordinal))
+        if prepared is not None:
+            frequencies.see(prepared.inputs)
+        return prepared
+
     selection = selected(
         corpus.order(given["seed"]),
-        lambda ordinal: feed.prepare(corpus.document(ordinal)),
+        prepare,
         tokens=given["tokens"],
         skip_bad=given["skip_bad"],
     )
@@ -35,8 +43,22 @@ def chosen_documents(corpus: Any, feed: Any, given: Mapping[str, Any]) -> Select
     return selection
 
 
+def frequencies_for(found: "Found", table: Any) -> Frequencies:
+    """Return the counts of tokens a table gives, or room to count them."""
+    if table is None:
+        return Frequencies()
+    if found.loaded.takes != "text":
+        raise ConfigError(
+            f"expected a model of text for --frequencies, got {found.loaded.name}",
+            hint="sounds and images have no tokens; leave --frequencies out",
+            slug="frequency-table",
+        )
+    size = getattr(found.loaded.body.config, "vocab_size", None)
+    known = found.loaded.tokenizer
+    return read_frequencies(table, known, int(size or (len(known) if known else 0)))
+
+
 def pooling_for(found: "Found", mode: str | None) -> Any:
-    """Return how one vector a text is made: as asked for, or as the model says."""
     """Return how tokens become one vector: as asked for, or as the model says itself."""
     from isoscope.capture.model.pooling import Pooling
 
@@ -57,7 +79,6 @@ def pooling_for(found: "Found", mode: str | None) -> Any:
 
 
 def chosen_sites(found: "Found", families: Any, pooled: bool) -> tuple[str, ...]:
-    """Return the sites that were asked for, in the order of the model."""
     """Return the sites that were asked for, or the usual ones."""
     wanted = list(families) if families else list(found.sites.DEFAULT)
     if POOLED in wanted and not pooled:
@@ -108,6 +129,8 @@ def tasks_for(
     turns: int,
     mixed: bool,
     given: Mapping[str, Any],
+    names: tuple[str, ...],
+    frequencies: Frequencies,
 ) -> list[dict[str, Any]]:
     """Return the work, cut into portions that follow from the arguments alone."""
     import torch
@@ -118,7 +141,7 @@ def tasks_for(
         documents=given["batch"],
         mixed=mixed,
     )
-    kinds = kinds_for(chosen(given["measures"], all=given["all"]))
+    kinds = kinds_for(names, causes=True)
     heard = [site for site in sites if not site.endswith(WEIGHT)]
     matrices = [site for site in sites if site.endswith(WEIGHT)]
     shared = {
@@ -134,6 +157,7 @@ def tasks_for(
         "prompt": given["prompt"],
         "pooling": given["pooling"],
         "truncate_dim": given["truncate_dim"],
+        "frequencies": frequencies.digest,
         "kinds": sorted(kind.__name__ for kind in kinds),
     }
     tasks = [

@@ -1,7 +1,7 @@
 """A study: one model, one corpus, planned into units, done, and saved."""
 
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from isoscope.verbs.plan import (
     check_truncation,
     chosen_documents,
     chosen_sites,
+    frequencies_for,
     pooling_for,
     tasks_for,
     turns_for,
@@ -43,6 +44,7 @@ class Study:
     units: "Units"
     options: dict[str, Any]
     pooling: Any = None
+    bands: Any = None  # frequency band of every token
     halvings: int = 0  # how often memory ran out
     done_rows: int = 0
     told: int = 0  # rows that progress has heard of: it never goes back
@@ -67,12 +69,23 @@ class Study:
             length=given["length"],
         )
         feed = feed_for(found.loaded, length=given["length"], prompt=given["prompt"])
-        selection = chosen_documents(corpus, feed, given)
+        frequencies = frequencies_for(found, given["frequencies"])
+        selection = chosen_documents(corpus, feed, given, frequencies)
         pooling = pooling_for(found, given["pooling"])
         sites = chosen_sites(found, given["sites"], pooling is not None)
         check_truncation(sites, given["truncate_dim"])
         turns = turns_for(found, sites, given)
-        tasks = tasks_for(found, corpus, selection, sites, turns, feed.mixes_lengths, given)
+        tasks = tasks_for(
+            found,
+            corpus,
+            selection,
+            sites,
+            turns,
+            feed.mixes_lengths,
+            given,
+            names,
+            frequencies,
+        )
         options = {
             "zeta": given["zeta"],
             "as_published": given["as_published"],
@@ -80,7 +93,7 @@ class Study:
         }
         return cls(
             found, corpus, feed, folder, names, given, selection, sites, Units.of(tasks),
-            options, pooling,
+            options, pooling, frequencies.bands(),
         )  # fmt: skip
 
     def done(self) -> Path:
@@ -88,7 +101,7 @@ class Study:
         from isoscope.engine import here
         from isoscope.store.stream import laid_over
 
-        kinds = kinds_for(self.names)
+        kinds = self._kinds
         first = tuple(kind for kind in kinds if kind not in SECOND_PASS)
         second = tuple(kind for kind in kinds if kind in SECOND_PASS)
         work = self.folder / "units"
@@ -197,7 +210,9 @@ class Study:
             times=self.given["sinks"],
             seed=self.given["seed"],
             folded=folded,
-            sketched=Groups in kinds_for(self.names),
+            sketched=Groups in self._kinds,
+            bands=self.bands,
+            decode=_decoder(self.found.loaded.tokenizer),
         )
         runner = Runner(
             self.found.loaded.body,
@@ -299,8 +314,12 @@ class Study:
     def _all_rows(self) -> int:
         """Rows that go through the model: the corpus, as often as it is run."""
         turns = len({tuple(each.task.get("sites", ())) for each in self.units.units} - {()})
-        twice = self.given["all"] and any(kind in SECOND_PASS for kind in kinds_for(self.names))
+        twice = self.given["all"] and any(kind in SECOND_PASS for kind in self._kinds)
         return self.selection.rows * turns * (2 if twice else 1)
+
+    @property
+    def _kinds(self) -> tuple[Any, ...]:
+        return kinds_for(self.names, causes=True)
 
     def _tick(self, rows: int) -> None:
         self.done_rows += rows
@@ -311,6 +330,17 @@ class Study:
     def _say(self, text: str) -> None:
         if self.given["say"] is not None:
             self.given["say"](text)
+
+
+def _decoder(tokenizer: Any) -> Callable[[list[int]], str] | None:
+    """Return what turns tokens into words, to name sinks by."""
+    if tokenizer is None:
+        return None
+
+    def decode(tokens: list[int]) -> str:
+        return str(tokenizer.decode(tokens))
+
+    return decode
 
 
 def _out_of_memory(model: str, length: int) -> IsoscopeError:

@@ -84,6 +84,16 @@ def test_a_short_length_bounds_the_decoder(zoo):
     assert len(ready.inputs["decoder_input_ids"]) == 8 and ready.truncated
 
 
+def test_a_clip_is_written_down_once(zoo, monkeypatch):
+    feed, _ = fed(zoo, tokenizer=zoo.reader())
+    first = feed.prepare(clip(zoo, 0.5)).inputs["decoder_input_ids"]
+    monkeypatch.setattr(feed.model, "generate", None)  # not asked again
+    again = feed.prepare(clip(zoo, 0.5)).inputs["decoder_input_ids"]
+    assert first.tolist() == again.tolist()
+    with pytest.raises(TypeError):
+        feed.prepare(clip(zoo, 0.6))
+
+
 def test_models_of_many_languages_are_asked_for_the_one_they_hear(zoo):
     feed, _ = fed(zoo, tokenizer=zoo.reader(), is_multilingual=True, **LANGUAGES)
     ids = feed.prepare(clip(zoo, 0.5, "the cat")).inputs["decoder_input_ids"]

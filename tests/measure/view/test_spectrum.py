@@ -9,6 +9,7 @@ from isoscope.measure.effective_rank import entropy_rank
 from isoscope.measure.participation import ratio
 from isoscope.measure.view import RawSpectrum, Spectrum
 from isoscope.measure.view.spectrum import decomposed, no_spread
+from isoscope.verbs import measure
 
 
 def planted(n=4096, d=8, groups=32, seed=1):
@@ -123,3 +124,26 @@ def test_eigenvalues_past_the_rank_or_below_zero_are_zero():
         decomposed(np.zeros((2, 2)), 2)
     assert not decomposed(np.zeros((2, 2)), 2, least=-1.0)[0].any()
     assert no_spread().slug == "no-spread"
+
+
+def test_directions_that_no_row_has_are_not_read_from_rounding():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((2000, 100)) @ rng.standard_normal((100, 256))
+    ids = np.repeat([f"d{i}" for i in range(40)], 50)
+    names = ["rankme", "effective-rank", "isoscore"]
+    single, double = (
+        {r.measure: r.value for r in measure(rows.astype(kind), document=ids, measures=names)}
+        for kind in (np.float32, np.float64)
+    )
+    assert single == pytest.approx(double, rel=1e-5)
+    assert single["rankme"] < 100.1
+
+
+def test_small_eigenvalues_that_rows_do_have_stay():
+    rng = np.random.default_rng(1)
+    rows = rng.standard_normal((3000, 12))
+    rows[:, :2] *= 1e4
+    found = {r.measure: r.value for r in measure(rows, measures=["rankme"])}
+    singular = np.linalg.svd(rows, compute_uv=False)
+    share = singular / singular.sum() + 1e-7
+    assert found["rankme"] == pytest.approx(np.exp(-(share * np.log(share)).sum()), rel=1e-6)

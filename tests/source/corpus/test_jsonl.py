@@ -22,6 +22,15 @@ def test_fields_become_text_target_and_id(tmp_path, jsonl):
     assert [each.id for each in open_corpus(path, column="body")] == ["a.jsonl:0", "a.jsonl:1"]
 
 
+def test_labels_come_along_and_may_be_missing(tmp_path, jsonl):
+    rows = [{"text": "a", "y": True}, {"text": "b", "y": 2}, {"text": "c"}]
+    path = jsonl(tmp_path / "a.jsonl", rows)
+    assert [each.label for each in open_corpus(path, label="y")] == ["true", "2", None]
+    assert open_corpus(path).document(0).label is None
+    with pytest.raises(UnknownNameError, match="no column is called 'z'"):
+        open_corpus(path, label="z")
+
+
 def test_blank_lines_are_no_documents_and_empty_texts_are_left_out(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('\n{"text": "a"}\n\n{"text": " "}\n{"text": "b"}\n')

@@ -17,6 +17,17 @@ def test_columns_become_text_target_and_id(tmp_path, parquet, texts):
     assert open_corpus(path, column="body").document(4).id == "a.parquet:4"
 
 
+@pytest.mark.parametrize("labels", [[True, False], [1, 0], ["x", "y"], [0.5, None]])
+def test_labels_come_along(tmp_path, parquet, labels):
+    path = parquet(tmp_path / "a.parquet", text=["a", "b"], y=labels)
+    said = {True: "true", False: "false", None: None}
+    expected = [said[y] if y is None or isinstance(y, bool) else str(y) for y in labels]
+    assert [each.label for each in open_corpus(path, label="y")] == expected
+    if isinstance(labels[0], bool):
+        with pytest.raises(SourceError, match="expected text in column 'y'"):
+            open_corpus(path, target="y")
+
+
 @pytest.mark.parametrize("kind", [pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
 def test_all_kinds_of_text_are_text(tmp_path, parquet, texts, kind):
     path = parquet(tmp_path / "a.pq", text=pa.array(texts).cast(kind))

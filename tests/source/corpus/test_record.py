@@ -1,4 +1,4 @@
-"""What may be a text, a target and an id."""
+"""What may be a text, a target, an id and a label."""
 
 import pytest
 
@@ -7,9 +7,31 @@ from isoscope.source.corpus.record import fields_of, unicode, worded
 
 
 def test_numbers_become_ids_and_targets_but_not_texts():
-    assert fields_of("a", 3, 7, named=True) == ("a", "3", "7")
-    assert fields_of("a", "", 7, named=False) == ("a", None, None)
-    assert fields_of("a", None, "x", named=True) == ("a", None, "x")
+    assert fields_of("a", 3, 7, named=True) == ("a", "3", "7", None)
+    assert fields_of("a", "", 7, named=False) == ("a", None, None, None)
+    assert fields_of("a", None, "x", named=True) == ("a", None, "x", None)
+
+
+@pytest.mark.parametrize(
+    ("value", "label"),
+    [
+        ("good", "good"),
+        (1, "1"),
+        (True, "true"),
+        (False, "false"),
+        (0.5, "0.5"),
+        (None, None),
+        ("", None),
+        (float("nan"), None),
+    ],
+)
+def test_labels_are_words_and_a_gap_is_none(value, label):
+    assert fields_of("a", None, None, value, named=False).label == label
+
+
+def test_a_list_is_no_label():
+    with pytest.raises(BadDocumentError, match=r"^a list as label$"):
+        fields_of("a", None, None, [1], named=False)
 
 
 @pytest.mark.parametrize(

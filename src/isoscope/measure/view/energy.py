@@ -6,7 +6,7 @@ from isoscope.accumulate import GroupsSummary
 from isoscope.accumulate.block import directions
 from isoscope.types import Array
 
-_TINY = 1e-9  # smaller eigenvalues of a sketch are rounding
+_TINY = 1e-6  # of the largest: smaller eigenvalues of a float32 sketch are rounding
 
 
 def factors(groups: GroupsSummary, centres: Array) -> tuple[Array, Array]:

@@ -1,7 +1,7 @@
 """Nearest neighbours in the sample of rows, found once and then read without each group."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -23,6 +23,8 @@ class Neighbours:
     """Distances from each sampled row to its nearest others, and the group of each."""
 
     needs: ClassVar[tuple[type[Accumulator[Any]], ...]] = (Reservoir,)
+    kept: ClassVar[int] = KEPT
+    least: ClassVar[int] = LEAST
     rows: Array  # (m, d)
     cells: Array  # (m,) group of each row
     which: Array  # (m, kept) neighbours, nearest first
@@ -31,22 +33,22 @@ class Neighbours:
     documents: int
 
     @classmethod
-    def of(cls, summaries: Summaries) -> "Neighbours":
+    def of(cls, summaries: Summaries) -> Self:
         """Return the neighbours in the sample, one row a document where there are enough."""
         sample: ReservoirSummary = summaries.of(Reservoir)
         documents = len(np.unique(sample.documents))
         if not sample.independent and documents >= ENOUGH:
             sample = sample.one_a_document()
         sample = sample.distinct()
-        if sample.count < LEAST:
+        if sample.count < cls.least:
             raise TooFewRowsError(
-                f"an intrinsic dimension needs at least {LEAST} distinct rows, "
+                f"an intrinsic dimension needs at least {cls.least} distinct rows, "
                 f"got {sample.count}",
                 hint="give more rows; copies of a row count once",
                 slug="too-few-distinct-rows",
             )
         rows = sample.rows
-        which, distances = nearest(rows, min(KEPT, len(rows) - 1))
+        which, distances = nearest(rows, min(cls.kept, len(rows) - 1))
         return cls(rows, sample.cells, which, distances, None, documents)
 
     @property
@@ -71,9 +73,9 @@ class Neighbours:
             return np.ones(len(self.rows), dtype=bool)
         return self.cells != self.left_out
 
-    def without(self, group: int) -> "Neighbours":
+    def without(self, group: int) -> Self:
         """Return the view as if a group had never been seen."""
-        return Neighbours(
+        return type(self)(
             self.rows, self.cells, self.which, self.distances, group, self.documents
         )
 
@@ -99,6 +101,13 @@ class Neighbours:
             others = self.rows[asked]
             _, found[short] = nearest(others, k, of=np.flatnonzero(short))
         return found
+
+
+class FarNeighbours(Neighbours):
+    """A hundred neighbours of each row, and some to spare."""
+
+    kept = 160
+    least = 102
 
 
 def equally_far() -> UndefinedError:

@@ -5,11 +5,20 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from isoscope.accumulate import Accumulator, Groups, Moments, MomentsSummary, Reservoir
+from isoscope.accumulate import (
+    Accumulator,
+    Groups,
+    Moments,
+    MomentsSummary,
+    Reservoir,
+    ReservoirSummary,
+)
 from isoscope.errors import UndefinedError
 from isoscope.measure.view.parts import parts_of
 from isoscope.measure.view.summaries import Summaries
 from isoscope.types import Array
+
+_DOUBTFUL = 1e-5  # of the largest eigenvalue, below which one may be rounding
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,7 @@ class Spectrum:
         parts = parts_of(summaries)
         rank = min(moments.count - 1, moments.width)
         values, vectors = decomposed(moments.covariance, rank)
+        values, vectors = confirmed(values, vectors, summaries, moments.mean, cls._spent)
         energy = parts.along(moments.mean, values, vectors, moments.count - 1)
         return cls(
             values, rank, moments.count, moments.documents, parts.sizes, energy, parts.thinning
@@ -77,7 +87,9 @@ class RawSpectrum(Spectrum):
         second = moments.whole.scatter / n + np.outer(moments.mean, moments.mean)
         rank = min(n, moments.width)
         values, vectors = decomposed(second, rank, least=0.0)
-        energy = parts.along(np.zeros(moments.width), values, vectors, n)
+        zero = np.zeros(moments.width)
+        values, vectors = confirmed(values, vectors, summaries, zero, cls._spent)
+        energy = parts.along(zero, values, vectors, n)
         return cls(values, rank, n, moments.documents, parts.sizes, energy, parts.thinning)
 
 
@@ -89,6 +101,33 @@ def decomposed(matrix: Array, rank: int, *, least: float = 0.0) -> tuple[Array, 
     if values[0] <= least:
         raise no_spread()
     return values, vectors[:, ::-1]
+
+
+def confirmed(
+    values: Array, vectors: Array, summaries: Summaries, centre: Array, spent: int
+) -> tuple[Array, Array]:
+    """Return the spectrum with small eigenvalues that the sampled rows do not show put right.
+
+    Products of float32 rows leave some 1e-8 of the largest eigenvalue in directions that no
+    row has, and the root of that is no longer small: RankMe would count them. The rows
+    themselves are exact, and say how far they reach in such a direction.
+    """
+    low = np.flatnonzero((values > 0) & (values < _DOUBTFUL * values[0]))
+    if not len(low):
+        return values, vectors
+    sample: ReservoirSummary = summaries.of(Reservoir)
+    along = (sample.rows.astype(np.float64) - centre) @ vectors[:, low]
+    seen, axes = np.linalg.eigh(along.T @ along / (sample.count - spent))
+    seen = np.maximum(seen[::-1], 0.0)
+    # A sample of a real one is nearer than half; past the first that is not, all is mixed.
+    wrong = np.flatnonzero(seen < values[low] / 2)
+    if not len(wrong):
+        return values, vectors
+    start = wrong[0]
+    out, turned = values.copy(), vectors.copy()
+    turned[:, low] = vectors[:, low] @ axes[:, ::-1]
+    out[low[start:]] = seen[start:]
+    return out, turned
 
 
 def no_spread() -> UndefinedError:

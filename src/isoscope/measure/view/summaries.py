@@ -16,6 +16,12 @@ class Summaries(dict[type[Any], Any]):
         self._views: dict[type[Any], Any] = {}
 
     def __missing__(self, kind: type[Any]) -> Any:
+        if getattr(kind, "by_token", False):
+            raise TooFewRowsError(
+                "a measure by token type needs rows with tokens, got rows without",
+                hint="survey a model over text; vectors on disk have no tokens",
+                slug="no-tokens",
+            )
         raise TooFewRowsError(
             f"no {kind.__name__.lower()} were kept, which this measure reads",
             hint="measure the vectors again with this measure, or with --all",

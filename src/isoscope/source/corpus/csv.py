@@ -86,14 +86,14 @@ def _opened(held: Held, name: str, wanted: Wanted, cells: Cells, cut: Cut) -> Pi
     headed = not (wanted.text.isdigit() and wanted.text not in first)
     names = first if headed else [str(i) for i in range(len(first))]
     at: list[int | None] = []
-    for column in (wanted.text, wanted.target, wanted.id):
+    for column in wanted.roles:
         if column is not None and column not in names:
             raise no_column(column, names, held.place)
         at.append(None if column is None else names.index(column))
 
     def parse(raw: bytes) -> Fields:
         found = cells(raw)
-        values: list[str | None] = [None, None, None]
+        values: list[str | None] = [None] * len(at)
         for i, column in enumerate(at):
             if column is not None:
                 if column >= len(found):

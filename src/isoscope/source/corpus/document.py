@@ -17,3 +17,4 @@ class Document:
     target: str | None = None  # transcript or target text, where the corpus has one
     rate: int = 0  # audio: samples a second, as stored in the file
     place: str = ""  # file, and line, for messages
+    label: str | None = None  # of the column of labels, where one was named

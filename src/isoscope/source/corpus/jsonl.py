@@ -23,9 +23,8 @@ def open_jsonl(held: Held, name: str, wanted: Wanted) -> Pieces:
         if wanted.text not in value:
             raise BadDocumentError(f"no field {wanted.text!r}")
         found: dict[str, Any] = value
-        target = found.get(wanted.target) if wanted.target else None
-        key = found.get(wanted.id) if wanted.id else None
-        return fields_of(found[wanted.text], target, key, named=wanted.id is not None)
+        values = [found.get(each) if each else None for each in wanted.roles]
+        return fields_of(*values, named=wanted.id is not None)
 
     pieces = (piece for piece in numbered(held) if piece.raw and not piece.raw.isspace())
     return Pieces(held, pieces, Layout(name, parse, wanted.stamp), wanted)
@@ -56,7 +55,7 @@ def _check(held: Held, wanted: Wanted) -> None:
             continue
         if isinstance(value, dict):
             names: dict[str, Any] = value
-            for column in (wanted.text, wanted.target, wanted.id):
+            for column in wanted.roles:
                 if column is not None and column not in names:
                     raise no_column(column, names, held.place)
             return

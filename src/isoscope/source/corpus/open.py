@@ -37,11 +37,12 @@ def open_corpus(
     kind: str | None = None,
     skip_bad: bool = False,
     length: int = 512,
+    label: str | None = None,
 ) -> Corpus:
     """Open a corpus: documents are found and checked here, and loaded when asked for.
 
     Nothing is the bundled text, "-" standard input, a list its own entries. `column`,
-    `target` and `id` name columns of jsonl, parquet, csv and tsv. `per` cuts text into
+    `target`, `id` and `label` name columns of jsonl, parquet, csv and tsv. `per` cuts text into
     documents: by lines, or not at all. `kind` says what files are where names do not, or
     which of them to take. With `skip_bad`, documents that cannot be read are dropped and
     counted. A plain stream of token ids is cut into documents of `length`.
@@ -50,9 +51,9 @@ def open_corpus(
         raise unknown("corpus kind", kind, KINDS)
     if per not in (None, "line", "file"):
         raise _per(f"expected documents per 'line' or 'file', got {shown(str(per))!r}")
-    if per is not None and (column or target or id):
+    if per is not None and (column or target or id or label):
         raise _per(f"cannot read a document per {per} with a column")
-    wanted = Wanted(column, target, id, per, kind, skip_bad, length)
+    wanted = Wanted(column, target, id, per, kind, skip_bad, length, label)
     corpus = _opened(where, wanted)
     if per is not None and corpus.kind != "text":
         raise _per(f"cannot read a document per {per} with {corpus.kind} in {corpus.place}")

@@ -59,13 +59,13 @@ def _rows(path: Path, copy: Spooled, wanted: Wanted) -> Iterator[Piece]:
 def _columns(schema: Any, wanted: Wanted, place: str) -> list[str | None]:
     import pyarrow as pa
 
-    chosen = [wanted.text, wanted.target, wanted.id]
-    for column in chosen:
+    chosen = list(wanted.roles)
+    for role, column in zip(("text", "target", "id", "label"), chosen, strict=True):
         if column is not None and column not in schema.names:
             raise no_column(column, schema.names, place)
         kind = None if column is None else schema.field(column).type
         plain = kind.value_type if kind is not None and pa.types.is_dictionary(kind) else kind
-        if plain is not None and not _is_usable(plain, text=column == wanted.text):
+        if plain is not None and not _is_usable(plain, role):
             raise SourceError(
                 f"expected text in column {column!r} of {place}, got {kind}",
                 hint=f"name another column: {', '.join(map(shown, schema.names[:12]))}",
@@ -74,11 +74,14 @@ def _columns(schema: Any, wanted: Wanted, place: str) -> list[str | None]:
     return chosen
 
 
-def _is_usable(kind: Any, *, text: bool) -> bool:
+def _is_usable(kind: Any, role: str) -> bool:
     import pyarrow as pa
 
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    return is_text or (not text and (pa.types.is_integer(kind) or pa.types.is_floating(kind)))
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return True
+    if role == "label" and pa.types.is_boolean(kind):
+        return True
+    return role != "text" and (pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _values(batch: Any, column: str | None) -> list[Any]:

@@ -35,6 +35,7 @@ class Fields(NamedTuple):
     text: str
     target: str | None = None
     id: str | None = None
+    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +99,8 @@ class Pieces(Corpus):
         at = self.within(ordinal)
         fields = self._fields(at)
         name = f"{self.name}:{self._index.ordinal(at)}" if fields.id is None else fields.id
-        return Document(
-            name, fields.text, fields.target, place=self._place(self._index.number(at))
-        )
+        place = self._place(self._index.number(at))
+        return Document(name, fields.text, fields.target, place=place, label=fields.label)
 
     def keys(self) -> Array:
         """Hashes of the ids; those out of a column are at hand."""

@@ -1,4 +1,4 @@
-"""The values of a record that make a document: text, target and id."""
+"""The values of a record that make a document: text, target, id and label."""
 
 from typing import Any
 
@@ -8,14 +8,15 @@ from isoscope.source.corpus.pieces import Fields
 _WORDS = {str: "a string", bool: "true or false", list: "a list", dict: "an object"}
 
 
-def fields_of(text: Any, target: Any, id: Any, *, named: bool) -> Fields:
+def fields_of(text: Any, target: Any, id: Any, label: Any = None, *, named: bool) -> Fields:
     """The fields of a record; `named` if its id has to be there."""
-    for value in (text, target, id):
+    for value in (text, target, id, label):
         if isinstance(value, bytes):  # a column of text that is none
             raise BadEncodingError("other bytes")
     if not isinstance(text, str):
         raise BadDocumentError(worded(text))
-    return Fields(unicode(text), _target(target), _id(id) if named else None)
+    name = _id(id) if named else None
+    return Fields(unicode(text), _target(target), name, _label(label))
 
 
 def worded(value: Any) -> str:
@@ -37,6 +38,17 @@ def _target(value: Any) -> str | None:
         return None
     if isinstance(value, bool | list | dict):
         raise BadDocumentError(f"{worded(value)} as target")
+    return unicode(str(value))
+
+
+def _label(value: Any) -> str | None:
+    """Return a label as text; None where there is none, which is for the caller to judge."""
+    if value is None or value == "" or value != value:  # NaN: how frames write a gap
+        return None
+    if isinstance(value, list | dict):
+        raise BadDocumentError(f"{worded(value)} as label")
+    if isinstance(value, bool):
+        return "true" if value else "false"
     return unicode(str(value))
 
 

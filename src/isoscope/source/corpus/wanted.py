@@ -19,6 +19,7 @@ class Wanted:
     kind: Kind | None = None
     skip_bad: bool = False
     length: int = 512  # tokens a document of a plain stream of tokens
+    label: str | None = None  # a column that is carried along and fed to no model
 
     @property
     def text(self) -> str:
@@ -28,7 +29,13 @@ class Wanted:
     @property
     def columns(self) -> list[str]:
         """The columns that were named, of whatever role."""
-        return [each for each in (self.column, self.target, self.id) if each is not None]
+        given = (self.column, self.target, self.id, self.label)
+        return [each for each in given if each is not None]
+
+    @property
+    def roles(self) -> tuple[str, str | None, str | None, str | None]:
+        """The columns of text, target, id and label."""
+        return self.text, self.target, self.id, self.label
 
     @property
     def stamp(self) -> str:

@@ -1,0 +1,129 @@
+"""The strongest sinks of a site: which token, where, and in which words it stands."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from isoscope.accumulate.base import Accumulator
+from isoscope.accumulate.block import Block
+from isoscope.accumulate.hashing import chained
+from isoscope.types import Array
+
+KEPT = 32
+WORD_BYTES, CONTEXT_BYTES = 48, 192
+NO_TOKEN = -1
+
+
+@dataclass(frozen=True)
+class Sink:
+    """One sink: its norm over the median norm of its document, and where it stands."""
+
+    times: float
+    position: int
+    token: int | None  # id; None where rows are no tokens
+    word: str
+    context: str
+
+
+@dataclass(frozen=True)
+class SinksSummary:
+    """The strongest sinks, the strongest first."""
+
+    sinks: tuple[Sink, ...]
+    rows: int  # how many sinks there are in all
+
+
+class Sinks(Accumulator[SinksSummary]):
+    """The sinks whose norm exceeds that of their document most: the same in any order.
+
+    Of blocks whose rows are no sinks nothing is kept.
+    """
+
+    least = 0
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.sinks = 0
+        self.times = np.zeros(0)
+        self.documents, self.positions = (np.zeros(0, dtype=np.uint64) for _ in range(2))
+        self.tokens = np.zeros(0, dtype=np.int64)
+        self.words = np.zeros((0, WORD_BYTES), dtype=np.uint8)
+        self.contexts = np.zeros((0, CONTEXT_BYTES), dtype=np.uint8)
+
+    def _add(self, block: Block) -> None:
+        if block.sinks is None:
+            return
+        times, quote = block.sinks.times, block.sinks.quote
+        fresh = Sinks(self.width)
+        chosen = _strongest(times, block.documents, block.positions)
+        fresh.times = times[chosen].astype(np.float64)
+        fresh.documents = block.documents[chosen]
+        fresh.positions = np.asarray(block.positions)[chosen].astype(np.uint64)
+        tokens = block.tokens
+        fresh.tokens = (
+            np.full(len(chosen), NO_TOKEN) if tokens is None else np.asarray(tokens)[chosen]
+        ).astype(np.int64)
+        # Rows that will not be kept are not decoded: most sinks are weaker than these.
+        weakest = self.times[-1] if len(self.times) == KEPT else -np.inf
+        said = [quote(int(row)) if times[row] >= weakest else ("", "") for row in chosen]
+        fresh.words = _bytes([word for word, _ in said], WORD_BYTES)
+        fresh.contexts = _bytes([context for _, context in said], CONTEXT_BYTES)
+        fresh.sinks = len(times)
+        self._absorb(fresh)
+
+    def _absorb(self, other: Any) -> None:
+        parts = self._parts(), other._parts()
+        both = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        kept = _strongest(both["times"], both["documents"], both["positions"])
+        for name, part in both.items():
+            setattr(self, name, part[kept])
+        self.sinks += other.sinks
+
+    def _parts(self) -> dict[str, Array]:
+        names = ("times", "documents", "positions", "tokens", "words", "contexts")
+        return {name: getattr(self, name) for name in names}
+
+    def _arrays(self) -> dict[str, Array]:
+        return {"sinks": np.array(self.sinks, dtype=np.int64), **self._parts()}
+
+    def _restore(self, state: Mapping[str, Array]) -> None:
+        self.sinks = int(state["sinks"])
+        for name, blank in self._parts().items():
+            setattr(self, name, np.array(state[name], dtype=blank.dtype))
+
+    def finalize(self) -> SinksSummary:
+        """Return the sinks, the strongest first."""
+        return SinksSummary(
+            tuple(
+                Sink(
+                    times=float(self.times[row]),
+                    position=int(self.positions[row]),
+                    token=None if self.tokens[row] == NO_TOKEN else int(self.tokens[row]),
+                    word=_text(self.words[row]),
+                    context=_text(self.contexts[row]),
+                )
+                for row in range(len(self.times))
+            ),
+            self.sinks,
+        )
+
+
+def _strongest(times: Array, documents: Array, positions: Array) -> Array:
+    """Return which rows are kept; of equal ones their hash decides, not their order."""
+    return np.lexsort((chained(documents, positions), -times))[:KEPT]
+
+
+def _bytes(texts: list[str], room: int) -> Array:
+    """Return texts as rows of bytes, cut where they do not fit."""
+    out = np.zeros((len(texts), room), dtype=np.uint8)
+    for row, text in enumerate(texts):
+        raw = text.encode("utf-8", "replace")[:room]
+        raw = raw.decode("utf-8", "ignore").encode()  # no half of a character
+        out[row, : len(raw)] = np.frombuffer(raw, dtype=np.uint8)
+    return out
+
+
+def _text(raw: Array) -> str:
+    return bytes(raw).rstrip(b"\0").decode("utf-8", "replace")

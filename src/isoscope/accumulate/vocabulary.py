@@ -1,0 +1,197 @@
+"""Token types: where the occurrences of each point, of a fixed number of types.
+
+Types are kept in the order of a hash of their id, the smallest first. A type that has been
+driven out never comes back, since the types that drove it out stay before it; and a type
+that is kept in the end was kept from its first occurrence on, in every part that has seen
+it. So the sums of the kept types are exact, whatever the order and the cuts, and memory does
+not grow with the vocabulary.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from isoscope.accumulate.base import Accumulator
+from isoscope.accumulate.block import Block
+from isoscope.accumulate.hashing import chained
+from isoscope.accumulate.tokens import Types
+from isoscope.types import Array
+
+TYPES = 1024  # whose unit vectors are summed
+SAMPLED = 256  # of these, of which some occurrences are kept as they are
+KEPT = 16  # occurrences of each of those
+_EVERY = 2.0**64
+
+
+@dataclass(frozen=True)
+class VocabularySummary:
+    """The kept types, in the order of their hashes, and occurrences of the first of them."""
+
+    tokens: Array  # (types,) ids
+    hashes: Array  # (types,) uint64
+    nonzero: Array  # (types,) occurrences that have a direction
+    units: Array  # (types, d) sum of their unit vectors
+    owners: Array  # (m,) number of the type of each kept occurrence
+    rows: Array  # (m, d) kept occurrences
+    vocabulary: int  # types there are, an estimate where not all were kept
+    count: int  # rows of all types
+
+    @property
+    def complete(self) -> bool:
+        """Whether every type there is was kept."""
+        return self.vocabulary <= len(self.tokens)
+
+
+class Vocabulary(Accumulator[VocabularySummary]):
+    """Sums of unit vectors by token type, and a few whole occurrences of some types."""
+
+    by_token = True
+
+    def __init__(
+        self, width: int, types: int = TYPES, sampled: int = SAMPLED, kept: int = KEPT
+    ) -> None:
+        super().__init__(width)
+        self.sizes = (types, min(sampled, types), kept)
+        empty = np.zeros(0, dtype=np.uint64)
+        self.hashes = empty
+        self.tokens = np.zeros(0, dtype=np.int64)
+        self.nonzero = np.zeros(0)
+        self.units = np.zeros((0, width))
+        self.owners, self.draws = empty, empty  # type and occurrence of each kept row, hashed
+        self.rows = np.zeros((0, width), dtype=np.float32)
+
+    def signature(self) -> tuple[object, ...]:
+        """Samples of different size do not merge into one of either."""
+        return (self.width, self.sizes)
+
+    def _add(self, block: Block) -> None:
+        if block.tokens is None:
+            return
+        types = block.types
+        limit = self._limit(types.hashes, self.sizes[0])
+        near = np.flatnonzero(types.hashes <= limit)
+        number = np.full(len(types.hashes), -1)
+        number[near] = np.arange(len(near))
+        labels = number[types.where]
+        chosen = np.flatnonzero(labels >= 0)
+        if not len(chosen):
+            return
+        units, nonzero = block.unit_sums(chosen, labels[chosen], len(near))
+        self._blend_types(types.hashes[near], types.tokens[near], nonzero, units)
+        self._draw(block, types)
+
+    def _limit(self, hashes: Array, size: int) -> np.uint64:
+        """Return the largest hash that is kept once these have been seen."""
+        every = np.union1d(self.hashes[:size], hashes)
+        return every[min(len(every), size) - 1]
+
+    def _draw(self, block: Block, types: Types) -> None:
+        """Keep the occurrences whose hash is smallest, of each of the first types."""
+        sampled, kept = self.sizes[1:]
+        first = self.hashes[min(len(self.hashes), sampled) - 1]
+        chosen = np.flatnonzero((types.hashes <= first)[types.where])
+        owners = types.hashes[types.where[chosen]]
+        draws = chained(block.documents[chosen], block.positions[chosen])
+        here = _first_of_each(owners, draws, kept)
+        here = here[draws[here] < self._bounds(owners[here])]
+        driven_out = len(self.owners) > 0 and self.owners[-1] > first
+        if len(here) or driven_out:
+            self._blend_rows(owners[here], draws[here], block.rows[chosen[here]])
+
+    def _bounds(self, owners: Array) -> Array:
+        """Return for each owner the hash that its occurrences must stay below."""
+        kept = self.sizes[2]
+        last = np.full(len(owners), np.iinfo(np.uint64).max, dtype=np.uint64)
+        if not len(self.owners):
+            return last
+        ends = np.searchsorted(self.owners, owners, side="right")
+        full = ends - np.searchsorted(self.owners, owners) == kept
+        last[full] = self.draws[ends[full] - 1]
+        return last
+
+    def _blend_types(self, hashes: Array, tokens: Array, nonzero: Array, units: Array) -> None:
+        every = np.union1d(self.hashes, hashes)[: self.sizes[0]]
+        if len(every) != len(self.hashes) or not np.array_equal(every, self.hashes):
+            self._rearrange(every)
+        slots = np.searchsorted(every, hashes)
+        here = slots < len(every)
+        here[here] = every[slots[here]] == hashes[here]
+        slots = slots[here]
+        self.tokens[slots] = tokens[here]
+        self.nonzero[slots] += nonzero[here]
+        self.units[slots] += units[here]
+
+    def _rearrange(self, hashes: Array) -> None:
+        """Make room for these types, and forget the types that are not among them."""
+        stay = np.flatnonzero(np.isin(self.hashes, hashes))
+        slots = np.searchsorted(hashes, self.hashes[stay])
+        old = (self.tokens, self.nonzero, self.units)
+        fresh = [np.zeros((len(hashes), *part.shape[1:]), dtype=part.dtype) for part in old]
+        for new, part in zip(fresh, old, strict=True):
+            new[slots] = part[stay]
+        self.tokens, self.nonzero, self.units = fresh
+        self.hashes = hashes
+
+    def _blend_rows(self, owners: Array, draws: Array, rows: Array) -> None:
+        owners = np.concatenate([self.owners, owners])
+        draws = np.concatenate([self.draws, draws])
+        last = self.hashes[min(len(self.hashes), self.sizes[1]) - 1]
+        order = _first_of_each(owners, draws, self.sizes[2])
+        order = order[owners[order] <= last]
+        self.owners, self.draws = owners[order], draws[order]
+        self.rows = np.concatenate([self.rows, rows])[order]
+
+    def _absorb(self, other: Any) -> None:
+        if len(other.hashes):
+            self._blend_types(other.hashes, other.tokens, other.nonzero, other.units)
+            self._blend_rows(other.owners, other.draws, other.rows)
+
+    def _arrays(self) -> dict[str, Array]:
+        return {
+            "sizes": np.array(self.sizes, dtype=np.int64),
+            "hashes": self.hashes,
+            "tokens": self.tokens,
+            "nonzero": self.nonzero,
+            "units": self.units,
+            "owners": self.owners,
+            "draws": self.draws,
+            "rows": self.rows,
+        }
+
+    @classmethod
+    def _blank(cls, state: Mapping[str, Array], width: int) -> Self:
+        new = cls(width)
+        types, sampled, kept = (int(each) for each in state["sizes"])
+        new.sizes = (types, sampled, kept)
+        return new
+
+    def _restore(self, state: Mapping[str, Array]) -> None:
+        for name in ("hashes", "tokens", "nonzero", "units", "owners", "draws", "rows"):
+            setattr(self, name, np.array(state[name]))
+
+    def finalize(self) -> VocabularySummary:
+        """Return the kept types."""
+        self._enough(len(self.hashes))
+        known = len(self.hashes)
+        if known == self.sizes[0]:  # so many types lie evenly below the last one's hash
+            known = max(known, round((known - 1) * _EVERY / float(self.hashes[-1])))
+        return VocabularySummary(
+            tokens=self.tokens.copy(),
+            hashes=self.hashes.copy(),
+            nonzero=self.nonzero.copy(),
+            units=self.units.copy(),
+            owners=np.searchsorted(self.hashes, self.owners),
+            rows=self.rows.copy(),
+            vocabulary=known,
+            count=self.count,
+        )
+
+
+def _first_of_each(owners: Array, draws: Array, kept: int) -> Array:
+    """Return which entries are the smallest draws of their owner, in order of both."""
+    order = np.lexsort((draws, owners))
+    ordered = owners[order]
+    starts = np.searchsorted(ordered, ordered)
+    return order[np.arange(len(order)) - starts < kept]

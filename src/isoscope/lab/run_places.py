@@ -1,0 +1,39 @@
+"""The summaries of a saved run, site by site, in the variant asked for."""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from isoscope.accumulate import Accumulator
+from isoscope.registry import unknown
+from isoscope.store.run import Run, load
+from isoscope.survey.variant import Kind, variants
+from isoscope.types import CLASSES, VARIANTS
+
+
+def run_of(run: str | os.PathLike[str] | Run) -> Run:
+    """Return a run, read from its folder if it is not read yet."""
+    return run if isinstance(run, Run) else load(run)
+
+
+def places_of(
+    run: Run, sites: Sequence[str] | None, variant: str
+) -> Iterator[tuple[str, str, dict[Kind, Accumulator[Any]]]]:
+    """Yield (site, variant, accumulators) of the sites named, or of all.
+
+    Matrices and vectors on disk have one variant only, `all`, and are given in it.
+    """
+    if variant not in VARIANTS:
+        raise unknown("variant", variant, VARIANTS)
+    held = run.survey.held
+    known = dict.fromkeys(site for site, _ in held)
+    for site in sites or ():
+        if site not in known:
+            raise unknown("site", site, known)
+    for site in known if sites is None else sites:
+        here = {place: parts for place, parts in held.items() if place[0] == site}
+        for _, names, parts in variants(here):
+            if variant in names:
+                yield site, variant, parts
+            elif not any((site, each) in held for each in CLASSES):
+                yield site, "all", parts

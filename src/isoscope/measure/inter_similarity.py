@@ -1,0 +1,63 @@
+"""Inter-similarity: do occurrences of different token types point the same way?"""
+
+from isoscope.errors import TooFewRowsError
+from isoscope.measure.base import Companion, measure
+from isoscope.measure.interval import interval
+from isoscope.measure.view import TypeSums
+
+
+def between_types(seen: TypeSums) -> float:
+    """Return the mean over pairs of types, one occurrence of each, over all such choices.
+
+    The mean cosine between an occurrence of one type and one of another is the product of
+    their mean unit vectors m, so that no occurrence has to be drawn.
+    """
+    types, total = seen.documents, seen.means.sum(axis=0)
+    if types < 2:
+        raise _one_type(types)
+    return float((total @ total - seen.mean_squares.sum()) / (types * (types - 1)))
+
+
+def by_token(seen: TypeSums) -> float:
+    """Return the mean over pairs of occurrences of different types."""
+    n, total = float(seen.rows.sum()), seen.units.sum(axis=0)
+    pairs = n * n - float(seen.row_squares.sum())
+    if seen.documents < 2:
+        raise _one_type(seen.documents)
+    return float((total @ total - seen.unit_squares.sum()) / pairs)
+
+
+def _one_type(types: int) -> TooFewRowsError:
+    return TooFewRowsError(
+        f"inter-similarity needs at least 2 token types, got {types}",
+        hint="give a longer corpus",
+        slug="too-few-rows",
+    )
+
+
+def _companions(seen: TypeSums, _published: bool) -> list[Companion]:
+    value = by_token(seen)
+    ends = interval(seen, by_token, value, logarithmic=False) or (None, None)
+    return [Companion("token", value, *ends)]
+
+
+@measure(
+    "inter-similarity",
+    reads=TypeSums,
+    isotropic=0.0,
+    collapsed=1.0,
+    unmoved_by={"rotation", "scale"},
+    cite="cai2021",
+    formula="(|sum m|^2 - sum |m|^2) / (T (T - 1)), m = mean unit vector of a type, T types; "
+    "-token: over all occurrences",
+    misleads="Every type counts the same, so that rare ones decide; in running text two tokens "
+    "are rarely both rare, see inter-similarity-token and mean-cosine. At most 1,024 types; "
+    "the interval is over types, not documents.",
+    companions=_companions,
+    beside=("token",),
+    bounds=(-1.0, 1.0),
+    offered="text",
+)
+def inter_similarity(seen: TypeSums) -> float:
+    """Mean cosine between occurrences of two different token types, averaged over types."""
+    return between_types(seen)

@@ -1,0 +1,57 @@
+"""Intra-similarity: do occurrences of one type point the same way, by type and by token?"""
+
+from isoscope.errors import TooFewRowsError
+from isoscope.measure.base import Companion, measure
+from isoscope.measure.inter_similarity import between_types
+from isoscope.measure.interval import interval
+from isoscope.measure.self_similarity import by_type
+from isoscope.measure.view import TypeSums
+
+
+def of_types(seen: TypeSums) -> float:
+    """Return the mean over types."""
+    return by_type(seen, "intra-similarity")
+
+
+def by_token(seen: TypeSums) -> float:
+    """Return the mean over occurrences, so that frequent types count for more."""
+    of_types(seen)  # raises where there is no such type
+    return float(seen.within_rows.sum() / seen.repeated_rows.sum())
+
+
+def _adjusted(seen: TypeSums) -> float:
+    return of_types(seen) - between_types(seen)
+
+
+def _companions(seen: TypeSums, _published: bool) -> list[Companion]:
+    beside: list[Companion] = []
+    for suffix, compute in (("token", by_token), ("adjusted", _adjusted)):
+        try:
+            value = compute(seen)
+        except TooFewRowsError:  # one type has nothing to be compared with
+            continue
+        ends = interval(seen, compute, value, logarithmic=False) or (None, None)
+        beside.append(Companion(suffix, value, *ends))
+    return beside
+
+
+@measure(
+    "intra-similarity",
+    reads=TypeSums,
+    isotropic=0.0,
+    collapsed=1.0,
+    unmoved_by={"rotation", "scale"},
+    cite="cai2021",
+    formula="mean over types with n >= 2 of (|s|^2 - n) / (n (n - 1)); -token: weighted by n; "
+    "-adjusted: less inter-similarity",
+    misleads="The same number as self-similarity, under the name of Cai and Machina, whose "
+    "papers compare it with inter-similarity; intra-similarity-token is mostly about a few "
+    "frequent types, and of a large vocabulary about those that happen to be kept.",
+    companions=_companions,
+    beside=("token", "adjusted"),
+    bounds=(-1.0, 1.0),
+    offered="text",
+)
+def intra_similarity(seen: TypeSums) -> float:
+    """Mean cosine between occurrences of the same token type, averaged over types."""
+    return of_types(seen)

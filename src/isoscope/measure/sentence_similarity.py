@@ -1,0 +1,46 @@
+"""Sentence similarity: do the words of a text point where the text as a whole points?"""
+
+from isoscope.errors import TooFewRowsError
+from isoscope.measure.base import Companion, measure
+from isoscope.measure.interval import interval
+from isoscope.measure.mean_cosine_cross import mean_cosine_cross
+from isoscope.measure.view import SentenceSums
+
+
+def over_documents(seen: SentenceSums) -> float:
+    """Return the mean over documents."""
+    return float(seen.seen.likeness.sum() / seen.seen.sentences.sum())
+
+
+def _adjusted(seen: SentenceSums) -> float:
+    return over_documents(seen) - mean_cosine_cross(seen.units)
+
+
+def _companions(seen: SentenceSums, _published: bool) -> list[Companion]:
+    try:
+        value = _adjusted(seen)
+    except TooFewRowsError:  # a single text has nothing to be compared with
+        return []
+    ends = interval(seen, _adjusted, value, logarithmic=False) or (None, None)
+    return [Companion("adjusted", value, *ends)]
+
+
+@measure(
+    "sentence-similarity",
+    reads=SentenceSums,
+    isotropic=None,
+    collapsed=1.0,
+    unmoved_by={"rotation", "scale"},
+    cite="ethayarajh2019",
+    formula="mean over documents of (1/n) sum_i cos(x_i, mean of x), n rows of a document",
+    misleads="Rows are part of the mean they are compared with: n unrelated rows read about "
+    "1/sqrt(n), so compare only documents of like length. In a narrow cone everything is "
+    "alike: read sentence-similarity-adjusted, less mean-cosine-cross.",
+    companions=_companions,
+    beside=("adjusted",),
+    bounds=(-1.0, 1.0),
+    offered="text",
+)
+def sentence_similarity(seen: SentenceSums) -> float:
+    """Mean cosine of the rows of a document to their mean vector, averaged over documents."""
+    return over_documents(seen)

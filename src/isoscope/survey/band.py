@@ -1,0 +1,47 @@
+"""Readings by band: the mean cosine of rare and frequent tokens, of early and late ones."""
+
+import numpy as np
+
+from isoscope.accumulate import BandsSummary, DirectionsSummary
+from isoscope.measure.interval import interval
+from isoscope.measure.mean_cosine import over_pairs
+from isoscope.measure.view import Units
+from isoscope.survey.variant import Place
+from isoscope.types import Reading
+
+
+def by_band(place: Place, bands: BandsSummary, *, run: str, d: int) -> list[Reading]:
+    """Return the mean cosine of every band that has two rows; the band is the group."""
+    readings: list[Reading] = []
+    for band, name in enumerate(bands.names):
+        units = _units(bands, band)
+        if units.count < 2:
+            continue
+        value = over_pairs(units)
+        low, high = interval(units, over_pairs, value, logarithmic=False) or (None, None)
+        readings.append(
+            Reading(
+                run=run,
+                site=place[0],
+                variant=place[1],
+                group=name,
+                step=None,
+                measure="mean-cosine",
+                value=value,
+                low=None if low is None else max(low, -1.0),
+                high=None if high is None else min(high, 1.0),
+                n=units.count,
+                d=d,
+                warnings=() if low is not None else ("no interval: too few documents",),
+            )
+        )
+    return readings
+
+
+def _units(bands: BandsSummary, band: int) -> Units:
+    """Return the unit vectors of a band, as those of all rows are looked at."""
+    there = bands.nonzero[:, band] > 0
+    nonzero, units = bands.nonzero[there, band], bands.units[there, band]
+    nothing = np.zeros(len(nonzero))  # pairs within a document are not told apart here
+    energy = np.zeros(units.shape[1])
+    return Units(DirectionsSummary(nonzero, units, energy, nothing, nothing, bands.documents))

@@ -1,0 +1,139 @@
+"""The verb of probing: how well one number of a state tells two labels apart."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from isoscope.report.escape import plain
+from isoscope.report.number import count, shown
+from isoscope.report.records import Records
+from isoscope.report.table import Column, Table
+
+if TYPE_CHECKING:
+    from isoscope.lab.one_dimension import OneDimension
+    from isoscope.lab.sentence_states import States
+
+NO_BETTER = "no better than always giving the commoner label, as far as these documents tell: "
+SHORT = "documents of fewer than two tokens left out: {count}"
+
+
+@dataclass(frozen=True)
+class Probed:
+    """The one-dimension classifier of a site."""
+
+    site: str
+    at: str  # "first", "last" or "mean": the state that stands for a document
+    told: "OneDimension"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain values."""
+        return {"site": self.site, "at": self.at, **self.told.to_dict()}
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the interval lies above what one label always would give."""
+        return self.told.low > self.told.majority
+
+
+class Probes(Records[Probed]):
+    """The best single dimension, a record a site."""
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """A line a site."""
+        told = [each.told for each in self]
+        pairs = [shown(100 * e.accuracy, 100 * e.low, 100 * e.high) for e in told]
+        columns = (
+            Column("site", tuple(plain(each.site) for each in self), words=True),
+            Column("token", tuple(each.at for each in self), words=True),
+            Column("dimension", tuple(str(each.dimension) for each in told)),
+            Column("accuracy", tuple(f"{value} %" for value, _ in pairs)),
+            Column("95 % interval", tuple(ends for _, ends in pairs)),
+            Column("majority", tuple(f"{100 * each.majority:.1f} %" for each in told)),
+            Column("rule", tuple(_rule(each) for each in told), words=True),
+        )
+        return (Table(self._caption(), columns, self.remarks),)
+
+    def _caption(self) -> str:
+        named = [f"model {plain(str(self.shared['model']))}"]
+        if self:
+            one = self[0].told
+            named += [f"chosen on {count(one.n_train)} documents"]
+            named += [f"accuracy on {count(one.n_test)} others"]
+        return ", ".join(named)
+
+
+def probe(
+    model: str | os.PathLike[str] | Any,
+    corpus: Any,
+    label: Any,
+    *,
+    sites: Sequence[str] | None = None,
+    at: Any = None,
+    positive: str | None = None,
+    test: float = 0.5,
+    length: int = 512,
+    batch: int = 16,
+    seed: int = 0,
+    as_published: bool = False,
+    column: str | None = None,
+    id: str | None = None,
+    skip_bad: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+    **given: Any,
+) -> Probes:
+    """Say how well one dimension of a document's state tells two labels apart.
+
+    `label` is a column of the corpus, a .txt file with a label a line, or labels themselves.
+    The dimension and threshold are chosen on one part of the documents and tried on the rest.
+    `positive` sets one label against all others. By default the state is that after the
+    final norm, of the first token of encoders and the last of decoders. `given` goes to the
+    loader: dtype, device, trust_remote_code, say.
+    """
+    from isoscope.verbs.answer import checked_seed
+    from isoscope.verbs.subject import subject
+
+    checked_seed(seed)
+    from isoscope.lab.labels import against_rest, labelled
+    from isoscope.lab.one_dimension import best_dimension, two_labels
+
+    opened, labels = labelled(corpus, label, column=column, id=id, skip_bad=skip_bad)
+    if positive is not None:
+        labels = against_rest(labels, positive)
+    _ = two_labels(labels)  # before a model is loaded for nothing
+    found = subject(model, **given)
+    from isoscope.lab import states_of
+
+    records: list[Probed] = []
+    remarks: list[str] = list(opened.warnings)
+    for site in sites or (None,):
+        states = states_of(
+            found,
+            opened,
+            labels,
+            site=site,
+            at=at,
+            length=length,
+            batch=batch,
+            progress=progress,
+        )
+        rule = best_dimension(
+            states.rows, states.labels, test=test, seed=seed, as_published=as_published
+        )
+        records.append(Probed(states.site, states.at, rule))
+        remarks += _short(states)
+    same = [plain(each.site) for each in records if not each.is_better]
+    remarks += [NO_BETTER + ", ".join(same)] if same else []
+    return Probes(
+        records, shared={"model": found.loaded.name}, remarks=list(dict.fromkeys(remarks))
+    )
+
+
+def _short(states: "States") -> list[str]:
+    return [SHORT.format(count=states.left_out)] if states.left_out else []
+
+
+def _rule(each: "OneDimension") -> str:
+    value = shown(each.threshold, None, None)[0]
+    return f"{plain(str(each.above))} if > {value}, else {plain(str(each.below))}"

@@ -1,0 +1,139 @@
+"""The verb of zeroing: what the output of a model loses with one dimension of its norms."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from isoscope.report.escape import plain
+from isoscope.report.number import count, shown
+from isoscope.report.records import Records
+from isoscope.report.table import Column, Table
+
+if TYPE_CHECKING:
+    from isoscope.lab.zeroed import ZeroedDimension, ZeroedKL
+
+FINAL = "final"
+FEW = "too few documents for intervals"
+UNTOLD = "there is no final norm to take shares from: only random dimensions were zeroed"
+
+
+@dataclass(frozen=True)
+class Zeroed:
+    """One dimension that was zeroed, beside the random ones."""
+
+    told: "ZeroedDimension"
+    times_random: float | None  # its KL over the mean one of random dimensions
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain values."""
+        record = self.told.to_dict()
+        return {"dimension": record.pop("index"), **record, "times_random": self.times_random}
+
+
+class ZeroedDimensions(Records[Zeroed]):
+    """The change of the output distribution, a record a dimension."""
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """A line a dimension."""
+        told = [each.told for each in self]
+        pairs = [_kl(each) for each in told]
+        shares = ("" if e.share is None else f"{100 * e.share:.1f} %" for e in told)
+        columns = (
+            Column("dimension", tuple(str(each.index) for each in told)),
+            Column("chosen", tuple(each.chosen for each in told), words=True),
+            Column("share of cosine", tuple(shares)),
+            Column("KL", tuple(value for value, _ in pairs)),
+            Column("95 % interval", tuple(ends for _, ends in pairs)),
+            Column("to random", tuple(_ratio(each.times_random) for each in self)),
+        )
+        kept = tuple(column for column in columns if any(column.cells))
+        return (Table(self._caption(), kept, self.remarks),)
+
+    def _caption(self) -> str:
+        said = self.shared
+        norms = [plain(each) for each in said["norms"]]
+        named = ", ".join(norms[:2]) + (f" and {len(norms) - 2} more" if norms[2:] else "")
+        sizes = f"{count(said['documents'])} documents, {count(said['tokens'])} tokens"
+        return f"model {plain(said['model'])}, zeroed in {named}; {sizes}; KL in nats a token"
+
+
+def zero(
+    model: str | os.PathLike[str] | Any,
+    corpus: Any = None,
+    *,
+    dimensions: Sequence[int] | None = None,
+    norms: str | int | Sequence[str] = FINAL,
+    top: int = 3,
+    random: int = 3,
+    documents: int = 16,
+    length: int = 128,
+    batch: int = 4,
+    seed: int = 0,
+    column: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    **given: Any,
+) -> ZeroedDimensions:
+    """Say how far the output distribution moves when one dimension of norms is zeroed.
+
+    Without `dimensions`, those with the largest share of the mean cosine after the final norm
+    are taken; random ones stand beside them. Gain and bias are zeroed by hooks, in the final
+    norm, in all norms of the last so many blocks, or in those named: weights are untouched.
+    `given` goes to the loader: dtype, device, trust_remote_code, say.
+    """
+    from isoscope.verbs.answer import checked_seed
+    from isoscope.verbs.subject import subject
+
+    checked_seed(seed)
+    found = subject(model, **given)
+    from isoscope.lab import zeroed_kl
+    from isoscope.lab.batches import corpus_of
+
+    told = zeroed_kl(
+        found,
+        corpus_of(corpus, column=column),
+        norms=norms,
+        dimensions=dimensions,
+        top=top,
+        random=random,
+        documents=documents,
+        length=length,
+        batch=batch,
+        seed=seed,
+        progress=progress,
+    )
+    return _answer(told, found.loaded.name)
+
+
+def _answer(told: "ZeroedKL", name: str) -> ZeroedDimensions:
+    usual = [each.kl for each in told.dimensions if each.chosen == "random"]
+    mean = sum(usual) / len(usual) if usual else 0.0
+    remarks = [FEW] if all(each.low is None for each in told.dimensions) else []
+    remarks += [UNTOLD] if all(each.share is None for each in told.dimensions) else []
+    return ZeroedDimensions(
+        (Zeroed(each, _times(each.kl, mean)) for each in told.dimensions),
+        shared={
+            "model": name,
+            "norms": told.norms,
+            "documents": told.documents,
+            "tokens": told.tokens,
+            "d": told.d,
+        },
+        remarks=remarks,
+    )
+
+
+def _times(kl: float, mean: float) -> float | None:
+    return kl / mean if mean > 0 and isfinite(kl / mean) else None
+
+
+def _ratio(times: float | None) -> str:
+    if times is None:
+        return ""
+    return f"{times:,.0f}x" if times >= 100 else f"{times:.2g}x"
+
+
+def _kl(each: "ZeroedDimension") -> tuple[str, str]:
+    return shown(each.kl, each.low, each.high) if isfinite(each.kl) else ("infinite", "")

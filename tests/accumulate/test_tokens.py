@@ -1,0 +1,14 @@
+"""Rows know their type, and types their place in the order of hashes."""
+
+import numpy as np
+
+from isoscope.accumulate.hashing import type_hashes
+from isoscope.accumulate.tokens import Types
+
+
+def test_every_row_finds_its_token_again():
+    tokens = np.array([9, 2, 9, 40, 2, 2])
+    found = Types.of(tokens)
+    assert found.tokens.tolist() == [2, 9, 40]
+    np.testing.assert_array_equal(found.tokens[found.where], tokens)
+    np.testing.assert_array_equal(found.hashes, type_hashes(found.tokens))

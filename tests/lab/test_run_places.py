@@ -1,0 +1,41 @@
+"""Summaries of a run, site by site."""
+
+import numpy as np
+import pytest
+
+import isoscope as iso
+from isoscope.accumulate import Tally
+from isoscope.errors import UnknownNameError
+from isoscope.lab.run_places import places_of, run_of
+from isoscope.verbs import measure
+
+
+def counts(run, sites, variant):
+    return {
+        (site, name): parts[Tally].finalize().count
+        for site, name, parts in places_of(run_of(run), sites, variant)
+    }
+
+
+def test_every_site_is_given_once_in_the_variant(run):
+    whole = iso.load(run)
+    sites = {site for site, _ in whole.survey.held}
+    found = counts(run, None, "no-special")
+    assert {site for site, _ in found} == sites
+    assert len(found) == len(sites)
+    assert found["embed.weight", "all"] > 0  # a matrix has no special rows
+    everything = counts(whole, ["resid.0"], "all")
+    assert found["resid.0", "no-special"] < everything["resid.0", "all"]
+
+
+def test_vectors_on_disk_have_one_variant(tmp_path):
+    measure(np.random.default_rng(0).normal(size=(50, 4)), output=tmp_path / "rows")
+    assert counts(tmp_path / "rows", None, "no-sink") == {("rows", "all"): 50}
+
+
+def test_unknown_sites_and_variants_are_named(run):
+    with pytest.raises(UnknownNameError, match=r"no site is called 'resid\.9'"):
+        counts(run, ["resid.9"], "all")
+    with pytest.raises(UnknownNameError, match="no variant is called 'no-sinks'") as raised:
+        counts(run, None, "no-sinks")
+    assert raised.value.slug == "unknown-variant"

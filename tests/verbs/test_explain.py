@@ -1,0 +1,200 @@
+"""explain: the causes of each site of a run, in any format."""
+
+import json
+
+import numpy as np
+import pytest
+
+from isoscope import verbs
+from isoscope.accumulate import Block, Directions
+from isoscope.accumulate.bands import Bands, frequency_bands
+from isoscope.accumulate.block import SinkRows
+from isoscope.accumulate.crossing import Crossing
+from isoscope.accumulate.hashing import named_documents
+from isoscope.accumulate.sinks import Sinks
+from isoscope.errors import ConfigError, StoreError, UndefinedError, UnknownNameError
+from isoscope.explain import ORDER
+from isoscope.store import new_origin, save
+from isoscope.survey import Survey
+from isoscope.verbs.explain import TOKENLESS, UNCOUNTED, Causes, explain, explained
+
+KINDS = (Directions, Bands, Crossing, Sinks)
+WIDTH = 96
+
+
+def surveyed(site="resid.1", *, seed=0, counted=True, documents=300, length=9):
+    """A site with a common mean, and a sink at the beginning of every document."""
+    rng = np.random.default_rng(seed)
+    axes = np.linalg.qr(rng.normal(size=(WIDTH, 2)))[0].T
+    document = np.repeat(np.arange(documents), length)
+    position = np.tile(np.arange(length), documents)
+    token = rng.integers(0, 50, len(document))
+    rows = rng.normal(size=(len(document), WIDTH)) / np.sqrt(WIDTH) + 0.15 * axes[0]
+    rows[position == 0] = 100 * axes[1]
+    bands = frequency_bands(np.bincount(token))
+    survey = Survey()
+    for name, chosen in (("ordinary", position > 0), ("special-sink", position == 0)):
+        block = Block(
+            rows[chosen],
+            named_documents(document)[chosen],
+            position[chosen].astype(np.uint64),
+            tokens=token[chosen],
+            frequency=bands[token[chosen]] if counted else None,
+        )
+        if name == "special-sink":
+            times = np.linalg.norm(rows[chosen], axis=1)
+            block.sinks = SinkRows(times, lambda row: ("<s>", f"<s> document {row}"))
+        survey.update((site, name), KINDS, block)
+    return survey
+
+
+@pytest.fixture
+def vectors_run(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(4000, 64)) + 0.3
+    rows[:, 7] += 5
+    verbs.measure(rows, output=tmp_path / "vectors")
+    return tmp_path / "vectors"
+
+
+def test_vectors_are_explained_by_dimensions_and_mean_and_it_says_so(vectors_run):
+    causes = explain(vectors_run)
+    assert [each.cause for each in causes] == ["sinks", "dimensions", "mean"]
+    by_name = {each.cause: each for each in causes}
+    assert by_name["dimensions"].named[0]["dimension"] == 7
+    assert by_name["dimensions"].share > 0.8
+    assert sum(each.share for each in causes) == pytest.approx(1)
+    assert all(each.warnings == (TOKENLESS,) for each in causes)
+    assert {each.run for each in causes} == {"vectors"}
+
+
+def test_sinks_are_told_from_the_mean_and_named():
+    held = surveyed().held
+    causes = {each.cause: each for each in explained(held, "resid.1", "all", "r")}
+    assert causes["sinks"].share == pytest.approx(1 / (1 + (8 * 0.15) ** 2), abs=0.05)
+    assert causes["sinks"].detail == "300 of 2700 rows: '<s>' at position 0"
+    assert causes["sinks"].named[0]["context"].startswith("<s> document")
+    assert causes["mean"].share > 0.45
+    assert causes["mean"].warnings == ()
+
+
+def test_a_variant_without_sinks_has_none():
+    held = surveyed().held
+    causes = {each.cause: each for each in explained(held, "resid.1", "no-sink", "r")}
+    assert causes["sinks"].share == pytest.approx(0, abs=1e-12)
+    assert causes["sinks"].detail == "there are none"
+
+
+def test_tokens_that_were_not_counted_are_warned_of():
+    causes = explained(surveyed(counted=False).held, "resid.1", "all", "r")
+    assert "frequency" not in {each.cause for each in causes}
+    assert {each.warnings for each in causes} == {(UNCOUNTED,)}
+
+
+def test_a_saved_survey_is_explained_as_it_was(tmp_path):
+    survey = surveyed()
+    survey.merge(surveyed("resid.2", seed=1))
+    origin = new_origin(sources=[], settings={"measures": ["mean-cosine"]}, seed=0)
+    save(tmp_path / "run", survey, [], origin, {"survey": {}}, False)
+    causes = explain(tmp_path / "run")
+    assert causes[:5] == explained(survey.held, "resid.1", "all", "run")
+    assert len(causes) == 10
+    lines = str(causes).splitlines()
+    assert lines[0] == "run run, variant all, shares of the mean cosine"
+    assert lines[2].split() == [
+        "site", "mean", "cosine", "sinks", "dimensions", "frequency", "position", "mean",
+    ]  # fmt: skip
+    assert [line.split()[0] for line in lines[3:5]] == ["resid.1", "resid.2"]
+    one = explain(tmp_path / "run", sites=["resid.2"])
+    assert {each.site for each in one} == {"resid.2"}
+
+
+def test_every_format_has_every_cause(vectors_run):
+    causes = explain(vectors_run)
+    lines = [json.loads(line) for line in causes.to_json().splitlines()]
+    assert [line["cause"] for line in lines] == [each.cause for each in causes]
+    assert causes.to_csv().count("\n") == 4
+    assert causes.to_csv().startswith("run,site,variant,cause,share,low,high,")
+    for text in (causes.to_markdown(), causes.to_latex(), str(causes), causes._repr_html_()):
+        assert "dimensions" in text and "stands out" not in text
+    assert causes.to_dict()[1]["named"][0]["dimension"] == 7
+
+
+def test_a_site_with_nothing_to_explain_is_left_out_and_the_rest_goes_on(tmp_path):
+    rng = np.random.default_rng(2)
+    blank = Survey()
+    rows = rng.normal(size=(900, WIDTH))
+    blank.update(("embed", "ordinary"), KINDS, Block(rows, named_documents(np.arange(900))))
+    survey = surveyed()
+    survey.merge(blank)
+    origin = new_origin(sources=[], settings={"measures": ["mean-cosine"]}, seed=0)
+    save(tmp_path / "run", survey, [], origin, {"survey": {}}, False)
+    causes = explain(tmp_path / "run")
+    assert {each.site for each in causes} == {"resid.1"}
+    (said,) = causes.left_out
+    assert said.startswith("embed: expected a mean cosine above zero")
+    assert "left out: embed" in str(causes)
+
+
+def test_a_run_of_which_nothing_can_be_explained_is_one_error(tmp_path):
+    rows = np.random.default_rng(3).normal(size=(500, 16))
+    verbs.measure(np.concatenate([rows, -rows]), output=tmp_path / "ball")
+    with pytest.raises(UndefinedError, match="rows: expected a mean cosine above zero"):
+        explain(tmp_path / "ball")
+
+
+def test_a_run_without_directions_says_what_to_measure(tmp_path):
+    rows = np.random.default_rng(4).normal(size=(200, 8)) + 1
+    verbs.measure(rows, measures=["isoscore"], output=tmp_path / "run")
+    with pytest.raises(StoreError, match="expected sums of directions at rows") as told:
+        explain(tmp_path / "run")
+    assert "mean-cosine" in told.value.hint
+
+
+@pytest.mark.parametrize(
+    ("how", "problem"),
+    [
+        ({"sites": ["row"]}, "no site is called 'row'"),
+        ({"variant": "no-sinks"}, "no variant is called 'no-sinks'"),
+    ],
+)
+def test_a_name_that_is_not_known_gets_the_nearest(vectors_run, how, problem):
+    with pytest.raises(UnknownNameError, match=problem) as told:
+        explain(vectors_run, **how)
+    assert "did you mean" in told.value.hint
+
+
+def test_what_is_no_run_is_refused(tmp_path):
+    with pytest.raises(StoreError, match="no run folder"):
+        explain(tmp_path / "nowhere")
+
+
+def test_no_causes_are_an_empty_table():
+    assert str(Causes([], left_out=["a: b"])) == "no readings\n\nleft out: a: b"
+
+
+def test_a_survey_of_a_model_tells_all_five_causes(tiny, texts, tmp_path):
+    verbs.survey(tiny, texts, output=tmp_path / "run", sites=["resid"], tokens=None)
+    causes = explain(tmp_path / "run")
+    assert {each.site for each in causes} == {"resid.0", "resid.1", "resid.2"}
+    for site in ("resid.0", "resid.1", "resid.2"):
+        here = [each for each in causes if each.site == site]
+        assert [each.cause for each in here] == list(ORDER)
+        assert sum(each.share for each in here) == pytest.approx(1)
+        assert here[0].warnings == ()
+
+
+def test_frequencies_may_come_from_a_table(tiny, texts, tmp_path):
+    from transformers import AutoTokenizer
+
+    size = len(AutoTokenizer.from_pretrained(tiny))
+    np.save(tmp_path / "flat.npy", np.ones(size))
+    given = {"sites": ["resid.2"], "measures": ["mean-cosine"], "tokens": None}
+    counted = verbs.survey(tiny, texts, **given)
+    flat = verbs.survey(tiny, texts, frequencies=tmp_path / "flat.npy", **given)
+    bands = {each.group for each in flat if each.group.startswith("frequency")}
+    assert bands == {"frequency above 1e-2"}
+    assert bands < {each.group for each in counted}
+    np.save(tmp_path / "other.npy", np.ones(size + 1))
+    with pytest.raises(ConfigError, match=f"expected counts of {size} tokens"):
+        verbs.survey(tiny, texts, frequencies=tmp_path / "other.npy", **given)
