@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         read,
         survey,
         survey_module,
+        sweep,
         zero,
     )
 
@@ -33,6 +34,7 @@ __all__ = [
     "read",
     "survey",
     "survey_module",
+    "sweep",
     "zero",
 ]
 

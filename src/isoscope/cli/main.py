@@ -21,6 +21,7 @@ from isoscope.cli import (
     probe,
     read,
     survey,
+    sweep,
     zero,
 )
 from isoscope.cli import list as listing
@@ -67,7 +68,7 @@ app = typer.Typer(
     invoke_without_command=True,
 )
 _READING = (measure, survey, merge, read, explain)
-_LAB = (dimensions, norm, matrices, zero, probe)
+_LAB = (dimensions, norm, matrices, zero, probe, sweep)
 for _module in (*_READING, *_LAB, listing, demo):
     app.command(_module.NAME, cls=PlainCommand, epilog=_module.EXAMPLES)(_module.command)
 

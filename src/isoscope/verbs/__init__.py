@@ -9,6 +9,7 @@ from isoscope.verbs.module import survey_module
 from isoscope.verbs.norm import norm
 from isoscope.verbs.probe import probe
 from isoscope.verbs.runs import merge, read
+from isoscope.verbs.sweep import sweep
 from isoscope.verbs.vectors import measure
 from isoscope.verbs.zero import zero
 
@@ -24,5 +25,6 @@ __all__ = [
     "read",
     "survey",
     "survey_module",
+    "sweep",
     "zero",
 ]
