@@ -1,4 +1,4 @@
-"""Write docs/statistics.md and docs/benchmarks.md from bench/results, or check that they agree.
+"""Write the tables of statistics, benchmarks and control from bench/results, or check them.
 
 python bench/pages.py           write the tables into the pages
 python bench/pages.py --check   exit 1 where a page says something else
@@ -8,6 +8,8 @@ import json
 import sys
 from pathlib import Path
 from statistics import median, quantiles
+
+from control_page import TABLES as CONTROL
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "bench" / "results"
@@ -288,6 +290,7 @@ TABLES = {
         "penalties": against_code,
         "step": of_a_step,
     },
+    "control.md": CONTROL,
 }
 
 
