@@ -23,7 +23,7 @@ NAME = "sweep"
 EXAMPLES = """\b
 Examples:
   isoscope sweep models/minilm sst2.tsv --task sst2 --weights=-3,3 --steps 9 -o runs/sst2
-  isoscope sweep models/minilm reviews.jsonl --label stars --penalty cosreg --weights 1 --steps 9
+  isoscope sweep models/minilm reviews.jsonl --label stars --penalty cosreg --steps 9 --seeds 2
 """
 
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from isoscope.control.cloud import working
 from isoscope.control.hidden import Layers, chosen_layers, real_places
 from isoscope.control.join import Join
+from isoscope.control.sums import Sums
 from isoscope.errors import ConfigError, PenaltyError
 
 
@@ -29,7 +30,7 @@ def streamed(
     """
     join = Join.found(joined)
     left = _checked(tokens) // join.size
-    sums: list[_Sums] = []
+    sums: list[Sums] = []
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
@@ -40,17 +41,17 @@ def streamed(
     finally:
         for module, mode in modes:
             module.training = mode
-    found = [each.covariance(join) for each in _known_to_all(sums, _device(model), join)]
+    found = [_covariance(each, join) for each in _known_to_all(sums, _device(model), join)]
     return torch.stack(found) if per_layer else found[0]
 
 
-def _known_to_all(sums: list["_Sums"], device: torch.device, join: Join) -> list["_Sums"]:
+def _known_to_all(sums: list["Sums"], device: torch.device, join: Join) -> list["Sums"]:
     """Return the sums, empty ones in a process that had no batch, so that it can take part."""
     mine = [len(sums), len(sums[0].mean) if sums else 0]
     clouds, width = map(max, zip(*join.each(mine, device), strict=True))
     if not clouds:
         raise _empty()
-    return sums or [_Sums(torch.zeros(0, width, device=device)) for _ in range(clouds)]
+    return sums or [Sums(torch.zeros(0, width, device=device)) for _ in range(clouds)]
 
 
 def _device(model: nn.Module) -> torch.device:
@@ -63,7 +64,7 @@ def _taken(
     layers: Layers,
     per_layer: bool,
     most: int,
-    sums: list["_Sums"],
+    sums: list["Sums"],
 ) -> int:
     """Add the rows of a batch to the sums, and return how many real tokens it had."""
     inputs = _on_device(model, batch)
@@ -77,7 +78,7 @@ def _taken(
     rows = [each.reshape(-1, each.shape[-1])[places.to(each.device)] for each in seen]
     clouds = rows if per_layer else [torch.cat([each.to(rows[-1].device) for each in rows])]
     if not sums:
-        sums.extend(_Sums(each) for each in clouds)
+        sums.extend(Sums(each) for each in clouds)
     for total, each in zip(sums, clouds, strict=True):
         total.add(each)
     return len(places)
@@ -98,42 +99,11 @@ def _on_device(model: nn.Module, batch: Any) -> dict[str, Any]:
     }
 
 
-class _Sums:
-    """Count, mean and scatter of rows, added block by block about a running mean."""
-
-    def __init__(self, like: Tensor) -> None:
-        d = like.shape[-1]
-        # Apple's devices have no float64.
-        self.dtype = torch.float32 if like.device.type == "mps" else torch.float64
-        self.count = 0
-        self.mean = torch.zeros(d, dtype=self.dtype, device=like.device)
-        self.scatter = torch.zeros(d, d, dtype=self.dtype, device=like.device)
-
-    def add(self, rows: Tensor) -> None:
-        """Add a block; rows that are not finite are left out."""
-        block = rows.to(working(rows.dtype))
-        block = block[block.isfinite().all(dim=1)]
-        n = len(block)
-        if not n:
-            return
-        mean = block.mean(dim=0)
-        about = block - mean
-        shift = mean.to(self.dtype) - self.mean
-        total = self.count + n
-        self.scatter += (about.T @ about).to(self.dtype)
-        self.scatter += torch.outer(shift, shift) * (self.count * n / total)
-        self.mean += shift * (n / total)
-        self.count = total
-
-    def covariance(self, join: Join) -> Tensor:
-        """Return the covariance of the rows of all processes."""
-        sums = torch.cat([self.mean * self.count, self.mean.new_tensor([self.count])])
-        count = int(join.sum(sums)[-1])
-        if count < 2:
-            raise _empty()
-        shift = self.mean - sums[:-1] / count
-        scatter = self.scatter + torch.outer(shift, shift) * self.count
-        return (join.sum(scatter) / (count - 1)).float()
+def _covariance(sums: Sums, join: Join) -> Tensor:
+    count, scatter = sums.joined(join)
+    if count < 2:
+        raise _empty()
+    return (scatter / (count - 1)).float()
 
 
 def _empty() -> PenaltyError:

@@ -1,0 +1,119 @@
+"""Lightning: callbacks that add a penalty to the loss, or watch the model."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from lightning.pytorch import Callback, LightningModule, Trainer
+from torch import Tensor
+
+from isoscope.control.hearing import Hearing
+from isoscope.control.penalty import Penalty
+from isoscope.control.watch import Watch
+from isoscope.errors import ConfigError
+
+
+class PenaltyCallback(Callback):
+    """Adds a penalty to the loss: `Trainer(callbacks=[PenaltyCallback(IStar(-1.0))])`.
+
+    Its hidden states are those of the model of transformers inside the module, or of the
+    modules named. State is saved with Lightning's checkpoints.
+    """
+
+    def __init__(self, penalty: Penalty, modules: Sequence[str] | None = None) -> None:
+        self.penalty = penalty
+        self.modules = modules
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Put the penalty behind the module's training step."""
+        if stage != "fit":
+            return
+        if not pl_module.automatic_optimization:
+            raise ConfigError(
+                "expected a module that Lightning optimises, got manual optimisation",
+                hint="in your training_step use penalised(model, penalty) and add it yourself",
+                slug="trainer-kind",
+            )
+        step = pl_module.training_step
+
+        def with_penalty(*given: Any, **named: Any) -> Any:
+            with Hearing(pl_module, self.penalty, self.modules) as heard:
+                found = step(*given, **named)
+                return found if found is None else self._added(pl_module, found, heard())
+
+        cast(Any, pl_module).training_step = with_penalty
+
+    def _added(self, pl_module: LightningModule, found: Any, extra: Tensor) -> Any:
+        name = f"penalty/{type(self.penalty).__name__}"
+        pl_module.log(name, extra.detach(), on_step=True)
+        if isinstance(found, Tensor):
+            return found + extra.to(found)
+        told = cast(dict[str, Any], found)
+        return {**told, "loss": told["loss"] + extra.to(told["loss"])}
+
+    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Leave the module as it was."""
+        if stage == "fit":
+            vars(pl_module).pop("training_step", None)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the penalty."""
+        return dict(self.penalty.state_dict())
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over the state of the penalty."""
+        self.penalty.load_state_dict(state_dict)
+
+
+class WatchCallback(Callback):
+    """Watches a module: `Trainer(callbacks=[WatchCallback(Watch(texts, tokenizer=t))])`.
+
+    Numbers go to the loggers of the trainer. Steps are those of the optimiser.
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+        self.seen = -1
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Read the model as it came, unless this goes on from a checkpoint."""
+        if self.watch.log is None:
+            self.watch.log = lambda numbers, step: _logged(trainer, numbers, step)
+        if trainer.global_step == 0 and self.watch.read(pl_module, 0):
+            trainer.should_stop = True
+
+    def on_train_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
+    ) -> None:
+        """Listen to the step that begins, if it is one to be read."""
+        if trainer.global_step != self.seen:
+            self.seen = trainer.global_step
+            self.watch.begin(pl_module, trainer.global_step + 1)
+
+    def on_train_batch_end(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+    ) -> None:
+        """Read, log and judge, if a step of the optimiser was made and it is time."""
+        self.watch.close()
+        if trainer.global_step == self.seen:  # gradients are being accumulated
+            return
+        loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
+        if self.watch.end(pl_module, trainer.global_step, loss):
+            trainer.should_stop = True
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the history."""
+        return dict(self.watch.state_dict())
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over a history."""
+        self.watch.load_state_dict(state_dict)
+
+
+def _logged(trainer: Trainer, numbers: dict[str, float], step: int) -> None:
+    for logger in trainer.loggers:
+        logger.log_metrics(numbers, step=step)

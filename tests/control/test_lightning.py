@@ -1,0 +1,127 @@
+"""Lightning: a callback adds the penalty, logs it, and keeps its state."""
+
+import warnings
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+from isoscope.control import IStar
+from isoscope.errors import ConfigError
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from lightning.pytorch import LightningModule, Trainer
+
+    from isoscope.control.lightning import PenaltyCallback
+
+
+class Net(LightningModule):
+    """Two layers and a head."""
+
+    def __init__(self, as_dict=False, manual=False):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.head = torch.nn.Linear(8, 2)
+        self.as_dict, self.losses = as_dict, []
+        self.automatic_optimization = not manual
+
+    def training_step(self, batch, index):
+        rows, labels = batch
+        loss = torch.nn.functional.cross_entropy(self.head(self.first(rows).mean(1)), labels)
+        self.losses.append(loss.item())
+        if index == 1:
+            return None
+        return {"loss": loss} if self.as_dict else loss
+
+    def on_before_optimizer_step(self, optimizer):
+        self.slope = self.first.linear1.weight.grad.norm().item()
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=1e-2)
+
+
+@pytest.fixture
+def data():
+    generator = torch.manual_seed(2)
+    rows = torch.randn(24, 5, 8, generator=generator)
+    return DataLoader(TensorDataset(rows, torch.arange(24) % 2), batch_size=8)
+
+
+def fitted(net, data, tmp_path, *callbacks, **given):
+    trainer = Trainer(
+        max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False,
+        enable_progress_bar=False, enable_model_summary=False, default_root_dir=tmp_path,
+        callbacks=list(callbacks), **given,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        trainer.fit(net, data)
+    return trainer
+
+
+@pytest.mark.parametrize("as_dict", [False, True])
+def test_the_penalty_is_added_and_logged(data, tmp_path, as_dict):
+    penalty = IStar(weight=5.0)
+    plain, net = Net(), Net(as_dict)
+    fitted(plain, data, tmp_path)
+    trainer = fitted(net, data, tmp_path, PenaltyCallback(penalty, modules=["first"]))
+    assert penalty.call == 3
+    assert net.losses[0] == plain.losses[0] and net.losses[2] != plain.losses[2]
+    assert trainer.callback_metrics["penalty/IStar"].item() > 0
+    assert net.slope != plain.slope
+
+
+def test_the_module_is_left_as_it_was(data, tmp_path):
+    net = Net()
+    fitted(net, data, tmp_path, PenaltyCallback(IStar(), modules=["first"]))
+    assert "training_step" not in vars(net)
+    assert not net.first._forward_hooks
+
+
+def test_a_model_of_transformers_needs_no_names(tiny, tmp_path):
+    from transformers import AutoModel
+
+    class Wrapped(LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.model = AutoModel.from_pretrained(tiny).train()
+
+        def training_step(self, batch, index):
+            return self.model(input_ids=batch[0]).last_hidden_state.square().mean()
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=1e-3)
+
+    ids = torch.randint(4, 20, (16, 6), generator=torch.manual_seed(0))
+    penalty = IStar(1.0)
+    fitted(
+        Wrapped(), DataLoader(TensorDataset(ids), batch_size=8), tmp_path,
+        PenaltyCallback(penalty),
+    )  # fmt: skip
+    assert penalty.call == 2 and penalty.reading is not None
+
+
+def test_its_state_goes_with_the_checkpoint(data, tmp_path):
+    first = PenaltyCallback(IStar(1.0, towards="running"), modules=["first"])
+    trainer = fitted(Net(), data, tmp_path, first)
+    trainer.save_checkpoint(tmp_path / "kept.ckpt")
+    again = PenaltyCallback(IStar(1.0, towards="running"), modules=["first"])
+    again.load_state_dict(first.state_dict())
+    assert torch.equal(again.penalty.shrinkage, first.penalty.shrinkage)
+    assert again.penalty.call == 3
+
+
+def test_manual_optimisation_is_told(data, tmp_path):
+    with pytest.raises(ConfigError, match="manual optimisation") as caught:
+        fitted(Net(manual=True), data, tmp_path, PenaltyCallback(IStar(), modules=["first"]))
+    assert caught.value.slug == "trainer-kind"
+
+
+def test_other_stages_are_left_alone(data):
+    net = Net()
+    callback = PenaltyCallback(IStar(), modules=["first"])
+    callback.setup(None, net, "test")
+    callback.teardown(None, net, "test")
+    assert "training_step" not in vars(net)
