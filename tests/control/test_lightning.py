@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from isoscope.control import IStar
+from isoscope.control import Alert, IStar, Watch
 from isoscope.errors import ConfigError
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from lightning.pytorch import LightningModule, Trainer
 
-    from isoscope.control.lightning import PenaltyCallback
+    from isoscope.control.lightning import PenaltyCallback, WatchCallback
 
 
 class Net(LightningModule):
@@ -125,3 +125,53 @@ def test_other_stages_are_left_alone(data):
     callback.setup(None, net, "test")
     callback.teardown(None, net, "test")
     assert "training_step" not in vars(net)
+
+
+def test_a_watch_reads_every_few_steps_of_the_optimiser(data, tmp_path):
+    said = []
+    watch = Watch(every=2, modules=["first"], log=lambda numbers, step: said.append(step))
+    fitted(Net(), DataLoader(data.dataset, batch_size=4), tmp_path, WatchCallback(watch))
+    assert said == [2, 4, 6] or said == [2, 4]  # one of six steps is skipped by the module
+    assert "anisotropy/mean-cosine/first.batch" in watch.history
+
+
+def test_accumulated_batches_are_one_step(data, tmp_path):
+    said = []
+    watch = Watch(every=1, modules=["first"], log=lambda numbers, step: said.append(step))
+    loader = DataLoader(data.dataset, batch_size=4)
+    fitted(Net(), loader, tmp_path, WatchCallback(watch), accumulate_grad_batches=3)
+    assert said == [1, 2]
+
+
+def test_an_alarm_stops_lightning_and_its_history_is_kept(data, tmp_path):
+    class Always:
+        name = "always"
+
+        def __call__(self, history):
+            return [Alert("always", 1, "loss", 1.0, 0.0)]
+
+    callback = WatchCallback(
+        Watch(every=1, modules=["first"], rules=[Always()], on_alert=lambda alert: True)
+    )
+    trainer = fitted(Net(), data, tmp_path, callback)
+    assert trainer.global_step == 1
+    again = WatchCallback(Watch(every=1, modules=["first"]))
+    again.load_state_dict(callback.state_dict())
+    assert again.watch.history == callback.watch.history
+
+
+def test_numbers_go_to_the_loggers_of_the_trainer(data, tmp_path):
+    from lightning.pytorch.loggers import CSVLogger
+
+    logger = CSVLogger(tmp_path)
+    watch = Watch(every=1, modules=["first"])
+    trainer = Trainer(
+        max_epochs=1, accelerator="cpu", logger=logger, enable_checkpointing=False,
+        enable_progress_bar=False, enable_model_summary=False, callbacks=[WatchCallback(watch)],
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        trainer.fit(Net(), data)
+    logger.save()
+    text = next(tmp_path.rglob("metrics.csv")).read_text()
+    assert "anisotropy/effective-rank/first.batch" in text.splitlines()[0]

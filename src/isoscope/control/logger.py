@@ -33,6 +33,9 @@ def trackio(run: Any) -> Log:
 
 def mlflow() -> Log:
     """Log to the active run of MLflow."""
-    from mlflow import log_metrics  # pyright: ignore[reportUnknownVariableType]
+    from mlflow import log_metrics
 
-    return lambda numbers, step: log_metrics(numbers, step=step)
+    def log(numbers: dict[str, float], step: int) -> None:
+        log_metrics(numbers, step=step)
+
+    return log
