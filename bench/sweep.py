@@ -59,9 +59,9 @@ TASKS = {
     "mrpc": {
         "files": ("mrpc/msr-para-train.tsv", "mrpc/msr-para-val.tsv"),
         "weights": FEW,
-        "steps": 100,
+        "steps": 120,
         "length": 64,
-        "learning_rate": 2e-4,
+        "learning_rate": 1e-4,
     },
 }
 MEASURES = ("isoscore-star", "isoscore-debiased", "isoscore", "mean-cosine", "twonn")

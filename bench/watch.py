@@ -58,6 +58,7 @@ class Texts:
         self.count = len(self.ids) - 64
 
     def batch(self, rng):
+        """Return tokens, mask and labels of some texts."""
         places = torch.from_numpy(rng.choice(self.count, BATCH, replace=False))
         return self.ids[places], self.mask[places], self.labels[places]
 
@@ -82,6 +83,7 @@ class Learner(nn.Module):
         self.head = nn.Linear(width, 2)
 
     def loss(self, ids, mask, labels, penalty):
+        """Return the loss of the task, with a penalty if there is one."""
         if self.task == "masked":
             hidden = mask.bool() & (torch.rand(ids.shape) < 0.15)
             given = ids.masked_fill(hidden, 103)

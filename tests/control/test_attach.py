@@ -89,15 +89,20 @@ def nothing(output, labels, **_):
     return 0.0 * output.logits.sum()
 
 
-@pytest.mark.parametrize("func", [None, nothing], ids=["divided", "scaled already"])
-def test_accumulated_batches_have_the_mean_of_their_penalties(trainer, func):
+@pytest.mark.parametrize(
+    ("func", "counts"),
+    [(None, False), (None, True), (nothing, False)],
+    ids=["divided", "scaled by the model", "scaled by a function"],
+)
+def test_accumulated_batches_have_the_mean_of_their_penalties(trainer, func, counts):
     """Whether the trainer divides the loss by the number of batches or leaves that to it."""
     slopes = []
     for steps in (1, 2):
         made = trainer(gradient_accumulation_steps=steps, max_steps=1, max_grad_norm=0.0)
         made.train_dataset = rows(8) * 2  # two batches, and the same ones
         made._get_train_sampler = lambda *_: SequentialSampler(range(16))
-        made.compute_loss_func = func
+        made.compute_loss_func, made.model_accepts_loss_kwargs = func, counts
+        made.model.classifier.weight.data.zero_()  # the task pulls at nothing below it
         attach(made, IStar(weight=1.0, rows=None))
         kept = []
         made.model.bert.encoder.layer[0].output.dense.weight.register_hook(kept.append)

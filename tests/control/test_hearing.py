@@ -54,19 +54,19 @@ def test_the_model_is_left_as_it_was(model, batch):
         penalty()
     assert not model.config.output_hidden_states
     assert model(**batch).hidden_states is None
-    assert not model.bert._forward_hooks
+    assert "forward" not in vars(model.bert)
 
 
 def test_it_lets_go_after_an_error_too(model):
     with pytest.raises(KeyError), penalised(model, IStar()):
         raise KeyError
-    assert not model.bert._forward_hooks and not model.config.output_hidden_states
+    assert "forward" not in vars(model.bert) and not model.config.output_hidden_states
 
 
-def test_several_passes_are_one_cloud(model, batch):
-    model.eval()
-    for module in model.modules():
-        module.training = not isinstance(module, nn.Dropout)
+def test_several_passes_are_one_cloud(tiny, batch):
+    model = AutoModelForSequenceClassification.from_pretrained(
+        tiny, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+    ).train()
     short = {
         name: value[:4, :6] if value.ndim > 1 else value[:4] for name, value in batch.items()
     }

@@ -36,7 +36,8 @@ class Net(LightningModule):
         return {"loss": loss} if self.as_dict else loss
 
     def on_before_optimizer_step(self, optimizer):
-        self.slope = self.first.linear1.weight.grad.norm().item()
+        found = self.first.linear1.weight.grad  # none where a step was skipped
+        self.slope = None if found is None else found.norm().item()
 
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), lr=1e-2)
@@ -67,7 +68,7 @@ def test_the_penalty_is_added_and_logged(data, tmp_path, as_dict):
     plain, net = Net(), Net(as_dict)
     fitted(plain, data, tmp_path)
     trainer = fitted(net, data, tmp_path, PenaltyCallback(penalty, modules=["first"]))
-    assert penalty.call == 3
+    assert penalty.call == 2  # of three steps the module skips one
     assert net.losses[0] == plain.losses[0] and net.losses[2] != plain.losses[2]
     assert trainer.callback_metrics["penalty/IStar"].item() > 0
     assert net.slope != plain.slope
@@ -110,7 +111,7 @@ def test_its_state_goes_with_the_checkpoint(data, tmp_path):
     again = PenaltyCallback(IStar(1.0, towards="running"), modules=["first"])
     again.load_state_dict(first.state_dict())
     assert torch.equal(again.penalty.shrinkage, first.penalty.shrinkage)
-    assert again.penalty.call == 3
+    assert again.penalty.call == 2
 
 
 def test_manual_optimisation_is_told(data, tmp_path):
@@ -148,7 +149,7 @@ def test_an_alarm_stops_lightning_and_its_history_is_kept(data, tmp_path):
         name = "always"
 
         def __call__(self, history):
-            return [Alert("always", 1, "loss", 1.0, 0.0)]
+            return [Alert("always", 1, "loss", 1.0, 0.0)] if history else []
 
     callback = WatchCallback(
         Watch(every=1, modules=["first"], rules=[Always()], on_alert=lambda alert: True)

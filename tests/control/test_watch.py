@@ -36,7 +36,10 @@ def batch(tokenizer, texts):
 
 
 def hooks(model):
-    return sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
+    return sum(
+        len(m._forward_hooks) + len(m._forward_pre_hooks) + ("forward" in vars(m))
+        for m in model.modules()
+    )
 
 
 def trained(model, batch, steps=6, watch=None):

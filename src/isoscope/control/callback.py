@@ -33,8 +33,10 @@ class TrainerWatch(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Read, log and judge, if it is time."""
+        wanted = control.should_log  # logging now would cancel the trainer's own of this step
         if self.watch.end(self.trainer.model, state.global_step):
             control.should_training_stop = True
+        control.should_log = wanted
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
         """Note the loss, for the rules that look at it."""

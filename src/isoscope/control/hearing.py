@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from isoscope.capture.tap import first_tensor
+from isoscope.control.forward import told
 from isoscope.control.hidden import chosen_layers
 from isoscope.control.penalty import Penalty, recomputing
 from isoscope.errors import ConfigError, PenaltyError
@@ -55,8 +56,7 @@ class Hearing:
         config: Any = self.body.config
         self._stack.callback(setattr, config, FLAG, getattr(config, FLAG, False))
         setattr(config, FLAG, True)
-        handle = self.body.register_forward_hook(self._model_hook, with_kwargs=True)
-        self._stack.callback(handle.remove)
+        self._stack.enter_context(told(self.body, after=self._model_hook))
         return self
 
     def __exit__(self, *_: object) -> None:

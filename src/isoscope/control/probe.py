@@ -35,7 +35,7 @@ def probe_batches(
     left = tokens
     for text in probes:
         ids = list(tokenizer(text, truncation=True, max_length=length)["input_ids"])
-        if len(ids) < 2:
+        if len(ids) < 2 or not text.strip():
             continue
         kept.append(ids)
         left -= len(ids)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from isoscope.capture.sites import Sites
 from isoscope.capture.tap import Tap
 from isoscope.control.alert import LOSS, PREFIX, Alert, Rule, usual_rules
+from isoscope.control.forward import told
 from isoscope.control.glance import GLANCES, Glance
 from isoscope.control.hearing import argument, transformer_in
 from isoscope.control.join import Join
@@ -85,7 +86,7 @@ class Watch:
         self._names: tuple[str, ...] = ()
         self._batches: list[dict[str, Tensor]] | None = None
         self._open = ExitStack()
-        self._heard: dict[str, Glance] = {}
+        self._heard: dict[str, Glance] | None = None
 
     def due(self, step: int) -> bool:
         """Whether the geometry is read after this step; the first reading is before any."""
@@ -95,6 +96,8 @@ class Watch:
         """Listen to the step with this number (the first is 1), if it is one to be read."""
         self.close()
         if self.batch and self.due(step):
+            # Noted whatever is heard: a process without a batch has to take part in the sums.
+            self._heard = {}
             self._open.enter_context(self._listening(model, self._heard))
 
     def end(self, model: nn.Module, step: int, loss: Any = None) -> bool:
@@ -117,8 +120,8 @@ class Watch:
         found: dict[str, float] = {}
         if self.probes is not None:
             found |= self._numbers(model, self._probed(model), "")
-        if self._heard:
-            heard, self._heard = self._heard, {}
+        if self._heard is not None:
+            heard, self._heard = self._heard, None
             found |= self._numbers(model, heard, ".batch")
         for name, value in found.items():
             self.history.setdefault(name, []).append((step, value))
@@ -154,7 +157,8 @@ class Watch:
         device = next(model.parameters()).device
         found: dict[str, float] = {}
         for site in self._names:
-            like = torch.zeros(0, sites.widths[site], device=device)
+            width = max(max(each) for each in join.each([sites.widths[site]], device))
+            like = torch.zeros(0, width, device=device)
             whole = glances.get(site, Glance()).whole(like, join)
             for name in self.measures:
                 value = GLANCES[name](whole)
@@ -219,8 +223,7 @@ class Watch:
             into.setdefault(site, Glance()).add(rows, sequences + start)
 
         with ExitStack() as stack:
-            handle = sites.body.register_forward_pre_hook(before, with_kwargs=True)
-            stack.callback(handle.remove)
+            stack.enter_context(told(sites.body, before=before))
             calls = stack.enter_context(sites.listening(self._names, hear))
             calls.restart()
             yield

@@ -349,7 +349,7 @@ def _config(given: dict[str, Any]) -> dict[str, Any]:
         if name in ("model", "data", "test"):
             value = spelt(value)
         elif name in ("weights", "layers") and not isinstance(value, str | int):
-            value = ",".join(f"{each:g}" for each in value)
+            value = ",".join(f"{float(each):g}" for each in value)
         flags[name.replace("_", "-")] = value
     return {"sweep": flags}
 
