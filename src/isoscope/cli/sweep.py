@@ -22,8 +22,8 @@ from isoscope.cli.progress import progress
 NAME = "sweep"
 EXAMPLES = """\b
 Examples:
-  isoscope sweep models/minilm sst2.tsv --task sst2 --steps 9 --seeds 2 -o runs/s
-  isoscope sweep models/minilm reviews.jsonl --label stars --weights 3 --steps 9
+  isoscope sweep models/minilm sst2.tsv --task sst2 --steps 9 -o runs/sst2
+  isoscope sweep models/minilm reviews.jsonl --label stars --seeds 1 --steps 9
 """
 
 
