@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from isoscope.store import load
-    from isoscope.verbs import measure, merge, read, survey, survey_module
+    from isoscope.verbs import figure, measure, merge, read, report, survey, survey_module
 
-__all__ = ["load", "measure", "merge", "read", "survey", "survey_module"]
+__all__ = [
+    "figure",
+    "load",
+    "measure",
+    "merge",
+    "read",
+    "report",
+    "survey",
+    "survey_module",
+]
 
 
 def __getattr__(name: str) -> Any:  # lazily, so that `import isoscope` costs next to nothing
@@ -43,6 +52,7 @@ def _verb(name: str) -> property:
 
 class _Front(ModuleType):
     measure = _verb("measure")
+    report = _verb("report")
     survey = _verb("survey")
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from isoscope.cli import demo, measure, merge, read, survey
+from isoscope.cli import demo, figure, measure, merge, read, report, survey
 from isoscope.cli import list as listing
 from isoscope.cli.help import PlainCommand
 from isoscope.errors import DOCS, IsoscopeError
@@ -54,7 +54,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
     invoke_without_command=True,
 )
-for _module in (measure, survey, merge, read, listing, demo):
+for _module in (measure, survey, merge, read, report, figure, listing, demo):
     app.command(_module.NAME, cls=PlainCommand, epilog=_module.EXAMPLES)(_module.command)
 
 
