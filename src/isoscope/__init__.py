@@ -6,8 +6,16 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from isoscope.store import load
-    from isoscope.verbs import figure, measure, merge, read, report, survey, survey_module
+    from isoscope.verbs import (
+        figure,
+        load,
+        measure,
+        merge,
+        read,
+        report,
+        survey,
+        survey_module,
+    )
 
 __all__ = [
     "figure",
@@ -22,10 +30,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:  # lazily, so that `import isoscope` costs next to nothing
-    if name == "load":
-        from isoscope.store import load
-
-        return load
     if name in __all__:
         from isoscope import verbs
 

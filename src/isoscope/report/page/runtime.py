@@ -5,6 +5,7 @@ import hashlib
 import zlib
 from functools import lru_cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from isoscope.errors import ConfigError
@@ -63,3 +64,7 @@ def policy(*scripts: str) -> str:
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
+
+
+if __name__ == "__main__":
+    Path(__file__).with_name(BUNDLE).write_bytes(bundled())
