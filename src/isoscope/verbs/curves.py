@@ -94,7 +94,9 @@ def spectrum_of(moments: "MomentsSummary", rows: float) -> dict[str, Array]:
             hint="check how the vectors were made; all of them are the same",
             slug="no-spread",
         )
-    places = np.unique(np.geomspace(1, width, min(POINTS, width)).round().astype(int)) - 1
+    places = np.arange(width)
+    if width > POINTS:
+        places = np.unique(np.geomspace(1, width, POINTS).round().astype(int)) - 1
     white = spectrum(max(int(rows), 2), width)
     return {
         "rank": places + 1,

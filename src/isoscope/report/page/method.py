@@ -39,6 +39,8 @@ def _bibliography() -> dict[str, dict[str, str]]:
 
 
 def _plain(text: str) -> str:
+    """Return what a bibliography has in TeX as plain text."""
+    text = text.replace(r"$\alpha$", "α")
     text = re.sub(r"\\[`'^\"~]\{?(\w)\}?", r"\1", text)
     return text.replace("{", "").replace("}", "").replace("\\&", "&").replace("--", "–")
 

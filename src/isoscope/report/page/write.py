@@ -19,7 +19,7 @@ def check_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path
     """Return where a file will be written, or raise before any work is done in vain."""
     target = Path(path)
     try:
-        if not os.path.lexists(target):
+        if not _there(target):
             if not target.resolve().parent.is_dir():
                 raise NotADirectoryError(f"there is no folder {str(target.parent)!r}")
             return target
@@ -67,6 +67,15 @@ def write_bytes(path: str | os.PathLike[str], content: bytes, *, overwrite: bool
             with suppress(OSError):
                 Path(aside).unlink()
     return target
+
+
+def _there(target: Path) -> bool:
+    """Whether there is anything under this name; raises where there can be no such name."""
+    try:
+        target.lstat()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _ours(target: Path) -> bool:
