@@ -119,8 +119,9 @@ def _curves(run: "Run", name: str) -> tuple[list[Curve], Effective, list[str]]:
                     )
                     found += [seen] if seen is not None else []
     except StoreError as error:
+        why = error.problem.replace(str(run.path), run.path.name)  # pages go to other people
         remarks.append(
-            f"only readings are shown, without spectra, dimensions and causes: {error.problem}"
+            f"only readings are shown, without spectra, dimensions and causes: {why}"
         )
     known = {each.site for each in run.readings}
     if len(chosen) < len(known):
@@ -167,6 +168,13 @@ def _noun(run: "Run") -> str:
     return NOUNS.get(str(source.get("kind", "")), "rows")
 
 
+def _command(words: Sequence[str]) -> str:
+    if not words:
+        return ""
+    name = Path(words[0]).name.replace("__main__.py", "isoscope")
+    return " ".join([name, *words[1:]])[:300]
+
+
 def facts_of(run: "Run") -> dict[str, str]:
     """Return where a run comes from, in the order a reader asks."""
     origin, manifest = run.origin, run.manifest
@@ -188,8 +196,6 @@ def facts_of(run: "Run") -> dict[str, str]:
         "Seed": str(origin["seed"]),
         "Measured": manifest.created[:16].replace("T", " "),
         "Versions": ", ".join(f"{k} {v}" for k, v in manifest.versions.items()),
-        "Command": " ".join([Path(manifest.command[0]).name, *manifest.command[1:]])[:300]
-        if manifest.command
-        else None,
+        "Command": _command(manifest.command),
     }
     return {name: str(text) for name, text in facts.items() if text}

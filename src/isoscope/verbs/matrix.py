@@ -78,6 +78,8 @@ def _cells(points: Array, band: Array) -> dict[str, Array]:
     low, high = points.min(axis=0), points.max(axis=0)
     size = np.where(high > low, high - low, 1.0) / CELLS
     at = np.minimum(((points - low) / size).astype(int), CELLS - 1)
-    cells, rows = np.unique(np.column_stack([at, band]), axis=0, return_counts=True)
-    centre = low + (cells[:, :2] + 0.5) * size
-    return {"x": centre[:, 0], "y": centre[:, 1], "rows": rows, "band": cells[:, 2]}
+    cells, where, rows = np.unique(
+        np.column_stack([at, band]), axis=0, return_inverse=True, return_counts=True
+    )
+    x, y = (np.bincount(where, points[:, axis]) / rows for axis in (0, 1))
+    return {"x": x, "y": y, "rows": rows, "band": cells[:, 2]}

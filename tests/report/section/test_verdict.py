@@ -10,7 +10,7 @@ from isoscope.types import Reading
 def test_three_sentences_are_about_the_output(demo):
     alike, shared, sinks = sentences(demo)
     reading = demo.reading("mean-cosine-cross", "norm.out")
-    assert alike.figure == f"{reading.value:.2f} ± {(reading.high - reading.low) / 2:.2f}"
+    assert alike.figure == f"{reading.value:.3f} ± {(reading.high - reading.low) / 2:.3f}"
     assert "two unrelated tokens" in alike.text and "norm.out" in alike.text
     assert alike.rule.startswith("mean-cosine-cross at norm.out, variant all")
     assert shared.figure == f"{100 * demo.reading('mean-share', 'norm.out').value:.0f} %"
@@ -22,6 +22,14 @@ def test_three_sentences_are_about_the_output(demo):
 def test_without_sinks_the_third_is_about_dimensions(demo):
     quiet = replace(demo, curves=[c for c in demo.curves if c.name != "sinks"])
     assert sentences(quiet)[2].figure == f"{1.3 * 24:.0f}"
+
+
+def test_an_interval_keeps_a_digit_however_narrow(demo):
+    each = replace(
+        demo.reading("mean-cosine-cross", "norm.out"), value=0.36, low=0.3596, high=0.3604
+    )
+    narrow = replace(demo, readings=[each])
+    assert sentences(narrow)[0].figure == "0.3600 ± 0.0004"
 
 
 def test_vectors_are_spoken_of_as_vectors():

@@ -12,6 +12,7 @@ from isoscope.report.page.panel import Columns
 from isoscope.report.page.theme import DASHES, SHAPES
 
 ROWS = "rows"  # the name of the data set that switches filter
+LEVEL = 2  # which of the layers is the isotropic line
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,22 @@ class Axis:
 
 
 def profile(
-    title: str, axis: Axis, runs: Sequence[str], *, says: str = "", height: int = 150
+    title: str,
+    axis: Axis,
+    runs: Sequence[str],
+    *,
+    says: str = "",
+    level: bool = True,
+    height: int = 150,
 ) -> dict[str, Any]:
     """Return a specification over columns run, at, value, low, high, level and site.
 
-    Several runs are told apart by colour, dashes and shapes; one run needs no legend.
+    Several runs are told apart by colour, dashes and shapes; one run needs no legend. Without
+    `level` there is no line for the isotropic value.
     """
     chart = deepcopy(_profile(axis, tuple(runs)))
+    if not level:
+        del chart["layer"][LEVEL]
     heading = {"text": title, "subtitle": says} if says else {"text": title}
     return chart | {"title": heading, "height": height}
 

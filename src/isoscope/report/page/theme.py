@@ -15,7 +15,8 @@ _INKS: dict[Look, dict[str, Any]] = {
         "line": "#d9dce1",
         "isotropic": "#6b7280",
         "runs": ["#2f54c7", "#b4470b", "#0b7268", "#7a3bb8", "#8a6200", "#b0235f"],
-        "causes": ["#7a3bb8", "#b4470b", "#0b7268", "#c79a2b", "#2f54c7"],
+        "causes": ["#8d6cc9", "#dd8a55", "#3f9c8f", "#cfae4a", "#8fa3dd"],
+        "ground": "#fcfcfa",
         "heat": ["#f4f3ef", "#c9d3f2", "#8aa2e6", "#4a6ad4", "#1f3b96", "#0d1f57"],
     },
     "dark": {
@@ -24,11 +25,13 @@ _INKS: dict[Look, dict[str, Any]] = {
         "line": "#363a44",
         "isotropic": "#9aa1ad",
         "runs": ["#8fa8ff", "#f59a5b", "#4fc9b8", "#c79bf5", "#e0b849", "#f286b2"],
-        "causes": ["#c79bf5", "#f59a5b", "#4fc9b8", "#e0c47a", "#8fa8ff"],
+        "causes": ["#a98be0", "#d98a56", "#4fae9f", "#cdb05c", "#6f86d6"],
+        "ground": "#14161b",
         "heat": ["#1d2028", "#26346b", "#3a55b8", "#6b8af0", "#b3c4ff", "#f2f5ff"],
     },
 }
 _INKS["paper"] = {**_INKS["light"], "ink": "#000000", "soft": "#333333", "line": "#dddddd"}
+_INKS["paper"]["ground"] = "#ffffff"
 
 
 def config(look: Look) -> dict[str, Any]:
@@ -94,7 +97,7 @@ def config(look: Look) -> dict[str, Any]:
             "interval": {"opacity": 0.18, "strokeWidth": 0},
             "whisker": {"strokeWidth": 1, "opacity": 0.55},
             "dot": {"filled": True, "size": 12 if paper else 26, "opacity": 1},
-            "edge": {"stroke": inks["ink"], "strokeWidth": 0.4},
+            "edge": {"stroke": inks["ground"], "strokeWidth": 0.8},
             "mark-line": {"color": inks["soft"], "strokeDash": [4, 3], "strokeWidth": 1},
         },
     }

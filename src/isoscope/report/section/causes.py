@@ -57,9 +57,8 @@ def spec(labels: Sequence[str], causes: Sequence[str]) -> dict[str, Any]:
             y=alt.Y("share:Q", title="share of the mean cosine", axis=alt.Axis(format=".0%")),
             color=alt.Color(
                 "cause:N",
-                sort=list(causes),
-                scale=alt.Scale(domain=list(causes), range="ordinal"),
-                legend=alt.Legend(title=None),
+                scale=alt.Scale(domain=list(ORDER), range="ordinal"),
+                legend=alt.Legend(title=None, values=list(causes)),
             ),
             order="order:Q",
             tooltip=[

@@ -30,7 +30,7 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
         return None
     variants = [v for v in VARIANTS if any(curve.variant == v for curve in curves)]
     switches: list[Switch] = []
-    runs = tuple((exhibit.name, exhibit.name) for exhibit in exhibits)
+    runs = tuple((e.name, e.name) for e in exhibits if e.drawn("dimensions"))
     if len(runs) > 1:
         switches.append(Switch("run", "Run", runs, runs[0][0]))
     if len(variants) > 1:

@@ -52,7 +52,12 @@ def spec(bands: Sequence[str]) -> dict[str, Any]:
         alt.Chart(alt.NamedData(ROWS))
         .mark_point(filled=True, opacity=0.7)
         .encode(
-            x=alt.X("x:Q", title="first singular vector", scale=alt.Scale(zero=False)),
+            x=alt.X(
+                "x:Q",
+                title="first singular vector",
+                scale=alt.Scale(zero=False),
+                axis=alt.Axis(tickCount=6),
+            ),
             y=alt.Y("y:Q", title="second singular vector", scale=alt.Scale(zero=False)),
             size=alt.Size("rows:Q", scale=alt.Scale(range=[6, 180]), legend=None),
             color=alt.Color("band:N", scale=domain, legend=legend),

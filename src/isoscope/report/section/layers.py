@@ -30,7 +30,13 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
         Chart(
             name=f"layers-{subject.plain}",
             title=subject.title,
-            spec=profile(subject.title, Axis(tuple(labels)), runs, says=subject.says),
+            spec=profile(
+                subject.title,
+                Axis(tuple(labels)),
+                runs,
+                says=subject.says,
+                level=levelled(exhibits, subject),
+            ),
             columns=columns(exhibits, subject),
             alt=f"{subject.title} over depth. {subject.says}".strip(),
             folded=place >= OPEN,
@@ -84,6 +90,12 @@ def columns(exhibits: Sequence[Exhibit], subject: Subject) -> Columns:
         del table["step"]
     order = sorted(range(len(table["order"])), key=lambda i: table["order"][i])
     return {name: [cells[i] for i in order] for name, cells in table.items()}
+
+
+def levelled(exhibits: Sequence[Exhibit], subject: Subject) -> bool:
+    """Whether it is known what an isotropic cloud would show."""
+    names = set(subject.forms.values())
+    return any(measure in names for e in exhibits for _, _, measure in e.levels)
 
 
 def filled(readings: Sequence[Reading]) -> list[tuple[str, Reading]]:

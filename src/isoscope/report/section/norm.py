@@ -6,14 +6,14 @@ from isoscope.report.page.exhibit import Exhibit
 from isoscope.report.page.measures import subjects
 from isoscope.report.page.panel import Chart, Columns, Panel, Section
 from isoscope.report.page.profile import Axis, profile
-from isoscope.report.section.layers import columns, switches
+from isoscope.report.section.layers import columns, levelled, switches
 
 STAGES = {"norm.in": "before", "norm.mid": "between", "norm.out": "after"}
 LEAD = (
     "The same rows before the final norm, between (normalised, neither gain nor bias yet) and "
     "after it."
 )
-OPEN = 4
+OPEN = 3
 
 
 def show(exhibits: Sequence[Exhibit]) -> Panel | None:
@@ -32,7 +32,13 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
         Chart(
             name=f"norm-{subject.plain}",
             title=subject.title,
-            spec=profile(subject.title, Axis(tuple(labels)), runs, says=subject.says),
+            spec=profile(
+                subject.title,
+                Axis(tuple(labels)),
+                runs,
+                says=subject.says,
+                level=levelled(exhibits, subject),
+            ),
             columns=_staged(columns(exhibits, subject)),
             alt=f"{subject.title} before, between and after the final norm.",
             folded=place >= OPEN,

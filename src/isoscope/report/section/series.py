@@ -7,7 +7,7 @@ from isoscope.report.page.measures import Subject, subjects
 from isoscope.report.page.panel import Chart, Columns, Panel, Section, Switch
 from isoscope.report.page.place import last_of_stream, ordered
 from isoscope.report.page.profile import Axis, profile
-from isoscope.report.section.layers import OPEN, columns, switches
+from isoscope.report.section.layers import OPEN, columns, levelled, switches
 from isoscope.types import Reading
 
 LEAD = "Each measure over the steps of the series, at the site chosen."
@@ -33,6 +33,7 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
                 Axis(title="step", field="step", logarithmic=_wide(stepped)),
                 runs,
                 says=subject.says,
+                level=levelled(exhibits, subject),
             ),
             columns=_by_step(exhibits, subject),
             alt=f"{subject.title} over steps. {subject.says}".strip(),

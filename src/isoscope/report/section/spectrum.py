@@ -20,6 +20,7 @@ LEAD = (
     "of rows: the number of independent rows that would bias tr C² as much as these "
     "documents do. What stands above it is structure, what follows it is noise."
 )
+HEIGHT = 300
 MARKS = {"effective-rank": "effective rank", "participation": "participation"}
 
 
@@ -62,7 +63,7 @@ def spec(runs: Sequence[str]) -> dict[str, Any]:
         "value:Q",
         scale=alt.Scale(type="log"),
         title="eigenvalue over average",
-        axis=alt.Axis(format="~g", tickCount=6),
+        axis=alt.Axis(format="~g", tickCount=4, grid=False),
     )
     tips = [
         alt.Tooltip("run:N"),
@@ -83,11 +84,13 @@ def spec(runs: Sequence[str]) -> dict[str, Any]:
         .mark_point(style="dot", opacity=0, size=60)
         .encode(x=x, y=y, tooltip=tips),
         marks.mark_rule(style="mark-line").encode(x=x, color=color, tooltip=tips[:3]),
-        marks.mark_text(angle=270, align="right", dy=-5, dx=-4, baseline="bottom").encode(
-            x=x, y=alt.value(0), text="text:N"
+        marks.mark_text(angle=270, align="left", dy=-5, dx=4, baseline="bottom").encode(
+            x=x, y=alt.value("height"), text="text:N"
         ),
     ]
-    return alt.layer(*layers).properties(width="container", height=300).to_dict(validate=False)
+    return (
+        alt.layer(*layers).properties(width="container", height=HEIGHT).to_dict(validate=False)
+    )
 
 
 def columns(exhibits: Sequence[Exhibit], variants: Sequence[str]) -> Columns:

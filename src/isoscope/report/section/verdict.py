@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import floor, log10
 
 from isoscope.report.escape import for_html
 from isoscope.report.number import count
 from isoscope.report.page.exhibit import Exhibit
 from isoscope.report.page.panel import Panel, Section
 from isoscope.report.page.place import STREAM, last_of_stream, place_of
-from isoscope.types import Reading
+from isoscope.types import Curve, Reading
 
-SINKS_MATTER = 0.5  # share of the variance from which on sinks are the story
+SINKS_MATTER = (0.9, 0.5)  # shares of the variance from which on sinks are the story
 
 
 @dataclass(frozen=True)
@@ -64,23 +65,29 @@ def _shared(exhibit: Exhibit, site: str) -> Sentence | None:
 def _sinks(exhibit: Exhibit) -> Sentence | None:
     """Say where sinks carry most of the variance."""
     stream = [c for c in exhibit.drawn("sinks") if place_of(c.site).part.endswith("stream")]
-    heavy = [c for c in stream if float(c.arrays["share"]) > SINKS_MATTER]
-    if not heavy:
+    limits = (limit for limit in SINKS_MATTER if any(_share(c) > limit for c in stream))
+    limit = next(limits, None)
+    if limit is None:
         return None
-    worst = max(heavy, key=lambda curve: float(curve.arrays["share"]))
+    heavy = [curve for curve in stream if _share(curve) > limit]
+    least = min(_share(curve) for curve in heavy)
+    worst = max(heavy, key=_share)
     rows, documents = float(worst.arrays["rows"]), float(worst.arrays["documents"])
     each_document = rows / max(documents, 1)
     who = "one token" if 0.75 <= each_document <= 1.25 else f"{each_document:.2g} tokens"
     text = (
-        f"of the variance is carried by {who} per document, an attention sink, "
+        f"or more of the variance is carried by {who} per document, an attention sink, "
         f"{_blocks([curve.site for curve in heavy])}"
     )
-    share = float(worst.arrays["share"])
     rule = (
-        f"1 - tr S(no sinks) / tr S(all) is above {SINKS_MATTER:g} there; {share:.3f} at "
+        f"1 - tr S(no sinks) / tr S(all) is above {limit:g} there; {_share(worst):.3f} at "
         f"{worst.site}, where {rows:,.0f} of {float(worst.arrays['n']):,.0f} rows are sinks"
     )
-    return Sentence(_percent(share), text, rule)
+    return Sentence(f"{floor(100 * least)} %", text, rule)
+
+
+def _share(curve: Curve) -> float:
+    return float(curve.arrays["share"])
 
 
 def _filled(exhibit: Exhibit, site: str) -> Sentence | None:
@@ -99,7 +106,7 @@ def _figure(each: Reading) -> str:
     if each.low is None or each.high is None or each.high <= each.low:
         return f"{each.value:.2f}"
     half = (each.high - each.low) / 2
-    places = 2 if half >= 0.005 else 3
+    places = min(max(2, -floor(log10(half))), 5)
     return f"{each.value:.{places}f} ± {half:.{places}f}"
 
 
