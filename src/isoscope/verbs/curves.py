@@ -39,9 +39,9 @@ def curves_of(survey: "Survey", site: str, run: str) -> SiteCurves:
     for _, alike, here in variants(survey.held):
         with suppress(TooFewRowsError, UndefinedError, KeyError):
             summary = here[Moments].finalize()
-            moments |= dict.fromkeys(alike, summary)
             rows = effective_rows(summary)
-            effective |= dict.fromkeys(alike, rows)
+            for variant in alike:
+                moments[variant], effective[variant] = summary, rows
             found.append(Curve(site, alike[0], "spectrum", spectrum_of(summary, rows)))
             found.append(Curve(site, alike[0], "dimensions", scores_of(summary)))
     found += _sinks(site, moments)

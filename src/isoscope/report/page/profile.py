@@ -67,7 +67,7 @@ def _profile(axis: Axis, runs: tuple[str, ...]) -> dict[str, Any]:
         legend=alt.Legend(title=None) if several else None,
     )
     height_of = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False))
-    ends = {"y": alt.Y("low:Q", title=None), "y2": "high:Q"}
+    ends: dict[str, Any] = {"y": alt.Y("low:Q", title=None), "y2": "high:Q"}
     tips = [
         alt.Tooltip("run:N"),
         alt.Tooltip("site:N"),
