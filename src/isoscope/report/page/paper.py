@@ -68,6 +68,8 @@ def _drawn(
         "datasets": {"rows": chart.rows(**chosen)},
         "autosize": {"type": "fit", "contains": "padding"},
     }
+    if isinstance(spec.get("title"), dict):  # a caption says the rest, and has the room
+        spec["title"] = {"text": spec["title"]["text"]}
     svg: str = needed("vl_convert").vegalite_to_svg(
         spec, vl_version=GRAMMAR, config=config("paper"), allowed_base_urls=[]
     )

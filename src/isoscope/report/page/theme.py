@@ -51,15 +51,19 @@ def config(look: Look) -> dict[str, Any]:
         "tickColor": inks["line"],
         "gridColor": inks["line"],
         "gridOpacity": 0.6,
+        "gridWidth": 0.5 if paper else 1,
+        "domainWidth": 0.5 if paper else 1,
+        "tickWidth": 0.5 if paper else 1,
         "tickSize": 3,
         "labelOverlap": "greedy",
         "labelSeparation": 4,
     }
-    quiet = {"color": inks["isotropic"], "strokeDash": [2, 3], "strokeWidth": 1.2}
+    quiet: dict[str, Any] = {"color": inks["isotropic"], "strokeDash": [2, 3]}
+    quiet["strokeWidth"] = 0.8 if paper else 1.2
     return {
         "background": "#ffffff" if paper else None,
         "font": font,
-        "padding": 2 if paper else 0,
+        "padding": {"left": 2, "right": 7, "top": 2, "bottom": 2} if paper else 0,
         "view": {"stroke": None},
         "axis": axis,
         "axisX": {"grid": False, "labelAngle": 0},
@@ -87,18 +91,22 @@ def config(look: Look) -> dict[str, Any]:
             "orient": "top",
             "symbolStrokeWidth": 1.5,
             "labelLimit": 260,
+            "offset": 4 if paper else 12,
+            "gradientThickness": 6 if paper else 14,
+            "gradientLength": 90 if paper else 180,
+            "symbolSize": 30 if paper else 80,
         },
         "range": {"category": inks["runs"], "heatmap": inks["heat"], "ordinal": inks["causes"]},
-        "line": {"strokeWidth": 1 if paper else 1.8},
+        "line": {"strokeWidth": 0.9 if paper else 1.8},
         "text": {"color": inks["soft"], "font": font, "fontSize": small},
         "style": {
             "isotropic": quiet,
             "isotropic-line": {**quiet, "filled": False},
             "interval": {"opacity": 0.18, "strokeWidth": 0},
             "whisker": {"strokeWidth": 1, "opacity": 0.55},
-            "dot": {"filled": True, "size": 12 if paper else 26, "opacity": 1},
+            "dot": {"filled": True, "size": 6 if paper else 26, "opacity": 1},
             "edge": {"stroke": inks["ground"], "strokeWidth": 0.8},
-            "mark-line": {"color": inks["soft"], "strokeDash": [4, 3], "strokeWidth": 1},
+            "mark-line": {"color": inks["soft"], "strokeDash": [4, 3], "strokeWidth": 0.7},
         },
     }
 

@@ -69,7 +69,7 @@ def spec(sites: Sequence[str]) -> dict[str, Any]:
                 scale=alt.Scale(
                     type="log", domainMin=1, clamp=True, range="heatmap", interpolate="rgb"
                 ),
-                legend=alt.Legend(format="~s", gradientLength=180, tickCount=4),
+                legend=alt.Legend(format="~s", tickCount=4),
             ),
             tooltip=[
                 alt.Tooltip("site:N"),
