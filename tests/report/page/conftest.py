@@ -54,7 +54,7 @@ def chrome(downloads):
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     service = webdriver.ChromeService(driver)
     browser = webdriver.Chrome(options=options, service=service)
-    browser.set_script_timeout(60)
+    browser.set_script_timeout(240)
     behaviour = {"behavior": "allow", "downloadPath": str(downloads)}
     browser.execute_cdp_cmd("Browser.setDownloadBehavior", behaviour)
     yield browser
