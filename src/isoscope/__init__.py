@@ -6,16 +6,18 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from isoscope.store import load
     from isoscope.verbs import (
         dimensions,
         explain,
+        figure,
+        load,
         matrices,
         measure,
         merge,
         norm,
         probe,
         read,
+        report,
         survey,
         survey_module,
         zero,
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "dimensions",
     "explain",
+    "figure",
     "load",
     "matrices",
     "measure",
@@ -31,6 +34,7 @@ __all__ = [
     "norm",
     "probe",
     "read",
+    "report",
     "survey",
     "survey_module",
     "zero",
@@ -38,10 +42,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:  # lazily, so that `import isoscope` costs next to nothing
-    if name == "load":
-        from isoscope.store import load
-
-        return load
     if name in __all__:
         from isoscope import verbs
 
@@ -69,6 +69,7 @@ def _verb(name: str) -> property:
 class _Front(ModuleType):
     explain = _verb("explain")
     measure = _verb("measure")
+    report = _verb("report")
     survey = _verb("survey")
 
 

@@ -24,3 +24,11 @@ def test_without_a_model_the_planted_cone_is_found(isoscope, monkeypatch):
     assert "isoscope[demo]" in done.stderr
     values = {r["measure"]: r["value"] for r in map(json.loads, done.stdout.splitlines())}
     assert values["mean-cosine"] > 0.1
+
+
+def test_with_a_name_the_demo_ends_in_a_report(isoscope, place, monkeypatch):
+    monkeypatch.setattr(sys.modules["isoscope.verbs.demo"], "PACKAGE", "no_such_package")
+    done = isoscope("demo", "-q", "-o", "demo.html")
+    assert done.exit_code == 0, done.stderr
+    assert done.stderr == f"report: {(place / 'demo.html').resolve()}\n"
+    assert "planted-cone" in (place / "demo.html").read_text()

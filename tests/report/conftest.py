@@ -1,5 +1,8 @@
 """A fixed list of readings, with everything in it that a format can get wrong."""
 
+import importlib.util
+from pathlib import Path
+
 import pytest
 
 from isoscope.report import Readings
@@ -43,3 +46,23 @@ def hostile():
         [reading("isoscore", 0.5, run=name), reading("isoscore", 0.5, run="[b]")],
         left_out=[name],
     )
+
+
+def _exhibits():
+    place = Path(__file__).with_name("exhibits.py")
+    spec = importlib.util.spec_from_file_location("exhibits", place)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def exhibits():
+    """The module of made-up runs."""
+    return _exhibits()
+
+
+@pytest.fixture(scope="session")
+def demo(exhibits):
+    """One run with something for every section."""
+    return exhibits.exhibit()

@@ -14,12 +14,14 @@ from isoscope.cli import (
     demo,
     dimensions,
     explain,
+    figure,
     matrices,
     measure,
     merge,
     norm,
     probe,
     read,
+    report,
     survey,
     zero,
 )
@@ -67,8 +69,9 @@ app = typer.Typer(
     invoke_without_command=True,
 )
 _READING = (measure, survey, merge, read, explain)
+_PAGES = (report, figure)
 _LAB = (dimensions, norm, matrices, zero, probe)
-for _module in (*_READING, *_LAB, listing, demo):
+for _module in (*_READING, *_PAGES, *_LAB, listing, demo):
     app.command(_module.NAME, cls=PlainCommand, epilog=_module.EXAMPLES)(_module.command)
 
 

@@ -27,6 +27,8 @@ from isoscope.store.swap import set_aside
 from isoscope.types import Reading
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from isoscope.survey import Survey
 
 LARGEST = 64 * 2**20  # bytes of run.json and config.yaml that are read at all
@@ -67,6 +69,19 @@ class Run:
         if not isinstance(config, dict):
             raise _damaged(self.path / CONFIG, "expected keys and values")
         return config
+
+    def by_site(self) -> "Iterator[Survey]":
+        """Yield what was collected a site at a time: memory holds one of them."""
+        from isoscope.store.stream import StateReader
+
+        path = self.path / STATE
+        try:
+            _same(path, self.manifest.files[STATE])
+            yield from StateReader(path).by_site()
+        except IsoscopeError:
+            raise
+        except Exception as error:  # whatever it trips over, the file is to blame
+            raise _damaged(path, error) from error
 
     @cached_property
     def survey(self) -> "Survey":

