@@ -27,6 +27,7 @@ class Spectrum:
     documents: int
     sizes: Array  # (groups,)
     energy: Array  # (groups, d)
+    keys: Array  # (groups,) which groups of documents they are
     thinning: float = 1.0
 
     @classmethod
@@ -38,7 +39,14 @@ class Spectrum:
         values, vectors = decomposed(moments.covariance, rank)
         energy = parts.along(moments.mean, values, vectors, moments.count - 1)
         return cls(
-            values, rank, moments.count, moments.documents, parts.sizes, energy, parts.thinning
+            values,
+            rank,
+            moments.count,
+            moments.documents,
+            parts.sizes,
+            energy,
+            parts.keys,
+            parts.thinning,
         )
 
     @property
@@ -78,7 +86,16 @@ class RawSpectrum(Spectrum):
         rank = min(n, moments.width)
         values, vectors = decomposed(second, rank, least=0.0)
         energy = parts.along(np.zeros(moments.width), values, vectors, n)
-        return cls(values, rank, n, moments.documents, parts.sizes, energy, parts.thinning)
+        return cls(
+            values,
+            rank,
+            n,
+            moments.documents,
+            parts.sizes,
+            energy,
+            parts.keys,
+            parts.thinning,
+        )
 
 
 def decomposed(matrix: Array, rank: int, *, least: float = 0.0) -> tuple[Array, Array]:
