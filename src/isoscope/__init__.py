@@ -7,9 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from isoscope.store import load
-    from isoscope.verbs import measure, merge, read, survey, survey_module
+    from isoscope.verbs import (
+        check,
+        compare,
+        measure,
+        merge,
+        read,
+        survey,
+        survey_module,
+    )
 
-__all__ = ["load", "measure", "merge", "read", "survey", "survey_module"]
+__all__ = [
+    "check",
+    "compare",
+    "load",
+    "measure",
+    "merge",
+    "read",
+    "survey",
+    "survey_module",
+]
 
 
 def __getattr__(name: str) -> Any:  # lazily, so that `import isoscope` costs next to nothing

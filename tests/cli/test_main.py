@@ -115,7 +115,7 @@ def test_names_in_an_error_are_made_harmless(isoscope):
 @pytest.mark.parametrize(
     "bug", ["ZeroDivisionError", "PermissionError", "EOFError", "SystemError"]
 )
-def test_a_bug_keeps_its_traceback(shell, bug):
+def test_a_bug_keeps_its_traceback_and_is_not_taken_for_a_gate(shell, bug):
     code = (
         "import isoscope.verbs as verbs\n"
         f"def broken(**_): raise {bug}\n"
@@ -124,7 +124,7 @@ def test_a_bug_keeps_its_traceback(shell, bug):
         "from isoscope.cli.main import main; main()"
     )
     done = shell(f'{sys.executable} -c "{code}"')
-    assert done.returncode == 1
+    assert done.returncode == 2  # 1 is for gates
     assert "Traceback (most recent call last)" in done.stderr
     assert bug in done.stderr
 

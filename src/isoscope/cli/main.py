@@ -4,13 +4,14 @@ import errno
 import os
 import signal
 import sys
+import traceback
 from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from isoscope.cli import demo, measure, merge, read, survey
+from isoscope.cli import check, compare, demo, measure, merge, read, survey
 from isoscope.cli import list as listing
 from isoscope.cli.help import PlainCommand
 from isoscope.errors import DOCS, IsoscopeError
@@ -54,7 +55,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
     invoke_without_command=True,
 )
-for _module in (measure, survey, merge, read, listing, demo):
+for _module in (measure, survey, merge, read, compare, check, listing, demo):
     app.command(_module.NAME, cls=PlainCommand, epilog=_module.EXAMPLES)(_module.command)
 
 
@@ -92,7 +93,11 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")  # pyright: ignore
     # Schedulers end jobs so; leaving by an exception lets half-written folders be removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
-    app(prog_name="isoscope")
+    try:
+        app(prog_name="isoscope")
+    except Exception:  # a bug; Python would leave with 1, which says that a gate tripped
+        traceback.print_exc()
+        sys.exit(CANNOT)
 
 
 def _say(text: str, code: int) -> int:

@@ -32,7 +32,7 @@ def show(table: Table, console: "Console") -> None:
     else:
         console.print(Text(NOTHING))
     notes = [f"{number}  {text}" for number, text in enumerate(table.warnings, start=1)]
-    for note in ("", *notes, *(f"left out: {text}" for text in table.left_out)):
+    for note in ("", *table.notes, *notes, *(f"left out: {text}" for text in table.left_out)):
         console.print(Text(note))
 
 
