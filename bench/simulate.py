@@ -182,8 +182,8 @@ def differences(design: Design, repetitions: int, first_seed: int) -> dict:
     for name, draws in found.items():
         value, low, high, wide_low, wide_high, chance = np.array(draws, dtype=float).T
         out["of"][name] = {
-            "covered": float(((low <= 0) & (0 <= high)).mean()),
-            "covered, independent": float(((wide_low <= 0) & (0 <= wide_high)).mean()),
+            "covered": float(((low <= 0) & (high >= 0)).mean()),
+            "covered, independent": float(((wide_low <= 0) & (wide_high >= 0)).mean()),
             "width over oracle": float(np.median(high - low) / (2 * 1.96 * value.std(ddof=1))),
             "width over independent": float(np.median((high - low) / (wide_high - wide_low))),
             "chance below 0.01": float((chance < 0.01).mean()),

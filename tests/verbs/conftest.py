@@ -154,9 +154,7 @@ def collections(tmp_path):
     def write(name, *, shift=0.6, noise=0.3, prefix="text", **options):
         rows = texts + noise * rng.normal(size=texts.shape) + shift
         names = [f"{prefix}-{each}" for each in ids]
-        iso.measure(
-            rows.astype(np.float32), document=names, output=tmp_path / name, **options
-        )
+        iso.measure(rows.astype(np.float32), document=names, output=tmp_path / name, **options)
         return tmp_path / name
 
     return write

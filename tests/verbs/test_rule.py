@@ -12,7 +12,10 @@ from isoscope.verbs.rule import parsed
         ("mean-cosine > 0.5", ("mean-cosine", "*", "all", ">", 0.5, False)),
         ("mean-cosine@norm.out>0.5", ("mean-cosine", "norm.out", "all", ">", 0.5, False)),
         ("  isoscore  <=  0.9x ", ("isoscore", "*", "all", "<=", 0.9, True)),
-        ("isoscore@resid.*/no-sink < 1e-3", ("isoscore", "resid.*", "no-sink", "<", 1e-3, False)),
+        (
+            "isoscore@resid.*/no-sink < 1e-3",
+            ("isoscore", "resid.*", "no-sink", "<", 1e-3, False),
+        ),
         ("isoscore/no-special >= -1", ("isoscore", "*", "no-special", ">=", -1.0, False)),
         ("partition-log < -2", ("partition-log", "*", "all", "<", -2.0, False)),
         ("twonn @ embed > 1.1x", ("twonn", "embed", "all", ">", 1.1, True)),

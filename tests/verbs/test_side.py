@@ -24,9 +24,7 @@ def test_spreads_are_those_that_intervals_are_made_of(collections):
 
 
 def test_a_companion_has_no_spread_and_is_taken_as_independent(collections):
-    sides = [
-        Side.of(load(collections(name, all=True)), "all", ["partition"]) for name in "ab"
-    ]
+    sides = [Side.of(load(collections(name, all=True)), "all", ["partition"]) for name in "ab"]
     keys = [("rows", None, name) for name in ("partition", "partition-log")]
     how = []
     for key in keys:

@@ -15,7 +15,7 @@ NAME = "check"
 EXAMPLES = """\b
 Examples:
   isoscope check runs/a --fail-if 'mean-cosine > 0.9' --junit check.xml
-  isoscope check runs/b --baseline runs/a --fail-if 'isoscore@rows < 0.5x' --json
+  isoscope check runs/b --baseline runs/a --fail-if 'mean-cosine > 1.5x' --json
 """
 
 

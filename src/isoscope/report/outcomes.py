@@ -70,11 +70,7 @@ class Outcomes(list[Outcome]):
     def summary(self) -> str:
         """How many rules hold, in a sentence."""
         states = [_worst(each) for each in self.rules.values()]
-        parts = [
-            f"{states.count(state)} {state}"
-            for state in WORST_FIRST
-            if state in states
-        ]
+        parts = [f"{states.count(state)} {state}" for state in WORST_FIRST if state in states]
         return f"{len(states)} rule{'s' if len(states) != 1 else ''}: {', '.join(parts)}"
 
     def to_dict(self) -> list[dict[str, Any]]:

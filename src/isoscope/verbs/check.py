@@ -51,22 +51,29 @@ def check(
 
 
 def refuse(outcomes: "Outcomes") -> None:
-    """Raise where a rule is breached, or could not be checked; the first of them counts."""
-    rules = len({each.rule for each in outcomes})
-    for state, kind, slug, hint in (
-        ("breached", GateError, "check-breached", "the table names site, value and limit"),
-        ("could not run", ConfigError, "check-incomplete", "survey what the rule asks for"),
-    ):
-        there = [each for each in outcomes if each.state == state]
-        if there:
-            count = len({each.rule for each in there})
-            first = there[0]
-            what = "breached" if kind is GateError else "not checked"
-            raise kind(
-                f"{count} of {rules} rules {what}: {first.rule} ({first.message})",
-                hint=hint,
-                slug=slug,
-            )
+    """Raise where a rule is breached, or could not be checked; a breach counts more."""
+    if breached := _which(outcomes, "breached"):
+        raise GateError(
+            f"{breached} are breached",
+            hint="the table names site, value and limit",
+            slug="check-breached",
+        )
+    if stuck := _which(outcomes, "could not run"):
+        raise ConfigError(
+            f"{stuck} could not be checked",
+            hint="survey what the rule asks for, or correct the rule",
+            slug="check-incomplete",
+        )
+
+
+def _which(outcomes: "Outcomes", state: str) -> str:
+    """Return how many rules are in a state, with the first of them; nothing for none."""
+    found = {each.rule: each for each in reversed(outcomes) if each.state == state}
+    if not found:
+        return ""
+    first = next(each for each in outcomes if each.state == state)
+    rules = len(outcomes.rules)
+    return f"{len(found)} of {rules} rules ({first.rule}: {first.message})"
 
 
 def _sides(run: "Run", rules: Sequence[Rule]) -> dict[str, Side]:

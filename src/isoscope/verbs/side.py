@@ -35,7 +35,7 @@ class Side:
     def of(cls, run: "Run", variant: str, measures: Sequence[str] | None = None) -> "Side":
         """Return a run's readings of a variant; bands of tokens and positions are left out."""
         try:
-            found = run.readings if measures is None else read(run.path, measures=measures)
+            found = run.readings if measures is None else read(run, measures=measures)
         except TooFewRowsError:  # nothing of what was asked for is in this run
             found = []
         kept = {
