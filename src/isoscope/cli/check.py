@@ -15,7 +15,7 @@ NAME = "check"
 EXAMPLES = """\b
 Examples:
   isoscope check runs/a --fail-if 'mean-cosine > 0.9' --junit check.xml
-  isoscope check runs/b --baseline runs/a --fail-if 'mean-cosine > 1.5x' --json
+  isoscope check runs/b --baseline runs/a --fail-if 'mean-cosine > 2x' --json
 """
 
 
@@ -46,10 +46,11 @@ def command(
     config: ConfigFile = None,
     quiet: Quiet = False,
 ) -> None:
-    """Check a run against rules: exit 0 all hold, 1 one is breached, 2 it could not run.
+    """Check a run against rules, as a gate for CI.
 
-    A rule is breached where the whole 95 % interval lies beyond the limit; where only the
-    value does, that is a warning. Without a site a rule is about every site.
+    Exit 0: all hold. Exit 1: one is breached. Exit 2: it could not run. A rule is breached
+    where the whole 95 % interval lies beyond the limit; where only the value does, that is
+    a warning. Without a site a rule is about every site.
     """
     from isoscope import verbs
     from isoscope.verbs.check import refuse

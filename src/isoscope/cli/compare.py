@@ -58,10 +58,11 @@ def command(
     as_latex: AsLatex = False,
     as_markdown: AsMarkdown = False,
 ) -> None:
-    """Print the readings of two runs side by side, and their difference b - a.
+    """Print two runs side by side, and what changed.
 
-    Where both have read the same documents, differences are paired by document group and
-    far sharper. What is called changed is so at 5 % after Holm's correction over the rows.
+    The difference is b - a, with a 95 % interval. Where both have read the same documents,
+    it is paired by document group and far sharper. What is called changed is so at 5 %
+    after Holm's correction over the rows.
     """
     style = chosen(json=as_json, csv=as_csv, latex=as_latex, markdown=as_markdown)
     from isoscope import verbs
