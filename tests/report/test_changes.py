@@ -132,11 +132,6 @@ def test_what_is_no_number_is_null():
     assert json.loads(line)["b"] is None
 
 
-def test_a_fine_difference_gives_values_its_digits():
-    fine = Changes([change(a=0.5, b=0.50012, low=0.00010, high=0.00014)])
-    assert "0.500000  0.500120  0.000120" in str(fine)
-
-
 def test_hostile_names_are_shown_and_not_obeyed():
     name = "a\x1b[2J|<script>alert(1)</script>\n"
     hostile = Changes([change(site=name), change()], runs=(name, "b"), left_out=[name])

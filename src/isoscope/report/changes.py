@@ -131,8 +131,8 @@ class Changes(list[Change]):
         ]
 
     def _numbers(self) -> list[Column]:
-        first = [_value(each, each.a, each.a_low, each.a_high) for each in self]
-        second = [_value(each, each.b, each.b_low, each.b_high) for each in self]
+        first = [shown(each.a, each.a_low, each.a_high)[0] for each in self]
+        second = [shown(each.b, each.b_low, each.b_high)[0] for each in self]
         gaps = [shown(each.difference, each.low, each.high) for each in self]
         return [
             Column("a", tuple(first)),
@@ -159,14 +159,6 @@ class Changes(list[Change]):
 
     def _repr_html_(self) -> str:
         return as_html(self.table)
-
-
-def _value(change: Change, value: float, low: float | None, high: float | None) -> str:
-    """A value with the digits of its interval, or those of the difference if it has more."""
-    if low is None or high is None or change.low is None or change.high is None:
-        return shown(value, low, high)[0]
-    half = min(high - low, (change.high - change.low) or high - low) / 2
-    return shown(value, value - half, value + half)[0]
 
 
 def _record(change: Change) -> dict[str, Any]:

@@ -64,7 +64,12 @@ class Outcomes(list[Outcome]):
         caption = f"run {self[0].run}" if self else ""
         if len(variants) == 1:
             caption += f", variant {self[0].variant}"
-        return Table(plain(caption), tuple(each for each in columns if any(each.cells)))
+        stuck = [each for each in self if each.state == "could not run"]
+        return Table(
+            plain(caption),
+            tuple(each for each in columns if any(each.cells)),
+            left_out=tuple(plain(f"{each.rule}: {each.message}") for each in stuck),
+        )
 
     @property
     def summary(self) -> str:
@@ -117,16 +122,17 @@ def _lines(outcomes: list[Outcome]) -> list[tuple[str, ...]]:
     held = [each for each in outcomes if each.state == "holds"]
     if held:
         nearest = min(held, key=lambda each: abs(each.margin or 0.0))
-        others = f"nearest of {len(held)} sites" if len(held) > 1 else ""
-        lines.append(_line(nearest, others))
+        of = f"nearest of {len(held)} sites" if len(held) > 1 else ""
+        lines.append(_line(nearest, of))
     return lines
 
 
 def _reason(outcome: Outcome) -> str:
-    """The message without the site and value that stand beside it."""
-    if outcome.value is None:
-        return plain(outcome.message)
-    return plain(outcome.message.partition(", ")[2])
+    """What the other columns do not say."""
+    if outcome.state == "warning":
+        return "within noise"
+    alone = outcome.state == "breached" and outcome.margin_low is None
+    return "no interval" if alone else ""
 
 
 def _line(outcome: Outcome, what: str) -> tuple[str, ...]:
