@@ -68,6 +68,7 @@ simulate: $(DEV)  ## the tables of docs/statistics.md: bias and coverage, an hou
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/simulate.py documents
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/simulate.py rows
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/explain.py
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/simulate.py differences
 	$(BIN)/python bench/pages.py
 
 check: test slow docs  ## test, slow and docs: all of it

@@ -66,6 +66,22 @@ def coverage() -> str:
     return table(heads, rows)
 
 
+def differences() -> str:
+    """Return the table of coverage and width of differences."""
+    heads = ["pairs of collections"]
+    heads += [f"`{name}`: covered, width, over independent" for name in MEASURES]
+    rows = []
+    for each in found("differences"):
+        cells = [each["of"][name] for name in MEASURES]
+        shown = [
+            f"{c['covered']:.1%}, {c['width over oracle']:.2f}, "
+            f"{c['width over independent']:.2f}"
+            for c in cells
+        ]
+        rows.append([described(each["design"]), *shown])
+    return table(heads, rows)
+
+
 def speed(part: str) -> str:
     """Return one table of speed."""
     results = found("speed")
@@ -221,6 +237,7 @@ TABLES = {
     "statistics.md": {
         "bias": bias,
         "coverage": coverage,
+        "differences": differences,
         "single-causes": lambda: explained("single"),
         "mixtures": lambda: explained("mixture"),
         "missed": missed,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from isoscope.verbs import (
+        check,
+        compare,
         dimensions,
         explain,
         figure,
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "check",
+    "compare",
     "dimensions",
     "explain",
     "figure",

@@ -57,3 +57,9 @@ class StoreError(IsoscopeError):
 
 class ConfigError(IsoscopeError):
     """A setting is missing, unknown or of the wrong kind."""
+
+
+class GateError(IsoscopeError):
+    """A gate tripped: what was checked is not as it should be. Nothing failed."""
+
+    code = 1

@@ -23,6 +23,7 @@ from isoscope.store.schema import (
     Mark,
 )
 from isoscope.store.state import read_state
+from isoscope.store.stream import StateReader
 from isoscope.store.swap import set_aside
 from isoscope.types import Reading
 
@@ -95,6 +96,30 @@ class Run:
         except IsoscopeError:
             raise
         except Exception as error:  # whatever it trips over, the file is to blame
+            raise _damaged(path, error) from error
+
+    def survey_of(self, site: str) -> "Survey":
+        """What was collected at one site; the others stay on disk."""
+        try:
+            reader = self._reader
+            return reader.survey([place for place in reader.places if place[0] == site])
+        except IsoscopeError:
+            raise
+        except Exception as error:
+            raise _damaged(self.path / STATE, error) from error
+
+    @property
+    def trouble(self) -> dict[str, str]:
+        """Sites that said what is no number, and where."""
+        return self._reader.trouble
+
+    @cached_property
+    def _reader(self) -> StateReader:
+        path = self.path / STATE
+        try:
+            _same(path, self.manifest.files[STATE])
+            return StateReader(path)
+        except Exception as error:
             raise _damaged(path, error) from error
 
 

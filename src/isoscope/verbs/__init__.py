@@ -1,5 +1,7 @@
 """The library call behind each command."""
 
+from isoscope.verbs.check import check
+from isoscope.verbs.compare import compare
 from isoscope.verbs.demo import demo
 from isoscope.verbs.dimensions import dimensions
 from isoscope.verbs.explain import explain
@@ -16,6 +18,8 @@ from isoscope.verbs.vectors import measure
 from isoscope.verbs.zero import zero
 
 __all__ = [
+    "check",
+    "compare",
     "demo",
     "dimensions",
     "explain",
