@@ -56,6 +56,7 @@ slow: $(DEV)  ## the tests that take minutes
 bench: $(DEV)  ## the table of docs/benchmarks.md, measured on this machine
 	$(BIN)/python bench/speed.py
 	$(BIN)/python bench/cost.py
+	$(BIN)/python bench/opening.py
 	$(BIN)/python bench/pages.py
 
 real: $(DEV)  ## survey the real models and write docs/real-models.md and docs/causes.md

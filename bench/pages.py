@@ -141,6 +141,27 @@ def cost() -> str:
     return f"{table(heads, rows)}\n\nMachine: {note}."
 
 
+def opening() -> str:
+    """Return the table of how soon pages are drawn."""
+    results = found("opening")
+    if not results:
+        return "Not run."
+    heads = ["page", "readings", "MB", "first chart, milliseconds (each opening)"]
+    rows = [
+        [
+            each["page"],
+            f"{each['readings']:,}",
+            f"{each['bytes'] / 1e6:.2f}",
+            f"{each['median']:.0f} ({', '.join(map(str, each['milliseconds']))})",
+        ]
+        for each in results["rows"]
+    ]
+    seen = results["machine"]
+    loads = ", ".join(f"{x:g}" for x in seen["load"])
+    note = f"{seen['processor']}, {seen['cores']} cores, {seen['browser']}"
+    return f"{table(heads, rows)}\n\nMachine: {note}; load averages when it began: {loads}."
+
+
 def rightly(cell: dict, world: dict) -> bool:
     """Return whether a world is explained as it was planted."""
     told = world["told"]
@@ -251,6 +272,7 @@ TABLES = {
         },
         "listening": cost,
         "room": room,
+        "opening": opening,
     },
 }
 

@@ -21,13 +21,22 @@ VARIANTS = ("all", "no-special", "no-sink")
 FEW = "n < 10 d"
 
 
+BANDS = ("frequency 1e-4 to 1e-3", "frequency above 1e-2", "position 0", "position 1")
+
+
 def sites_of(layers):
     blocks = [f"resid.{layer}" for layer in range(layers)]
     return ["embed", *blocks, "norm.in", "norm.mid", "norm.out"]
 
 
 def exhibit(
-    name="demo", layers=3, measures=MEASURES, variants=VARIANTS, steps=(None,), **other
+    name="demo",
+    layers=3,
+    measures=MEASURES,
+    variants=VARIANTS,
+    steps=(None,),
+    bands=(),
+    **other,
 ):
     """Return a run whose numbers all differ, so that a switch that does nothing is seen."""
     readings, levels = [], {}
@@ -41,6 +50,15 @@ def exhibit(
                     where = (name, site, variant, "", step, measure)
                     readings.append(Reading(*where, at, *ends, 5000 - v, 64, warnings))
                     levels[site, variant, measure] = 0.0 if "cosine" in measure else 1.0
+    readings += [
+        Reading(
+            name, site, variant, band, None, "mean-cosine", at, at - 0.01, at + 0.01, 90, 64
+        )
+        for s, site in enumerate(sites_of(layers))
+        for v, variant in enumerate(variants)
+        for b, band in enumerate(bands)
+        for at in [0.1 + 0.05 * s + 0.01 * v + 0.1 * b]
+    ]
     curves = [c for site in sites_of(layers) for v in variants for c in curves_of(site, v)]
     curves.append(matrix())
     facts = {"Model": name, "Rows": "5,000"}
@@ -70,6 +88,8 @@ def curves_of(site, variant):
             "low": np.array([0.1, 0.2, np.nan]),
             "high": np.array([0.3, 0.4, np.nan]),
             "detail": np.array(["12 of 900 rows", "15 (30%)", "what all rows share"], object),
+            "named": np.array([False, True, False]),
+            "warnings": np.array([], object),
             "cosine": np.array(0.3),
         }
         yield Curve(site, "all", "causes", causes)
@@ -87,5 +107,6 @@ def matrix():
         "rows": rng.integers(1, 9, 50),
         "band": rng.integers(0, 2, 50),
         "bands": np.array(["not seen", "1 to 9 times"], object),
+        "of": np.array(30522),
     }
     return Curve("embed.weight", "all", "matrix", arrays)

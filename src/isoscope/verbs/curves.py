@@ -155,6 +155,8 @@ def _causes(held: Mapping[tuple[str, str], Held], site: str, run: str) -> list[C
         "low": np.array([none if each.low is None else each.low for each in causes]),
         "high": np.array([none if each.high is None else each.high for each in causes]),
         "detail": np.array([each.detail for each in causes], dtype=object),
+        "named": np.array([bool(each.named) for each in causes]),
+        "warnings": np.array(list(causes[0].warnings), dtype=object),
         "cosine": np.array(causes[0].mean_cosine),
     }
     return [Curve(site, "all", "causes", arrays)]

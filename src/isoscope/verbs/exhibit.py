@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ Effective = dict[tuple[str, str], float]
 
 
 def exhibits(runs: Any) -> list["Exhibit"]:
-    """Return what is shown of each run: folders, loaded runs, or readings."""
+    """Return what is shown of each run: folders, loaded runs, readings, or exhibits."""
     given = [runs] if _is_one(runs) else list(runs)
     if not given:
         raise ConfigError(
@@ -33,20 +34,26 @@ def exhibits(runs: Any) -> list["Exhibit"]:
 
 def _is_one(runs: Any) -> bool:
     from isoscope.report import Readings
+    from isoscope.report.page.exhibit import Exhibit
     from isoscope.store.run import Run
 
-    return isinstance(runs, str | os.PathLike | Run | Readings)
+    return isinstance(runs, str | os.PathLike | Run | Readings | Exhibit)
 
 
 def _loaded(given: Any) -> Any:
     from isoscope.report import Readings
+    from isoscope.report.page.exhibit import Exhibit
     from isoscope.store import load
     from isoscope.store.run import Run
 
-    return given if isinstance(given, Run | Readings) else load(given)
+    return given if isinstance(given, Run | Readings | Exhibit) else load(given)
 
 
 def _name(each: Any) -> str:
+    from isoscope.report.page.exhibit import Exhibit
+
+    if isinstance(each, Exhibit):
+        return each.name
     path = getattr(each, "path", None)
     if path is not None:
         return path.resolve().name
@@ -71,6 +78,8 @@ def _exhibit(each: Any, name: str) -> "Exhibit":
     from isoscope.report.page.exhibit import Exhibit
     from isoscope.store.run import Run
 
+    if isinstance(each, Exhibit):
+        return replace(each, name=name)
     if not isinstance(each, Run):
         levels = {
             (r.site, r.variant, r.measure): each.isotropic[r.measure, r.n, r.d]
@@ -87,7 +96,7 @@ def _exhibit(each: Any, name: str) -> "Exhibit":
         facts=facts_of(each),
         levels=_levels(each.readings, each.settings, effective),
         noun=_noun(each),
-        remarks=[*remarks, *(f"left out: {text}" for text in each.left_out)],
+        remarks=[*remarks, *_told(each)],
     )
 
 
@@ -159,6 +168,12 @@ def _levels(
         if value is not None:
             known[each.site, each.variant, each.measure] = value
     return known
+
+
+def _told(run: "Run") -> list[str]:
+    """Return what was said while the run was made: of its sources, and of what it lacks."""
+    said = [str(t) for source in run.origin["sources"] for t in source.get("warnings", ())]
+    return [*dict.fromkeys(said), *(f"left out: {text}" for text in run.left_out)]
 
 
 def _noun(run: "Run") -> str:

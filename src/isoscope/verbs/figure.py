@@ -10,7 +10,16 @@ from isoscope.errors import ConfigError, UndefinedError
 if TYPE_CHECKING:
     from isoscope.report.page.panel import Chart, Panel
 
-KINDS = ("layers", "series", "spectrum", "dimensions", "causes", "norm", "embeddings")
+KINDS = (
+    "layers",
+    "series",
+    "spectrum",
+    "dimensions",
+    "causes",
+    "bands",
+    "norm",
+    "embeddings",
+)
 SUFFIXES = (".pdf", ".svg", ".png")
 COLUMN = 84.0  # millimetres, one of two columns of most journals
 NARROWEST, WIDEST = 30.0, 1000.0

@@ -43,7 +43,8 @@ def picture(
     there = [place for place in range(len(names)) if (band == place).any()]
     band = np.searchsorted(there, band)
     bands = np.array([names[place] for place in there], dtype=object)
-    return Curve(site, "all", "matrix", {**_cells(points, band), "bands": bands})
+    arrays = {**_cells(points, band), "bands": bands, "of": np.array(moments.count)}
+    return Curve(site, "all", "matrix", arrays)
 
 
 class Counts:

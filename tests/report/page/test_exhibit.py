@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from isoscope.types import Reading
 
 
@@ -27,6 +29,22 @@ def test_readings_that_are_no_numbers_are_left_out_and_counted(demo):
     assert len(shown.readings) == len(demo.readings)
     assert "1 of" in shown.remarks[-1]
     assert demo.finite is demo
+
+
+def test_an_interval_that_is_no_number_is_no_interval(demo):
+    bad = replace(demo.reading("isoscore", "embed"), low=float("nan"), high=float("inf"))
+    (shown,) = replace(demo, readings=[bad]).finite.readings
+    assert (shown.value, shown.low, shown.high) == (bad.value, None, None)
+
+
+def test_words_of_curves_are_written_out_too(exhibits):
+    (curve,) = [c for c in exhibits.curves_of("a\x1b", "all") if c.name == "causes"]
+    words = np.array(["\x1b[2J", "b", "c"], object)
+    bad = exhibits.Exhibit("a", [], [replace(curve, arrays=curve.arrays | {"detail": words})])
+    (shown,) = bad.harmless.curves
+    assert shown.site == r"a\x1b"
+    assert shown.arrays["detail"].tolist() == [r"\x1b[2J", "b", "c"]
+    assert shown.arrays["share"] is curve.arrays["share"]
 
 
 def test_names_that_would_be_obeyed_are_written_out(exhibits):

@@ -1,5 +1,7 @@
 """The table of every number."""
 
+from collections import Counter
+
 from isoscope.report.page.numbers import MOST, limited
 
 
@@ -17,12 +19,34 @@ def test_of_many_the_usual_ones_are_kept_and_the_rest_is_said(exhibits):
     assert len(numbers.kept) == len(kept.readings) == MOST
     assert "isoscope read RUN --csv" in numbers.left_out
     assert f"of {len(long.readings):,} readings" in numbers.left_out
-    assert {each.variant for each in kept.readings[:5000]} == {"all"} or {
-        each.variant for each in kept.readings
-    } >= {"all"}
-    everywhere = [each for each in long.readings if each.variant == "all"]
-    usual = [each for each in everywhere if each.measure == "isoscore-debiased"]
-    assert set(map(id, usual)) <= set(map(id, kept.readings))
+    sizes = Counter(each.variant for each in long.readings)
+    counts = Counter(each.variant for each in kept.readings)
+    # Variants are kept one after the other: what does not fit is of the last that began.
+    assert counts["all"] == sizes["all"]
+    assert counts["no-special"] == sizes["no-special"]
+    assert counts["no-sink"] == MOST - 2 * sizes["all"] < sizes["no-sink"]
+    rest = [each.measure for each in kept.readings if each.variant == "no-sink"]
+    assert "mean-cosine-cross" in rest and "participation" not in rest
+    order = {id(each): place for place, each in enumerate(long.readings)}
+    places = [order[id(each)] for each in kept.readings]
+    assert places == sorted(places)
+
+
+def test_bands_are_left_out_before_any_reading_of_all_rows(exhibits):
+    run = exhibits.exhibit(bands=exhibits.BANDS)
+    whole = [each for each in run.readings if not each.group]
+    (kept,), numbers = limited([run], most=len(whole))
+    assert kept.readings == whole
+    assert f"{len(run.readings) - len(whole)} of" in numbers.left_out
+
+
+def test_of_several_runs_each_keeps_its_own(exhibits):
+    runs = [exhibits.exhibit("one"), exhibits.exhibit("two")]
+    (one, two), numbers = limited(runs, most=100)
+    assert {each.run for each in one.readings} == {"one"}
+    assert {each.run for each in two.readings} == {"two"}
+    assert len(one.readings) + len(two.readings) == len(numbers.kept) == 100
+    assert abs(len(one.readings) - len(two.readings)) <= len(one.sites)
 
 
 def test_columns_hold_what_readings_hold(demo):

@@ -37,3 +37,9 @@ def test_the_output_is_the_deepest_site_of_the_last_stream():
     assert last_of_stream(["embed.weight", "pooled"]) == "pooled"
     assert last_of_stream(["rows"]) == "rows"
     assert last_of_stream([]) is None
+
+
+def test_the_final_norm_comes_after_the_blocks():
+    after = [site for site in ("embed", "resid.31", "norm.in", "dec.norm.out", "rows")
+             if place_of(site).after_blocks]  # fmt: skip
+    assert after == ["norm.in", "dec.norm.out"]

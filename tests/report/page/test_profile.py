@@ -35,3 +35,11 @@ def test_one_run_needs_no_legend():
 def test_steps_lie_on_an_axis_of_numbers():
     spec = profile("x", Axis(field="step", logarithmic=True), ["a"])
     assert spec["layer"][0]["encoding"]["x"]["scale"]["type"] == "symlog"
+
+
+def test_a_line_ends_where_the_blocks_do():
+    layers = profile("x", Axis(("0",)), ["a"])["layer"]
+    for place in (0, 2, 3):  # band, isotropic line, line
+        detail = layers[place]["encoding"]["detail"]
+        fields = [d["field"] for d in (detail if isinstance(detail, list) else [detail])]
+        assert "stretch" in fields

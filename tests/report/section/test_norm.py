@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-import numpy as np
+import pytest
 
 from isoscope.report.section.norm import show
-from isoscope.types import Curve
 
 
 def test_rows_are_the_three_stages(demo):
@@ -16,10 +15,24 @@ def test_rows_are_the_three_stages(demo):
     assert rows[2]["value"] == demo.reading("mean-cosine-cross", "norm.out").value
 
 
-def test_the_reference_is_said_where_the_run_knows_it(demo):
-    known = Curve("norm", "all", "final-norm", {"reference": np.array(0.34)})
-    panel = show([replace(demo, curves=[*demo.curves, known])])
-    assert "0.34" in panel.lead[-1]
+def test_the_final_norm_of_a_real_survey_is_its_readings(surveyed):
+    panel = show([surveyed])
+    for name, measures in (
+        ("norm-mean-cosine", {"plain": "mean-cosine", "debiased": "mean-cosine-cross"}),
+        ("norm-effective-rank", {"plain": "effective-rank"}),
+        ("norm-norm-spread", {"": "norm-spread"}),
+    ):
+        chart = next(c for c in panel.charts if c.name == name)
+        for form, measure in measures.items():
+            rows = chart.rows(variant="all", **({"form": form} if form else {}))
+            assert [r["at"] for r in rows] == ["before", "between", "after"]
+            assert [r["value"] for r in rows] == [
+                surveyed.reading(measure, site).value
+                for site in ("norm.in", "norm.mid", "norm.out")
+            ]
+    spread = next(c for c in panel.charts if c.name == "norm-norm-spread").rows(variant="all")
+    assert spread[1]["value"] == pytest.approx(0, abs=1e-3)  # normalised: all of one length
+    assert spread[0]["value"] > 0.01
 
 
 def test_one_side_alone_is_no_section(demo):

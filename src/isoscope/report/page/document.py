@@ -162,7 +162,7 @@ def _switch(section: Section, switch: Switch) -> str:
 
 
 def _figure(chart: Chart) -> str:
-    kind = "wide" * chart.wide
+    kind = "wide" if chart.wide else "half" * chart.half
     hidden = " hidden" * chart.folded
     return (
         f'<figure class="{kind}" data-folded="{int(chart.folded)}"{hidden}>'

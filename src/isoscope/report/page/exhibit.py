@@ -49,10 +49,11 @@ class Exhibit:
     @property
     def finite(self) -> "Exhibit":
         """The same without readings that are no numbers; how many there were is a remark."""
-        kept = [each for each in self.readings if isfinite(each.value)]
+        kept = [_bounded(each) for each in self.readings if isfinite(each.value)]
         lost = len(self.readings) - len(kept)
         if not lost:
-            return self
+            same = all(a is b for a, b in zip(kept, self.readings, strict=True))
+            return self if same else replace(self, readings=kept)
         remark = f"{lost} of {len(self.readings)} readings are NaN or infinite: not shown"
         return replace(self, readings=kept, remarks=(*self.remarks, remark))
 
@@ -63,7 +64,7 @@ class Exhibit:
             self,
             name=plain(self.name),
             readings=[_harmless(each) for each in self.readings],
-            curves=[replace(curve, site=plain(curve.site)) for curve in self.curves],
+            curves=[_harmless_curve(curve) for curve in self.curves],
             facts={plain(name): plain(text) for name, text in self.facts.items()},
             levels={
                 (plain(site), plain(variant), plain(measure)): level
@@ -71,6 +72,26 @@ class Exhibit:
             },
             remarks=[plain(text) for text in self.remarks],
         )
+
+
+def _bounded(each: Reading) -> Reading:
+    """Return a reading whose interval is one, or none at all."""
+    ends = [end for end in (each.low, each.high) if end is not None]
+    return each if all(map(isfinite, ends)) else replace(each, low=None, high=None)
+
+
+def _harmless_curve(curve: Curve) -> Curve:
+    arrays = {
+        name: array if array.dtype.kind in "bifu" else _harmless_words(array)
+        for name, array in curve.arrays.items()
+    }
+    return replace(curve, site=plain(curve.site), arrays=arrays)
+
+
+def _harmless_words(words: Array) -> Array:
+    out = words.astype(object)
+    out[...] = [plain(word) for word in words.tolist()]
+    return out
 
 
 def _harmless(each: Reading) -> Reading:

@@ -52,9 +52,10 @@ def subjects(measures: Iterable[str]) -> list[Subject]:
         elif names:  # one of twins was not measured
             found.append(Subject(each.title, names[0], says=each.says))
     taken = {name for each in found for name in each.forms.values()}
-    return found + [Subject(_titled(name), name) for name in have if name not in taken]
+    return found + [Subject(titled(name), name) for name in have if name not in taken]
 
 
-def _titled(name: str) -> str:
+def titled(name: str) -> str:
+    """Return the name of a measure as a title."""
     words = name.replace("-", " ")
     return words[:1].upper() + words[1:]

@@ -270,12 +270,17 @@
     return rows;
   };
   const pending = {};
+  const narrow = matchMedia("(max-width: 560px)");
+  const looks = () => { // beside each other, names of a legend would run off a narrow page
+    const worn = page.looks[look];
+    return narrow.matches ? { ...worn, legend: { ...worn.legend, columns: 2 } } : worn;
+  };
   const drawNow = async (name) => {
     const chart = page.charts[name];
     const spec = { ...chart.spec, datasets: { rows: rowsOf(name) } };
     const found = await window.vegaEmbed(boxOf[name], spec, {
       mode: "vega-lite", renderer: "svg", actions: false, ast: true,
-      config: page.looks[look], tooltip: { theme: look === "dark" ? "dark" : "light" },
+      config: looks(), tooltip: { theme: look === "dark" ? "dark" : "light" },
     });
     state.views[name]?.finalize();
     state.views[name] = found.view;
@@ -288,6 +293,7 @@
     });
     return pending[name];
   };
+  narrow.addEventListener("change", () => { for (const name of state.drawn) draw(name); });
   const waiting = new Set(boxes.map((box) => box.dataset.chart));
   const begin = (name) => { if (waiting.delete(name)) return draw(name); return pending[name]; };
 

@@ -29,6 +29,7 @@ class Chart:
     columns: Columns
     alt: str  # what it shows, for those who do not see it
     wide: bool = False  # takes the whole width of the page
+    half: bool = False  # or half of it; a third where neither is said
     folded: bool = False  # shown when all charts are asked for
 
     def rows(self, **chosen: str) -> list[dict[str, Any]]:

@@ -27,6 +27,11 @@ class Place:
     label: str
     depth: tuple[int, int]
 
+    @property
+    def after_blocks(self) -> bool:
+        """Whether it belongs to the final norm."""
+        return self.depth[0] >= _ENDS["norm.in"]
+
 
 def place_of(site: str) -> Place:
     """Return where a site stands.

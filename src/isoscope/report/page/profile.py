@@ -77,13 +77,17 @@ def _profile(axis: Axis, runs: tuple[str, ...]) -> dict[str, Any]:
         alt.Tooltip("level:Q", title="isotropic", format=".4~g"),
         alt.Tooltip("n:Q", format=",d"),
     ]
+    # A line ends where the blocks do: what comes in at the norm need not come out of them.
+    whole = alt.Detail("stretch:N")
     layers = [
-        base.mark_area(style="interval").encode(color=color, **ends),
+        base.mark_area(style="interval").encode(color=color, detail=whole, **ends),
         base.mark_rule(style="whisker").encode(color=color, **ends),
         base.mark_line(style="isotropic-line").encode(
-            y="level:Q", detail="run:N", order="order:Q"
+            y="level:Q", detail=["run:N", "stretch:N"], order="order:Q"
         ),
-        base.mark_line().encode(y=height_of, color=color, strokeDash=dash, order="order:Q"),
+        base.mark_line().encode(
+            y=height_of, color=color, strokeDash=dash, detail=whole, order="order:Q"
+        ),
         base.mark_point(style="dot").encode(
             y=height_of, color=color, shape=shape, tooltip=tips
         ),
@@ -93,7 +97,7 @@ def _profile(axis: Axis, runs: tuple[str, ...]) -> dict[str, Any]:
 
 def empty_rows() -> Columns:
     """Return the columns of a profile, with nothing in them."""
-    names = ("run", "site", "at", "order", "value", "low", "high", "level", "n")
+    names = ("run", "site", "at", "order", "stretch", "value", "low", "high", "level", "n")
     return {name: [] for name in names}
 
 

@@ -2,6 +2,7 @@
 
 from isoscope.report.page.panel import Section
 from isoscope.report.section import (
+    bands,
     causes,
     dimensions,
     embeddings,
@@ -19,6 +20,7 @@ SECTIONS: tuple[Section, ...] = (
     spectrum.SECTION,
     dimensions.SECTION,
     causes.SECTION,
+    bands.SECTION,
     norm.SECTION,
     embeddings.SECTION,
 )

@@ -40,7 +40,7 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     chart = Chart(
         name="dimensions",
         title="Outlier dimensions",
-        spec=spec(sites),
+        spec=spec(sites, max(float(curve.arrays["score"].max()) for curve in curves)),
         columns=columns(exhibits, variants),
         alt="Outlier score of dimensions, one line a site.",
         wide=True,
@@ -48,8 +48,8 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     return Panel((LEAD,), tuple(switches), (chart,), as_html(worst(exhibits)))
 
 
-def spec(sites: Sequence[str]) -> dict[str, Any]:
-    """Return the specification of the heat map."""
+def spec(sites: Sequence[str], most: float) -> dict[str, Any]:
+    """Return the specification of the heat map; a colour means the same in every run."""
     height = max(60, min(14 * len(sites), 900))
     chart = (
         alt.Chart(alt.NamedData(ROWS))
@@ -67,7 +67,11 @@ def spec(sites: Sequence[str]) -> dict[str, Any]:
                 "score:Q",
                 title="outlier score",
                 scale=alt.Scale(
-                    type="log", domainMin=1, clamp=True, range="heatmap", interpolate="rgb"
+                    type="log",
+                    domain=[1, max(most, 10.0)],
+                    clamp=True,
+                    range="heatmap",
+                    interpolate="rgb",
                 ),
                 legend=alt.Legend(format="~s", tickCount=4),
             ),

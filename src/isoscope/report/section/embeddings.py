@@ -40,13 +40,24 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
         alt="Rows of the embedding matrix along its first two singular vectors.",
         wide=True,
     )
-    return Panel((LEAD,), tuple(switches), (chart,))
+    return Panel((LEAD, _shown(exhibits)), tuple(switches), (chart,))
+
+
+def _shown(exhibits: Sequence[Exhibit]) -> str:
+    """Return how many rows are shown of how many there are."""
+    counts = [
+        f"{exhibit.name + ', ' if len(exhibits) > 1 else ''}{curve.site} "
+        f"{int(curve.arrays['rows'].sum()):,} of {int(curve.arrays['of']):,}"
+        for exhibit in exhibits
+        for curve in exhibit.drawn("matrix")
+    ]
+    return f"Rows shown: {'; '.join(counts)}."
 
 
 def spec(bands: Sequence[str]) -> dict[str, Any]:
     """Return the specification: cells as marks whose area is the number of rows."""
     legend = alt.Legend(title="seen in the corpus") if len(bands) > 1 else None
-    domain = alt.Scale(domain=list(bands))
+    domain = alt.Scale(domain=list(bands), range="ramp" if len(bands) > 1 else "category")
     shapes = [SHAPES[place % len(SHAPES)] for place in range(len(bands))]
     chart = (
         alt.Chart(alt.NamedData(ROWS))
@@ -80,7 +91,9 @@ def columns(exhibits: Sequence[Exhibit]) -> Columns:
             bands = curve.arrays["bands"]
             cells = [curve.arrays[name].tolist() for name in names[:3]]
             cells.append([str(bands[place]) for place in curve.arrays["band"]])
-            for row in zip(*cells, strict=True):
+            rows = zip(*cells, strict=True)
+            place = {str(band): number for number, band in enumerate(bands)}
+            for row in sorted(rows, key=lambda row: place[row[3]]):  # frequent ones on top
                 for name, cell in zip(table, (*row, exhibit.name, curve.site), strict=True):
                     table[name].append(cell)
     return table

@@ -118,6 +118,7 @@ def _append(table: Columns, exhibit: Exhibit, each: Reading, variant: str, form:
         "site": each.site,
         "at": place.label,
         "order": place.depth[0] * 1000 + place.depth[1],
+        "stretch": "norm" if place.after_blocks else "blocks",
         "value": each.value,
         "low": each.low,
         "high": each.high,

@@ -11,7 +11,8 @@ from isoscope.report.section.layers import columns, levelled, switches
 STAGES = {"norm.in": "before", "norm.mid": "between", "norm.out": "after"}
 LEAD = (
     "The same rows before the final norm, between (normalised, neither gain nor bias yet) and "
-    "after it."
+    "after it. What gain and bias do one after the other is told by: isoscope norm MODEL "
+    "--run RUN"
 )
 OPEN = 3
 
@@ -45,7 +46,7 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
         )
         for place, subject in enumerate(subjects(each.measure for each in readings))
     ]
-    return Panel((LEAD, *_references(exhibits)), switches(readings), tuple(charts))
+    return Panel((LEAD,), switches(readings), tuple(charts))
 
 
 def _stage(site: str) -> str:
@@ -57,19 +58,6 @@ def _staged(table: Columns) -> Columns:
     table = {name: [cells[place] for place in kept] for name, cells in table.items()}
     table["at"] = [_stage(site) for site in table["site"]]
     return table
-
-
-def _references(exhibits: Sequence[Exhibit]) -> list[str]:
-    """Return what the bias alone would give, where a run knows it."""
-    said: list[str] = []
-    for exhibit in exhibits:
-        for curve in exhibit.drawn("final-norm"):
-            reference = float(curve.arrays["reference"])
-            said.append(
-                f"{exhibit.name}: by itself the bias of the norm would give a mean cosine of "
-                f"{reference:.2f}, r²/(1 + r²) with r = |bias|/|gain|."
-            )
-    return said
 
 
 SECTION = Section("norm", "Final norm", show)
