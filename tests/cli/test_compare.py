@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from isoscope.verbs import compare
+from isoscope.verbs import compare, read
 
 
 def test_it_prints_both_runs_and_what_changed(isoscope, runs):
@@ -36,11 +36,25 @@ def test_the_same_run_twice_is_the_same(isoscope, runs):
     assert {json.loads(line)["verdict"] for line in done.stdout.splitlines()} == {"same"}
 
 
+def test_files_of_vectors_are_measured_first(isoscope, runs, place):
+    done = isoscope("compare", "vectors.npy", "other.npy", "--json")
+    assert done.exit_code == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {line["run_a"] for line in lines} == {"vectors.npy"}
+    values = {r.measure: r.value for r in read(runs / "a")}
+    found = {line["measure"]: line["a"] for line in lines}
+    assert found.keys() == values.keys()
+    for name in ("mean-cosine", "isoscore", "effective-rank"):  # groups of rows are others
+        assert found[name] == pytest.approx(values[name], rel=1e-6)
+    assert {path.name for path in place.iterdir()} == {"vectors.npy", "other.npy", "runs"}
+
+
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
         ("runs/a runs/c", "no run folder is called 'runs/c'"),
-        ("runs/a vectors.npy", "got the file 'vectors.npy'"),
+        ("runs/a runs/a/run.json", "run.json"),
+        ("runs/a none.npy", "no run folder is called 'none.npy'"),
         ("runs/a runs", "which has no run.json"),
         ("runs/a", "missing argument 'B'"),
         ("runs/a runs/b -m isoscor", "no measure is called 'isoscor'"),

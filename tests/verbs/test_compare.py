@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import isoscope as iso
-from isoscope.errors import ConfigError, StoreError, UnknownNameError
+from isoscope.errors import ConfigError, SourceError, StoreError, UnknownNameError
 from isoscope.store import load
 from isoscope.verbs.runs import read
 
@@ -198,8 +198,8 @@ def test_what_is_no_run_is_refused(handmade, tmp_path):
     run = handmade("a", ROW)
     (tmp_path / "file").write_text("x")
     (tmp_path / "empty").mkdir()
-    for other in ("file", "empty", "nothing"):
-        with pytest.raises(StoreError):
+    for other, error in (("file", SourceError), ("empty", StoreError), ("nothing", StoreError)):
+        with pytest.raises(error):
             iso.compare(run, tmp_path / other)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from isoscope.measure.interval import quantile
 from isoscope.store import load
-from isoscope.verbs.side import Side, gap_between, names_of, opened
+from isoscope.verbs.side import Side, gap_between, opened
 
 
 def test_spreads_are_those_that_intervals_are_made_of(collections):
@@ -49,11 +49,3 @@ def test_a_run_is_taken_as_it_is_and_a_path_is_loaded(handmade):
     run = load(folder)
     assert opened(run) is run
     assert opened(folder).readings == run.readings
-
-
-def test_runs_of_one_name_are_told_apart_by_their_paths(handmade, tmp_path):
-    row = [("embed", "isoscore", 0.5, 0.4, 0.6)]
-    (tmp_path / "old").mkdir()
-    first, second = load(handmade("a", row)), load(handmade("old/a", row))
-    assert names_of(first, second) == (str(tmp_path / "a"), str(tmp_path / "old" / "a"))
-    assert names_of(first, load(handmade("b", row))) == ("a", "b")

@@ -21,11 +21,15 @@ EXAMPLES = """\b
 Examples:
   isoscope compare runs/a runs/b
   isoscope compare runs/a runs/b -m mean-cosine -m isoscore --markdown
+  isoscope compare vectors.npy other.npy
 """
 
 
 def command(
-    first: Annotated[Path, typer.Argument(metavar="A", help="A run folder written by -o.")],
+    first: Annotated[
+        Path,
+        typer.Argument(metavar="A", help="A run folder written by -o, or a file of vectors."),
+    ],
     second: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
     names: Annotated[
         list[str] | None,

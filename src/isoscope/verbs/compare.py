@@ -1,27 +1,27 @@
 """The verb of two runs: readings side by side, and what changed for more than noise."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from isoscope.errors import ConfigError
 from isoscope.types import VARIANTS, Change, Reading
 from isoscope.verbs.answer import chosen, companions
+from isoscope.verbs.given import names_of, two_runs
 from isoscope.verbs.matching import MATCHES, matched
 from isoscope.verbs.pairing import Pairing, differences, pairing
-from isoscope.verbs.side import Folder, Key, Side, gap_between, names_of, opened
+from isoscope.verbs.side import Key, Side, gap_between
 
 if TYPE_CHECKING:
     from isoscope.measure.difference import Gap
     from isoscope.report.changes import Changes
-    from isoscope.store import Run
 
 LEVEL = 0.05
 Row = tuple[Reading, Reading, "Gap", bool]
 
 
 def compare(
-    first: "Folder | Run",
-    second: "Folder | Run",
+    first: Any,
+    second: Any,
     *,
     measures: Sequence[str] | None = None,
     sites: Sequence[str] | None = None,
@@ -31,6 +31,8 @@ def compare(
 ) -> "Changes":
     """Hold the readings of two runs side by side, each difference with a 95 % interval.
 
+    Either may be a run folder, a loaded run, or vectors: a file or an array, measured first.
+    Vectors are paired row by row, the n-th with the n-th.
     Where both read the same documents the differences are paired by document group, which
     is far sharper; otherwise the runs are taken as independent. What is called changed is
     so at 5 % after Holm's correction over all rows returned. Of several sites the usual
@@ -44,30 +46,30 @@ def compare(
     if match not in MATCHES:
         raise unknown("match", match, MATCHES)
     names = None if measures is None else chosen(measures)
-    runs = opened(first), opened(second)
-    sides = Side.of(runs[0], variant, names), Side.of(runs[1], variant, names)
-    _check_sites(sites, sides)
-    pairs = [
-        pair
-        for pair in matched(sides[0].sites, sides[1].sites, match)
-        if sites is None or pair[0] in sites
-    ]
-    keys = _shared_keys(sides, pairs)
-    if names is None and not all:
-        keys = _usual(sides, keys)
-    if not keys:
-        raise _nothing(sides)
-    left_out = _left_out(sides, pairs, sites, names)
-    for side, chosen_keys in zip(sides, zip(*keys, strict=True), strict=True):
-        side.keep(chosen_keys)
-    how = pairing(*runs)
-    return Changes(
-        _judged(_rows(sides, keys, how)),
-        runs=names_of(*runs),
-        method=how.why,
-        differs=differences(*runs),
-        left_out=left_out,
-    )
+    with two_runs(first, second, names) as runs:
+        sides = Side.of(runs[0], variant, names), Side.of(runs[1], variant, names)
+        _check_sites(sites, sides)
+        pairs = [
+            pair
+            for pair in matched(sides[0].sites, sides[1].sites, match)
+            if sites is None or pair[0] in sites
+        ]
+        keys = _shared_keys(sides, pairs)
+        if names is None and not all:
+            keys = _usual(sides, keys)
+        if not keys:
+            raise _nothing(sides)
+        left_out = _left_out(sides, pairs, sites, names)
+        for side, chosen_keys in zip(sides, zip(*keys, strict=True), strict=True):
+            side.keep(chosen_keys)
+        how = pairing(*runs)
+        return Changes(
+            _judged(_rows(sides, keys, how)),
+            runs=names_of(first, second),
+            method=how.why,
+            differs=differences(*runs),
+            left_out=left_out,
+        )
 
 
 def _shared_keys(

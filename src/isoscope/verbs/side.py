@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isoscope.errors import TooFewRowsError
@@ -82,14 +81,6 @@ def opened(given: "Folder | Run") -> "Run":
     from isoscope.store import Run, load
 
     return given if isinstance(given, Run) else load(given)
-
-
-def names_of(first: "Run", second: "Run") -> tuple[str, str]:
-    """Return what to call two runs: the names of their folders, or their paths if alike."""
-    names = first.path.resolve().name, second.path.resolve().name
-    if names[0] != names[1]:
-        return names
-    return str(Path(first.path)), str(Path(second.path))
 
 
 def gap_between(
