@@ -25,7 +25,7 @@ PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS)
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(DEV)  ## make .venv with everything for development
+setup: $(DEV) browser  ## make .venv with everything for development, and a browser
 
 demo: $(LIGHT)  ## survey every layer of a real model, MiniLM, and write a report, demo.html
 	@$(BIN)/isoscope demo -o demo.html --overwrite

@@ -157,6 +157,12 @@ def test_the_workflow_is_yaml_whose_commands_are_ours():
     )
 
 
+def test_the_workflow_is_a_file_as_well():
+    docs = Path(__file__).parents[2] / "docs"
+    text = (docs / "workflows" / "isotropy.yml").read_text()
+    assert f"```yaml\n{text}```" in (docs / "check.md").read_text()
+
+
 def test_the_config_file_of_the_page_has_rules_that_can_be_read():
     _, config = yaml_blocks()
     assert set(config["check"]) == {"baseline", "fail-if"}

@@ -1,5 +1,7 @@
 """The verb of figures."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -28,9 +30,72 @@ def test_plain_and_debiased_are_drawn_differently(run, tmp_path):
     assert one.read_text() != two.read_text()
 
 
-@pytest.mark.parametrize("kind", ["spectrum", "dimensions", "causes"])
-def test_other_kinds_are_drawn(run, tmp_path, kind):
-    assert iso.figure(run, tmp_path / "a.svg", kind=kind).read_text().startswith("<svg")
+def told(path):
+    """Return what the marks of a picture say of themselves, as name and value."""
+    labels = re.findall(r'aria-label="([^"]*)" role="graphics-symbol"', path.read_text())
+    lines = [dict(part.split(": ", 1) for part in each.split("; ")) for each in labels]
+    return [{k: v.replace("\u2212", "-") for k, v in line.items()} for line in lines]
+
+
+def test_a_figure_of_bands_has_the_readings_of_a_real_survey(tiny_run, tmp_path):
+    marks = told(iso.figure(tiny_run, tmp_path / "a.svg", kind="bands", site="resid.1"))
+    found = {
+        f"position {m['position in the document']}": float(m["value"])
+        for m in marks
+        if "position in the document" in m and "value" in m
+    }
+    expected = {
+        r.group: r.value
+        for r in iso.load(tiny_run).readings
+        if (r.site, r.variant) == ("resid.1", "all") and r.group.startswith("position")
+    }
+    assert found.keys() == expected.keys() and len(found) >= 4
+    for band, value in found.items():
+        assert value == pytest.approx(expected[band], rel=1e-3)
+
+
+def test_a_figure_of_causes_has_the_shares_of_a_real_survey(tiny_run, tmp_path):
+    marks = told(iso.figure(tiny_run, tmp_path / "a.svg", kind="causes"))
+    found = {(m["site"], m["cause"]): m["share"] for m in marks if "share" in m and "site" in m}
+    expected = {(c.site, c.cause): c for c in iso.explain(tiny_run)}
+    stream = [key for key in expected if key[0] not in ("embed.weight", "pooled")]
+    assert sorted(found) == sorted(stream) and len(found) >= 20
+    for key, share in found.items():
+        assert float(share.rstrip("%")) == pytest.approx(100 * expected[key].share, abs=0.1)
+
+
+def test_a_figure_of_the_norm_has_its_three_stages(tiny_run, tmp_path):
+    path = iso.figure(
+        tiny_run, tmp_path / "a.svg", kind="norm", measures=["isoscore"], plain=True
+    )
+    values = {m["at"]: float(m["value"]) for m in told(path) if "value" in m}
+    readings = {
+        r.site: r.value
+        for r in iso.load(tiny_run).readings
+        if (r.measure, r.variant, r.group) == ("isoscore", "all", "")
+    }
+    for stage, site in (("before", "norm.in"), ("between", "norm.mid"), ("after", "norm.out")):
+        assert values[stage] == pytest.approx(readings[site], rel=1e-3)
+
+
+def test_a_figure_of_a_matrix_has_all_its_rows(tiny_run, tmp_path):
+    marks = told(iso.figure(tiny_run, tmp_path / "a.svg", kind="embeddings"))
+    readings = iso.load(tiny_run).readings
+    n = next(r.n for r in readings if (r.site, r.measure) == ("embed.weight", "isoscore"))
+    assert sum(int(m["rows"]) for m in marks) == n
+
+
+def test_a_figure_of_a_spectrum_has_its_eigenvalues(run, tmp_path):
+    marks = told(iso.figure(run, tmp_path / "a.svg", kind="spectrum"))
+    points = {int(m["rank"]): float(m["value"]) for m in marks if "value" in m and "rank" in m}
+    rows = np.random.default_rng(0).normal(size=(300, 12)) + 0.5
+    values = np.linalg.eigvalsh(np.cov(rows.T))[::-1]
+    assert [points[n] for n in range(1, 13)] == pytest.approx(values / values.mean(), rel=0.01)
+
+
+def test_a_figure_of_dimensions_has_a_cell_for_each(run, tmp_path):
+    marks = told(iso.figure(run, tmp_path / "a.svg", kind="dimensions"))
+    assert sorted(int(m["dimension"]) for m in marks if "score" in m) == list(range(12))
 
 
 @pytest.mark.parametrize(

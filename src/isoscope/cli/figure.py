@@ -30,7 +30,7 @@ def command(
         typer.Option(
             "--kind",
             metavar="KIND",
-            help="layers, series, spectrum, dimensions, causes, norm or embeddings.",
+            help="layers, series, spectrum, dimensions, causes, bands, norm or embeddings.",
         ),
     ] = "layers",
     names: Annotated[
@@ -41,7 +41,9 @@ def command(
     ] = None,
     site: Annotated[
         str | None,
-        typer.Option("-s", "--site", metavar="SITE", help="The site of a spectrum or series."),
+        typer.Option(
+            "-s", "--site", metavar="SITE", help="The site of a spectrum, of bands or a series."
+        ),
     ] = None,
     variant: Annotated[
         str | None,

@@ -189,6 +189,14 @@ return [...document.querySelectorAll('main *')]
 """
 
 
+OUTSIDE = """
+return [...document.querySelectorAll('.chart svg text, .chart svg path')]
+  .map((e) => [e.getBoundingClientRect(), e])
+  .filter(([box]) => box.width && (box.right > innerWidth + 1 || box.left < -1))
+  .map(([box, e]) => [e.closest('.chart').id, e.textContent, box.left, box.right]);
+"""
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_nothing_overflows(opened, demo, exhibits, width):
     long = exhibits.exhibit("a-run-with-a-very-long-name-" * 6)
@@ -204,6 +212,77 @@ def test_nothing_overflows(opened, demo, exhibits, width):
         "e.getBoundingClientRect().right > innerWidth + 1).length"
     )
     assert charts == 0
+    assert opened.run(OUTSIDE) == []
+
+
+CONTROLS = """
+const all = [...document.querySelectorAll('a[href], button, input, select, summary, .scroll')]
+  .filter((e) => e.checkVisibility() && !e.closest('.skip'));
+return all.map((e) => [
+  e.tagName + '#' + e.id, e.tabIndex,
+  (e.getAttribute('aria-label') || e.textContent || e.labels?.[0]?.textContent || '').trim(),
+]);
+"""
+FOCUSED = """
+const at = document.activeElement;
+return at.id || at.name || at.dataset.save || at.dataset.svg || at.textContent.slice(0, 30);
+"""
+
+
+def test_every_control_has_a_name_and_is_reached_by_keyboard(opened, demo):
+    from selenium.webdriver.common.keys import Keys
+
+    opened([demo])
+    controls = opened.run(CONTROLS)
+    assert len(controls) > 40
+    assert [each for each in controls if each[1] < 0 or not each[2]] == []
+    seen = []
+    for _ in range(len(controls) + 5):
+        opened.browser.switch_to.active_element.send_keys(Keys.TAB)
+        seen.append(opened.run(FOCUSED))
+    for wanted in (
+        "look", "layers-variant", "layers-form", "spectrum-site", "filter", "csv", "spectrum",
+    ):  # fmt: skip
+        assert wanted in seen
+    assert seen.index("look") < seen.index("layers-variant") < seen.index("filter")
+
+
+def test_a_switch_obeys_the_keyboard(opened, demo):
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    opened([demo])
+    before = opened.rows("layers-isoscore")
+    radio = opened.browser.find_element(By.CSS_SELECTOR, "input[name=layers-variant]")
+    opened.run("arguments[0].focus()", radio)
+    radio.send_keys(Keys.ARROW_RIGHT)
+    opened.settle()
+    after = opened.rows("layers-isoscore")
+    assert {row["variant"] for row in after} == {"no-special"}
+    assert before != after
+
+
+def test_it_prints_without_controls_and_says_what_is_not_on_paper(opened, exhibits):
+    import base64
+
+    opened([exhibits.exhibit()], dark=True)
+    opened.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        hidden = opened.run(
+            "return ['nav', '#look', '.controls', '.save'].filter((css) => "
+            "document.querySelector(css).checkVisibility())"
+        )
+        ground = opened.run("return getComputedStyle(document.body).backgroundColor")
+        note = opened.run("return document.querySelector('#printed').innerText")
+        made = opened.browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
+    finally:
+        opened.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert hidden == []
+    assert ground == "rgb(255, 255, 255)"
+    assert note == "100 of 210 readings are on paper. All of them: isoscope read RUN --csv"
+    pdf = base64.b64decode(made["data"])
+    assert pdf.startswith(b"%PDF-")
+    assert 3 <= pdf.count(b"/Type /Page\n") <= 12
 
 
 def test_hostile_names_are_shown_as_text(opened, exhibits):

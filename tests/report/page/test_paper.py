@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from isoscope.report.page.paper import converted, picture
-from isoscope.report.section import layers, spectrum
+from isoscope.report.section import bands, layers, spectrum
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +54,19 @@ def test_a_png_has_three_hundred_dots_an_inch(demo):
 
 def test_the_figure_draws_the_rows_of_the_chosen_variant(demo):
     panel = layers.show([demo])
-    one = picture(panel.charts[:1], panel.chosen, 84.0)
-    other = picture(panel.charts[:1], panel.chosen | {"variant": "no-sink"}, 84.0)
-    assert one != other
+    for variant in ("all", "no-sink"):
+        chosen = panel.chosen | {"variant": variant}
+        drawn = picture(panel.charts[:1], chosen, 84.0)
+        found = re.findall(r'aria-label="at: (\w+); value: ([\d.]+); run: demo; site', drawn)
+        rows = panel.charts[0].rows(**chosen)
+        assert [at for at, _ in found] == [row["at"] for row in rows]
+        values = [float(value) for _, value in found]
+        assert values == pytest.approx([row["value"] for row in rows], rel=1e-9)
+
+
+def test_charts_of_half_a_page_stand_one_above_the_other_in_a_column(demo):
+    panel = bands.show([demo])
+    column, page = (picture(panel.charts, panel.chosen, width) for width in (84.0, 174.0))
+    places = [re.findall(r'<svg x="([\d.]+)" y="([\d.]+)"', each) for each in (column, page)]
+    assert [float(x) for x, _ in places[0]] == [0, 0]
+    assert [float(y) for _, y in places[1]] == [0, 0]

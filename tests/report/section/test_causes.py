@@ -20,7 +20,7 @@ def test_shares_of_a_site_add_up_and_stand_in_order(demo):
     assert [r["cause"] for r in rows] == ["sinks", "dimensions", "mean"]
     assert math.isclose(sum(r["share"] for r in rows), 1.0)
     assert [r["order"] for r in rows] == [0, 1, 4]
-    assert [r["text"] for r in rows] == ["20 %", "30 %", "50 %"]
+    assert [r["text"] for r in rows] == ["20", "30", "50"]
     color = chart.spec["layer"][0]["encoding"]["color"]
     assert color["legend"]["values"] == ["sinks", "dimensions", "mean"]
     assert len(color["scale"]["domain"]) == 5  # so that a cause has one colour on every page

@@ -193,6 +193,7 @@ def _numbers(numbers: Numbers) -> str:
         '<div class="scroll" tabindex="0" role="region" aria-labelledby="numbers-title">'
         '<table id="table"><thead><tr></tr></thead><tbody></tbody></table></div>'
         '<p><button type="button" id="rest" hidden>Show more</button></p>'
+        '<p id="printed"></p>'
         '<ol id="warnings"></ol></section>'
     )
 

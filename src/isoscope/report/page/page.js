@@ -138,6 +138,8 @@
       return row;
     }));
     byId("count").textContent = `${count(chosen.length)} of ${count(total)} readings`;
+    byId("printed").textContent = `${count(Math.min(limit, chosen.length))} of ${count(total)} ` +
+      "readings are on paper. All of them: isoscope read RUN --csv";
     byId("rest").hidden = chosen.length <= limit;
     byId("rest").textContent = `Show more (${count(Math.max(chosen.length - limit, 0))} left)`;
     const used = new Set(chosen.slice(0, limit).flatMap(words));

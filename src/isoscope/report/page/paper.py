@@ -12,7 +12,8 @@ from isoscope.report.page.theme import config
 POINTS_PER_MM = 72 / 25.4
 PER_INCH = 300  # of a PNG
 _GAP = 8.0  # points between charts
-_WIDE_ENOUGH = 100.0  # points a small chart needs
+_WIDE_ENOUGH = {False: 100.0, True: 180.0}  # points a small chart needs, and one of half a page
+_NARROW = 400.0  # points, below which a legend needs more than one line
 _IDS = re.compile(r'(\bid="|url\(#|href="#)([^")]+)')
 _SIZE = re.compile(r'<svg\b[^>]*?width="([\d.]+)"[^>]*?height="([\d.]+)"')
 
@@ -20,7 +21,8 @@ _SIZE = re.compile(r'<svg\b[^>]*?width="([\d.]+)"[^>]*?height="([\d.]+)"')
 def picture(charts: Sequence[Chart], chosen: Mapping[str, str], width: float) -> str:
     """Return an SVG of charts side by side, `width` millimetres wide in all."""
     points = width * POINTS_PER_MM
-    across = 1 if len(charts) == 1 else max(1, min(3, int(points // _WIDE_ENOUGH)))
+    least = _WIDE_ENOUGH[any(chart.half for chart in charts)]
+    across = max(1, min(3, len(charts), int(points // least)))
     each = (points - _GAP * (across - 1)) / across
     drawn = [
         _drawn(chart, chosen, each, 0.66 if len(charts) > 1 else 0.62, number)
@@ -71,12 +73,17 @@ def _drawn(
     if isinstance(spec.get("title"), dict):  # a caption says the rest, and has the room
         spec["title"] = {"text": spec["title"]["text"]}
     svg: str = needed("vl_convert").vegalite_to_svg(
-        spec, vl_version=GRAMMAR, config=config("paper"), allowed_base_urls=[]
+        spec, vl_version=GRAMMAR, config=_config(width), allowed_base_urls=[]
     )
     svg = svg[svg.index("<svg") :]
     svg = _IDS.sub(rf"\g<1>c{number}-\g<2>", svg)  # names in one picture must differ
     found = _SIZE.search(svg)
     return svg, float(found[2]) if found else width * shape
+
+
+def _config(width: float) -> dict[str, Any]:
+    found = config("paper")
+    return found | {"legend": {**found["legend"], "columns": 3}} if width < _NARROW else found
 
 
 def _in_millimetres(svg: str) -> str:

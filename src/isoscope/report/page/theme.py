@@ -104,6 +104,7 @@ def config(look: Look) -> dict[str, Any]:
             "ordinal": inks["causes"],
             "ramp": inks["frequency"],
         },
+        "scale": {"minSize": 2 if paper else 6, "maxSize": 45 if paper else 180},
         "line": {"strokeWidth": 0.9 if paper else 1.8},
         "text": {"color": inks["soft"], "font": font, "fontSize": small},
         "style": {

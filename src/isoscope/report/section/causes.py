@@ -22,7 +22,7 @@ LEAD = (
 )
 NEXT_TO_NOTHING = 5e-4  # of the mean cosine: rounding, or half of a tenth of a per cent
 LABELLED = 0.08  # share from which on a part of a bar has its number in it
-WIDE = 24  # points across, below which a bar has no room for numbers
+WIDE = 16  # pixels across, below which a bar has no room for numbers
 
 
 def show(exhibits: Sequence[Exhibit]) -> Panel | None:
@@ -64,8 +64,8 @@ def spec(labels: Sequence[str], causes: Sequence[str]) -> dict[str, Any]:
         y=alt.Y(
             "share:Q",
             stack="zero",
-            title="share of the mean cosine",
-            axis=alt.Axis(format=".0%"),
+            title="share of the mean cosine, %",
+            axis=alt.Axis(labelExpr="round(100 * datum.value)"),
             scale=alt.Scale(nice=False),
         ),
         color=alt.Color(
@@ -118,7 +118,7 @@ def columns(exhibits: Sequence[Exhibit]) -> Columns:
                 row |= {"run": exhibit.name, "cosine": cosine}
                 row["order"] = ORDER.index(row["cause"]) if row["cause"] in ORDER else 9
                 large = row["share"] >= LABELLED
-                row["text"] = f"{_hundredths(row['share'])} %" if large else ""
+                row["text"] = _hundredths(row["share"]) if large else ""
                 for name, cell in row.items():
                     table[name].append(cell)
     return table

@@ -70,7 +70,7 @@ def spec(bands: Sequence[str]) -> dict[str, Any]:
                 axis=alt.Axis(tickCount=6),
             ),
             y=alt.Y("y:Q", title="second singular vector", scale=alt.Scale(zero=False)),
-            size=alt.Size("rows:Q", scale=alt.Scale(range=[6, 180]), legend=None),
+            size=alt.Size("rows:Q", legend=None),
             color=alt.Color("band:N", scale=domain, legend=legend),
             shape=alt.Shape(
                 "band:N", scale=alt.Scale(domain=list(bands), range=shapes), legend=legend

@@ -84,8 +84,8 @@ def spec(runs: Sequence[str]) -> dict[str, Any]:
         .mark_point(style="dot", opacity=0, size=60)
         .encode(x=x, y=y, tooltip=tips),
         marks.mark_rule(style="mark-line").encode(x=x, color=color, tooltip=tips[:3]),
-        marks.mark_text(angle=270, align="left", dy=-5, dx=4, baseline="bottom").encode(
-            x=x, y=alt.value("height"), text="text:N"
+        marks.mark_text(angle=270, align="right", dy=-5, dx=-2, baseline="bottom").encode(
+            x=x, y=alt.value(0), text="text:N"
         ),
     ]
     return (
