@@ -105,8 +105,8 @@ def matrix():
         "x": rng.normal(size=50),
         "y": rng.normal(size=50),
         "rows": rng.integers(1, 9, 50),
-        "band": rng.integers(0, 2, 50),
-        "bands": np.array(["not seen", "1 to 9 times"], object),
+        "band": rng.integers(0, 3, 50),
+        "bands": np.array(["not seen", "1 to 9 times", "not known"], object),
         "of": np.array(30522),
     }
     return Curve("embed.weight", "all", "matrix", arrays)

@@ -43,7 +43,7 @@ def test_bands_are_how_often_tokens_were_seen():
     counts = Counts(words)
     assert counts.bands(np.array([0, 1, 2, 500, -1])).tolist() == [1, 2, 3, 0, 4]
     curve = picture(held(rows), SITE, counts, 7)
-    assert curve.arrays["bands"].tolist() == list(BANDS)
+    assert curve.arrays["bands"].tolist() == [*BANDS, UNKNOWN]
     by_band = np.bincount(curve.arrays["band"], curve.arrays["rows"])
     assert by_band.tolist() == [300, 100, 100, 100]
 

@@ -9,7 +9,7 @@ from isoscope.types import Array, Curve
 
 CELLS = 56  # each way
 BANDS = ("not seen", "1 to 9 times", "10 to 99 times", "100 times or more")
-UNKNOWN = "how often is not known"
+UNKNOWN = "not known"
 _LARGEST = 2**21  # rows of a matrix whose keys are worked out to find tokens again
 
 
@@ -31,18 +31,11 @@ def picture(
     if axes.shape[1] < 2:
         return None
     points = sample.rows.astype(np.float64) @ axes
-    band = np.full(len(points), len(BANDS))
+    names, band = [UNKNOWN], np.zeros(len(points), dtype=int)
     if counts is not None and moments.count <= _LARGEST:
         tokens = tokens_of(sample.documents, site, moments.count, seed)
-        band = counts.bands(tokens)
-        if (band < len(BANDS)).sum() >= 100:  # enough to show only those
-            points, band = points[band < len(BANDS)], band[band < len(BANDS)]
-        else:
-            band = np.full(len(points), len(BANDS))
-    names = [*BANDS, UNKNOWN]
-    there = [place for place in range(len(names)) if (band == place).any()]
-    band = np.searchsorted(there, band)
-    bands = np.array([names[place] for place in there], dtype=object)
+        names, band = [*BANDS, UNKNOWN], counts.bands(tokens)
+    bands = np.array(names, dtype=object)
     arrays = {**_cells(points, band), "bands": bands, "of": np.array(moments.count)}
     return Curve(site, "all", "matrix", arrays)
 

@@ -320,7 +320,7 @@ def test_hostile_words_of_causes_and_bands_are_shown_as_text(opened, exhibits):
         for c in bad.curves
     ]
     curves = [
-        replace(c, arrays=c.arrays | {"bands": np.array([HOSTILE, "b"], object)})
+        replace(c, arrays=c.arrays | {"bands": np.array([HOSTILE, "b", "c"], object)})
         if c.name == "matrix"
         else c
         for c in curves

@@ -36,6 +36,13 @@ def test_where_none_stands_out_that_is_said(demo):
     assert "no dimension" in table.rows[0][0]
 
 
+def test_a_colour_means_the_same_in_every_run(exhibits):
+    runs = [exhibits.exhibit("one"), exhibits.exhibit("two")]
+    most = max(float(c.arrays["score"].max()) for e in runs for c in e.drawn("dimensions"))
+    color = show(runs).charts[0].spec["encoding"]["color"]
+    assert color["scale"]["domain"] == [1, most]
+
+
 def test_several_runs_are_chosen_from(exhibits):
     panel = show([exhibits.exhibit("one"), exhibits.exhibit("two")])
     assert panel.chosen["run"] == "one"

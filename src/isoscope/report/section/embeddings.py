@@ -14,7 +14,7 @@ from isoscope.report.page.theme import SHAPES
 LEAD = (
     "A sample of the rows of each matrix along its first two singular vectors, counted in "
     "cells. Where the run counted tokens, rows are told apart by how often their token was "
-    "seen in the corpus."
+    "seen in the corpus; of a large vocabulary a part is counted."
 )
 
 
@@ -31,12 +31,14 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     if len(sites) > 1:
         named = tuple((site, site) for site in sites)
         switches.append(Switch("site", "Matrix", named, sites[0]))
-    bands = list(dict.fromkeys(b for curve in curves for b in curve.arrays["bands"].tolist()))
+    longest = max((curve.arrays["bands"].tolist() for curve in curves), key=len)
+    table = columns(exhibits)
+    there = [band for band in longest if band in table["band"]]
     chart = Chart(
         name="embeddings",
         title="Embedding matrix",
-        spec=spec(bands),
-        columns=columns(exhibits),
+        spec=spec(longest, there),
+        columns=table,
         alt="Rows of the embedding matrix along its first two singular vectors.",
         wide=True,
     )
@@ -54,9 +56,13 @@ def _shown(exhibits: Sequence[Exhibit]) -> str:
     return f"Rows shown: {'; '.join(counts)}."
 
 
-def spec(bands: Sequence[str]) -> dict[str, Any]:
-    """Return the specification: cells as marks whose area is the number of rows."""
-    legend = alt.Legend(title="seen in the corpus") if len(bands) > 1 else None
+def spec(bands: Sequence[str], there: Sequence[str]) -> dict[str, Any]:
+    """Return the specification: cells as marks whose area is the number of rows.
+
+    A band has the same colour and shape on every page; the legend has those that are there.
+    """
+    legend = alt.Legend(title="seen in the corpus", values=list(there))
+    legend = legend if len(bands) > 1 else None
     domain = alt.Scale(domain=list(bands), range="ramp" if len(bands) > 1 else "category")
     shapes = [SHAPES[place % len(SHAPES)] for place in range(len(bands))]
     chart = (
@@ -92,8 +98,9 @@ def columns(exhibits: Sequence[Exhibit]) -> Columns:
             cells = [curve.arrays[name].tolist() for name in names[:3]]
             cells.append([str(bands[place]) for place in curve.arrays["band"]])
             rows = zip(*cells, strict=True)
-            place = {str(band): number for number, band in enumerate(bands)}
-            for row in sorted(rows, key=lambda row: place[row[3]]):  # frequent ones on top
+            # Frequent ones on top; the last band, of which nothing is known, at the bottom.
+            place = {str(band): (n + 1) % len(bands) for n, band in enumerate(bands)}
+            for row in sorted(rows, key=lambda row: place[row[3]]):
                 for name, cell in zip(table, (*row, exhibit.name, curve.site), strict=True):
                     table[name].append(cell)
     return table

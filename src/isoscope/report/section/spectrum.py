@@ -21,6 +21,7 @@ LEAD = (
     "documents do. What stands above it is structure, what follows it is noise."
 )
 HEIGHT = 300
+NAMED = 24  # letters of the name of a run beside a mark
 MARKS = {"effective-rank": "effective rank", "participation": "participation"}
 
 
@@ -104,12 +105,13 @@ def columns(exhibits: Sequence[Exhibit], variants: Sequence[str]) -> Columns:
             alike = [curve.variant]
             if curve.variant == "all":
                 alike += [v for v in variants if (curve.site, v) not in have]
+            said = f", {exhibit.name[:NAMED]}" if len(exhibits) > 1 else ""
             for variant in alike:
-                _append(table, exhibit, curve, variant)
+                _append(table, exhibit, curve, variant, said)
     return table
 
 
-def _append(table: Columns, exhibit: Exhibit, curve: Curve, variant: str) -> None:
+def _append(table: Columns, exhibit: Exhibit, curve: Curve, variant: str, of: str) -> None:
     rows = float(curve.arrays["rows"])
     found: list[tuple[str, float, float | None, str]] = []
     for kind, name in (("spectrum", "value"), ("isotropic", "isotropic")):
@@ -118,7 +120,7 @@ def _append(table: Columns, exhibit: Exhibit, curve: Curve, variant: str) -> Non
     for measure, text in MARKS.items():
         reading = exhibit.reading(measure, curve.site, curve.variant)
         if reading is not None and reading.value > 0:
-            said = f"{text} {reading.value:.3g}"
+            said = f"{text} {reading.value:.3g}{of}"
             found.append(("mark", float(reading.value), None, said))
     for kind, rank, value, text in found:
         cells = (exhibit.name, curve.site, variant, kind, rank, value, rows, text)
