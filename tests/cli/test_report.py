@@ -30,6 +30,26 @@ def test_a_page_is_replaced_only_when_asked(isoscope, runs, place):
     assert (place / "notes.html").read_text() == "mine"
 
 
+def test_a_run_of_a_newer_schema_is_one_clear_line(isoscope, runs, place):
+    manifest = json.loads((runs / "a" / "run.json").read_text())
+    (runs / "a" / "run.json").write_text(json.dumps({**manifest, "schema": 99}))
+    for words in (("report",), ("figure", "--kind", "layers")):
+        done = isoscope(words[0], "runs/a", *words[1:], "-o", "out.svg")
+        assert done.exit_code == 2
+        assert "schema 1 or less, got 99" in done.stderr.splitlines()[0]
+        assert "docs/errors.md#store-newer" in done.stderr
+        assert not (place / "out.svg").exists()
+
+
+def test_a_run_with_one_measure_has_a_page(isoscope, place):
+    assert isoscope("measure", "vectors.npy", "-m", "alpha", "-o", "runs/one").exit_code == 0
+    done = isoscope("report", "runs/one", "-o", "page.html")
+    assert done.exit_code == 0, done.stderr
+    text = (place / "page.html").read_text()
+    assert "A verdict needs mean-cosine" in text
+    assert 'data-chart="layers-alpha"' in text
+
+
 def test_a_run_that_is_not_there_is_one_clear_line(isoscope, place):
     done = isoscope("report", "runs/none", "-o", "page.html")
     assert done.exit_code == 2
