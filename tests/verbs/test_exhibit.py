@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,6 +28,19 @@ def test_a_folder_a_run_and_readings_are_all_taken(run):
     assert len(one.readings) == len(three.readings)
     assert one.noun == "vectors"
     assert {c.name for c in one.curves} >= {"spectrum", "dimensions"}
+
+
+def test_an_exhibit_is_shown_as_it_is_and_keeps_its_name(run):
+    (one,) = exhibits(run)
+    named = replace(one, name="my model")
+    assert exhibits(named) == [named]
+    assert [each.name for each in exhibits([named, run])] == ["my model", "run"]
+
+
+def test_what_was_said_of_the_corpus_is_a_remark(tiny, texts, tmp_path):
+    iso.survey(tiny, texts, output=tmp_path / "cut", length=12, sites=["embed"])
+    (one,) = exhibits(tmp_path / "cut")
+    assert any(remark.endswith("documents were truncated") for remark in one.remarks)
 
 
 def test_levels_are_those_of_as_many_rows(run):
