@@ -8,10 +8,10 @@ import pytest
 from isoscope import verbs
 from isoscope.accumulate import Block, Directions
 from isoscope.accumulate.bands import Bands, frequency_bands
-from isoscope.accumulate.block import SinkRows
 from isoscope.accumulate.crossing import Crossing
 from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.sinks import Sinks
+from isoscope.accumulate.sums import SinkRows
 from isoscope.errors import ConfigError, StoreError, UndefinedError, UnknownNameError
 from isoscope.explain import ORDER
 from isoscope.store import new_origin, save

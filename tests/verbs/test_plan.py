@@ -7,6 +7,7 @@ import pytest
 from isoscope.capture.feed import feed_for
 from isoscope.errors import IsoscopeError
 from isoscope.source.corpus import open_corpus
+from isoscope.survey.frequency import Frequencies
 from isoscope.verbs import survey
 from isoscope.verbs.model import opened
 from isoscope.verbs.plan import (
@@ -29,8 +30,11 @@ def found(tiny):
 def tasks(found, texts, *, sites=("resid.0", "embed.weight"), turns=1, **given):
     settings = {**DEFAULTS, "tokens": None, **given}
     corpus, feed = open_corpus(texts), feed_for(found.loaded)
-    selection = chosen_documents(corpus, feed, settings)
-    return tasks_for(found, corpus, selection, sites, turns, True, settings)
+    frequencies = Frequencies()
+    selection = chosen_documents(corpus, feed, settings, frequencies)
+    return tasks_for(
+        found, corpus, selection, sites, turns, True, settings, ("mean-cosine",), frequencies
+    )
 
 
 def slug_of(call, *given, **named):
@@ -78,7 +82,8 @@ def test_a_corpus_of_single_tokens_is_too_short(decoder):
     found = opened(decoder)
     corpus = open_corpus(["river", "boats"])
     given = {**DEFAULTS, "tokens": None}
-    assert slug_of(chosen_documents, corpus, feed_for(found.loaded), given) == "corpus-short"
+    wanted = (corpus, feed_for(found.loaded), given, Frequencies())
+    assert slug_of(chosen_documents, *wanted) == "corpus-short"
 
 
 def test_sites_come_in_the_order_of_the_model(found):
