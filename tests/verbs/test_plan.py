@@ -9,6 +9,7 @@ from isoscope.errors import IsoscopeError
 from isoscope.source.corpus import open_corpus
 from isoscope.survey.frequency import Frequencies
 from isoscope.verbs import survey
+from isoscope.verbs.answer import chosen
 from isoscope.verbs.model import opened
 from isoscope.verbs.plan import (
     check_truncation,
@@ -31,10 +32,9 @@ def tasks(found, texts, *, sites=("resid.0", "embed.weight"), turns=1, **given):
     settings = {**DEFAULTS, "tokens": None, **given}
     corpus, feed = open_corpus(texts), feed_for(found.loaded)
     frequencies = Frequencies()
+    names = chosen(settings["measures"], all=settings["all"])
     selection = chosen_documents(corpus, feed, settings, frequencies)
-    return tasks_for(
-        found, corpus, selection, sites, turns, True, settings, ("mean-cosine",), frequencies
-    )
+    return tasks_for(found, corpus, selection, sites, turns, True, settings, names, frequencies)
 
 
 def slug_of(call, *given, **named):

@@ -181,9 +181,9 @@ def test_second_passes_of_two_runs_are_not_mixed_up(tiny, texts, tmp_path):
     apart = [size["all"] - size["no-sink"] for size in sizes.values()]
     assert sorted(apart) == [0, 1, 1]
     found = merge([tmp_path / "a", tmp_path / "b"], tmp_path / "merged")
-    wanted = {(r.variant, r.measure): r for r in read(tmp_path / "whole") if r.group is None}
+    wanted = {(r.variant, r.measure): r for r in read(tmp_path / "whole") if not r.group}
     for name in ("mean-cosine", "mean-cosine-cross", "mean-cosine-centred", "isoscore"):
-        for r in (r for r in found if r.measure == name and r.group is None):
+        for r in (r for r in found if r.measure == name and not r.group):
             assert r.n == wanted[r.variant, name].n
             assert r.value == pytest.approx(wanted[r.variant, name].value, rel=1e-5, abs=1e-6)
 
