@@ -1,6 +1,7 @@
 """The plan of a study follows from its arguments."""
 
 import inspect
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +16,7 @@ from isoscope.verbs.plan import (
     check_truncation,
     chosen_documents,
     chosen_sites,
+    has_tokens,
     pooling_for,
     tasks_for,
     turns_for,
@@ -117,3 +119,12 @@ def test_turns_are_never_more_than_the_sites(found, monkeypatch):
     assert turns_for(found, ("embed", "resid.0", "embed.weight"), given) == 2
     assert said[0].endswith("done in 2 turns")
     assert turns_for(found, ("embed",), {**given, "turns": 4}) == 4
+
+
+def test_models_that_read_or_write_text_have_tokens(found):
+    assert has_tokens(found)
+    listens = SimpleNamespace(takes="sound")
+    writes = SimpleNamespace(names=("enc.embed", "dec.embed"))
+    assert has_tokens(SimpleNamespace(loaded=listens, sites=writes))
+    hears = SimpleNamespace(names=("embed", "resid.0"))
+    assert not has_tokens(SimpleNamespace(loaded=listens, sites=hears))
