@@ -1,12 +1,14 @@
 """The page of causes says what the committed results say."""
 
 import json
+import re
 
 import pytest
 
 
 @pytest.fixture
 def module(script):
+    script("real_page")
     return script("causes_page")
 
 
@@ -38,8 +40,6 @@ def test_a_changed_result_would_be_noticed(module, monkeypatch):
 
 def test_nothing_is_left_to_be_written(module):
     """Words in capitals with an underscore were places for what had yet to be measured."""
-    import re
-
     assert not re.findall(r"\b[A-Z]+_[A-Z]+\b", module.PAGE.read_text())
 
 
