@@ -118,7 +118,7 @@ def test_memory_that_really_ends_changes_nothing(tiny, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     lines = [line.split() for line in done.stdout.splitlines()]
-    assert len(lines) == 6
+    assert len(lines) > 6  # two measures in three variants, and bands
     assert all(float(apart) < 1e-6 for *_, apart in lines)
 
 
