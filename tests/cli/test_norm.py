@@ -46,8 +46,12 @@ def test_no_bias_is_said_and_is_null_in_json(isoscope, gemma):
 @pytest.mark.parametrize(
     ("line", "problem", "slug"),
     [
-        ("models/normless", "after the last block of normless, got none", "no-final-norm"),
-        ("models/gpt2 --run runs/minilm", "cannot follow gpt2 through", "run-other-model"),
+        (
+            "models/normless",
+            "after the last block of normless",
+            "no-final-norm",
+        ),
+        ("models/gpt2 --run runs/minilm", "through the run 'minilm'", "run-other-model"),
         ("models/minilm --run runs/bare", "of the run 'bare', got none", "no-final-norm"),
         ("models/minilm --run runs/none", "no run folder is called", "store-missing"),
         ("models/minilm --variant any", "no variant is called 'any'", "unknown-variant"),

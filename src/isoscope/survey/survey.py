@@ -46,7 +46,9 @@ class Survey:
         """Show a block of a site to its accumulators, made on first sight."""
         here = self.held.setdefault(place, {})
         for kind in kinds:
-            if kind.by_token and block.tokens is None:
+            if (kind.by_token and block.tokens is None) or (
+                kind.by_place and block.independent
+            ):
                 continue
             if kind not in here:
                 here[kind] = kind(block.width)
