@@ -59,13 +59,13 @@ def test_no_bias_is_said_and_is_null_in_json(isoscope, gemma):
     ],
 )
 def test_bad_input_is_one_line_and_a_hint(
-    isoscope, shell, examples, normless, line, problem, slug
+    isoscope, typed, examples, normless, line, problem, slug
 ):
     (examples / "models" / "normless").symlink_to(normless)
     if "bare" in line:
         words = ("survey", "models/minilm", "corpus.txt", "--sites", "embed", "-o", "runs/bare")
         assert isoscope(*words, "-q").exit_code == 0
-    done = shell(f"isoscope norm {line}")
+    done = typed(f"isoscope norm {line}")
     assert done.returncode == 2 and done.stdout == ""
     said = done.stderr.splitlines()
     assert len(said) == 3 and problem in said[0]
