@@ -20,18 +20,32 @@ JOBS ?= 2
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMEXPR_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS)
 
-.PHONY: help setup demo test laws slow bench simulate real check cover docs serve fmt lint type clean
+.PHONY: help setup demo test browser vega laws slow bench simulate real check cover docs serve fmt lint type clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(DEV)  ## make .venv with everything for development
+setup: $(DEV) browser  ## make .venv with everything for development, and a browser
 
-demo: $(LIGHT)  ## survey every layer of a real model, MiniLM, over the bundled text
-	@$(BIN)/isoscope demo
+demo: $(LIGHT)  ## survey every layer of a real model, MiniLM, and write a report, demo.html
+	@$(BIN)/isoscope demo -o demo.html --overwrite
 
-test: lint type  ## format check, lint, types and tests: what CI runs
+test: lint type browser  ## format check, lint, types and tests: what CI runs
 	$(PYTEST)
+
+# The report is tested in a real browser; where none can be had, those tests say so and skip.
+browser:  ## install the browser that the tests of the report drive (Debian, as root)
+	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing the Debian packages chromium and chromium-driver" >&2; \
+	    { apt-get update -qq && apt-get install -y -qq chromium chromium-driver >&2; } || \
+	        echo "no browser could be installed: the tests of the report in it are skipped" >&2; \
+	else \
+	    echo "no chromium and chromedriver: the tests of the report in it are skipped" >&2; \
+	fi
+
+vega: $(DEV)  ## bundle the Vega runtime of reports anew, after a new release of vl-convert
+	$(BIN)/python -m isoscope.report.page.runtime
 
 laws: $(DEV)  ## the laws of accumulators and measures, 1,000 examples each
 	$(PYTEST) tests/laws --hypothesis-profile=laws --timeout=3000
@@ -42,6 +56,7 @@ slow: $(DEV)  ## the tests that take minutes
 bench: $(DEV)  ## the table of docs/benchmarks.md, measured on this machine
 	$(BIN)/python bench/speed.py
 	$(BIN)/python bench/cost.py
+	$(BIN)/python bench/opening.py
 	$(BIN)/python bench/penalties.py
 	$(BIN)/python bench/pages.py
 
@@ -55,6 +70,7 @@ simulate: $(DEV)  ## the tables of docs/statistics.md: bias and coverage, an hou
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/simulate.py documents
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/simulate.py rows
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/explain.py
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/simulate.py differences
 	$(BIN)/python bench/pages.py
 
 check: test slow docs  ## test, slow and docs: all of it

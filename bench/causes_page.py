@@ -99,6 +99,30 @@ def norms():
     return table(heads, rows)
 
 
+def steps():
+    """Return what gain and bias do to the mean cosine of a sample, one after the other."""
+    keys = {
+        "normalised": "normalised",
+        "and gain": "gain",
+        "and bias": "gain_and_bias",
+        "the same, of centred rows": "centred_gain_and_bias",
+    }
+    rows = []
+    for study in MODELS:
+        for each in found(study).get("steps", ()):
+            if each["variant"] != "all":
+                continue
+            reference = each["reference"]
+            rows.append(
+                [
+                    f"{study} {each['site'].removesuffix('norm').strip('.')}".strip(),
+                    *(f"{each['gained'][key]:.3f}" for key in keys.values()),
+                    "–" if reference is None else f"{reference:.3f}",
+                ]
+            )
+    return table(["model", *keys, "r²/(1+r²)"], rows)
+
+
 def matrices():
     """Return I(W) of the embedding matrices."""
     heads = ["model", "matrix", "raw", "raw, as published", "centred", "tied"]
@@ -161,6 +185,7 @@ TABLES = {
         for name in ("minilm", "smollm", "rxnfp-pretrained", "whisper")
     },
     "norms": norms,
+    "steps": steps,
     "matrices": matrices,
     "dimensions": dimensions,
     "zeroed": zeroed,

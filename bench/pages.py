@@ -69,6 +69,22 @@ def coverage() -> str:
     return table(heads, rows)
 
 
+def differences() -> str:
+    """Return the table of coverage and width of differences."""
+    heads = ["pairs of collections"]
+    heads += [f"`{name}`: covered, width, over independent" for name in MEASURES]
+    rows = []
+    for each in found("differences"):
+        cells = [each["of"][name] for name in MEASURES]
+        shown = [
+            f"{c['covered']:.1%}, {c['width over oracle']:.2f}, "
+            f"{c['width over independent']:.2f}"
+            for c in cells
+        ]
+        rows.append([described(each["design"]), *shown])
+    return table(heads, rows)
+
+
 def speed(part: str) -> str:
     """Return one table of speed."""
     results = found("speed")
@@ -126,6 +142,27 @@ def cost() -> str:
     seen = results["machine"]
     note = f"{seen['processor']}, {seen['threads']} threads, torch {seen['torch']}"
     return f"{table(heads, rows)}\n\nMachine: {note}."
+
+
+def opening() -> str:
+    """Return the table of how soon pages are drawn."""
+    results = found("opening")
+    if not results:
+        return "Not run."
+    heads = ["page", "readings", "MB", "first chart, milliseconds (each opening)"]
+    rows = [
+        [
+            each["page"],
+            f"{each['readings']:,}",
+            f"{each['bytes'] / 1e6:.2f}",
+            f"{each['median']:.0f} ({', '.join(map(str, each['milliseconds']))})",
+        ]
+        for each in results["rows"]
+    ]
+    seen = results["machine"]
+    loads = ", ".join(f"{x:g}" for x in seen["load"])
+    note = f"{seen['processor']}, {seen['cores']} cores, {seen['browser']}"
+    return f"{table(heads, rows)}\n\nMachine: {note}; load averages when it began: {loads}."
 
 
 def rightly(cell: dict, world: dict) -> bool:
@@ -274,6 +311,7 @@ TABLES = {
     "statistics.md": {
         "bias": bias,
         "coverage": coverage,
+        "differences": differences,
         "single-causes": lambda: explained("single"),
         "mixtures": lambda: explained("mixture"),
         "missed": missed,
@@ -287,6 +325,7 @@ TABLES = {
         },
         "listening": cost,
         "room": room,
+        "opening": opening,
         "penalties": against_code,
         "step": of_a_step,
     },

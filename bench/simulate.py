@@ -3,6 +3,7 @@
     python bench/simulate.py bias        debiased IsoScore against the truth
     python bench/simulate.py documents   how often intervals hold the population value
     python bench/simulate.py rows        the same for independent rows
+    python bench/simulate.py differences how often intervals of differences hold the true zero
 
 Results go to bench/results/*.json as they come; docs/statistics.md is written from them.
 """
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from isoscope.measure.difference import apart, paired
 from isoscope.measure.effective_rank import entropy_rank
 from isoscope.measure.participation import ratio
 from isoscope.survey import kinds_for, run
@@ -24,6 +26,7 @@ from isoscope.types import Chunk
 RESULTS = Path(__file__).parent / "results"
 PLACE = ("rows", "all")
 FIRST_SEED = 4_100_000
+LIKENESS = 0.9  # correlation of the rows of two models that read the same texts
 NAMES = ("mean-cosine-cross", "isoscore-debiased", "effective-rank-debiased")
 
 
@@ -73,6 +76,30 @@ class Design:
         low, high = self.tokens
         drawn = np.exp(rng.uniform(np.log(low), np.log(high + 1), self.documents))
         return np.clip(drawn.astype(int), low, high)
+
+    def draw_pair(self, rng: np.random.Generator, likeness: float) -> tuple:
+        """Return two collections of the same documents whose populations are the same.
+
+        Rows of the two correlate by the likeness given, as those of two models do.
+        """
+        rows, documents = self.rows, None
+        if self.documents:
+            documents = np.repeat(np.arange(self.documents), self.sizes(rng))
+            rows = len(documents)
+
+        def noise() -> np.ndarray:
+            own = rng.standard_normal((rows, self.d))
+            if documents is None:
+                return own
+            shared = rng.standard_normal((self.documents, self.d))[documents]
+            return np.sqrt(self.rho) * shared + np.sqrt(1 - self.rho) * own
+
+        common = noise()
+        pair = [
+            self.placed(np.sqrt(likeness) * common + np.sqrt(1 - likeness) * noise())
+            for _ in range(2)
+        ]
+        return *pair, documents
 
     def draw(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None]:
         """Return rows and, where there are any, their documents."""
@@ -131,6 +158,39 @@ def coverage(design: Design, repetitions: int, first_seed: int) -> dict:
     return out
 
 
+def differences(design: Design, repetitions: int, first_seed: int) -> dict:
+    """Return how often intervals of a difference hold zero, which it is, and how wide."""
+    found: dict[str, list] = {name: [] for name in NAMES}
+    for seed in range(first_seed, first_seed + repetitions):
+        rng = np.random.default_rng([seed, zlib.crc32(design.name.encode()), 2])
+        *pair, documents = design.draw_pair(rng, LIKENESS)
+        surveys = [
+            run([Chunk(rows, "texts", 0, documents=documents)], PLACE, kinds_for(NAMES))[0]
+            for rows in pair
+        ]
+        readings = [{r.measure: r for r in survey.read(NAMES)} for survey in surveys]
+        spreads = [survey.spreads(NAMES) for survey in surveys]
+        for name in NAMES:
+            a, b = (each[name] for each in readings)
+            both = tuple(each["rows", name] for each in spreads)
+            together = paired(a.value, b.value, both)
+            alone = apart(a.value, b.value, ((a.low, a.high), (b.low, b.high)))
+            gaps = (together.low, together.high, alone.low, alone.high)
+            found[name].append((together.value, *gaps, together.chance))
+    out = {"design": asdict(design), "name": design.name, "repetitions": repetitions}
+    out |= {"likeness": LIKENESS, "of": {}}
+    for name, draws in found.items():
+        value, low, high, wide_low, wide_high, chance = np.array(draws, dtype=float).T
+        out["of"][name] = {
+            "covered": float(((low <= 0) & (high >= 0)).mean()),
+            "covered, independent": float(((wide_low <= 0) & (wide_high >= 0)).mean()),
+            "width over oracle": float(np.median(high - low) / (2 * 1.96 * value.std(ddof=1))),
+            "width over independent": float(np.median((high - low) / (wide_high - wide_low))),
+            "chance below 0.01": float((chance < 0.01).mean()),
+        }
+    return out
+
+
 def bias(design: Design, repetitions: int, first_seed: int) -> dict:
     """Return the mean of plain and debiased IsoScore against the truth."""
     names = ("isoscore", "isoscore-debiased")
@@ -160,6 +220,14 @@ DOCUMENTS = [
     for power in (0.5, 1.0)
     for documents in (100, 400)
 ]
+PAIRS = [
+    *(
+        Design(64, power, documents=documents)
+        for power in (0.5, 1.0)
+        for documents in (50, 100, 400)
+    ),
+    *(Design(64, power, rows=6400) for power in (0.5, 1.0)),
+]
 ROWS = [
     Design(d, power, rows=times * d)
     for d in (64, 384)
@@ -175,9 +243,9 @@ def main() -> None:
     path = RESULTS / f"{what}.json"
     done = json.loads(path.read_text()) if path.exists() else []
     names = {(each["name"], each["repetitions"]) for each in done}
-    designs = DOCUMENTS if what == "documents" else ROWS
+    designs = {"documents": DOCUMENTS, "rows": ROWS, "differences": PAIRS}.get(what, [])
     jobs = BIAS if what == "bias" else [(design, 400) for design in designs]
-    work = bias if what == "bias" else coverage
+    work = {"bias": bias, "differences": differences}.get(what, coverage)
     for design, repetitions in jobs:
         if (design.name, repetitions) in names:
             continue

@@ -6,16 +6,20 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from isoscope.store import load
     from isoscope.verbs import (
+        check,
+        compare,
         dimensions,
         explain,
+        figure,
+        load,
         matrices,
         measure,
         merge,
         norm,
         probe,
         read,
+        report,
         survey,
         survey_module,
         sweep,
@@ -23,8 +27,11 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "check",
+    "compare",
     "dimensions",
     "explain",
+    "figure",
     "load",
     "matrices",
     "measure",
@@ -32,6 +39,7 @@ __all__ = [
     "norm",
     "probe",
     "read",
+    "report",
     "survey",
     "survey_module",
     "sweep",
@@ -40,10 +48,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:  # lazily, so that `import isoscope` costs next to nothing
-    if name == "load":
-        from isoscope.store import load
-
-        return load
     if name in __all__:
         from isoscope import verbs
 
@@ -71,6 +75,7 @@ def _verb(name: str) -> property:
 class _Front(ModuleType):
     explain = _verb("explain")
     measure = _verb("measure")
+    report = _verb("report")
     survey = _verb("survey")
 
 

@@ -61,3 +61,9 @@ class ConfigError(IsoscopeError):
 
 class PenaltyError(IsoscopeError):
     """A penalty was given hidden states, a mask or batches that it cannot work on."""
+
+
+class GateError(IsoscopeError):
+    """A gate tripped: what was checked is not as it should be. Nothing failed."""
+
+    code = 1

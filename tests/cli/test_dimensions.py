@@ -43,9 +43,9 @@ def test_a_variant_is_chosen(isoscope, examples):
         ("runs/bare", "expected a site with directions", "summary-not-kept"),
     ],
 )
-def test_bad_input_is_one_line_and_a_hint(isoscope, shell, runs, line, problem, slug):
+def test_bad_input_is_one_line_and_a_hint(isoscope, typed, runs, line, problem, slug):
     isoscope("measure", "vectors.npy", "-m", "isoscore", "-o", "runs/bare", "-q")
-    done = shell(f"isoscope dimensions {line}")
+    done = typed(f"isoscope dimensions {line}")
     assert done.returncode == 2 and done.stdout == ""
     said = done.stderr.splitlines()
     assert len(said) == 3 and problem in done.stderr

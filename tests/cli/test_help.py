@@ -24,12 +24,12 @@ def examples_of(text):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_help_ends_with_examples_that_work(isoscope, shell, runs, examples, command):
+def test_every_help_ends_with_examples_that_work(isoscope, typed, runs, examples, command):
     lines = examples_of(help_of(isoscope, command))
     assert len(lines) >= 2
     for line in lines:
         assert "isoscope" in shlex.split(line)
-        done = shell(f"set -o pipefail; {line}")
+        done = typed(line)
         assert done.returncode == 0, f"{line}\n{done.stderr}"
         assert done.stdout.strip()
 

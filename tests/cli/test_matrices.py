@@ -5,13 +5,13 @@ import pytest
 from isoscope import verbs
 
 
-def test_tied_weights_are_a_reading_with_a_remark(shell, examples):
-    done = shell("isoscope matrices models/gpt2")
+def test_tied_weights_are_a_reading_with_a_remark(typed, examples):
+    done = typed("isoscope matrices models/gpt2")
     assert done.returncode == 0, done.stderr
     assert "embed.weight  the origin" in done.stdout
     assert "unembed.weight" not in done.stdout
     assert "1  tied: the output matrix is the input matrix, measured once" in done.stdout
-    done = shell("isoscope matrices models/gpt2 --json")
+    done = typed("isoscope matrices models/gpt2 --json")
     assert done.stderr == "note: tied: the output matrix is the input matrix, measured once\n"
 
 
@@ -23,8 +23,8 @@ def test_every_format_is_what_python_gives(isoscope, untied, flag):
     assert done.stdout == getattr(found, f"to_{flag[2:]}")()
 
 
-def test_a_model_without_matrices_is_one_error(shell, normless):
-    done = shell(f"isoscope matrices {normless}")
+def test_a_model_without_matrices_is_one_error(typed, normless):
+    done = typed(f"isoscope matrices {normless}")
     assert done.returncode == 2 and done.stdout == ""
     said = done.stderr.splitlines()
     assert len(said) == 3 and said[2].endswith("#no-matrix")

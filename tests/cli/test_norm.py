@@ -46,8 +46,12 @@ def test_no_bias_is_said_and_is_null_in_json(isoscope, gemma):
 @pytest.mark.parametrize(
     ("line", "problem", "slug"),
     [
-        ("models/normless", "after the last block of normless, got none", "no-final-norm"),
-        ("models/gpt2 --run runs/minilm", "cannot follow gpt2 through", "run-other-model"),
+        (
+            "models/normless",
+            "after the last block of normless",
+            "no-final-norm",
+        ),
+        ("models/gpt2 --run runs/minilm", "through the run 'minilm'", "run-other-model"),
         ("models/minilm --run runs/bare", "of the run 'bare', got none", "no-final-norm"),
         ("models/minilm --run runs/none", "no run folder is called", "store-missing"),
         ("models/minilm --variant any", "no variant is called 'any'", "unknown-variant"),
@@ -55,13 +59,13 @@ def test_no_bias_is_said_and_is_null_in_json(isoscope, gemma):
     ],
 )
 def test_bad_input_is_one_line_and_a_hint(
-    isoscope, shell, examples, normless, line, problem, slug
+    isoscope, typed, examples, normless, line, problem, slug
 ):
     (examples / "models" / "normless").symlink_to(normless)
     if "bare" in line:
         words = ("survey", "models/minilm", "corpus.txt", "--sites", "embed", "-o", "runs/bare")
         assert isoscope(*words, "-q").exit_code == 0
-    done = shell(f"isoscope norm {line}")
+    done = typed(f"isoscope norm {line}")
     assert done.returncode == 2 and done.stdout == ""
     said = done.stderr.splitlines()
     assert len(said) == 3 and problem in said[0]

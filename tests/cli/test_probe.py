@@ -57,13 +57,13 @@ def test_a_stream_has_its_labels_with_it(shell, examples):
         ("reviews.jsonl", "issing option '--label'", "usage"),
     ],
 )
-def test_bad_input_is_one_line_and_a_hint(shell, examples, line, problem, slug):
+def test_bad_input_is_one_line_and_a_hint(typed, examples, line, problem, slug):
     rows = (examples / "reviews.jsonl").read_text().splitlines()
     (examples / "short.txt").write_text("1\n" * 39)
     (examples / "few.jsonl").write_text("\n".join(rows[:9]))
     rows[7] = '{"text": "a text without stars"}'
     (examples / "gap.jsonl").write_text("\n".join(rows))
-    done = shell(f"isoscope probe models/minilm {line}")
+    done = typed(f"isoscope probe models/minilm {line}")
     assert done.returncode == 2 and done.stdout == ""
     said = done.stderr.splitlines()
     assert len(said) == 3 and problem in said[0], done.stderr

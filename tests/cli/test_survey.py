@@ -281,3 +281,12 @@ def test_halves_of_a_corpus_merge(isoscope, model, texts, place):
     whole = isoscope("survey", model, "all.txt", *QUICK, "--json")
     assert readings(done.stdout) == pytest.approx(readings(whole.stdout), rel=1e-6, abs=1e-6)
     refused(isoscope("merge", "runs/a", "runs/a", "-o", "x"), "merge-same-source")
+
+
+def test_a_frequency_table_of_another_tokenizer_is_refused(isoscope, model, corpus):
+    Path("counts.json").write_text(json.dumps({f"##zz{n}": n + 1 for n in range(50)}))
+    given = ("survey", model, corpus, *QUICK, "--frequencies")
+    refused(isoscope(*given, "counts.json"), "frequency-table")
+    np.save("counts.npy", np.ones(7))
+    refused(isoscope(*given, "counts.npy"), "frequency-table")
+    refused(isoscope(*given, "missing.npy"), "file-missing")

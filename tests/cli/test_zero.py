@@ -60,8 +60,8 @@ def test_flags_may_come_from_a_file(isoscope, examples):
         ("models/gpt2 --dimension x", "nvalid value for '--dimension'", "usage"),
     ],
 )
-def test_bad_input_is_one_line_and_a_hint(shell, examples, line, problem, slug):
-    done = shell(f"isoscope zero {line}")
+def test_bad_input_is_one_line_and_a_hint(typed, examples, line, problem, slug):
+    done = typed(f"isoscope zero {line}")
     assert done.returncode == 2 and done.stdout == ""
     said = done.stderr.splitlines()
     assert len(said) == 3 and problem in said[0]

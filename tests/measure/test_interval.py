@@ -16,8 +16,11 @@ from isoscope.measure.interval import (
     interval,
     left_out_in_turn,
     quantile,
+    spread,
     standard_error,
 )
+from isoscope.measure.mean_cosine import over_pairs
+from isoscope.measure.view import Units
 
 numbers = st.floats(-100, 100)
 
@@ -131,3 +134,21 @@ def test_what_is_undefined_without_some_group_has_none(problem):
         return 1.0
 
     assert interval(seen(np.ones(10)), fragile, 1.0, logarithmic=False) is None
+
+
+def test_a_spread_is_what_the_interval_is_made_of(viewed):
+    rows = np.random.default_rng(4).normal(size=(300, 6)) + 0.5
+    names = np.repeat(np.arange(50), 6).astype(str)
+    view = viewed(Units, rows, names)
+    value = over_pairs(view)
+    found = spread(view, over_pairs, value)
+    low, high = interval(view, over_pairs, value, logarithmic=False)
+    assert quantile(found.freedom) * found.error == pytest.approx((high - low) / 2)
+    assert len(found.keys) == len(found.parts) == view.groups
+    assert found.parts.sum() == pytest.approx(0, abs=1e-12)
+
+
+def test_where_there_is_no_interval_there_is_no_spread(viewed):
+    rows = np.random.default_rng(4).normal(size=(20, 6))
+    view = viewed(Units, rows, np.repeat(np.arange(5), 4).astype(str))
+    assert spread(view, over_pairs, over_pairs(view)) is None

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from isoscope.accumulate.hashing import named_documents
 from isoscope.errors import TooFewRowsError, UndefinedError
-from isoscope.measure.isoscore_debiased import across_halves, himeno_yamada, log_error
+from isoscope.measure.isoscore_debiased import across_halves, himeno_yamada, log_spread
 from isoscope.measure.view import Halves
 
 numbers = st.integers(-80, 80).map(lambda i: i / 8)
@@ -144,7 +144,7 @@ def test_halves_that_share_no_variance_are_refused(viewed):
     seen = viewed(Halves, rows, documents.astype(str))
     with pytest.raises(UndefinedError, match="variance shared by both halves, got none"):
         across_halves(seen)
-    assert log_error(seen) is None
+    assert log_spread(seen) is None
 
 
 def test_a_half_of_one_document_has_no_error(viewed):
@@ -153,7 +153,7 @@ def test_a_half_of_one_document_has_no_error(viewed):
     rows = np.random.default_rng(10).normal(size=(48, 3))
     seen = viewed(Halves, rows, np.repeat(kept, 4).astype(str))
     assert across_halves(seen)[0] > 0
-    assert log_error(seen) is None
+    assert log_spread(seen) is None
 
 
 def test_one_dimension_has_no_score(value):
@@ -164,7 +164,8 @@ def test_one_dimension_has_no_score(value):
 def test_the_error_is_that_of_leaving_out_each_group(viewed):
     rows, documents = planted(documents=30)
     names = documents.astype(str)
-    error, groups = log_error(viewed(Halves, rows, names))
+    found = log_spread(viewed(Halves, rows, names))
+    error, groups = found.error, found.freedom
     half = named_documents(names) % 2
     variance = 0.0
     for side in (0, 1):
@@ -189,7 +190,8 @@ def test_the_error_is_that_of_leaving_out_each_group(viewed):
 def test_the_error_of_rows_is_that_of_leaving_them_out_of_the_unbiased_sums(viewed):
     rows = planted(documents=60)[0][:200]
     seen = viewed(Halves, rows)
-    error, freedom = log_error(seen)
+    found = log_spread(seen)
+    error, freedom = found.error, found.freedom
     cells = seen.parts.sample.cells
     sampled = seen.parts.sample.rows - rows.mean(axis=0)  # the mean stays that of all
 
@@ -221,7 +223,7 @@ def test_the_interval_holds_the_value_and_is_wider_with_fewer_documents(measured
 @pytest.mark.parametrize("documents", [4, 7])
 def test_few_documents_have_no_error(viewed, documents):
     rows, names = planted(documents=documents)
-    assert log_error(viewed(Halves, rows, names.astype(str))) is None
+    assert log_spread(viewed(Halves, rows, names.astype(str))) is None
 
 
 def test_a_group_with_all_the_variance_of_its_half_leaves_no_interval(measured):

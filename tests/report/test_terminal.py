@@ -6,6 +6,7 @@ import pytest
 from rich.console import Console
 
 from isoscope.report import Readings
+from isoscope.report.table import Column, Table
 from isoscope.report.terminal import show
 
 
@@ -37,3 +38,19 @@ def test_markup_and_escapes_in_names_are_shown_not_obeyed(make):
 
 def test_no_readings_say_so():
     assert printed(Readings()).startswith("no readings")
+
+
+def test_words_give_way_before_the_table_is_wider_than_the_terminal():
+    rules = Column("rule", ("isoscore-debiased@resid.* < 0.99999x", "x"), words=True)
+    columns = (rules, Column("verdict", ("could not run", "holds"), words=True))
+    numbers = Column("95 % interval", ("[0.000737, 0.000878]",) * 2)
+    printed_lines = {}
+    for width in (30, 50, 80):
+        console = Console(width=width, file=StringIO())
+        show(Table("", (*columns, numbers)), console)
+        printed_lines[width] = console.file.getvalue().splitlines()
+    assert max(map(len, printed_lines[80])) <= 80
+    assert max(map(len, printed_lines[50])) <= 50
+    assert all(
+        any("[0.000737, 0.000878]" in line for line in x) for x in printed_lines.values()
+    )

@@ -202,3 +202,20 @@ def test_an_endless_run_json_is_not_read(folder, monkeypatch):
     monkeypatch.setattr("isoscope.store.run.LARGEST", 10)
     with pytest.raises(StoreError, match="expected at most 10 bytes"):
         load(folder)
+
+
+def test_one_site_is_read_without_the_others(here, survey, readings, origin, config):
+    whole = Survey({**survey.held, ("other", "all"): survey.held[PLACE]}, trouble={"x": "y"})
+    back = load(save(here / "sites", whole, readings(), origin(), config))
+    assert set(back.survey_of("rows").held) == {PLACE}
+    assert back.survey_of("none").held == {}
+    assert back.trouble == {"x": "y"}
+
+
+def test_one_site_of_a_damaged_state_is_refused(folder):
+    state = folder / "state.safetensors"
+    content = bytearray(state.read_bytes())
+    content[-1] ^= 1
+    state.write_bytes(bytes(content))
+    with pytest.raises(StoreError, match="checksum"):
+        load(folder).survey_of("rows")

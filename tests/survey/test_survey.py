@@ -327,3 +327,28 @@ def test_the_axes_of_the_second_pass_are_those_of_the_raw_rows(survey, cloud):
 
 def test_groups_are_kept_for_intervals():
     assert Groups in kinds_for(["isoscore"])
+
+
+# --- spreads -----------------------------------------------------------------------------
+
+
+def documents_of(seed, *, named=True):
+    rng = np.random.default_rng(seed)
+    rows = (rng.normal(size=(600, 8)) + 0.5).astype(np.float32)
+    names = np.repeat(np.arange(60), 10).astype(str) if named else None
+    return run([Chunk(rows, "a", 0, documents=names)], PLACE, kinds_for(DEFAULT))[0]
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["documents", "rows"])
+def test_every_reading_with_an_interval_has_a_spread_of_the_same_groups(named):
+    first, second = documents_of(1, named=named), documents_of(2, named=named)
+    ours, theirs = first.spreads(DEFAULT), second.spreads(DEFAULT)
+    there = {("rows", r.measure) for r in first.read(DEFAULT) if r.low is not None}
+    assert ours.keys() == theirs.keys() == there
+    for key, spread in ours.items():
+        assert spread.error > 0
+        np.testing.assert_array_equal(spread.keys, theirs[key].keys, err_msg=str(key))
+
+
+def test_spreads_of_a_variant_that_is_not_there_are_none():
+    assert documents_of(1).spreads(["isoscore"], "no-sink") == {}

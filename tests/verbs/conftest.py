@@ -6,6 +6,7 @@ import io
 import json
 import os
 import shutil
+import sys
 import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 SPEAKERS = ("george", "jackson", "lucas", "nicolas", "theo", "yweweler")
@@ -298,3 +301,53 @@ def hooks_of():
         albert=albert_hooks,
         whisper=whisper_hooks,
     )
+
+
+@pytest.fixture
+def handmade(tmp_path):
+    """Write a run folder that holds given readings: (site, measure, value, low, high)."""
+    from isoscope.report import Readings
+    from isoscope.store import new_origin, save
+    from isoscope.survey import Survey
+    from isoscope.types import Reading
+
+    def write(name, rows, *, seed=0, fingerprint="f", trouble=None, d=8, n=500, **fields):
+        readings = [
+            Reading(
+                name, site, fields.get("variant", "all"), "", fields.get("step"), measure,
+                value, low, high, n, d, fields.get("warnings", ()),
+            )
+            for site, measure, value, low, high in rows
+        ]  # fmt: skip
+        source = {"name": "texts", "fingerprint": fingerprint, "rows": n, "width": d}
+        origin = new_origin(
+            sources=[{**source, "dtype": "float32", "documents": 40}],
+            settings={"zeta": 0.2},
+            seed=seed,
+            kind="survey",
+        )
+        folder = tmp_path / name
+        save(folder, Survey(trouble=dict(trouble or {})), Readings(readings), origin, {})
+        return folder
+
+    return write
+
+
+@pytest.fixture
+def collections(tmp_path):
+    """Run folders of vectors in documents: two models over the same texts, and others."""
+    import numpy as np
+
+    import isoscope as iso
+
+    rng = np.random.default_rng(3)
+    ids = np.repeat(np.arange(60), rng.integers(5, 15, 60))
+    texts = rng.normal(size=(60, 12))[ids] + 0.7 * rng.normal(size=(len(ids), 12))
+
+    def write(name, *, shift=0.6, noise=0.3, prefix="text", **options):
+        rows = texts + noise * rng.normal(size=texts.shape) + shift
+        names = [f"{prefix}-{each}" for each in ids]
+        iso.measure(rows.astype(np.float32), document=names, output=tmp_path / name, **options)
+        return tmp_path / name
+
+    return write

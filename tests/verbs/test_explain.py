@@ -8,10 +8,10 @@ import pytest
 from isoscope import verbs
 from isoscope.accumulate import Block, Directions
 from isoscope.accumulate.bands import Bands, frequency_bands
-from isoscope.accumulate.block import SinkRows
 from isoscope.accumulate.crossing import Crossing
 from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.sinks import Sinks
+from isoscope.accumulate.sums import SinkRows
 from isoscope.errors import ConfigError, StoreError, UndefinedError, UnknownNameError
 from isoscope.explain import ORDER
 from isoscope.store import new_origin, save
@@ -198,3 +198,19 @@ def test_frequencies_may_come_from_a_table(tiny, texts, tmp_path):
     np.save(tmp_path / "other.npy", np.ones(size + 1))
     with pytest.raises(ConfigError, match=f"expected counts of {size} tokens"):
         verbs.survey(tiny, texts, frequencies=tmp_path / "other.npy", **given)
+
+
+def test_where_no_token_repeats_the_rest_is_read_and_it_says_why(decoder):
+    from transformers import AutoTokenizer
+
+    words = [
+        each for each in AutoTokenizer.from_pretrained(decoder).get_vocab() if each[0].isalpha()
+    ]
+    texts = [" ".join(words[start : start + 4]) for start in range(0, len(words) - 3, 4)]
+    found = verbs.survey(decoder, texts, sites=["resid.1"], tokens=None)
+    read = {each.measure for each in found}
+    assert {"mean-cosine", "isoscore", "sentence-similarity", "inter-similarity"} <= read
+    assert not read & {"self-similarity", "mev", "intra-similarity"}
+    said = [each for each in found.left_out if "self-similarity" in each]
+    assert said and "type" in said[0]
+    assert said[0] in str(found)

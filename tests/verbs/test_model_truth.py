@@ -1,192 +1,23 @@
 """Every reading of a survey is what `measure` gives on the activations a plain hook stores."""
 
 import re
-from collections import defaultdict
-from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 import torch
 import transformers
+from stored import SPANS_LESS, Read, Stored, compared, stored
 
-from isoscope.accumulate import Block
-from isoscope.accumulate.hashing import named_documents
 from isoscope.source.corpus import open_corpus
-from isoscope.survey import SECOND_PASS, Survey, kinds_for
-from isoscope.verbs import measure, survey
+from isoscope.verbs import survey
 from isoscope.verbs.answer import chosen
 from isoscope.verbs.model import opened
 
-VARIANTS = ("all", "no-special", "no-sink")
 # How rxnfp and rxnmapper cut reaction SMILES: an atom, a bond, a bracket, a number.
 ATOMS = re.compile(
     r"\[[^\]]+]|Br?|Cl?|N|O|S|P|F|I|b|c|n|o|s|p|\(|\)|\.|=|#|-|\+|\\|/|:|~|@|\?|>>?|\*|\$"
     r"|%[0-9]{2}|[0-9]"
 )
-
-
-@dataclass(frozen=True)
-class Read:
-    """A document as the model reads it, and its special positions in each stack."""
-
-    id: str
-    inputs: dict
-    special: dict  # by prefix of site: as many as there are positions that count
-
-
-@dataclass
-class Stored:
-    """Rows of all documents by site; document, position and mark of each by stack."""
-
-    rows: dict = field(default_factory=lambda: defaultdict(list))
-    ids: dict = field(default_factory=lambda: defaultdict(list))
-    place: dict = field(default_factory=lambda: defaultdict(list))
-    special: dict = field(default_factory=lambda: defaultdict(list))
-
-
-def tensor_of(values):
-    """Return the hidden states among what a module is given or gives."""
-    return next(each for each in values if torch.is_tensor(each) and each.is_floating_point())
-
-
-def stored(body, documents, hooks):
-    """Run the documents one at a time and keep what the modules hear and say.
-
-    Nothing of the package takes part: a model of transformers and hooks are all there is.
-    """
-    heard = defaultdict(list)
-    handles = []
-    for module in {hook.module for hook in hooks.values()}:
-
-        def listen(_module, inputs, keywords, output, module=module):
-            given = (*inputs, *keywords.values())
-            said = (output,) if torch.is_tensor(output) else tuple(output)
-            heard[module, "input"].append(tensor_of(given)[0].clone())
-            heard[module, "output"].append(tensor_of(said)[0].clone())
-
-        handle = body.get_submodule(module).register_forward_hook(listen, with_kwargs=True)
-        handles.append(handle)
-    kept = Stored()
-    for document in documents:
-        heard.clear()
-        with torch.inference_mode():
-            body(**document.inputs)
-        for prefix, special in document.special.items():
-            kept.ids[prefix] += [document.id] * len(special)
-            kept.place[prefix] += range(len(special))
-            kept.special[prefix] += list(special)
-        for site, hook in hooks.items():
-            rows = hook.through(heard[hook.module, hook.side][hook.call])
-            kept.rows[site].append(rows[: len(document.special[side_of(site)])])
-    for handle in handles:
-        handle.remove()
-    return kept
-
-
-def side_of(site):
-    return site[:4] if site.startswith(("enc.", "dec.")) else ""
-
-
-def sinks(rows, ids):
-    norms = np.linalg.norm(rows, axis=1)
-    median = {n: np.sort(norms[ids == n])[(np.sum(ids == n) - 1) // 2] for n in set(ids)}
-    return norms > 10 * np.array([median[n] for n in ids])
-
-
-def expected(rows, ids, place, kept, names):
-    """Return what the rows that are kept read, with their own places in their documents."""
-    if kept.all():
-        return {r.measure: r for r in measure(rows, document=ids, measures=names)}
-    return block_readings(Block(rows[kept], named_documents(ids[kept]), place[kept]), names)
-
-
-def block_readings(block, names):
-    """Return what `measure` would say of a block: it has no argument for positions."""
-    first = [kind for kind in kinds_for(names) if kind not in SECOND_PASS]
-    whole = Survey()
-    whole.update(("x", "all"), first, block)
-    second = [kind for kind in kinds_for(names) if kind in SECOND_PASS]
-    start = whole.second_kinds(("x", "all"), second)
-    for part in start.values():
-        part.update(block)
-    whole.held["x", "all"].update(start)
-    return {r.measure: r for r in whole.read(names, documents=True)}
-
-
-def pooled(rows, ids, names):
-    """Return what the mean of each document reads, a unit vector that is its own document."""
-    names_of = np.array(list(dict.fromkeys(ids)))
-    means = np.stack([rows[ids == each].mean(axis=0, dtype=np.float64) for each in names_of])
-    means /= np.linalg.norm(means, axis=1, keepdims=True)
-    block = Block(means, named_documents(names_of))
-    block.independent = True
-    return block_readings(block, names)
-
-
-def differences(found, wanted):
-    """Yield where two readings differ by more than 1e-5 of the value, and by 1e-6."""
-    here = (found.site, found.variant, found.measure)
-    if (found.n, found.d) != (wanted.n, wanted.d):
-        yield *here, "n, d", (found.n, found.d), (wanted.n, wanted.d)
-    for name in ("value", "low", "high"):
-        ours, theirs = getattr(found, name), getattr(wanted, name)
-        if (ours is None) != (theirs is None) or (
-            ours is not None and ours != pytest.approx(theirs, rel=1e-5, abs=1e-6)
-        ):
-            yield *here, name, ours, theirs
-
-
-# Tokens of a small vocabulary span fewer dimensions than the embedding has. In the others,
-# products of float32 leave only what a sample of rows can tell, to a few hundredths of each.
-SPANS_LESS = {("embed", "rankme"): 1e-4, ("embed", "alpha"): None}
-
-
-def forgiven(difference, loose):
-    """Whether a difference is one of those that are known, and no larger than it may be."""
-    site, _, name, what, *both = difference
-    if (site, name) not in loose:
-        return False
-    bound = loose[site, name]
-    return bound is None or (what != "n, d" and both[0] == pytest.approx(both[1], rel=bound))
-
-
-def compared(found, kept, names, matrices=None, pool=None, loose=()):
-    """Compare every reading of a survey; return how many there were.
-
-    What was stored is measured in float64: in float32 a document of thirty tokens, of which
-    one is a sink, leaves only four digits of the others, and fewer of variances near zero.
-    """
-    for_place = defaultdict(dict)
-    for reading in found:
-        for_place[reading.site, reading.variant][reading.measure] = reading
-    wanted = {}
-    for site, parts in kept.rows.items():
-        rows, prefix = torch.cat(parts).double().numpy(), side_of(site)
-        ids, special = np.array(kept.ids[prefix]), np.array(kept.special[prefix])
-        place = np.array(kept.place[prefix], dtype=np.uint64)
-        sink = sinks(rows, ids)
-        known = {}
-        for variant, mask in zip(VARIANTS, (sink | True, ~special, ~sink), strict=True):
-            key = mask.tobytes()
-            if key not in known:
-                known[key] = expected(rows, ids, place, mask, names)
-            wanted[site, variant] = known[key]
-    if pool is not None:
-        rows = torch.cat(kept.rows[pool]).double().numpy()
-        wanted["pooled", "all"] = pooled(rows, np.array(kept.ids[""]), names)
-    for site, matrix in (matrices or {}).items():
-        readings = measure(matrix.detach().double().numpy(), name=site, measures=names)
-        wanted[site, "all"] = {r.measure: r for r in readings}
-    assert for_place.keys() == wanted.keys()
-    wrong = []
-    for place, here in for_place.items():
-        theirs = wanted[place]
-        wrong += [(*place, name, "only in one") for name in sorted(here.keys() ^ theirs.keys())]
-        for name in here.keys() & theirs.keys():
-            wrong += differences(here[name], theirs[name])
-    wrong = [each for each in wrong if not forgiven(each, loose)]
-    assert not wrong, "\n".join(map(str, wrong))
-    return len(found)
 
 
 def read_texts(tokenizer, texts):
@@ -235,7 +66,7 @@ def test_a_small_random_model_reads_as_its_stored_rows(tiny, texts, hooks_of):
     kept = stored(body, read_texts(tokenizer, texts), hooks)
     matrices = {"embed.weight": body.get_input_embeddings().weight}
     found = surveyed(tiny, texts, every=True, sites=[*hooks, *matrices])
-    assert compared(found, kept, chosen(None, all=True), matrices) > 600
+    assert compared(found, kept, chosen(None, all=True, text=True), matrices) > 600
 
 
 @pytest.fixture(scope="module")
@@ -252,7 +83,7 @@ def minilm_kept(minilm, hooks_of):
 def only(kept, wanted):
     """Return what was stored of some sites."""
     rows = {site: parts for site, parts in kept.rows.items() if wanted(site)}
-    return Stored(rows, kept.ids, kept.place, kept.special)
+    return Stored(rows, kept.ids, kept.place, kept.special, kept.tokens)
 
 
 @pytest.mark.real
@@ -262,7 +93,7 @@ def test_minilm_reads_as_its_stored_rows(minilm, minilm_kept):
     kept = only(kept, lambda site: site.startswith(("embed", "resid", "norm")))
     found = surveyed(minilm, texts)
     assert {"pooled", "norm.mid", "embed", "resid.5"} <= {r.site for r in found}
-    assert compared(found, kept, chosen(None), matrices, pool="resid.5") > 500
+    assert compared(found, kept, chosen(None, text=True), matrices, pool="resid.5") > 500
 
 
 @pytest.mark.real
@@ -272,7 +103,7 @@ def test_two_passes_over_minilm_read_as_its_stored_rows(minilm, minilm_kept):
     kept = only(kept, lambda site: site in ("resid.3", "norm.out"))
     found = surveyed(minilm, texts, every=True, sites=list(kept.rows))
     assert {"partition", "mean-cosine-centred"} <= {r.measure for r in found}
-    assert compared(found, kept, chosen(None, all=True)) > 100
+    assert compared(found, kept, chosen(None, all=True, text=True)) > 100
 
 
 @pytest.mark.real
@@ -281,7 +112,7 @@ def test_every_part_of_minilm_reads_as_its_stored_rows(minilm, minilm_kept):
     texts, kept, matrices = minilm_kept
     sites = [*kept.rows, *matrices, "pooled"]
     found = surveyed(minilm, texts, every=True, sites=sites)
-    names = chosen(None, all=True)
+    names = chosen(None, all=True, text=True)
     assert compared(found, kept, names, matrices, pool="resid.5") > 3000
 
 
@@ -303,9 +134,9 @@ def test_smollm_reads_as_its_stored_rows(smollm, smollm_kept):
     texts, kept, _ = smollm_kept
     kept = only(kept, lambda site: site in ("resid.0", "resid.15", "norm.in", "norm.out"))
     found = surveyed(smollm, texts, sites=list(kept.rows))
-    rows = {r.variant: r.n for r in found if r.site == "resid.15"}
+    rows = {r.variant: r.n for r in found if r.site == "resid.15" and not r.group}
     assert rows["no-sink"] < rows["all"]
-    assert compared(found, kept, chosen(None)) > 150
+    assert compared(found, kept, chosen(None, text=True)) > 150
 
 
 @pytest.mark.real
@@ -313,7 +144,7 @@ def test_smollm_reads_as_its_stored_rows(smollm, smollm_kept):
 def test_every_layer_of_smollm_reads_as_its_stored_rows(smollm, smollm_kept):
     texts, kept, matrices = smollm_kept
     found = surveyed(smollm, texts, sites=[*kept.rows, *matrices])
-    assert compared(found, kept, chosen(None), matrices) > 2000
+    assert compared(found, kept, chosen(None, text=True), matrices) > 2000
 
 
 @pytest.mark.real
@@ -325,7 +156,7 @@ def test_rxnfp_reads_as_its_stored_rows(shared_models, reactions, hooks_of, name
     kept = stored(body, read_reactions(folder, reactions), hooks_of.bert(body))
     matrices = {"embed.weight": body.get_input_embeddings().weight}
     found = surveyed(folder, reactions, every=True)
-    assert compared(found, kept, chosen(None, all=True), matrices) > 900
+    assert compared(found, kept, chosen(None, all=True, text=True), matrices) > 900
 
 
 @pytest.mark.real
@@ -340,7 +171,10 @@ def test_rxnmapper_reads_as_its_stored_rows(shared_models, reactions, hooks_of):
         "unembed.weight": model.get_output_embeddings().weight,
     }
     found = surveyed(folder, reactions, every=True)
-    assert compared(found, kept, chosen(None, all=True), matrices, loose=SPANS_LESS) > 900
+    assert (
+        compared(found, kept, chosen(None, all=True, text=True), matrices, loose=SPANS_LESS)
+        > 900
+    )
 
 
 def read_speech(model, folder, clips):
@@ -397,4 +231,4 @@ def test_whisper_reads_as_its_stored_rows(shared_models, speech, hooks_of):
     matrices = {"dec.embed.weight": matrix, "unembed.weight": matrix}
     found = surveyed(folder, speech)
     assert {"enc.resid.3", "enc.norm.mid", "dec.embed", "dec.norm.out"} <= set(kept.rows)
-    assert compared(found, kept, chosen(None), matrices) > 800
+    assert compared(found, kept, chosen(None, text=True), matrices) > 800

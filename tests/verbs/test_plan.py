@@ -1,18 +1,22 @@
 """The plan of a study follows from its arguments."""
 
 import inspect
+from types import SimpleNamespace
 
 import pytest
 
 from isoscope.capture.feed import feed_for
 from isoscope.errors import IsoscopeError
 from isoscope.source.corpus import open_corpus
+from isoscope.survey.frequency import Frequencies
 from isoscope.verbs import survey
+from isoscope.verbs.answer import chosen
 from isoscope.verbs.model import opened
 from isoscope.verbs.plan import (
     check_truncation,
     chosen_documents,
     chosen_sites,
+    has_tokens,
     pooling_for,
     tasks_for,
     turns_for,
@@ -29,8 +33,10 @@ def found(tiny):
 def tasks(found, texts, *, sites=("resid.0", "embed.weight"), turns=1, **given):
     settings = {**DEFAULTS, "tokens": None, **given}
     corpus, feed = open_corpus(texts), feed_for(found.loaded)
-    selection = chosen_documents(corpus, feed, settings)
-    return tasks_for(found, corpus, selection, sites, turns, True, settings)
+    frequencies = Frequencies()
+    names = chosen(settings["measures"], all=settings["all"])
+    selection = chosen_documents(corpus, feed, settings, frequencies)
+    return tasks_for(found, corpus, selection, sites, turns, True, settings, names, frequencies)
 
 
 def slug_of(call, *given, **named):
@@ -78,7 +84,8 @@ def test_a_corpus_of_single_tokens_is_too_short(decoder):
     found = opened(decoder)
     corpus = open_corpus(["river", "boats"])
     given = {**DEFAULTS, "tokens": None}
-    assert slug_of(chosen_documents, corpus, feed_for(found.loaded), given) == "corpus-short"
+    wanted = (corpus, feed_for(found.loaded), given, Frequencies())
+    assert slug_of(chosen_documents, *wanted) == "corpus-short"
 
 
 def test_sites_come_in_the_order_of_the_model(found):
@@ -112,3 +119,12 @@ def test_turns_are_never_more_than_the_sites(found, monkeypatch):
     assert turns_for(found, ("embed", "resid.0", "embed.weight"), given) == 2
     assert said[0].endswith("done in 2 turns")
     assert turns_for(found, ("embed",), {**given, "turns": 4}) == 4
+
+
+def test_models_that_read_or_write_text_have_tokens(found):
+    assert has_tokens(found)
+    listens = SimpleNamespace(takes="sound")
+    writes = SimpleNamespace(names=("enc.embed", "dec.embed"))
+    assert has_tokens(SimpleNamespace(loaded=listens, sites=writes))
+    hears = SimpleNamespace(names=("embed", "resid.0"))
+    assert not has_tokens(SimpleNamespace(loaded=listens, sites=hears))

@@ -22,8 +22,8 @@ from isoscope.verbs.answer import chosen
 from isoscope.verbs.vectors import planted
 
 SOME = ["mean-cosine", "isoscore", "effective-rank", "norm-spread"]
-DEFAULT = [m.name for m in MEASURES.values() if m.default]
-EVERY = [m.name for m in MEASURES.values()]
+DEFAULT = [m.name for m in MEASURES.values() if m.default and m.offered != "text"]
+EVERY = [m.name for m in MEASURES.values() if m.offered != "text"]
 
 
 def cloud(n=400, d=16, *, mean=0.5, seed=1):

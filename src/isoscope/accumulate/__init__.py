@@ -4,7 +4,7 @@ from typing import Any
 
 from isoscope.accumulate.bands import Bands, BandsSummary
 from isoscope.accumulate.base import Accumulator, merged
-from isoscope.accumulate.block import Block, DocumentSums
+from isoscope.accumulate.block import Block
 from isoscope.accumulate.copies import Copies, CopiesSummary
 from isoscope.accumulate.crossing import Crossing, CrossingSummary
 from isoscope.accumulate.directions import CentredDirections, Directions, DirectionsSummary
@@ -17,6 +17,7 @@ from isoscope.accumulate.partitions import Partitions, PartitionsSummary
 from isoscope.accumulate.reservoir import Reservoir, ReservoirSummary
 from isoscope.accumulate.sentences import Sentences, SentencesSummary
 from isoscope.accumulate.sinks import Sinks, SinksSummary
+from isoscope.accumulate.sums import DocumentSums
 from isoscope.accumulate.tally import Tally, TallySummary
 from isoscope.accumulate.vocabulary import Vocabulary, VocabularySummary
 

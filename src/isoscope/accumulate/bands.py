@@ -64,6 +64,8 @@ class Bands(Cellwise[BandsSummary]):
     There are as many bands as the last that has been seen; no more than 5 and 16.
     """
 
+    by_place = True
+
     shapes = {"nonzero": "", "units": "d"}  # noqa: RUF012
 
     def __init__(self, width: int) -> None:

@@ -24,6 +24,7 @@ class Accumulator(ABC, Generic[S]):
 
     least: ClassVar[int] = 1  # rows needed before finalize means anything
     by_token: ClassVar[bool] = False  # whether it has nothing to say of rows without tokens
+    by_place: ClassVar[bool] = False  # nor of rows that are not parts of documents
 
     def __init__(self, width: int) -> None:
         self.width = width

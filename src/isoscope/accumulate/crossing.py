@@ -32,6 +32,8 @@ class Crossing(Cellwise[CrossingSummary]):
     Where no frequency is known, all rows are in the first band.
     """
 
+    by_place = True
+
     shapes = {"crossed": "fp"}  # noqa: RUF012
 
     def __init__(self, width: int) -> None:

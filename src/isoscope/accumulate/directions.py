@@ -21,6 +21,7 @@ class DirectionsSummary:
     own: Array  # (groups,) sum over documents of |sum of unit vectors|^2
     pairs: Array  # (groups,) sum over documents of rows squared
     documents: int
+    keys: Array  # (groups,) which groups of documents they are
 
     @property
     def groups(self) -> int:
@@ -45,7 +46,7 @@ class DirectionsSummary:
     def without(self, group: int) -> "DirectionsSummary":
         """Return the summary as if a group had never been seen."""
         keep = np.arange(self.groups) != group
-        names = ("nonzero", "units", "own", "pairs")
+        names = ("nonzero", "units", "own", "pairs", "keys")
         kept = {name: getattr(self, name)[keep] for name in names}
         left = kept["nonzero"].sum() / self.nonzero.sum()  # a group's own is not known
         return replace(self, **kept, energy=self.energy * left)
@@ -90,7 +91,12 @@ class Directions(Cellwise[DirectionsSummary]):
         self._enough(int(self.parts["nonzero"].sum()))
         seen = self.parts["nonzero"] > 0
         named = {name: self.parts[name][seen].copy() for name in self.shapes}
-        return DirectionsSummary(**named, energy=self.energy.copy(), documents=self.documents)
+        return DirectionsSummary(
+            **named,
+            energy=self.energy.copy(),
+            documents=self.documents,
+            keys=self.keys[seen],
+        )
 
 
 class CentredDirections(Directions):

@@ -25,6 +25,7 @@ class NormsSummary:
     counts: Array  # (bins,)
     zeros: int
     documents: int
+    keys: Array  # (groups,) which groups of documents they are
 
     @property
     def groups(self) -> int:
@@ -39,7 +40,7 @@ class NormsSummary:
     def without(self, group: int) -> "NormsSummary":
         """Return the summary as if a group had never been seen (the bins keep it)."""
         keep = np.arange(self.groups) != group
-        names = ("sizes", "mean", "spread")
+        names = ("sizes", "mean", "spread", "keys")
         return replace(self, **{name: getattr(self, name)[keep] for name in names})
 
     def levels(self) -> tuple[Array, Array]:
@@ -127,4 +128,5 @@ class Norms(Cellwise[NormsSummary]):
             counts=self.counts.copy(),
             zeros=self.zeros,
             documents=self.documents,
+            keys=self.keys.copy(),
         )

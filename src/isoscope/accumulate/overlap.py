@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from isoscope.accumulate.base import Accumulator
-from isoscope.accumulate.block import Block, DocumentSums
+from isoscope.accumulate.block import Block
 from isoscope.accumulate.cells import Cellwise
 from isoscope.accumulate.directions import Directions
 from isoscope.accumulate.hashing import GROUPS
 from isoscope.accumulate.sentences import Sentences, likeness
+from isoscope.accumulate.sums import DocumentSums
 from isoscope.accumulate.tally import Tally
 from isoscope.types import Array
 

@@ -21,6 +21,7 @@ class PartitionsSummary:
     plus: Array  # (groups, d)
     minus: Array  # (groups, d)
     documents: int
+    keys: Array  # (groups,) which groups of documents they are
 
     @property
     def groups(self) -> int:
@@ -35,7 +36,7 @@ class PartitionsSummary:
     def without(self, group: int) -> "PartitionsSummary":
         """Return the summary as if a group had never been seen."""
         keep = np.arange(self.groups) != group
-        names = ("sizes", "plus", "minus")
+        names = ("sizes", "plus", "minus", "keys")
         return replace(self, **{name: getattr(self, name)[keep] for name in names})
 
 
@@ -88,7 +89,7 @@ class Partitions(Cellwise[PartitionsSummary]):
         """Return the sums of every group."""
         self._enough(self.count)
         parts = {name: part.copy() for name, part in self.parts.items()}
-        return PartitionsSummary(**parts, documents=self.documents)
+        return PartitionsSummary(**parts, documents=self.documents, keys=self.keys.copy())
 
 
 def _log_sum(values: Array) -> Array:

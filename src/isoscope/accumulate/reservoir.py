@@ -31,12 +31,22 @@ class ReservoirSummary:
         return len(self.rows)
 
     @lazy
+    def _grouped(self) -> tuple[Array, Array]:
+        """The groups, and the number of each row's: its document while there are few."""
+        keys, numbers = np.unique(self.documents, return_inverse=True)
+        if len(keys) > GROUPS:
+            return np.unique(self.documents % np.uint64(GROUPS), return_inverse=True)
+        return keys, numbers
+
+    @property
+    def keys(self) -> Array:
+        """Which groups of documents there are."""
+        return self._grouped[0]
+
+    @property
     def cells(self) -> Array:
         """Number of the group of each row: its document while there are few, else its hash."""
-        keys = np.unique(self.documents)
-        if len(keys) > GROUPS:
-            return np.unique(self.documents % np.uint64(GROUPS), return_inverse=True)[1]
-        return np.searchsorted(keys, self.documents)
+        return self._grouped[1]
 
     def distinct(self) -> "ReservoirSummary":
         """Return the sample without exact copies of a row."""

@@ -31,6 +31,7 @@ class SentencesSummary:
     sentences: Array  # (groups,) documents that have two rows with a direction
     count: int  # rows
     documents: int
+    keys: Array  # (groups,) which groups of documents they are
 
     @property
     def groups(self) -> int:
@@ -45,7 +46,8 @@ class SentencesSummary:
     def without(self, group: int) -> "SentencesSummary":
         """Return the summary as if a group had never been seen."""
         keep = np.arange(self.groups) != group
-        return replace(self, likeness=self.likeness[keep], sentences=self.sentences[keep])
+        names = ("likeness", "sentences", "keys")
+        return replace(self, **{name: getattr(self, name)[keep] for name in names})
 
 
 class Sentences(Cellwise[SentencesSummary]):
@@ -78,4 +80,6 @@ class Sentences(Cellwise[SentencesSummary]):
                 slug="too-few-documents",
             )
         named = {name: self.parts[name][seen].copy() for name in self.shapes}
-        return SentencesSummary(**named, count=self.count, documents=self.documents)
+        return SentencesSummary(
+            **named, count=self.count, documents=self.documents, keys=self.keys[seen]
+        )

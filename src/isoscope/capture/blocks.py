@@ -16,19 +16,17 @@ from isoscope.accumulate.block import (
     LEAST_SQUARE,
     Block,
     Cells,
-    DocumentSums,
-    Sums,
     directions,
     representable,
     sketch_rank,
 )
 from isoscope.accumulate.lazy import lazy
+from isoscope.accumulate.sums import DocumentSums, Sums
 from isoscope.accumulate.tokens import Types
+from isoscope.capture.pieces import PIECE, Pieces
 from isoscope.types import Array
 
 _SAMPLE = 64
-_PIECE = 512  # rows summed at once where no document ends before
-_CALL = 16  # rows whose sums cost what a piece costs by itself
 _HALVED = 256  # columns from which a symmetric product is worth two halves
 
 
@@ -66,7 +64,7 @@ class Layout:
         return block
 
     @lazy
-    def pieces(self) -> "Pieces":
+    def pieces(self) -> Pieces:
         """The rows in the order of their cells, cut into pieces of one length."""
         cells = self.plain.cells
         starts = cells.starts
@@ -74,79 +72,6 @@ class Layout:
             ordered = self.documents[cells.order]
             starts = np.r_[0, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, len(ordered)]
         return Pieces.cut(self.index, cells, starts)
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """Rows sorted by cell and cut into pieces of one length, so that one product sums them.
-
-    No piece has rows of two documents, except where every row is its own document. What
-    a piece lacks is filled up with its first row, to be taken out again as `blank`.
-    """
-
-    index: Tensor  # (pieces * length,) rows of the flattened tensor
-    length: int
-    taken: Array  # (n,) where among them the sorted rows are
-    blank: Tensor  # where among them nothing is
-    first: Array  # (units,) the first piece of each document, or cell of lone rows
-    starts: Array  # (units,) its first row among the sorted ones
-    by_cell: Tensor  # (cells, pieces) 1 where a piece is of a cell
-    first_of_cell: Array  # (cells,) the first piece of each
-    split: int  # pieces before this one are of half 0
-
-    @classmethod
-    def cut(cls, index: Tensor, cells: Cells, starts: Array) -> "Pieces":
-        """Cut the units that start there, documents or cells, and pad the last of each."""
-        sizes = np.diff(starts)
-        length = _length(sizes)
-        number = -(-sizes // length)  # pieces of each unit
-        first = np.cumsum(number) - number
-        within = np.arange(len(index)) - np.repeat(starts[:-1], sizes)
-        taken = np.repeat(first * length, sizes) + within
-        where = np.full(int(number.sum()) * length, -1)
-        where[taken] = cells.order
-        blank = np.flatnonzero(where < 0)
-        where[blank] = where[blank // length * length]
-        cell = np.searchsorted(cells.starts, starts[:-1], side="right") - 1
-        cell_of_piece = np.repeat(cell, number)
-        member = np.arange(len(cells.keys))[:, None] == cell_of_piece
-        device = index.device
-        return cls(
-            index[torch.from_numpy(where).to(device)],
-            length,
-            taken,
-            torch.from_numpy(blank).to(device),
-            first,
-            starts[:-1],
-            torch.from_numpy(member.astype(np.float32)).to(device),
-            np.searchsorted(cell_of_piece, np.arange(len(cells.keys))),
-            int(number[: np.searchsorted(starts, cells.split)].sum()),
-        )
-
-    def summed(self, side: Tensor, rows: Tensor) -> Tensor:
-        """Return the rows of each piece summed with every weight, (pieces, weights, d)."""
-        shape = (-1, self.length)
-        each, parts = side.view(*shape, side.shape[1]), rows.view(*shape, rows.shape[1])
-        return torch.bmm(each.transpose(1, 2), parts)
-
-    def into_cells(self, summed: Tensor) -> Tensor:
-        """Return sums of pieces, (pieces, weights, d), added up to those of cells."""
-        shape = (len(self.by_cell), *summed.shape[1:])
-        return (self.by_cell.to(summed.dtype) @ summed.flatten(1)).view(shape)
-
-    def into_units(self, summed: Array) -> Array:
-        """Return sums of pieces added up to those of documents, or of cells of lone rows."""
-        if len(self.first) == len(summed):
-            return summed
-        return np.add.reduceat(summed, self.first, axis=0)
-
-
-def _length(sizes: Array) -> int:
-    """Return the length of pieces that costs least: fewer pieces against fewer blanks."""
-    longest = int(sizes.max(initial=1))
-    tried = {longest, *(2**k for k in range(1, 10) if 2**k < longest)}
-    tried = {each for each in tried if each <= _PIECE} or {_PIECE}
-    return min(tried, key=lambda each: int((-(-sizes // each)).sum()) * (each + _CALL))
 
 
 class TensorBlock(Block):
@@ -315,8 +240,8 @@ class TensorBlock(Block):
         first = out[:, :3].double().cpu().numpy()
         sketch = pieces.into_cells(out[:, 3:])
         weight, energy = inverse.square(), rows.new_zeros(self.width)
-        for start in range(0, len(rows), _PIECE):
-            part = slice(start, start + _PIECE)
+        for start in range(0, len(rows), PIECE):
+            part = slice(start, start + PIECE)
             energy.addmv_(rows[part].square().T, weight[part])
         return first, sketch.cpu().numpy(), energy.double().cpu().numpy()
 

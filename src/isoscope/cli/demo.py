@@ -1,5 +1,10 @@
 """isoscope demo: every layer of a real model, surveyed over the bundled text."""
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 from isoscope.cli.output import AsJson, Quiet, chosen, note, show
 from isoscope.cli.progress import progress
 
@@ -7,11 +12,23 @@ NAME = "demo"
 EXAMPLES = """\b
 Examples:
   isoscope demo
-  isoscope demo --quiet
+  isoscope demo -o demo.html --quiet
 """
 
 
-def command(as_json: AsJson = False, quiet: Quiet = False) -> None:
+def command(
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="PAGE", help="Also write a report, an HTML file."
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the report if there is one.")
+    ] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
     """Survey a real model over the bundled text.
 
     Without the demo extra, which brings the model, a planted cone is measured.
@@ -20,5 +37,12 @@ def command(as_json: AsJson = False, quiet: Quiet = False) -> None:
     from isoscope import verbs
 
     with progress(quiet=quiet, noun="tokens") as tick:
-        readings = verbs.demo(progress=tick, say=lambda text: note(text, quiet=quiet))
+        readings = verbs.demo(
+            output=output,
+            overwrite=overwrite,
+            progress=tick,
+            say=lambda text: note(text, quiet=quiet),
+        )
     show(readings, style, quiet=quiet)
+    if output is not None:
+        note(f"report: {output.resolve()}", quiet=False)

@@ -4,6 +4,7 @@ import errno
 import os
 import signal
 import sys
+import traceback
 from contextlib import suppress
 from typing import Annotated, Any
 
@@ -11,15 +12,19 @@ import typer
 from typer.core import TyperGroup
 
 from isoscope.cli import (
+    check,
+    compare,
     demo,
     dimensions,
     explain,
+    figure,
     matrices,
     measure,
     merge,
     norm,
     probe,
     read,
+    report,
     survey,
     sweep,
     zero,
@@ -68,8 +73,9 @@ app = typer.Typer(
     invoke_without_command=True,
 )
 _READING = (measure, survey, merge, read, explain)
+_PAGES = (report, figure, compare, check)
 _LAB = (dimensions, norm, matrices, zero, probe, sweep)
-for _module in (*_READING, *_LAB, listing, demo):
+for _module in (*_READING, *_PAGES, *_LAB, listing, demo):
     app.command(_module.NAME, cls=PlainCommand, epilog=_module.EXAMPLES)(_module.command)
 
 
@@ -107,7 +113,11 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")  # pyright: ignore
     # Schedulers end jobs so; leaving by an exception lets half-written folders be removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
-    app(prog_name="isoscope")
+    try:
+        app(prog_name="isoscope")
+    except Exception:  # a bug; Python would leave with 1, which says that a gate tripped
+        traceback.print_exc()
+        sys.exit(CANNOT)
 
 
 def _say(text: str, code: int) -> int:

@@ -14,7 +14,7 @@ STATE = 1_000_000  # bytes of the smallest arrays that sites are kept in
 NAME = "survey"
 EXAMPLES = """\b
 Examples:
-  isoscope survey models/minilm -o runs/minilm
+  isoscope survey models/minilm -o runs/mine
   isoscope survey models/minilm corpus.txt --tokens 50000 --sites resid,norm
   isoscope survey models/minilm reviews.jsonl --column text --json
 """

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, Self
 
 from isoscope.accumulate import Accumulator
+from isoscope.measure.interval import Spread
 from isoscope.registry import Registry
 from isoscope.types import Array, Note
 
@@ -46,6 +47,11 @@ class View(Protocol):
         """Rows in each group."""
         ...
 
+    @property
+    def keys(self) -> Array:
+        """Which groups they are: the same documents are in the same group in every run."""
+        ...
+
     def without(self, group: int) -> Self:
         """Return the view as if a group had never been seen."""
         ...
@@ -75,6 +81,7 @@ class Measure:
     formula: str
     misleads: str
     interval: Callable[..., tuple[float, float] | None] | None = None  # None: leave out in turn
+    spread: Callable[..., Spread | None] | None = None  # None: likewise
     published: Callable[..., float] | None = (
         None  # as its paper or code has it, where we differ
     )

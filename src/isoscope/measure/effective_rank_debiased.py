@@ -4,7 +4,7 @@ import numpy as np
 
 from isoscope.measure.base import measure
 from isoscope.measure.effective_rank import effective_rank, entropy_rank
-from isoscope.measure.interval import interval
+from isoscope.measure.interval import Spread, interval, spread
 from isoscope.measure.isotropic import spectrum
 from isoscope.measure.view import Halves
 from isoscope.types import Array
@@ -26,6 +26,10 @@ def _interval(seen: Halves, value: float, _published: bool) -> tuple[float, floa
     return None if found is None else (found[0] - plain + value, found[1] - plain + value)
 
 
+def _spread(seen: Halves, _value: float, _published: bool) -> Spread | None:
+    return spread(seen.whole, effective_rank, effective_rank(seen.whole))
+
+
 @measure(
     "effective-rank-debiased",
     reads=Halves,
@@ -37,6 +41,7 @@ def _interval(seen: Halves, value: float, _published: bool) -> tuple[float, floa
     misleads="Removes the part of the bias that goes with 1/n only; with far fewer documents "
     "than dimensions much of it stays, and a few rows of great length can push it below 1.",
     interval=_interval,
+    spread=_spread,
 )
 def effective_rank_debiased(seen: Halves) -> float:
     """Effective rank with the leading bias of few rows or documents taken away.

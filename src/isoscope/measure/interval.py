@@ -1,6 +1,7 @@
 """95 % intervals: how far a reading moves when one group of documents is left out."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import exp, log, sqrt
 from statistics import NormalDist
 from typing import Any
@@ -25,8 +26,31 @@ def quantile(freedom: float) -> float:
     return z + first / v + second / v**2 + third / v**3 + fourth / v**4
 
 
-def standard_error(value: float, without: Array, sizes: Array) -> float:
-    """Standard error of a value from its values without each group.
+@dataclass(frozen=True)
+class Spread:
+    """What each group of documents adds to the error of a value; their squares add up.
+
+    Two readings of the same documents are off together: their spreads are subtracted group
+    by group before the squares are taken.
+    """
+
+    parts: Array  # (groups,)
+    keys: Array  # (groups,) which groups they are
+    lost: int = 1  # how many degrees of freedom fewer than groups there are
+
+    @property
+    def error(self) -> float:
+        """The standard error of the value."""
+        return float(sqrt(self.parts @ self.parts))
+
+    @property
+    def freedom(self) -> int:
+        """The degrees of freedom of that error."""
+        return len(self.parts) - self.lost
+
+
+def influences(value: float, without: Array, sizes: Array) -> Array:
+    """What each group adds to the error of a value, from the values without each of them.
 
     How far a value moves when a group leaves is the group's share of the sum of
     influences; groups are independent, so the squares add up.
@@ -34,7 +58,13 @@ def standard_error(value: float, without: Array, sizes: Array) -> float:
     influence = (value - without) * (sizes.sum() - sizes) / sizes.sum()
     influence -= influence.mean()  # what all groups share is bias of the method, not spread
     groups = len(sizes)
-    return float(sqrt(groups / (groups - 1) * (influence @ influence)))
+    return influence * sqrt(groups / (groups - 1))
+
+
+def standard_error(value: float, without: Array, sizes: Array) -> float:
+    """Standard error of a value from its values without each group."""
+    parts = influences(value, without, sizes)
+    return float(sqrt(parts @ parts))
 
 
 def around(
@@ -52,17 +82,32 @@ def left_out_in_turn(view: Any, compute: Callable[[Any], float]) -> Array:
     return np.array([compute(view.without(group)) for group in range(view.groups)])
 
 
-def interval(
-    view: Any, compute: Callable[[Any], float], value: float, *, logarithmic: bool
-) -> tuple[float, float] | None:
-    """Return the 95 % interval of a reading; None where there are too few documents."""
+def _without_each(view: Any, compute: Callable[[Any], float]) -> Array | None:
+    """Return the measure without each group; None where that tells nothing."""
     if view.documents < LEAST_DOCUMENTS or view.groups < LEAST_DOCUMENTS:
         return None
     try:
         without = left_out_in_turn(view, compute)
     except (TooFewRowsError, UndefinedError):
         return None
-    if not np.isfinite(without).all():
+    return without if np.isfinite(without).all() else None
+
+
+def spread(view: Any, compute: Callable[[Any], float], value: float) -> Spread | None:
+    """Return what each group adds to the error of a reading; None without an interval."""
+    without = _without_each(view, compute)
+    if without is None:
+        return None
+    thinning = getattr(view, "thinning", 1.0)
+    return Spread(influences(value, without, view.sizes) * thinning, view.keys)
+
+
+def interval(
+    view: Any, compute: Callable[[Any], float], value: float, *, logarithmic: bool
+) -> tuple[float, float] | None:
+    """Return the 95 % interval of a reading; None where there are too few documents."""
+    without = _without_each(view, compute)
+    if without is None:
         return None
     thinning = getattr(view, "thinning", 1.0)  # where the groups are of a sample
     if logarithmic and value > 0 and (without > 0).all():

@@ -6,7 +6,7 @@ import numpy as np
 
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measure.base import measure
-from isoscope.measure.interval import FARTHEST, LEAST_DOCUMENTS, quantile
+from isoscope.measure.interval import FARTHEST, LEAST_DOCUMENTS, Spread, quantile
 from isoscope.measure.isoscore import from_ratio
 from isoscope.measure.view import Halves
 from isoscope.measure.view.parts import SampledParts, SketchedParts, calibrated
@@ -71,19 +71,19 @@ def _ratio(seen: Halves) -> float:
     return across_halves(seen)[0]
 
 
-def log_error(seen: Halves) -> tuple[float, int] | None:
-    """Standard error of the log of the ratio, and its degrees of freedom."""
+def log_spread(seen: Halves) -> Spread | None:
+    """What each group adds to the error of the log of the ratio."""
     if seen.documents < LEAST_DOCUMENTS or len(seen.parts.sizes) < LEAST_DOCUMENTS:
         return None
     try:
         if isinstance(seen.parts, SampledParts):
-            return _error_of_rows(seen, seen.parts)
-        return _error_of_documents(seen, seen.parts)
+            return _of_rows(seen, seen.parts)
+        return _of_documents(seen, seen.parts)
     except (TooFewRowsError, UndefinedError):
         return None
 
 
-def _error_of_rows(seen: Halves, parts: SampledParts) -> tuple[float, int]:
+def _of_rows(seen: Halves, parts: SampledParts) -> Spread:
     """Leave groups of sampled rows out of Himeno and Yamada's sums, exactly."""
     whole, groups = seen.moments.whole, parts.fourths()
     trace = float(np.trace(whole.scatter))
@@ -101,14 +101,14 @@ def _error_of_rows(seen: Halves, parts: SampledParts) -> tuple[float, int]:
     )
     influence = (value - without) * (whole.count - groups[:, 0]) / whole.count
     influence -= influence.mean()
-    variance = len(groups) / (len(groups) - 1) * float(influence @ influence)
-    return sqrt(variance) * parts.thinning * parts.scale, len(groups) - 1
+    influence *= sqrt(len(groups) / (len(groups) - 1)) * parts.thinning * parts.scale
+    return Spread(influence, parts.keys)
 
 
-def _error_of_documents(seen: Halves, parts: SketchedParts) -> tuple[float, int] | None:
+def _of_documents(seen: Halves, parts: SketchedParts) -> Spread | None:
     """Leave groups of documents out of the half they are in."""
     _, *covariances = across_halves(seen)
-    variance, groups = 0.0, 0
+    total = np.zeros(len(parts.keys))
     for half in (0, 1):
         ours, theirs = covariances[half], covariances[1 - half]
         n = seen.moments.halves[half].count
@@ -123,23 +123,31 @@ def _error_of_documents(seen: Halves, parts: SketchedParts) -> tuple[float, int]
         # log(t_a / F) without each group; the factors 1 / (n - 1) of the two cancel
         moved = np.log((trace - traces) / trace) - np.log((product - crossed) / product)
         influence = -moved * (n - rows) / n
-        variance += len(rows) / (len(rows) - 1) * float(influence @ influence)
-        groups += len(rows)
-    return sqrt(variance), groups - 2
+        here = parts.groups.halves == half
+        total[here] = influence * sqrt(len(rows) / (len(rows) - 1))
+    return Spread(total, parts.keys, lost=2)
 
 
 def _interval(seen: Halves, value: float, _published: bool) -> tuple[float, float] | None:
-    found = log_error(seen)
+    found = log_spread(seen)
     d = seen.moments.width
     ratio = value * (d - 1) + 1
-    if found is None or not np.isfinite(found[0]) or ratio <= 0:
+    if found is None or not np.isfinite(found.error) or ratio <= 0:
         return None
-    error, freedom = found
-    reach = quantile(freedom) * error
+    reach = quantile(found.freedom) * found.error
     if reach > FARTHEST:
         return None
     low, high = (exp(log(ratio) + side * reach) for side in (-1, 1))
     return from_ratio(low, d), from_ratio(high, d)
+
+
+def _spread(seen: Halves, value: float, _published: bool) -> Spread | None:
+    """Return the spread of the ratio's logarithm, carried over to the score itself."""
+    found = log_spread(seen)
+    if found is None or not np.isfinite(found.error):
+        return None
+    slope = value + 1 / (seen.moments.width - 1)  # of the score in the ratio's logarithm
+    return Spread(found.parts * slope, found.keys, found.lost)
 
 
 @measure(
@@ -153,6 +161,7 @@ def _interval(seen: Halves, value: float, _published: bool) -> tuple[float, floa
     misleads="Not bounded by 1: white rows read above 1 half of the time. Below 32 rows or "
     "documents it is unreliable. Blind to the mean, as IsoScore is.",
     interval=_interval,
+    spread=_spread,
     bounds=(0.0, None),
 )
 def isoscore_debiased(seen: Halves) -> float:

@@ -58,19 +58,26 @@ def as_text(table: Table) -> str:
 def as_markdown(table: Table) -> str:
     """A table for a README, an issue or a notebook."""
     if not table.rows:
-        return _paragraphs([NOTHING], _list(table.left_out, "left out: ", for_markdown))
+        left_out = _list(table.left_out, "left out: ", for_markdown)
+        return _paragraphs([NOTHING], *_notes_apart(table), left_out)
     heads = [column.head for column in table.columns]
     rule = [":--" if column.words else "--:" for column in table.columns]
     rows = [_escaped(table, row, for_markdown) for row in table.rows]
     lines = [f"| {' | '.join(cells)} |" for cells in (heads, rule, *rows)]
     warnings = [f"{n}. {for_markdown(text)}" for n, text in enumerate(table.warnings, 1)]
     left_out = _list(table.left_out, "left out: ", for_markdown)
-    return _paragraphs([for_markdown(table.caption)], lines, warnings, left_out)
+    caption = [for_markdown(table.caption)]
+    return _paragraphs(caption, lines, *_notes_apart(table), warnings, left_out)
 
 
 def _notes(table: Table) -> str:
     numbered = [f"{number}  {text}" for number, text in enumerate(table.warnings, start=1)]
-    return "\n".join([*numbered, *(f"left out: {text}" for text in table.left_out)])
+    left_out = [f"left out: {text}" for text in table.left_out]
+    return "\n".join([*table.notes, *numbered, *left_out])
+
+
+def _notes_apart(table: Table) -> list[list[str]]:
+    return [[for_markdown(text)] for text in table.notes]
 
 
 def _padded(text: str, width: int, *, left: bool) -> str:

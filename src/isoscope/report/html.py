@@ -9,13 +9,14 @@ from isoscope.report.table import NOTHING, Column, Table
 def as_html(table: Table) -> str:
     """A table with its warnings in a list under it, everything in it escaped."""
     left_out = _items("ul", (f"left out: {text}" for text in table.left_out))
+    notes = "".join(f"<p>{for_html(text)}</p>" for text in table.notes)
     if not table.rows:
-        return f"<p>{NOTHING}</p>{left_out}"
+        return f"<p>{NOTHING}</p>{notes}{left_out}"
     heads = "".join(_cell('th scope="col"', c.head, c) for c in table.columns)
     rows = "".join(f"<tr>{_row(row, table.columns)}</tr>" for row in table.rows)
     caption = f"<caption>{for_html(table.caption)}</caption>" if table.caption else ""
     body = f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody>"
-    return f"<table>{caption}{body}</table>{_items('ol', table.warnings)}{left_out}"
+    return f"<table>{caption}{body}</table>{notes}{_items('ol', table.warnings)}{left_out}"
 
 
 def _row(row: Iterable[str], columns: Iterable[Column]) -> str:

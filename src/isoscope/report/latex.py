@@ -48,7 +48,8 @@ def _number(text: str) -> str:
 
 
 def _notes(table: Table) -> list[str]:
-    notes = [
+    notes = [rf"{for_latex(text)}\par" for text in table.notes]
+    notes += [
         rf"\textsuperscript{{{number}}} {for_latex(text)}\par"
         for number, text in enumerate(table.warnings, start=1)
     ]

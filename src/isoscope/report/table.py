@@ -22,12 +22,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What a page shows of some readings: columns, then numbered warnings."""
+    """What a page shows of some readings: columns, then notes and numbered warnings."""
 
     caption: str
     columns: tuple[Column, ...]
     warnings: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what belongs to the table as a whole
 
     @property
     def rows(self) -> list[tuple[str, ...]]:

@@ -1,5 +1,6 @@
 """The table as a terminal shows it."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from isoscope.report.table import NOTHING, Column, Table
@@ -19,7 +20,8 @@ FOLDED = {  # folded before anything else is
     "bias": 12,
     "both": 12,
     "dimensions": 12,
-    "rule": 16,
+    "rule": 14,
+    "verdict": 8,
 }
 
 
@@ -32,23 +34,33 @@ def show(table: Table, console: "Console") -> None:
         console.print(Text(table.caption, style="dim"))
     if table.rows:
         grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-        for column in table.columns:
+        widths = _widths(table.columns, console.width)
+        for column, width in zip(table.columns, widths, strict=True):
             side = "left" if column.words else "right"
             grid.add_column(
-                Text(column.head), justify=side, overflow="fold", min_width=_least(column)
+                Text(column.head),
+                justify=side,
+                overflow="fold",
+                min_width=width,
+                max_width=width,
             )
         for row in table.rows:
             grid.add_row(*(Text(cell) for cell in row))
-        needed = sum(_least(column) + 2 for column in table.columns)
-        console.print(grid, crop=False, width=max(console.width, needed))
+        console.print(grid, crop=False, width=max(console.width, sum(widths) + 2 * len(widths)))
     else:
         console.print(Text(NOTHING))
     notes = [f"{number}  {text}" for number, text in enumerate(table.warnings, start=1)]
-    for note in ("", *notes, *(f"left out: {text}" for text in table.left_out)):
+    for note in ("", *table.notes, *notes, *(f"left out: {text}" for text in table.left_out)):
         console.print(Text(note))
 
 
-def _least(column: Column) -> int:
-    """The width a column keeps however narrow the terminal: a number cut in two misleads."""
-    width = max(map(len, (column.head, *column.cells)))
-    return min(width, FOLDED.get(column.head, width))
+def _widths(columns: Sequence[Column], room: int) -> list[int]:
+    """The width of each column; some give way, but a number cut in two would mislead."""
+    widths = [max(map(len, (column.head, *column.cells))) for column in columns]
+    excess = sum(widths) + 2 * (len(widths) - 1) - room
+    for place in sorted(range(len(widths)), key=lambda place: -widths[place]):
+        least = min(widths[place], FOLDED.get(columns[place].head, widths[place]))
+        given = min(max(excess, 0), widths[place] - least)
+        widths[place] -= given
+        excess -= given
+    return widths

@@ -23,10 +23,13 @@ from isoscope.store.schema import (
     Mark,
 )
 from isoscope.store.state import read_state
+from isoscope.store.stream import StateReader
 from isoscope.store.swap import set_aside
 from isoscope.types import Reading
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from isoscope.survey import Survey
 
 LARGEST = 64 * 2**20  # bytes of run.json and config.yaml that are read at all
@@ -68,6 +71,19 @@ class Run:
             raise _damaged(self.path / CONFIG, "expected keys and values")
         return config
 
+    def by_site(self) -> "Iterator[Survey]":
+        """Yield what was collected a site at a time: memory holds one of them."""
+        from isoscope.store.stream import StateReader
+
+        path = self.path / STATE
+        try:
+            _same(path, self.manifest.files[STATE])
+            yield from StateReader(path).by_site()
+        except IsoscopeError:
+            raise
+        except Exception as error:  # whatever it trips over, the file is to blame
+            raise _damaged(path, error) from error
+
     @cached_property
     def survey(self) -> "Survey":
         """What was collected, ready to be merged or read."""
@@ -80,6 +96,30 @@ class Run:
         except IsoscopeError:
             raise
         except Exception as error:  # whatever it trips over, the file is to blame
+            raise _damaged(path, error) from error
+
+    def survey_of(self, site: str) -> "Survey":
+        """What was collected at one site; the others stay on disk."""
+        try:
+            reader = self._reader
+            return reader.survey([place for place in reader.places if place[0] == site])
+        except IsoscopeError:
+            raise
+        except Exception as error:
+            raise _damaged(self.path / STATE, error) from error
+
+    @property
+    def trouble(self) -> dict[str, str]:
+        """Sites that said what is no number, and where."""
+        return self._reader.trouble
+
+    @cached_property
+    def _reader(self) -> StateReader:
+        path = self.path / STATE
+        try:
+            _same(path, self.manifest.files[STATE])
+            return StateReader(path)
+        except Exception as error:
             raise _damaged(path, error) from error
 
 

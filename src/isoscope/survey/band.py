@@ -44,4 +44,7 @@ def _units(bands: BandsSummary, band: int) -> Units:
     nonzero, units = bands.nonzero[there, band], bands.units[there, band]
     nothing = np.zeros(len(nonzero))  # pairs within a document are not told apart here
     energy = np.zeros(units.shape[1])
-    return Units(DirectionsSummary(nonzero, units, energy, nothing, nothing, bands.documents))
+    keys = np.flatnonzero(there).astype(np.uint64)
+    return Units(
+        DirectionsSummary(nonzero, units, energy, nothing, nothing, bands.documents, keys)
+    )

@@ -1,6 +1,6 @@
 """Reading a site: summaries into views, views into numbers with intervals and warnings."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -29,7 +29,7 @@ from isoscope.accumulate import (
 )
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measure import MEASURES, Measure, level
-from isoscope.measure.interval import interval
+from isoscope.measure.interval import Spread, interval, spread
 from isoscope.measure.view import Summaries
 from isoscope.measure.view.spectrum import decomposed
 from isoscope.survey.band import by_band
@@ -88,16 +88,7 @@ def read_place(
     options: Mapping[str, Any],
 ) -> tuple[list[Reading], dict[str, str]]:
     """Return the readings of a site, and for each measure left out the reason why."""
-    summaries = Summaries()
-    for kind, accumulator in here.items():
-        try:
-            summaries[kind] = accumulator.finalize()
-        except TooFewRowsError as problem:
-            summaries[kind] = problem
-    if any(MEASURES[name].second_pass for name in names):
-        with suppress(TooFewRowsError):
-            _from_sample(here, summaries)
-    _make_views(summaries, names)
+    summaries = _summarised(here, names)
     readings: list[Reading] = []
     left_out: dict[str, str] = {}
     for name in names:
@@ -113,6 +104,51 @@ def read_place(
     if Bands in here and "mean-cosine" in names:
         warned += by_band(place, here[Bands].finalize(), run=run, d=summaries[Tally].width)
     return warned, left_out
+
+
+def spread_place(
+    here: Mapping[Kind, Accumulator[Any]], names: Sequence[str], options: Mapping[str, Any]
+) -> dict[str, Spread]:
+    """Return what each document group adds to the error of each reading that has one."""
+    summaries = _summarised(here, names)
+    spreads: dict[str, Spread] = {}
+    for name in names:
+        record = MEASURES[name]
+        with suppress(TooFewRowsError, UndefinedError):
+            view, compute, published = _asked(record, summaries, options)
+            value = compute(view)
+            if record.spread is not None:
+                found = record.spread(view, value, published)
+            else:
+                found = spread(view, compute, value)
+            if found is not None:
+                spreads[name] = found
+    return spreads
+
+
+def _summarised(here: Mapping[Kind, Accumulator[Any]], names: Sequence[str]) -> Summaries:
+    """Return the summaries of a site, with the views that these measures look at."""
+    summaries = Summaries()
+    for kind, accumulator in here.items():
+        try:
+            summaries[kind] = accumulator.finalize()
+        except TooFewRowsError as problem:
+            summaries[kind] = problem
+    if any(MEASURES[name].second_pass for name in names):
+        with suppress(TooFewRowsError):
+            _from_sample(here, summaries)
+    _make_views(summaries, names)
+    return summaries
+
+
+def _asked(
+    record: Measure, summaries: Summaries, options: Mapping[str, Any]
+) -> tuple[Any, Callable[[Any], float], bool]:
+    """Return what a measure looks at, its function, and if that is the published one."""
+    published = bool(options.get("as_published")) and record.published is not None
+    compute = record.published if published and record.published else record.compute
+    compute = partial(compute, **{k: options[k] for k in record.options if k in options})
+    return summaries.view(record.reads), compute, published
 
 
 def _from_sample(here: Mapping[Kind, Accumulator[Any]], summaries: Summaries) -> None:
@@ -150,10 +186,7 @@ def _readings(
     options: Mapping[str, Any],
 ) -> list[Reading]:
     """Return the reading of a measure and of what belongs beside it."""
-    view: Any = summaries.view(record.reads)
-    published = bool(options.get("as_published")) and record.published is not None
-    compute = record.published if published and record.published else record.compute
-    compute = partial(compute, **{k: options[k] for k in record.options if k in options})
+    view, compute, published = _asked(record, summaries, options)
     value = compute(view)
     if record.interval is not None:
         around = record.interval(view, value, published)

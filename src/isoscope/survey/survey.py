@@ -9,7 +9,14 @@ from threadpoolctl import threadpool_limits
 from isoscope.accumulate import ACCUMULATORS, Accumulator, Block, DocumentSums, Overlap
 from isoscope.accumulate.overlap import Meeting
 from isoscope.errors import MergeError
-from isoscope.survey.read import SECOND_PASS, measurable, read_place, second_passes
+from isoscope.measure.interval import Spread
+from isoscope.survey.read import (
+    SECOND_PASS,
+    measurable,
+    read_place,
+    second_passes,
+    spread_place,
+)
 from isoscope.survey.variant import Kind, Place, variants
 from isoscope.types import Array, Reading
 
@@ -39,7 +46,9 @@ class Survey:
         """Show a block of a site to its accumulators, made on first sight."""
         here = self.held.setdefault(place, {})
         for kind in kinds:
-            if kind.by_token and block.tokens is None:
+            if (kind.by_token and block.tokens is None) or (
+                kind.by_place and block.independent
+            ):
                 continue
             if kind not in here:
                 here[kind] = kind(block.width)
@@ -104,6 +113,24 @@ class Survey:
                     readings += [replace(each, variant=variant) for each in found]
                 self.left_out.update(left_out)
         return readings
+
+    def spreads(
+        self,
+        names: Sequence[str],
+        variant: str = "all",
+        **options: Any,
+    ) -> dict[tuple[str, str], Spread]:
+        """Return what each document group adds to the error of a reading, by site and measure.
+
+        It is what intervals are made of; two runs of the same documents are compared by it.
+        """
+        found: dict[tuple[str, str], Spread] = {}
+        with threadpool_limits(1):
+            for site, alike, here in variants(self.held):
+                if variant in alike:
+                    for name, spread in spread_place(here, names, options).items():
+                        found[site, name] = spread
+        return found
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return what rebuilds the survey: a description and arrays by name."""

@@ -193,7 +193,12 @@ def _merged(classes: list[Mapping[Any, Any]], kind: type[Any]) -> Any:
 
 
 def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.0f} %".replace("-0 %", "0 %")
+    return "" if share is None else f"{_whole(share)} %"
+
+
+def _whole(share: float) -> int:
+    """Return per cent; as a whole number there is no minus zero."""
+    return round(100 * share)
 
 
 def _by_cause(causes: Sequence["Cause"]) -> list["Column"]:
@@ -201,7 +206,7 @@ def _by_cause(causes: Sequence["Cause"]) -> list["Column"]:
     from isoscope.report.table import Column
 
     ends = [
-        "" if c.low is None or c.high is None else f"[{100 * c.low:.0f}, {100 * c.high:.0f}]"
+        "" if c.low is None or c.high is None else f"[{_whole(c.low)}, {_whole(c.high)}]"
         for c in causes
     ]
     columns = [

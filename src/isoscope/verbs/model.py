@@ -141,10 +141,10 @@ def survey(
     With `output` a run folder is written; one that was begun with the same arguments and
     not finished is gone on with.
     """
+    given = dict(locals())
+    from isoscope.verbs.plan import has_tokens
     from isoscope.verbs.study import Study
 
-    given = dict(locals())
-    given.pop("Study")
     chosen(measures, all=all, text=True)  # what is misspelt is told before a model is loaded
     checked_seed(seed)
     positive("tokens", tokens)
@@ -166,7 +166,7 @@ def survey(
         seed=seed,
         say=say,
     )
-    names = chosen(measures, all=all, text=found.loaded.takes == "text")
+    names = chosen(measures, all=all, text=has_tokens(found))
     with TemporaryDirectory(prefix="isoscope-") as spare:
         folder = working(target_folder) or Path(spare) / "run"
         study = Study.planned(found, folder, names, given)

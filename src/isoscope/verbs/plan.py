@@ -43,11 +43,17 @@ def chosen_documents(
     return selection
 
 
+def has_tokens(found: "Found") -> bool:
+    """Whether some rows of a model are of tokens: it reads text, or writes it."""
+    writes = any(name.startswith("dec.") for name in found.sites.names)
+    return found.loaded.takes == "text" or writes
+
+
 def frequencies_for(found: "Found", table: Any) -> Frequencies:
     """Return the counts of tokens a table gives, or room to count them."""
     if table is None:
         return Frequencies()
-    if found.loaded.takes != "text":
+    if not has_tokens(found):
         raise ConfigError(
             f"expected a model of text for --frequencies, got {found.loaded.name}",
             hint="sounds and images have no tokens; leave --frequencies out",

@@ -18,6 +18,7 @@ from isoscope.verbs.answer import (
 
 if TYPE_CHECKING:
     from isoscope.report import Readings
+    from isoscope.store import Run
 
 Held = dict[Any, Any]  # accumulators by kind
 MATRIX = ".weight"  # how sites that are matrices of a model end
@@ -75,16 +76,16 @@ def _first_pass(place: tuple[str, str], held: Held) -> Held:
 
 
 def read(
-    run: str | os.PathLike[str],
+    run: "str | os.PathLike[str] | Run",
     *,
     measures: Sequence[str] | None = None,
     sites: Sequence[str] | None = None,
 ) -> "Readings":
     """Return the readings of a run folder; measures not yet read come from its summaries."""
     from isoscope.report import Readings
-    from isoscope.store import load
+    from isoscope.store import Run, load
 
-    found = load(run)
+    found = run if isinstance(run, Run) else load(run)
     options = options_of(found.settings)
     kept, left_out = list(found.readings), tuple(found.left_out)
     if measures is not None:
@@ -92,7 +93,7 @@ def read(
         have = {each.measure for each in kept}
         fresh = [name for name in names if name not in have]
         if fresh:
-            kept += found.survey.read(fresh, run=Path(run).name, **options)
+            kept += found.survey.read(fresh, run=found.path.name, **options)
         left_out = tuple(
             f"{name}: {why}" for name, why in found.survey.left_out.items() if fresh
         )

@@ -26,6 +26,7 @@ class Clusters:
     number: int
     silhouette: float
     documents: int
+    keys: Array  # (groups,) which groups of documents they are
 
     @classmethod
     def of(cls, summaries: Summaries) -> "Clusters":
@@ -56,7 +57,12 @@ class Clusters:
         nonzero = np.bincount(place, minlength=groups * number).astype(np.float64)
         shape = (groups, number)
         return cls(
-            nonzero.reshape(shape), units.reshape(*shape, -1), number, silhouette, documents
+            nonzero.reshape(shape),
+            units.reshape(*shape, -1),
+            number,
+            silhouette,
+            documents,
+            sample.keys,
         )
 
     @property
@@ -77,7 +83,8 @@ class Clusters:
     def without(self, group: int) -> "Clusters":
         """Return the view without a group; the clusters stay where they are."""
         keep = np.arange(self.groups) != group
-        return replace(self, nonzero=self.nonzero[keep], units=self.units[keep])
+        names = ("nonzero", "units", "keys")
+        return replace(self, **{name: getattr(self, name)[keep] for name in names})
 
 
 def clustered(rows: Array) -> tuple[Array, float]:

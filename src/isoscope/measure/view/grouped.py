@@ -40,6 +40,11 @@ class Grouped:
         """Rows in each group."""
         return self.seen.sizes
 
+    @property
+    def keys(self) -> Array:
+        """Which groups of documents they are."""
+        return self.seen.keys
+
     def without(self, group: int) -> Self:
         """Return the view as if a group had never been seen."""
         return type(self)(self.seen.without(group))

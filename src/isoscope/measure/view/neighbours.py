@@ -31,6 +31,7 @@ class Neighbours:
     distances: Array  # (m, kept)
     left_out: int | None
     documents: int
+    keys: Array  # (groups,) which groups of documents they are
 
     @classmethod
     def of(cls, summaries: Summaries) -> Self:
@@ -49,7 +50,7 @@ class Neighbours:
             )
         rows = sample.rows
         which, distances = nearest(rows, min(cls.kept, len(rows) - 1))
-        return cls(rows, sample.cells, which, distances, None, documents)
+        return cls(rows, sample.cells, which, distances, None, documents, sample.keys)
 
     @property
     def count(self) -> int:
@@ -76,7 +77,13 @@ class Neighbours:
     def without(self, group: int) -> Self:
         """Return the view as if a group had never been seen."""
         return type(self)(
-            self.rows, self.cells, self.which, self.distances, group, self.documents
+            self.rows,
+            self.cells,
+            self.which,
+            self.distances,
+            group,
+            self.documents,
+            self.keys,
         )
 
     def first(self, k: int) -> Array:

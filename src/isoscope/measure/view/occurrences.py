@@ -23,6 +23,7 @@ class Occurrences:
     random: Array  # (types,) the same of as many occurrences of any type
     rows: Array  # (types,) occurrences looked at
     cells: Array  # (types,) group of each type
+    keys: Array  # (groups,) which groups of types they are
     known: int  # types of which occurrences were kept
     vocabulary: int
 
@@ -42,11 +43,13 @@ class Occurrences:
             if share is not None and other is not None:
                 found.append((share, other, size, mark % GROUPS))
         table = np.array(found, dtype=np.float64).reshape(-1, 4)
+        keys, cells = np.unique(table[:, 3], return_inverse=True)
         return cls(
             shares=table[:, 0],
             random=table[:, 1],
             rows=table[:, 2],
-            cells=np.unique(table[:, 3], return_inverse=True)[1],
+            cells=cells,
+            keys=keys.astype(np.uint64),
             known=int((sizes > 0).sum()),
             vocabulary=kept.vocabulary,
         )

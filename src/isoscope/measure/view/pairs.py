@@ -22,6 +22,7 @@ class Pairs:
     kernel: Array  # (groups, groups), a row with itself left out
     sizes: Array  # (groups,)
     documents: int
+    keys: Array  # (groups,) which groups of documents they are
 
     @classmethod
     def of(cls, summaries: Summaries) -> "Pairs":
@@ -49,7 +50,10 @@ class Pairs:
             near[np.arange(len(near)), np.arange(start, start + len(near))] = 0.0
             kernel += member[part].T @ (near @ member)
         return cls(
-            kernel, member.sum(axis=0, dtype=np.float64), len(np.unique(sample.documents))
+            kernel,
+            member.sum(axis=0, dtype=np.float64),
+            len(np.unique(sample.documents)),
+            sample.keys,
         )
 
     @property
@@ -65,4 +69,5 @@ class Pairs:
     def without(self, group: int) -> "Pairs":
         """Return the view as if a group had never been seen."""
         keep = np.arange(self.groups) != group
-        return replace(self, kernel=self.kernel[np.ix_(keep, keep)], sizes=self.sizes[keep])
+        kernel = self.kernel[np.ix_(keep, keep)]
+        return replace(self, kernel=kernel, sizes=self.sizes[keep], keys=self.keys[keep])

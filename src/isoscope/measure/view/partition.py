@@ -60,6 +60,11 @@ class PartitionSums:
         """Rows in each group."""
         return self.seen.sizes
 
+    @property
+    def keys(self) -> Array:
+        """Which groups of documents they are."""
+        return self.seen.keys
+
     def without(self, group: int) -> "PartitionSums":
         """Return the view as if a group had never been seen."""
         return PartitionSums(self.seen.without(group), self.lengths)

@@ -36,6 +36,11 @@ class SketchedParts:
         """Rows in each group."""
         return self.groups.rows
 
+    @property
+    def keys(self) -> Array:
+        """Which groups of documents they are."""
+        return self.groups.keys
+
     def along(self, centre: Array, values: Array, vectors: Array, rows: float) -> Array:
         """Return each group's second moment along each eigenvector, (groups, d)."""
         return calibrated(along(self.groups, centre, values, vectors), values * rows)
@@ -58,6 +63,11 @@ class SampledParts:
 
     sample: ReservoirSummary
     moments: MomentsSummary
+
+    @property
+    def keys(self) -> Array:
+        """Which groups of rows they are."""
+        return self.sample.keys
 
     @property
     def scale(self) -> float:

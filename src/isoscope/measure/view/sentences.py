@@ -53,6 +53,11 @@ class SentenceSums:
         """Documents in each group."""
         return self.seen.sizes
 
+    @property
+    def keys(self) -> Array:
+        """Which groups of documents they are."""
+        return self.seen.keys
+
     def without(self, group: int) -> "SentenceSums":
         """Return the view as if a group had never been seen."""
         same = self.directions.groups == self.seen.groups  # else some have one-row documents

@@ -36,6 +36,7 @@ class Spectrum:
     documents: int
     sizes: Array  # (groups,)
     energy: Array  # (groups, d)
+    keys: Array  # (groups,) which groups of documents they are
     thinning: float = 1.0
 
     @classmethod
@@ -48,7 +49,14 @@ class Spectrum:
         values, vectors = confirmed(values, vectors, summaries, moments.mean, cls._spent)
         energy = parts.along(moments.mean, values, vectors, moments.count - 1)
         return cls(
-            values, rank, moments.count, moments.documents, parts.sizes, energy, parts.thinning
+            values,
+            rank,
+            moments.count,
+            moments.documents,
+            parts.sizes,
+            energy,
+            parts.keys,
+            parts.thinning,
         )
 
     @property
@@ -90,7 +98,16 @@ class RawSpectrum(Spectrum):
         zero = np.zeros(moments.width)
         values, vectors = confirmed(values, vectors, summaries, zero, cls._spent)
         energy = parts.along(zero, values, vectors, n)
-        return cls(values, rank, n, moments.documents, parts.sizes, energy, parts.thinning)
+        return cls(
+            values,
+            rank,
+            n,
+            moments.documents,
+            parts.sizes,
+            energy,
+            parts.keys,
+            parts.thinning,
+        )
 
 
 def decomposed(matrix: Array, rank: int, *, least: float = 0.0) -> tuple[Array, Array]:

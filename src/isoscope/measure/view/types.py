@@ -30,6 +30,7 @@ class TypeSums:
     units: Array  # (groups, d) of s
     unit_squares: Array  # (groups,) of |s|^2
     row_squares: Array  # (groups,) of n^2
+    keys: Array  # (groups,) which groups of types they are
     every: Units  # unit vectors of all rows, of whatever type
     vocabulary: int  # types there are, kept or not
 
@@ -44,7 +45,8 @@ class TypeSums:
         lengths = np.vecdot(s, s)
         twice = n >= 2
         within = np.where(twice, (lengths - n) / np.maximum(n * (n - 1), 1.0), 0.0)
-        groups = np.unique(kept.hashes[seen] % np.uint64(GROUPS), return_inverse=True)[1]
+        dealt = kept.hashes[seen] % np.uint64(GROUPS)
+        keys, groups = np.unique(dealt, return_inverse=True)
         means = s / n[:, None]
         return cls(
             types=np.bincount(groups).astype(np.float64),
@@ -58,6 +60,7 @@ class TypeSums:
             units=_summed(s, groups),
             unit_squares=np.bincount(groups, lengths),
             row_squares=np.bincount(groups, n**2),
+            keys=keys,
             every=summaries.view(Units),
             vocabulary=kept.vocabulary,
         )

@@ -1,0 +1,83 @@
+"""isoscope check: a gate for CI, with an exit code of its own for a breach."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from isoscope.cli.config import ConfigFile
+from isoscope.cli.output import AsJson, Quiet, note, show_table
+from isoscope.errors import StoreError
+
+NAME = "check"
+EXAMPLES = """\b
+Examples:
+  isoscope check runs/a --fail-if 'mean-cosine > 0.9' --junit check.xml
+  isoscope check runs/b --baseline runs/a --fail-if 'mean-cosine > 2x' --json
+"""
+
+
+def command(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder written by -o.")],
+    rules: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail-if",
+            metavar="RULE",
+            help="What must not be: MEASURE[@SITE][/VARIANT] > NUMBER; repeat it for more "
+            "than one. 0.9x means nine tenths of the baseline.",
+        ),
+    ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option("--baseline", metavar="RUN", help="The run that x refers to."),
+    ] = None,
+    junit: Annotated[
+        Path | None,
+        typer.Option("--junit", metavar="FILE", help="Write JUnit XML to a file."),
+    ] = None,
+    markdown: Annotated[
+        Path | None,
+        typer.Option("--markdown", metavar="FILE", help="Write a summary to a file."),
+    ] = None,
+    as_json: AsJson = False,
+    config: ConfigFile = None,
+    quiet: Quiet = False,
+) -> None:
+    """Check a run against rules, as a gate for CI.
+
+    Exit 0: all hold. Exit 1: one is breached. Exit 2: it could not run. A rule is breached
+    where the whole 95 % interval lies beyond the limit; where only the value does, that is
+    a warning. Without a site a rule is about every site.
+    """
+    from isoscope import verbs
+    from isoscope.verbs.check import refuse
+
+    outcomes = verbs.check(run, rules or [], baseline=baseline)
+    if as_json:
+        sys.stdout.write(outcomes.to_json())
+    else:
+        show_table(outcomes.table)
+    sys.stdout.flush()
+    if junit is not None:
+        _written(junit, outcomes.to_junit())
+    if markdown is not None:
+        _written(markdown, outcomes.to_markdown())
+    note(outcomes.summary, quiet=quiet)
+    refuse(outcomes)
+
+
+def _written(path: Path, text: str) -> None:
+    """Write a file; the summary of a GitHub step may have other content, which stays."""
+    mode = "a" if str(path) == os.environ.get("GITHUB_STEP_SUMMARY") else "w"
+    try:
+        with path.open(mode, encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {str(path)!r}: {error.strerror}",
+            hint="name a file in a folder that exists and can be written to",
+            slug="check-file",
+        ) from error

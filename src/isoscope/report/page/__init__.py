@@ -1,0 +1,1 @@
+"""The page as a whole: what sections give, packed into one HTML file."""

@@ -1,0 +1,28 @@
+"""The sections of a page, one file each; a new one is a file and a line in this list."""
+
+from isoscope.report.page.panel import Section
+from isoscope.report.section import (
+    bands,
+    causes,
+    dimensions,
+    embeddings,
+    layers,
+    norm,
+    series,
+    spectrum,
+    verdict,
+)
+
+SECTIONS: tuple[Section, ...] = (
+    verdict.SECTION,
+    layers.SECTION,
+    series.SECTION,
+    spectrum.SECTION,
+    dimensions.SECTION,
+    causes.SECTION,
+    bands.SECTION,
+    norm.SECTION,
+    embeddings.SECTION,
+)
+
+__all__ = ["SECTIONS"]

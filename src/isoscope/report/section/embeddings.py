@@ -1,0 +1,109 @@
+"""Embedding matrices: their rows along the first two singular vectors, by frequency."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from isoscope.report.page.exhibit import Exhibit
+from isoscope.report.page.panel import Chart, Columns, Panel, Section, Switch
+from isoscope.report.page.place import ordered
+from isoscope.report.page.profile import ROWS
+from isoscope.report.page.theme import SHAPES
+
+LEAD = (
+    "A sample of the rows of each matrix along its first two singular vectors, counted in "
+    "cells. Where the run counted tokens, rows are told apart by how often their token was "
+    "seen in the corpus; of a large vocabulary a part is counted."
+)
+
+
+def show(exhibits: Sequence[Exhibit]) -> Panel | None:
+    """Return the picture of each matrix, with a choice of which."""
+    curves = [curve for exhibit in exhibits for curve in exhibit.drawn("matrix")]
+    if not curves:
+        return None
+    switches: list[Switch] = []
+    runs = tuple((e.name, e.name) for e in exhibits if e.drawn("matrix"))
+    if len(runs) > 1:
+        switches.append(Switch("run", "Run", runs, runs[0][0]))
+    sites = ordered(curve.site for curve in curves)
+    if len(sites) > 1:
+        named = tuple((site, site) for site in sites)
+        switches.append(Switch("site", "Matrix", named, sites[0]))
+    longest = max((curve.arrays["bands"].tolist() for curve in curves), key=len)
+    table = columns(exhibits)
+    there = [band for band in longest if band in table["band"]]
+    chart = Chart(
+        name="embeddings",
+        title="Embedding matrix",
+        spec=spec(longest, there),
+        columns=table,
+        alt="Rows of the embedding matrix along its first two singular vectors.",
+        wide=True,
+    )
+    return Panel((LEAD, _shown(exhibits)), tuple(switches), (chart,))
+
+
+def _shown(exhibits: Sequence[Exhibit]) -> str:
+    """Return how many rows are shown of how many there are."""
+    counts = [
+        f"{exhibit.name + ', ' if len(exhibits) > 1 else ''}{curve.site} "
+        f"{int(curve.arrays['rows'].sum()):,} of {int(curve.arrays['of']):,}"
+        for exhibit in exhibits
+        for curve in exhibit.drawn("matrix")
+    ]
+    return f"Rows shown: {'; '.join(counts)}."
+
+
+def spec(bands: Sequence[str], there: Sequence[str]) -> dict[str, Any]:
+    """Return the specification: cells as marks whose area is the number of rows.
+
+    A band has the same colour and shape on every page; the legend has those that are there.
+    """
+    legend = alt.Legend(title="seen in the corpus", values=list(there))
+    legend = legend if len(bands) > 1 else None
+    domain = alt.Scale(domain=list(bands), range="ramp" if len(bands) > 1 else "category")
+    shapes = [SHAPES[place % len(SHAPES)] for place in range(len(bands))]
+    chart = (
+        alt.Chart(alt.NamedData(ROWS))
+        .mark_point(filled=True, opacity=0.7)
+        .encode(
+            x=alt.X(
+                "x:Q",
+                title="first singular vector",
+                scale=alt.Scale(zero=False),
+                axis=alt.Axis(tickCount=6),
+            ),
+            y=alt.Y("y:Q", title="second singular vector", scale=alt.Scale(zero=False)),
+            size=alt.Size("rows:Q", legend=None),
+            color=alt.Color("band:N", scale=domain, legend=legend),
+            shape=alt.Shape(
+                "band:N", scale=alt.Scale(domain=list(bands), range=shapes), legend=legend
+            ),
+            tooltip=[alt.Tooltip("band:N"), alt.Tooltip("rows:Q", format=",d")],
+        )
+        .properties(width="container", height=340)
+    )
+    return chart.to_dict(validate=False)
+
+
+def columns(exhibits: Sequence[Exhibit]) -> Columns:
+    """Return one row a cell."""
+    names = ("x", "y", "rows", "band")
+    table: Columns = {name: [] for name in (*names, "run", "site")}
+    for exhibit in exhibits:
+        for curve in exhibit.drawn("matrix"):
+            bands = curve.arrays["bands"]
+            cells = [curve.arrays[name].tolist() for name in names[:3]]
+            cells.append([str(bands[place]) for place in curve.arrays["band"]])
+            rows = zip(*cells, strict=True)
+            # Frequent ones on top; the last band, of which nothing is known, at the bottom.
+            place = {str(band): (n + 1) % len(bands) for n, band in enumerate(bands)}
+            for row in sorted(rows, key=lambda row: place[row[3]]):
+                for name, cell in zip(table, (*row, exhibit.name, curve.site), strict=True):
+                    table[name].append(cell)
+    return table
+
+
+SECTION = Section("embeddings", "Embedding matrices", show)

@@ -1,0 +1,63 @@
+"""Final norm: what normalising, and then gain and bias, do to each measure."""
+
+from collections.abc import Sequence
+
+from isoscope.report.page.exhibit import Exhibit
+from isoscope.report.page.measures import subjects
+from isoscope.report.page.panel import Chart, Columns, Panel, Section
+from isoscope.report.page.profile import Axis, profile
+from isoscope.report.section.layers import columns, levelled, switches
+
+STAGES = {"norm.in": "before", "norm.mid": "between", "norm.out": "after"}
+LEAD = (
+    "The same rows before the final norm, between (normalised, neither gain nor bias yet) and "
+    "after it. What gain and bias do one after the other is told by: isoscope norm MODEL "
+    "--run RUN"
+)
+OPEN = 3
+
+
+def show(exhibits: Sequence[Exhibit]) -> Panel | None:
+    """Return one chart a measure, where a run has both sides of a final norm."""
+    readings = [
+        each
+        for exhibit in exhibits
+        for each in exhibit.readings
+        if _stage(each.site) and not each.group
+    ]
+    if len({_stage(each.site) for each in readings}) < 2:
+        return None
+    runs = [exhibit.name for exhibit in exhibits]
+    labels = [s for s in STAGES.values() if any(_stage(each.site) == s for each in readings)]
+    charts = [
+        Chart(
+            name=f"norm-{subject.plain}",
+            title=subject.title,
+            spec=profile(
+                subject.title,
+                Axis(tuple(labels)),
+                runs,
+                says=subject.says,
+                level=levelled(exhibits, subject),
+            ),
+            columns=_staged(columns(exhibits, subject)),
+            alt=f"{subject.title} before, between and after the final norm.",
+            folded=place >= OPEN,
+        )
+        for place, subject in enumerate(subjects(each.measure for each in readings))
+    ]
+    return Panel((LEAD,), switches(readings), tuple(charts))
+
+
+def _stage(site: str) -> str:
+    return next((name for end, name in STAGES.items() if site.endswith(end)), "")
+
+
+def _staged(table: Columns) -> Columns:
+    kept = [place for place, site in enumerate(table["site"]) if _stage(site)]
+    table = {name: [cells[place] for place in kept] for name, cells in table.items()}
+    table["at"] = [_stage(site) for site in table["site"]]
+    return table
+
+
+SECTION = Section("norm", "Final norm", show)

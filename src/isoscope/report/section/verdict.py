@@ -1,0 +1,178 @@
+"""Verdict: three plain sentences with numbers, and the rule that produced each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import floor, log10
+
+from isoscope.report.escape import for_html
+from isoscope.report.number import count
+from isoscope.report.page.exhibit import Exhibit
+from isoscope.report.page.panel import Panel, Section
+from isoscope.report.page.place import STREAM, last_of_stream, place_of
+from isoscope.types import Curve, Reading
+
+SINKS_MATTER = (0.9, 0.5)  # shares of the variance from which on sinks are the story
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One finding: a number, what it is, and how it was found."""
+
+    figure: str
+    text: str
+    rule: str
+
+
+def show(exhibits: Sequence[Exhibit]) -> Panel | None:
+    """Return the sentences of each run with where it comes from beside them."""
+    return Panel(body="".join(_card(exhibit, len(exhibits) > 1) for exhibit in exhibits))
+
+
+def sentences(exhibit: Exhibit) -> list[Sentence]:
+    """Return at most three findings about a run."""
+    site = output_site(exhibit)
+    if site is None:
+        return []
+    found = [_alike(exhibit, site), _shared(exhibit, site)]
+    found.append(_sinks(exhibit) or _filled(exhibit, site))
+    return [each for each in found if each is not None]
+
+
+def output_site(exhibit: Exhibit) -> str | None:
+    """Return the site that a verdict is about."""
+    sites = exhibit.sites
+    return "pooled" if "pooled" in sites and len(sites) == 1 else last_of_stream(sites)
+
+
+def _alike(exhibit: Exhibit, site: str) -> Sentence | None:
+    for measure, pairs in (("mean-cosine-cross", "unrelated"), ("mean-cosine", "different")):
+        each = exhibit.reading(measure, site)
+        if each is not None:
+            noun = exhibit.noun
+            text = f"is the mean cosine between two {pairs} {noun} {_where(exhibit, site)}"
+            return Sentence(_figure(each), text + _isotropic(exhibit, each), _rule(each))
+    return None
+
+
+def _shared(exhibit: Exhibit, site: str) -> Sentence | None:
+    each = exhibit.reading("mean-share", site)
+    if each is None:
+        return None
+    text = f"of the squared length of {exhibit.noun} is one shared vector, their mean"
+    return Sentence(_percent(each.value), text, _rule(each))
+
+
+def _sinks(exhibit: Exhibit) -> Sentence | None:
+    """Say where sinks carry most of the variance."""
+    stream = [c for c in exhibit.drawn("sinks") if place_of(c.site).part.endswith("stream")]
+    limits = (limit for limit in SINKS_MATTER if any(_share(c) > limit for c in stream))
+    limit = next(limits, None)
+    if limit is None:
+        return None
+    heavy = [curve for curve in stream if _share(curve) > limit]
+    least = min(_share(curve) for curve in heavy)
+    worst = max(heavy, key=_share)
+    rows, documents = float(worst.arrays["rows"]), float(worst.arrays["documents"])
+    each_document = rows / max(documents, 1)
+    who = "one token" if 0.75 <= each_document <= 1.25 else f"{each_document:.2g} tokens"
+    text = (
+        f"or more of the variance is carried by {who} per document, an attention sink, "
+        f"{_blocks([curve.site for curve in heavy])}"
+    )
+    rule = (
+        f"1 - tr S(no sinks) / tr S(all) is above {limit:g} there; {_share(worst):.3f} at "
+        f"{worst.site}, where {rows:,.0f} of {float(worst.arrays['n']):,.0f} rows are sinks"
+    )
+    return Sentence(f"{floor(100 * least)} %", text, rule)
+
+
+def _share(curve: Curve) -> float:
+    return float(curve.arrays["share"])
+
+
+def _filled(exhibit: Exhibit, site: str) -> Sentence | None:
+    for measure in ("effective-rank-debiased", "effective-rank"):
+        each = exhibit.reading(measure, site)
+        if each is not None:
+            text = (
+                f"of {count(each.d)} dimensions are filled by the variance "
+                f"{_where(exhibit, site)}; an isotropic cloud fills them all"
+            )
+            return Sentence(f"{each.value:.0f}", text, _rule(each))
+    return None
+
+
+def _figure(each: Reading) -> str:
+    if each.low is None or each.high is None or each.high <= each.low:
+        return f"{each.value:.2f}"
+    half = (each.high - each.low) / 2
+    places = min(max(2, -floor(log10(half))), 5)
+    return f"{each.value:.{places}f} ± {half:.{places}f}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.1 or share == 0 else f"{100 * share:.1f} %"
+
+
+def _isotropic(exhibit: Exhibit, each: Reading) -> str:
+    level = exhibit.levels.get((each.site, each.variant, each.measure))
+    return "" if level is None else f"; isotropic ones have {abs(level):.2g}"
+
+
+def _where(exhibit: Exhibit, site: str) -> str:
+    return "here" if exhibit.sites == [site] else f"at the output, {site}"
+
+
+def _rule(each: Reading) -> str:
+    around = ""
+    if each.low is not None and each.high is not None:
+        around = f", 95 % interval {each.low:.4g} to {each.high:.4g}"
+    return f"{each.measure} at {each.site}, variant {each.variant}, n = {each.n:,}{around}"
+
+
+def _blocks(sites: Sequence[str]) -> str:
+    """Return sites as a range where they are consecutive blocks."""
+    places = [place_of(site) for site in sites]
+    layers = sorted({p.depth[0] for p in places if p.part == STREAM and p.label.isdigit()})
+    if not layers:
+        return f"at {', '.join(sites)}"
+    if len(layers) == 1:
+        return f"in block {layers[0]}"
+    joined = layers[-1] - layers[0] + 1 == len(layers)
+    return f"in {'blocks' if joined else 'most blocks from'} {layers[0]} to {layers[-1]}"
+
+
+def _card(exhibit: Exhibit, several: bool) -> str:
+    found = sentences(exhibit)
+    items = "".join(
+        f'<li><b class="figure">{for_html(each.figure)}</b> '
+        f"<span>{for_html(each.text)}.</span>"
+        f'<small class="rule">{for_html(each.rule)}</small></li>'
+        for each in found
+    )
+    said = f'<ol class="sentences">{items}</ol>' if items else f"<p>{_nothing(exhibit)}</p>"
+    facts = "".join(
+        f"<div><dt>{for_html(name)}</dt><dd>{for_html(text)}</dd></div>"
+        for name, text in exhibit.facts.items()
+    )
+    remarks = "".join(f"<li>{for_html(text)}</li>" for text in exhibit.remarks)
+    notes = f'<ul class="remarks">{remarks}</ul>' if remarks else ""
+    name = f"<h3>{for_html(exhibit.name)}</h3>" if several else ""
+    return (
+        f'<div class="card">{name}<div class="beside"><div>{said}{notes}</div>'
+        f'<dl class="facts">{facts}</dl></div></div>'
+    )
+
+
+def _nothing(exhibit: Exhibit) -> str:
+    if not exhibit.readings:
+        return "This run has no readings that can be shown."
+    measures = sorted({each.measure for each in exhibit.readings})
+    return for_html(
+        "A verdict needs mean-cosine, mean-share or effective-rank; this run has "
+        + ", ".join(measures[:5])
+        + "."
+    )
+
+
+SECTION = Section("verdict", "Verdict", show)

@@ -1,0 +1,211 @@
+"""The verb of two runs: readings side by side, and what changed for more than noise."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from isoscope.errors import ConfigError
+from isoscope.types import VARIANTS, Change, Reading
+from isoscope.verbs.answer import chosen, companions
+from isoscope.verbs.given import names_of, two_runs
+from isoscope.verbs.matching import MATCHES, matched
+from isoscope.verbs.pairing import Pairing, differences, pairing
+from isoscope.verbs.side import Key, Side, gap_between
+
+if TYPE_CHECKING:
+    from isoscope.measure.difference import Gap
+    from isoscope.report.changes import Changes
+
+LEVEL = 0.05
+Row = tuple[Reading, Reading, "Gap", bool]
+
+
+def compare(
+    first: Any,
+    second: Any,
+    *,
+    measures: Sequence[str] | None = None,
+    sites: Sequence[str] | None = None,
+    variant: str = "all",
+    match: str = "name",
+    all: bool = False,
+) -> "Changes":
+    """Hold the readings of two runs side by side, each difference with a 95 % interval.
+
+    Either may be a run folder, a loaded run, or vectors: a file or an array, measured first.
+    Vectors are paired row by row, the n-th with the n-th.
+    Where both read the same documents the differences are paired by document group, which
+    is far sharper; otherwise the runs are taken as independent. What is called changed is
+    so at 5 % after Holm's correction over all rows returned. Of several sites the usual
+    measures are compared unless `measures` names others, or `all` asks for every one.
+    """
+    from isoscope.registry import unknown
+    from isoscope.report.changes import Changes
+
+    if variant not in VARIANTS:
+        raise unknown("variant", variant, VARIANTS)
+    if match not in MATCHES:
+        raise unknown("match", match, MATCHES)
+    names = None if measures is None else chosen(measures)
+    with two_runs(first, second, names) as runs:
+        sides = Side.of(runs[0], variant, names), Side.of(runs[1], variant, names)
+        _check_sites(sites, sides)
+        pairs = [
+            pair
+            for pair in matched(sides[0].sites, sides[1].sites, match)
+            if sites is None or pair[0] in sites
+        ]
+        keys = _shared_keys(sides, pairs)
+        if names is None and not all:
+            keys = _usual(sides, keys)
+        if not keys:
+            raise _nothing(sides)
+        left_out = _left_out(sides, pairs, sites, names)
+        for side, chosen_keys in zip(sides, zip(*keys, strict=True), strict=True):
+            side.keep(chosen_keys)
+        how = pairing(*runs)
+        return Changes(
+            _judged(_rows(sides, keys, how)),
+            runs=names_of(first, second),
+            method=how.why,
+            differs=differences(*runs),
+            left_out=left_out,
+        )
+
+
+def _shared_keys(
+    sides: tuple[Side, Side], pairs: Iterable[tuple[str, str]]
+) -> list[tuple[Key, Key]]:
+    """Return what both runs have a reading of."""
+    ours: dict[str, list[Key]] = {}
+    for key in sides[0].readings:
+        ours.setdefault(key[0], []).append(key)
+    return [
+        (key, (other, *key[1:]))
+        for site, other in pairs
+        for key in ours[site]
+        if (other, *key[1:]) in sides[1].readings
+    ]
+
+
+def _usual(sides: tuple[Side, Side], keys: list[tuple[Key, Key]]) -> list[tuple[Key, Key]]:
+    """Return the usual measures where there are several sites, as the layer table does."""
+    from isoscope.report.layers import columns
+
+    if len({ours[0] for ours, _ in keys}) < 2:
+        return keys
+    names = columns([sides[0].readings[ours] for ours, _ in keys])
+    return [pair for pair in keys if pair[0][2] in names]
+
+
+def _rows(sides: tuple[Side, Side], keys: Iterable[tuple[Key, Key]], how: Pairing) -> list[Row]:
+    rows: list[Row] = []
+    for ours, theirs in keys:
+        a, b = sides[0].readings[ours], sides[1].readings[theirs]
+        gap, paired = gap_between(sides[1], b, sides[0], a, paired=how.at(a.site))
+        rows.append((a, b, gap, paired))
+    return rows
+
+
+def _judged(rows: list[Row]) -> list[Change]:
+    """Return the changes, with chances corrected for how many rows there are."""
+    from isoscope.measure.difference import holm, same
+
+    tested = [place for place, row in enumerate(rows) if row[2].chance is not None]
+    raw = [chance for *_, gap, _ in rows if (chance := gap.chance) is not None]
+    corrected = dict(zip(tested, holm(raw), strict=True))
+    changes: list[Change] = []
+    for place, (a, b, gap, paired) in enumerate(rows):
+        chance = corrected.get(place)
+        if same(a.value, b.value):
+            verdict = "same"
+        elif chance is None:
+            verdict = "no interval"
+        else:
+            verdict = "changed" if chance < LEVEL else "within noise"
+        changes.append(
+            Change(
+                site=a.site,
+                other_site=b.site,
+                variant=a.variant,
+                step=a.step,
+                measure=a.measure,
+                a=a.value,
+                a_low=a.low,
+                a_high=a.high,
+                b=b.value,
+                b_low=b.low,
+                b_high=b.high,
+                difference=gap.value,
+                low=gap.low,
+                high=gap.high,
+                paired=paired,
+                chance=chance,
+                verdict=verdict,
+                warnings=_warnings(a, b),
+            )
+        )
+    return changes
+
+
+def _warnings(a: Reading, b: Reading) -> tuple[str, ...]:
+    """Return what else than the models could make two readings differ."""
+    warnings: list[str] = []
+    biased = any("biased" in text for each in (a, b) for text in each.warnings)
+    if biased and a.n != b.n:
+        warnings.append(
+            "biased by how many rows there are, which differs: compare the debiased measures"
+        )
+    if a.d != b.d:
+        warnings.append(f"of different width: {a.d} and {b.d}")
+    return tuple(warnings)
+
+
+def _check_sites(sites: Sequence[str] | None, sides: tuple[Side, Side]) -> None:
+    from isoscope.registry import unknown
+
+    known = dict.fromkeys([*sides[0].sites, *sides[1].sites])
+    for site in sites or ():
+        if site not in known:
+            raise unknown("site", site, known)
+
+
+def _left_out(
+    sides: tuple[Side, Side],
+    pairs: Sequence[tuple[str, str]],
+    sites: Sequence[str] | None,
+    names: Sequence[str] | None,
+) -> list[str]:
+    """Return what only one of the runs has."""
+    found: list[str] = []
+    for label, place in (("a", 0), ("b", 1)):
+        met = {pair[place] for pair in pairs}
+        alone = [
+            site
+            for site in sides[place].sites
+            if site not in met and (sites is None or site in sites)
+        ]
+        if alone:
+            found.append(f"only {label} has, or matches, {_listed(alone)}")
+    for label, ours, theirs in (("a", *sides), ("b", *sides[::-1])):
+        alone = [name for name in ours.measures if name not in theirs.measures]
+        if alone:
+            found.append(f"only {label} has {_listed(alone)}")
+    have = {*sides[0].measures, *sides[1].measures}
+    for name in names or ():
+        if name not in have and not companions(name) & have:
+            found.append(f"{name}: neither run can tell it")
+    return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+    return ", ".join(names[:12]) + more
+
+
+def _nothing(sides: tuple[Side, Side]) -> ConfigError:
+    ours, theirs = (_listed(side.sites) or "nothing" for side in sides)
+    return ConfigError(
+        f"expected a reading that both runs have, got none: a has {ours}; b has {theirs}",
+        hint="choose sites, measures and a variant that both have, or --match depth",
+        slug="nothing-to-compare",
+    )

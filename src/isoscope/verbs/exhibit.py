@@ -1,0 +1,216 @@
+"""A run, or readings at hand, made into what a page shows."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from isoscope.errors import ConfigError, StoreError
+from isoscope.types import Curve, Reading
+
+if TYPE_CHECKING:
+    from isoscope.report.page.exhibit import Exhibit
+    from isoscope.store.run import Run
+
+NOUNS = {"text": "tokens", "tokens": "tokens", "audio": "frames", "image": "patches"}
+COSTLY = 40e9  # d^3 summed over places, from which on some sites go without a spectrum
+Effective = dict[tuple[str, str], float]
+
+
+def exhibits(runs: Any) -> list["Exhibit"]:
+    """Return what is shown of each run: folders, loaded runs, readings, or exhibits."""
+    given = [runs] if _is_one(runs) else list(runs)
+    if not given:
+        raise ConfigError(
+            "a report needs at least 1 run, got 0",
+            hint="name a run folder written by -o",
+            slug="nothing-to-report",
+        )
+    loaded = [_loaded(each) for each in given]
+    names = _apart([_name(each) for each in loaded], loaded)
+    return [_exhibit(each, name) for each, name in zip(loaded, names, strict=True)]
+
+
+def _is_one(runs: Any) -> bool:
+    from isoscope.report import Readings
+    from isoscope.report.page.exhibit import Exhibit
+    from isoscope.store.run import Run
+
+    return isinstance(runs, str | os.PathLike | Run | Readings | Exhibit)
+
+
+def _loaded(given: Any) -> Any:
+    from isoscope.report import Readings
+    from isoscope.report.page.exhibit import Exhibit
+    from isoscope.store import load
+    from isoscope.store.run import Run
+
+    return given if isinstance(given, Run | Readings | Exhibit) else load(given)
+
+
+def _name(each: Any) -> str:
+    from isoscope.report.page.exhibit import Exhibit
+
+    if isinstance(each, Exhibit):
+        return each.name
+    path = getattr(each, "path", None)
+    if path is not None:
+        return path.resolve().name
+    return next((reading.run for reading in each if reading.run), "readings")
+
+
+def _apart(names: Sequence[str], loaded: Sequence[Any]) -> list[str]:
+    """Return names that tell runs apart: with their folder, then with a number."""
+    longer = [
+        f"{each.path.resolve().parent.name}/{name}"
+        if names.count(name) > 1 and hasattr(each, "path")
+        else name
+        for name, each in zip(names, loaded, strict=True)
+    ]
+    return [
+        f"{name} ({longer[: place + 1].count(name)})" if longer.count(name) > 1 else name
+        for place, name in enumerate(longer)
+    ]
+
+
+def _exhibit(each: Any, name: str) -> "Exhibit":
+    from isoscope.report.page.exhibit import Exhibit
+    from isoscope.store.run import Run
+
+    if isinstance(each, Exhibit):
+        return replace(each, name=name)
+    if not isinstance(each, Run):
+        levels = {
+            (r.site, r.variant, r.measure): each.isotropic[r.measure, r.n, r.d]
+            for r in each
+            if (r.measure, r.n, r.d) in each.isotropic
+        }
+        remarks = [f"left out: {text}" for text in each.left_out]
+        return Exhibit(name, list(each), levels=levels, remarks=remarks)
+    curves, effective, remarks = _curves(each, name)
+    return Exhibit(
+        name=name,
+        readings=each.readings,
+        curves=curves,
+        facts=facts_of(each),
+        levels=_levels(each.readings, each.settings, effective),
+        noun=_noun(each),
+        remarks=[*remarks, *_told(each)],
+    )
+
+
+def _curves(run: "Run", name: str) -> tuple[list[Curve], Effective, list[str]]:
+    """Return what is drawn from the summaries; a run whose state is lost still has readings."""
+    from isoscope.accumulate import Vocabulary
+    from isoscope.verbs.curves import curves_of
+    from isoscope.verbs.matrix import Counts, picture
+
+    found: list[Curve] = []
+    effective: Effective = {}
+    counts: Counts | None = None
+    chosen = _affordable(run.readings)
+    remarks: list[str] = []
+    try:
+        for survey in run.by_site():
+            for here in survey.held.values():
+                if counts is None and Vocabulary in here and here[Vocabulary].count:
+                    counts = Counts(here[Vocabulary])
+            for site in dict.fromkeys(site for site, _ in survey.held):
+                if site not in chosen:
+                    continue
+                drawn = curves_of(survey, site, name)
+                found += drawn.curves
+                effective |= {(site, variant): n for variant, n in drawn.effective.items()}
+                if site.endswith(".weight"):
+                    seen = picture(
+                        survey.held.get((site, "all"), {}), site, counts, run.origin["seed"]
+                    )
+                    found += [seen] if seen is not None else []
+    except StoreError as error:
+        why = error.problem.replace(str(run.path), run.path.name)  # pages go to other people
+        remarks.append(
+            f"only readings are shown, without spectra, dimensions and causes: {why}"
+        )
+    known = {each.site for each in run.readings}
+    if len(chosen) < len(known):
+        remarks.append(f"spectra of {len(chosen)} of {len(known)} sites, to save hours of work")
+    return found, effective, remarks
+
+
+def _affordable(readings: Iterable[Reading]) -> set[str]:
+    """Return the sites to draw spectra of: all, or evenly chosen ones of a wide, deep model."""
+    widths = {each.site: each.d for each in readings}
+    sites = list(widths)
+    cost = sum(3.0 * width**3 for width in widths.values())
+    if cost <= COSTLY or len(sites) <= 2:
+        return set(sites)
+    count = max(2, int(len(sites) * COSTLY / cost))
+    return {sites[round(i * (len(sites) - 1) / (count - 1))] for i in range(count)}
+
+
+def _levels(
+    readings: Iterable[Reading], settings: Mapping[str, Any], effective: Effective
+) -> dict[tuple[str, str, str], float]:
+    """Return what an isotropic cloud of as many effective rows would read."""
+    from isoscope.measure import MEASURES, level
+    from isoscope.verbs.answer import options_of
+
+    options = options_of(dict(settings))
+    known: dict[tuple[str, str, str], float] = {}
+    for each in readings:
+        of = MEASURES[each.measure].isotropic if each.measure in MEASURES else None
+        rows = effective.get((each.site, each.variant))
+        if callable(of) and rows is None and options.get("documents"):
+            continue  # a value for independent rows would mislead
+        n = each.n if rows is None else max(2, min(each.n, round(rows)))
+        value = level(of, n, each.d, options)
+        if value is not None:
+            known[each.site, each.variant, each.measure] = value
+    return known
+
+
+def _told(run: "Run") -> list[str]:
+    """Return what was said while the run was made: of its sources, and of what it lacks."""
+    said = [str(t) for source in run.origin["sources"] for t in source.get("warnings", ())]
+    return [*dict.fromkeys(said), *(f"left out: {text}" for text in run.left_out)]
+
+
+def _noun(run: "Run") -> str:
+    source = next(iter(run.origin["sources"]), {})
+    if run.origin["kind"] != "survey":
+        return "vectors"
+    return NOUNS.get(str(source.get("kind", "")), "rows")
+
+
+def _command(words: Sequence[str]) -> str:
+    if not words:
+        return ""
+    name = Path(words[0]).name.replace("__main__.py", "isoscope")
+    return " ".join([name, *words[1:]])[:300]
+
+
+def facts_of(run: "Run") -> dict[str, str]:
+    """Return where a run comes from, in the order a reader asks."""
+    origin, manifest = run.origin, run.manifest
+    model: Mapping[str, Any] = origin.get("model") or {}
+    sources: Sequence[Mapping[str, Any]] = origin["sources"]
+    documents = sum(int(s["documents"]) for s in sources if s.get("documents"))
+    rows = sum(int(source["rows"]) for source in sources)
+    facts = {
+        "Model": model.get("model"),
+        "Kind": model.get("architecture"),
+        "Parameters": f"{model['parameters']:,}" if model.get("parameters") else None,
+        "Weights": "random" if model.get("untrained") else str(model.get("sha") or "")[:12],
+        "Revision": model.get("revision"),
+        "Corpus" if model else "Source": ", ".join(str(s["name"]) for s in sources[:3])
+        + (f" and {len(sources) - 3} more" if len(sources) > 3 else ""),
+        "Documents": f"{documents:,}" if documents else None,
+        "Rows": f"{rows:,}",
+        "Precision": ", ".join(dict.fromkeys(str(s["dtype"]) for s in sources)),
+        "Seed": str(origin["seed"]),
+        "Measured": manifest.created[:16].replace("T", " "),
+        "Versions": ", ".join(f"{k} {v}" for k, v in manifest.versions.items()),
+        "Command": _command(manifest.command),
+    }
+    return {name: str(text) for name, text in facts.items() if text}

@@ -1,0 +1,35 @@
+"""The verb of pages: runs as one HTML file that needs no network."""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from isoscope.report.page.document import Page
+
+
+def report(
+    runs: Any,
+    output: str | os.PathLike[str] | None = None,
+    *,
+    overwrite: bool = False,
+) -> "Page":
+    """Make a page of one or several runs: folders, loaded runs, or readings.
+
+    The page shows itself in a notebook; with `output` it is written to a file as well.
+    """
+    from isoscope.measure import MEASURES
+    from isoscope.report.page.document import page
+    from isoscope.report.page.runtime import needed
+    from isoscope.report.page.write import check_file
+    from isoscope.verbs.exhibit import exhibits
+
+    needed("altair")
+    if output is not None:
+        check_file(output, overwrite=overwrite)
+    from isoscope.report.section import SECTIONS
+
+    notes = [measure.note for measure in MEASURES.values()]
+    made = page(exhibits(runs), notes, SECTIONS)
+    if output is not None:
+        made.save(output, overwrite=overwrite)
+    return made

@@ -1,0 +1,112 @@
+"""Made-up runs for pages: every section has something to show, and any size can be had."""
+
+import numpy as np
+
+from isoscope.report.page.exhibit import Exhibit
+from isoscope.types import Curve, Reading
+
+MEASURES = {
+    "mean-cosine": 0.3,
+    "mean-cosine-cross": 0.28,
+    "isoscore": 0.2,
+    "isoscore-debiased": 0.22,
+    "effective-rank": 20.0,
+    "effective-rank-debiased": 24.0,
+    "participation": 14.0,
+    "mean-share": 0.25,
+    "top-share": 0.1,
+    "norm-spread": 0.05,
+}
+VARIANTS = ("all", "no-special", "no-sink")
+FEW = "n < 10 d"
+
+
+BANDS = ("frequency 1e-4 to 1e-3", "frequency above 1e-2", "position 0", "position 1")
+
+
+def sites_of(layers):
+    blocks = [f"resid.{layer}" for layer in range(layers)]
+    return ["embed", *blocks, "norm.in", "norm.mid", "norm.out"]
+
+
+def exhibit(
+    name="demo",
+    layers=3,
+    measures=MEASURES,
+    variants=VARIANTS,
+    steps=(None,),
+    bands=(),
+    **other,
+):
+    """Return a run whose numbers all differ, so that a switch that does nothing is seen."""
+    readings, levels = [], {}
+    for step in steps:
+        for s, site in enumerate(sites_of(layers)):
+            for v, variant in enumerate(variants):
+                for measure, value in dict(measures).items():
+                    at = value * (1 + 0.05 * s + 0.01 * v + 1e-4 * (step or 0))
+                    ends = (at * 0.98, at * 1.02)
+                    warnings = (FEW,) if s == 1 else ()
+                    where = (name, site, variant, "", step, measure)
+                    readings.append(Reading(*where, at, *ends, 5000 - v, 64, warnings))
+                    levels[site, variant, measure] = 0.0 if "cosine" in measure else 1.0
+    readings += [
+        Reading(
+            name, site, variant, band, None, "mean-cosine", at, at - 0.01, at + 0.01, 90, 64
+        )
+        for s, site in enumerate(sites_of(layers))
+        for v, variant in enumerate(variants)
+        for b, band in enumerate(bands)
+        for at in [0.1 + 0.05 * s + 0.01 * v + 0.1 * b]
+    ]
+    curves = [c for site in sites_of(layers) for v in variants for c in curves_of(site, v)]
+    curves.append(matrix())
+    facts = {"Model": name, "Rows": "5,000"}
+    return Exhibit(name, readings, curves, facts, levels, "tokens", **other)
+
+
+def curves_of(site, variant):
+    rank = np.arange(1, 65)
+    seed = len(site) + len(variant)
+    spectrum = {
+        "rank": rank,
+        "value": np.exp(-rank / (9.0 + seed)),
+        "isotropic": np.linspace(1.3, 0.7, 64),
+        "rows": np.array(800.0),
+        "documents": np.array(100),
+    }
+    yield Curve(site, variant, "spectrum", spectrum)
+    score = np.random.default_rng(seed).uniform(0.5, 2.0, 32)
+    score[7] = 40.0 + seed
+    first = np.arange(0, 64, 2)
+    cells = {"first": first, "end": first + 2, "largest": first + 1, "score": score}
+    yield Curve(site, variant, "dimensions", cells)
+    if variant == "all":
+        causes = {
+            "cause": np.array(["sinks", "dimensions", "mean"]),
+            "share": np.array([0.2, 0.3, 0.5]),
+            "low": np.array([0.1, 0.2, np.nan]),
+            "high": np.array([0.3, 0.4, np.nan]),
+            "detail": np.array(["12 of 900 rows", "15 (30%)", "what all rows share"], object),
+            "named": np.array([False, True, False]),
+            "warnings": np.array([], object),
+            "cosine": np.array(0.3),
+        }
+        yield Curve(site, "all", "causes", causes)
+    if variant == "all" and site in ("resid.1", "resid.2"):
+        sinks = {"share": 0.97, "rows": 100, "n": 5000, "documents": 100}
+        arrays = {key: np.array(value) for key, value in sinks.items()}
+        yield Curve(site, "all", "sinks", arrays)
+
+
+def matrix():
+    rng = np.random.default_rng(3)
+    arrays = {
+        "x": rng.normal(size=50),
+        "y": rng.normal(size=50),
+        "rows": rng.integers(1, 9, 50),
+        "band": rng.integers(0, 3, 50),
+        "bands": np.array(["not seen", "1 to 9 times", "not known"], object),
+        "of": np.array(30522),
+    }
+    return Curve("embed.weight", "all", "matrix", arrays)

@@ -1,0 +1,88 @@
+"""Causes as stacked bars."""
+
+import math
+from dataclasses import replace
+
+import altair as alt
+import numpy as np
+import pytest
+
+import isoscope as iso
+from isoscope.report.page.exhibit import Exhibit
+from isoscope.report.section.causes import ORDER, show
+
+
+def test_shares_of_a_site_add_up_and_stand_in_order(demo):
+    panel = show([demo])
+    (chart,) = panel.charts
+    alt.LayerChart.from_dict(chart.spec, validate=True)
+    rows = [r for r in chart.rows() if r["site"] == "resid.1"]
+    assert [r["cause"] for r in rows] == ["sinks", "dimensions", "mean"]
+    assert math.isclose(sum(r["share"] for r in rows), 1.0)
+    assert [r["order"] for r in rows] == [0, 1, 4]
+    assert [r["text"] for r in rows] == ["20", "30", "50"]
+    color = chart.spec["layer"][0]["encoding"]["color"]
+    assert color["legend"]["values"] == ["sinks", "dimensions", "mean"]
+    assert len(color["scale"]["domain"]) == 5  # so that a cause has one colour on every page
+
+
+def test_the_same_shares_stand_in_a_table_with_their_intervals(demo):
+    body = show([demo]).body
+    assert "30 [20, 40]" in body and "resid.1" in body
+    assert "15 (30%)" in body
+    assert "12 of 900 rows" not in body  # no sink was named
+
+
+def test_rounding_below_zero_is_nothing(demo):
+    curve = demo.drawn("causes")[0]
+    shares = curve.arrays | {"share": np.array([-3e-10, 0.4, 0.6])}
+    panel = show([Exhibit("a", [], [replace(curve, arrays=shares)])])
+    rows = panel.charts[0].rows()
+    assert [r["share"] for r in rows] == [0.0, 0.4, 0.6]
+    assert "-0" not in panel.body
+    legend = panel.charts[0].spec["layer"][0]["encoding"]["color"]["legend"]
+    assert legend["values"] == ["dimensions", "mean"]
+
+
+def test_what_could_not_be_told_is_said_with_its_sites(demo):
+    curves = [
+        replace(c, arrays=c.arrays | {"warnings": np.array(["frequency is not told"], object)})
+        for c in demo.drawn("causes")[:2]
+    ]
+    lead = show([Exhibit("a", [], curves)]).lead
+    assert lead[1] == "Frequency is not told (embed, resid.0)."
+
+
+@pytest.mark.parametrize("name", ["tiny_run", "sunken"])
+def test_rows_of_a_real_survey_are_what_explain_says(request, name):
+    from isoscope.verbs.exhibit import exhibits
+
+    run = request.getfixturevalue(name)
+    (chart,) = show(exhibits(run)).charts
+    told = {(c.site, c.cause): c for c in iso.explain(run)}
+    rows = chart.rows()
+    assert {(r["site"], r["cause"]) for r in rows} == set(told)
+    assert {r["cause"] for r in rows} == set(ORDER)
+    for row in rows:
+        cause = told[row["site"], row["cause"]]
+        assert row["share"] == pytest.approx(cause.share, abs=5e-4)
+        assert row["cosine"] == cause.mean_cosine
+        if cause.low is not None:
+            assert (row["low"], row["high"]) == (cause.low, cause.high)
+    sites = {r["site"] for r in rows}
+    for site in sites:
+        assert sum(r["share"] for r in rows if r["site"] == site) == pytest.approx(1, abs=2e-3)
+
+
+def test_sinks_of_a_real_survey_are_named(sunken):
+    from isoscope.verbs.exhibit import exhibits
+
+    panel = show([each.harmless for each in exhibits(sunken)])
+    rows = {r["site"]: r for r in panel.charts[0].rows() if r["cause"] == "sinks"}
+    assert rows["embed"]["detail"].startswith("40 of ")
+    assert "at position 0" in rows["embed"]["detail"]
+    assert "&lt;/script&gt;&lt;img/src" in panel.body and "<img" not in panel.body
+
+
+def test_without_causes_there_is_no_section():
+    assert show([Exhibit("a", [])]) is None

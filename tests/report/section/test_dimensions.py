@@ -1,0 +1,53 @@
+"""The heat map of dimensions."""
+
+import altair as alt
+
+from isoscope.report.page.exhibit import Exhibit
+from isoscope.report.section.dimensions import show, worst
+from isoscope.types import Curve
+
+
+def test_cells_are_the_scores_of_the_curve(demo):
+    panel = show([demo])
+    (chart,) = panel.charts
+    alt.Chart.from_dict(chart.spec, validate=True)
+    rows = chart.rows(variant="all")
+    scores = [r["score"] for r in rows if r["site"] == "resid.1"]
+    curve = demo.curve("dimensions", "resid.1")
+    assert len(scores) == 32
+    assert scores[7] == float(f"{curve['score'][7]:.3g}")
+    assert min(scores) >= 1.0
+
+
+def test_the_worst_dimension_is_named_with_its_site(demo):
+    table = worst([demo])
+    row = dict(zip([c.head for c in table.columns], table.rows[0], strict=True))
+    assert row["dimension"] == "15"
+    assert row["at"].startswith(("norm", "resid"))
+    assert row["sites with 5 or more"] == str(len(demo.sites))
+
+
+def test_where_none_stands_out_that_is_said(demo):
+    (curve,) = [c for c in demo.drawn("dimensions") if (c.site, c.variant) == ("embed", "all")]
+    calm = Curve(
+        "embed", "all", "dimensions", curve.arrays | {"score": curve.arrays["score"] / 99}
+    )
+    table = worst([Exhibit("a", [], [calm])])
+    assert "no dimension" in table.rows[0][0]
+
+
+def test_a_colour_means_the_same_in_every_run(exhibits):
+    runs = [exhibits.exhibit("one"), exhibits.exhibit("two")]
+    most = max(float(c.arrays["score"].max()) for e in runs for c in e.drawn("dimensions"))
+    color = show(runs).charts[0].spec["encoding"]["color"]
+    assert color["scale"]["domain"] == [1, most]
+
+
+def test_several_runs_are_chosen_from(exhibits):
+    panel = show([exhibits.exhibit("one"), exhibits.exhibit("two")])
+    assert panel.chosen["run"] == "one"
+    assert worst([exhibits.exhibit("one"), exhibits.exhibit("two")]).columns[0].head == "run"
+
+
+def test_without_curves_there_is_no_section():
+    assert show([Exhibit("a", [])]) is None

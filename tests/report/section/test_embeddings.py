@@ -1,0 +1,38 @@
+"""The picture of an embedding matrix."""
+
+import altair as alt
+
+from isoscope.report.page.exhibit import Exhibit
+from isoscope.report.section.embeddings import show
+
+
+def test_rows_are_cells_with_their_band(demo):
+    (chart,) = show([demo]).charts
+    alt.Chart.from_dict(chart.spec, validate=True)
+    (curve,) = demo.drawn("matrix")
+    rows = chart.rows()
+    names = ("band", "x", "y", "rows")
+    cells = zip(*(curve.arrays[name].tolist() for name in names), strict=True)
+    # What is not known lies below, frequent tokens are drawn on top.
+    expected = sorted(cells, key=lambda cell: (cell[0] + 1) % 3)
+    bands = curve.arrays["bands"].tolist()
+    assert [(bands.index(r["band"]), r["x"], r["y"], r["rows"]) for r in rows] == expected
+    shapes = chart.spec["encoding"]["shape"]["scale"]["range"]
+    assert len(set(shapes)) == 3
+
+
+def test_it_is_said_how_many_rows_are_shown(demo):
+    shown = int(demo.drawn("matrix")[0].arrays["rows"].sum())
+    assert show([demo]).lead[1] == f"Rows shown: embed.weight {shown} of 30,522."
+
+
+def test_the_matrix_of_a_real_survey_has_all_its_rows(surveyed):
+    panel = show([surveyed])
+    rows = panel.charts[0].rows()
+    n = surveyed.reading("isoscore", "embed.weight").n
+    assert sum(r["rows"] for r in rows) == n
+    assert panel.lead[1] == f"Rows shown: embed.weight {n} of {n}."
+
+
+def test_without_a_matrix_there_is_no_section():
+    assert show([Exhibit("a", [])]) is None

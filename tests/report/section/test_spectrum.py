@@ -1,0 +1,49 @@
+"""The spectrum of one site."""
+
+import altair as alt
+import pytest
+
+from isoscope.report.page.exhibit import Exhibit
+from isoscope.report.section.spectrum import show
+
+
+def test_rows_are_eigenvalues_and_marks_are_readings(demo):
+    panel = show([demo])
+    (chart,) = panel.charts
+    alt.LayerChart.from_dict(chart.spec, validate=True)
+    assert panel.chosen == {"site": "norm.out", "variant": "all"}
+    rows = chart.rows(site="resid.1", variant="no-sink")
+    curve = demo.curve("spectrum", "resid.1", "no-sink")
+    assert [r["value"] for r in rows if r["kind"] == "spectrum"] == curve["value"].tolist()
+    assert [r["value"] for r in rows if r["kind"] == "isotropic"] == curve["isotropic"].tolist()
+    marks = {r["text"].rpartition(" ")[0]: r["rank"] for r in rows if r["kind"] == "mark"}
+    assert marks == {
+        "effective rank": demo.reading("effective-rank", "resid.1", "no-sink").value,
+        "participation": demo.reading("participation", "resid.1", "no-sink").value,
+    }
+
+
+def test_marks_of_several_runs_say_whose_they_are(exhibits):
+    panel = show([exhibits.exhibit("one"), exhibits.exhibit("two")])
+    texts = {r["text"] for r in panel.charts[0].rows(**panel.chosen) if r["kind"] == "mark"}
+    assert {text.rpartition(", ")[2] for text in texts} == {"one", "two"}
+
+
+def test_eigenvalues_of_a_real_survey_stand_beside_an_isotropic_cloud(surveyed):
+    panel = show([surveyed])
+    rows = panel.charts[0].rows(**panel.chosen)
+    kinds = {k: [r for r in rows if r["kind"] == k] for k in ("spectrum", "isotropic")}
+    values = [r["value"] for r in kinds["spectrum"]]
+    assert values == sorted(values, reverse=True)
+    assert sum(values) == pytest.approx(24, rel=1e-9)  # over their average, all 24 of them
+    ranks = [r["rank"] for r in kinds["isotropic"]]
+    assert ranks[0] == 1 and ranks == sorted(ranks)
+    assert kinds["isotropic"][0]["value"] < values[0]
+
+
+def test_the_page_says_which_law_the_line_is(demo):
+    assert "Marchenko" in show([demo]).lead[0]
+
+
+def test_without_spectra_there_is_no_section():
+    assert show([Exhibit("a", [])]) is None

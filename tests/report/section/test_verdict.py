@@ -1,0 +1,55 @@
+"""Three sentences with numbers, and the rules that produced them."""
+
+from dataclasses import replace
+
+from isoscope.report.page.exhibit import Exhibit
+from isoscope.report.section.verdict import output_site, sentences, show
+from isoscope.types import Reading
+
+
+def test_three_sentences_are_about_the_output(demo):
+    alike, shared, sinks = sentences(demo)
+    reading = demo.reading("mean-cosine-cross", "norm.out")
+    assert alike.figure == f"{reading.value:.3f} ± {(reading.high - reading.low) / 2:.3f}"
+    assert "two unrelated tokens" in alike.text and "norm.out" in alike.text
+    assert alike.rule.startswith("mean-cosine-cross at norm.out, variant all")
+    assert shared.figure == f"{100 * demo.reading('mean-share', 'norm.out').value:.0f} %"
+    assert sinks.figure == "97 %"
+    assert "one token per document" in sinks.text
+    assert sinks.text.endswith("in blocks 1 to 2")
+
+
+def test_without_sinks_the_third_is_about_dimensions(demo):
+    quiet = replace(demo, curves=[c for c in demo.curves if c.name != "sinks"])
+    assert sentences(quiet)[2].figure == f"{1.3 * 24:.0f}"
+
+
+def test_an_interval_keeps_a_digit_however_narrow(demo):
+    each = replace(
+        demo.reading("mean-cosine-cross", "norm.out"), value=0.36, low=0.3596, high=0.3604
+    )
+    narrow = replace(demo, readings=[each])
+    assert sentences(narrow)[0].figure == "0.3600 ± 0.0004"
+
+
+def test_vectors_are_spoken_of_as_vectors():
+    one = Reading("a", "rows", "all", "", None, "mean-cosine", 0.5, None, None, 9, 3)
+    (only,) = sentences(Exhibit("a", [one], noun="vectors"))
+    assert only.figure == "0.50"
+    assert "two different vectors here" in only.text
+
+
+def test_a_run_without_the_usual_measures_says_what_it_has():
+    one = Reading("a", "rows", "all", "", None, "alpha", 0.5, None, None, 9, 3)
+    assert "this run has alpha" in show([Exhibit("a", [one])]).body
+    assert "no readings" in show([Exhibit("a", [])]).body
+
+
+def test_facts_and_remarks_are_escaped(demo):
+    body = show([replace(demo, facts={"Model": "<b>"}, remarks=["<i>"])]).body
+    assert "&lt;b&gt;" in body and "&lt;i&gt;" in body
+
+
+def test_the_output_is_the_last_norm(demo):
+    assert output_site(demo) == "norm.out"
+    assert output_site(Exhibit("a", [])) is None

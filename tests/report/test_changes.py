@@ -1,0 +1,151 @@
+"""Changes in every format, letter by letter."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from isoscope.report.changes import KEYS, Changes
+from isoscope.types import Change
+
+
+def change(measure="isoscore", a=0.5, b=0.61, low=0.08, high=0.14, **other):
+    fields = {
+        "site": "embed", "other_site": "embed", "variant": "all", "step": None,
+        "measure": measure, "a": a, "a_low": a - 0.05, "a_high": a + 0.05, "b": b,
+        "b_low": b - 0.05, "b_high": b + 0.05, "difference": b - a, "low": low, "high": high,
+        "paired": True, "chance": 0.001, "verdict": "changed", "warnings": (),
+    }  # fmt: skip
+    return Change(**{**fields, **other})
+
+
+@pytest.fixture
+def changes():
+    return Changes(
+        [
+            change(),
+            change(
+                "alpha", 1.5, 1.4, -0.3, 0.1, site="resid.0", other_site="resid.0",
+                verdict="within noise", chance=0.6, warnings=("of different width: 8 and 16",),
+            ),
+            change(
+                "twonn", 10.0, 11.0, None, None, site="resid.0", other_site="resid.0",
+                verdict="no interval", chance=None, paired=False,
+            ),
+        ],
+        runs=("old", "new"),
+        method="paired by document group: both read the same 40 documents of texts",
+        differs=["dtype float32 and bfloat16"],
+        left_out=["only a has, or matches, pooled"],
+    )  # fmt: skip
+
+
+MARKDOWN = """\
+a: old, b: new, variant all
+
+| site | measure | a | b | b - a | 95 % interval | verdict | how | warnings |
+| :-- | :-- | --: | --: | --: | --: | :-- | :-- | :-- |
+| embed | isoscore | 0.500 | 0.610 | 0.110 | [0.080, 0.140] | changed | paired |  |
+| resid.0 | alpha | 1.500 | 1.400 | -0.10 | [-0.30, 0.10] | within noise | paired | 1 |
+| resid.0 | twonn | 10.000 | 11.000 | 1.000 |  | no interval | independent |  |
+
+1 changed, 1 within noise, 1 no interval of 3 (changed: p &lt; 0.05 after Holm's correction \
+over 2 rows; the intervals are not corrected)
+
+paired by document group: both read the same 40 documents of texts
+
+the runs differ in dtype float32 and bfloat16
+
+1. of different width: 8 and 16
+
+- left out: only a has, or matches, pooled
+"""
+
+LATEX = r"""% a: old, b: new, variant all
+% needs \usepackage{booktabs}
+\begin{tabular}{llrrrrll}
+\toprule
+site & measure & a & b & b - a & 95 \% interval & verdict & how \\
+\midrule
+embed & isoscore & 0.500 & 0.610 & 0.110 & [0.080, 0.140] & changed & paired \\
+resid.0 & alpha\textsuperscript{1} & 1.500 & 1.400 & $-0.10$ & [$-0.30$, 0.10] & within noise & paired \\
+resid.0 & twonn & 10.000 & 11.000 & 1.000 &  & no interval & independent \\
+\bottomrule
+\end{tabular}
+
+\smallskip
+{\footnotesize
+1 changed, 1 within noise, 1 no interval of 3 (changed: p \textless{} 0.05 after Holm{'}s correction over 2 rows; the intervals are not corrected)\par
+paired by document group: both read the same 40 documents of texts\par
+the runs differ in dtype float32 and bfloat16\par
+\textsuperscript{1} of different width: 8 and 16\par
+left out: only a has, or matches, pooled\par
+}
+"""  # noqa: E501
+
+
+def test_markdown(changes):
+    assert changes.to_markdown() == MARKDOWN
+
+
+def test_latex(changes):
+    assert changes.to_latex() == LATEX
+
+
+def test_json(changes):
+    lines = [json.loads(line) for line in changes.to_json().splitlines()]
+    assert list(lines[0]) == ["run_a", "run_b", *KEYS]
+    assert lines[0] == {
+        "run_a": "old", "run_b": "new", "site": "embed", "other_site": "embed",
+        "variant": "all", "step": None, "measure": "isoscore", "a": 0.5, "a_low": 0.45,
+        "a_high": 0.55, "b": 0.61, "b_low": 0.61 - 0.05, "b_high": 0.61 + 0.05,
+        "difference": 0.61 - 0.5, "low": 0.08, "high": 0.14, "paired": True,
+        "chance": 0.001, "verdict": "changed", "warnings": [],
+    }  # fmt: skip
+    assert lines[1]["warnings"] == ["of different width: 8 and 16"]
+    assert lines[2]["low"] is None and lines[2]["chance"] is None
+
+
+def test_csv(changes):
+    head, first, second, _ = csv.reader(io.StringIO(changes.to_csv()))
+    assert head == ["run_a", "run_b", *KEYS]
+    assert first[:7] == ["old", "new", "embed", "embed", "all", "", "isoscore"]
+    assert second[-1] == "of different width: 8 and 16"
+
+
+def test_text_and_html_show_the_same_rows(changes):
+    text, html = str(changes), changes._repr_html_()
+    for word in ("isoscore", "within noise", "[-0.30, 0.10]", "paired by document group"):
+        assert word in text and word in html
+    assert repr(changes) == text
+
+
+def test_what_all_rows_share_goes_into_the_caption():
+    text = str(Changes([change(), change("alpha")]))
+    assert text.splitlines()[0] == "a: a, b: b, site embed, variant all"
+    assert "independent" not in text and "how" not in text.splitlines()[2]
+
+
+def test_what_is_no_number_is_null():
+    (line,) = Changes([change(b=float("nan"))]).to_json().splitlines()
+    assert json.loads(line)["b"] is None
+
+
+def test_hostile_names_are_shown_and_not_obeyed():
+    name = "a\x1b[2J|<script>alert(1)</script>\n"
+    hostile = Changes([change(site=name), change()], runs=(name, "b"), left_out=[name])
+    for text in (str(hostile), hostile.to_markdown(), hostile.to_csv(), hostile.to_latex()):
+        assert "\x1b" not in text
+    assert "<script" not in hostile.to_markdown() + hostile._repr_html_()
+    assert len(hostile.to_markdown().splitlines()) == len(
+        Changes([change(site="c"), change()], runs=("c", "b"), left_out=["c"])
+        .to_markdown()
+        .splitlines()
+    )
+
+
+def test_no_changes_are_said(changes):
+    none = Changes(left_out=["x"])
+    assert "no readings" in str(none) and "left out: x" in none.to_markdown()
+    assert len(changes.changed) == 1 and changes.changed.runs == ("old", "new")

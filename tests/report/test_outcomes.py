@@ -1,0 +1,99 @@
+"""Outcomes in every format, letter by letter."""
+
+import json
+
+import pytest
+
+from isoscope.report.outcomes import Outcomes
+from isoscope.types import Outcome
+
+RULES = ("mean-cosine > 0.5", "isoscore < 0.9x", "twonn > 5")
+
+
+def outcome(rule=RULES[0], site="embed", state="holds", message="", value=0.4, **other):
+    numbers = {"low": value - 0.1, "high": value + 0.1, "limit": 0.5, "margin": value - 0.5}
+    ends = {"margin_low": value - 0.6, "margin_high": value - 0.4}
+    measure = rule.split()[0]
+    place = {"run": "nightly", "site": site, "variant": "all", "measure": measure}
+    fields = {"rule": rule, **place, "state": state, "message": message, "value": value}
+    return Outcome(**{**fields, **numbers, **ends, **other})
+
+
+@pytest.fixture
+def outcomes():
+    return Outcomes(
+        [
+            outcome(),
+            outcome(site="resid.0", value=0.1),
+            outcome(
+                site="norm.out", state="breached", value=0.7,
+                message="norm.out: 0.7, above 0.5 with its whole interval",
+            ),
+            outcome(RULES[1], state="warning", value=0.45, baseline=0.56,
+                    message="embed: 0.45, below 0.9 x 0.56, but within noise"),
+            Outcome(RULES[2], "nightly", "", "all", "twonn", "could not run", "no twonn"),
+        ]
+    )  # fmt: skip
+
+
+MARKDOWN = """\
+### ❌ isoscope check nightly
+
+3 rules: 1 breached, 1 could not run, 1 warning.
+
+run nightly, variant all
+
+| rule | verdict | site | value | 95 % interval | limit | what |
+| :-- | :-- | :-- | --: | --: | --: | :-- |
+| mean-cosine &gt; 0.5 | breached | norm.out | 0.70 | [0.60, 0.80] | 0.5 |  |
+| mean-cosine &gt; 0.5 | holds | embed | 0.40 | [0.30, 0.50] | 0.5 | nearest of 2 sites |
+| isoscore &lt; 0.9x | warning | embed | 0.45 | [0.35, 0.55] | 0.5 | within noise |
+| twonn &gt; 5 | could not run |  |  |  |  |  |
+
+- left out: twonn &gt; 5: no twonn
+"""
+
+
+def test_markdown(outcomes):
+    assert outcomes.to_markdown() == MARKDOWN
+
+
+def test_json(outcomes):
+    lines = [json.loads(line) for line in outcomes.to_json().splitlines()]
+    assert len(lines) == 5
+    assert lines[2] == {
+        "rule": "mean-cosine > 0.5", "run": "nightly", "site": "norm.out", "variant": "all",
+        "measure": "mean-cosine", "state": "breached",
+        "message": "norm.out: 0.7, above 0.5 with its whole interval", "value": 0.7,
+        "low": 0.7 - 0.1, "high": 0.7 + 0.1, "limit": 0.5, "baseline": None,
+        "margin": 0.7 - 0.5, "margin_low": 0.7 - 0.6, "margin_high": 0.7 - 0.4,
+    }  # fmt: skip
+    assert lines[4]["value"] is None
+
+
+def test_the_worst_decides(outcomes):
+    assert (outcomes.state, outcomes.code, outcomes.ok) == ("breached", 1, False)
+    rest = Outcomes(each for each in outcomes if each.state != "breached")
+    assert (rest.state, rest.code) == ("could not run", 2)
+    rest = Outcomes(each for each in rest if each.state != "could not run")
+    assert (rest.state, rest.code, rest.ok) == ("warning", 0, True)
+    assert Outcomes().ok
+
+
+def test_text_and_html_show_the_same_rows(outcomes):
+    for text in (str(outcomes), outcomes._repr_html_()):
+        for word in ("norm.out", "breached", "[0.60, 0.80]", "nearest of 2 sites"):
+            assert word in text
+
+
+def test_what_is_no_number_is_null():
+    (line,) = Outcomes([outcome(low=float("-inf"))]).to_json().splitlines()
+    assert json.loads(line)["low"] is None
+
+
+def test_hostile_names_are_shown_and_not_obeyed():
+    name = "a\x1b[2J|<img src=x onerror=y>\n"
+    hostile = Outcomes([outcome(site=name, state="breached", message=name, run=name)])
+    for text in (str(hostile), hostile.to_markdown(), hostile._repr_html_()):
+        assert "\x1b" not in text
+    assert "<img" not in hostile.to_markdown() + hostile._repr_html_()

@@ -1,0 +1,197 @@
+"""What plain hooks store of a model, and every reading of a survey compared with it."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+import torch
+
+from isoscope.accumulate import Block
+from isoscope.accumulate.bands import frequency_bands
+from isoscope.accumulate.hashing import named_documents
+from isoscope.survey import SECOND_PASS, Survey, kinds_for
+from isoscope.verbs import measure
+
+VARIANTS = ("all", "no-special", "no-sink")
+
+
+@dataclass(frozen=True)
+class Read:
+    """A document as the model reads it, and its special positions in each stack."""
+
+    id: str
+    inputs: dict
+    special: dict  # by prefix of site: as many as there are positions that count
+
+    def tokens(self, prefix):
+        """Return the tokens of a stack; sound has none."""
+        given = self.inputs.get({"": "input_ids", "dec.": "decoder_input_ids"}.get(prefix))
+        return [] if given is None else given[0].tolist()
+
+
+@dataclass
+class Stored:
+    """Rows of all documents by site; document, position and mark of each by stack."""
+
+    rows: dict = field(default_factory=lambda: defaultdict(list))
+    ids: dict = field(default_factory=lambda: defaultdict(list))
+    place: dict = field(default_factory=lambda: defaultdict(list))
+    special: dict = field(default_factory=lambda: defaultdict(list))
+    tokens: dict = field(default_factory=lambda: defaultdict(list))  # none of sound
+
+    def blocks(self, site):
+        """Return a function that makes a block of those rows of a site that a mask keeps."""
+        rows, prefix = torch.cat(self.rows[site]).double().numpy(), side_of(site)
+        ids, place = np.array(self.ids[prefix]), np.array(self.place[prefix], dtype=np.uint64)
+        tokens = np.array(self.tokens[prefix]) if self.tokens[prefix] else None
+        bands = None if tokens is None else frequency_bands(np.bincount(tokens))[tokens]
+
+        def block(kept):
+            return Block(
+                rows[kept],
+                named_documents(ids[kept]),
+                place[kept],
+                tokens=None if tokens is None else tokens[kept],
+                frequency=None if bands is None else bands[kept],
+            )
+
+        return block
+
+
+def tensor_of(values):
+    """Return the hidden states among what a module is given or gives."""
+    return next(each for each in values if torch.is_tensor(each) and each.is_floating_point())
+
+
+def stored(body, documents, hooks):
+    """Run the documents one at a time and keep what the modules hear and say.
+
+    Nothing of the package takes part: a model of transformers and hooks are all there is.
+    """
+    heard = defaultdict(list)
+    handles = []
+    for module in {hook.module for hook in hooks.values()}:
+
+        def listen(_module, inputs, keywords, output, module=module):
+            given = (*inputs, *keywords.values())
+            said = (output,) if torch.is_tensor(output) else tuple(output)
+            heard[module, "input"].append(tensor_of(given)[0].clone())
+            heard[module, "output"].append(tensor_of(said)[0].clone())
+
+        handle = body.get_submodule(module).register_forward_hook(listen, with_kwargs=True)
+        handles.append(handle)
+    kept = Stored()
+    for document in documents:
+        heard.clear()
+        with torch.inference_mode():
+            body(**document.inputs)
+        for prefix, special in document.special.items():
+            kept.ids[prefix] += [document.id] * len(special)
+            kept.place[prefix] += range(len(special))
+            kept.special[prefix] += list(special)
+            kept.tokens[prefix] += document.tokens(prefix)
+        for site, hook in hooks.items():
+            rows = hook.through(heard[hook.module, hook.side][hook.call])
+            kept.rows[site].append(rows[: len(document.special[side_of(site)])])
+    for handle in handles:
+        handle.remove()
+    return kept
+
+
+def side_of(site):
+    return site[:4] if site.startswith(("enc.", "dec.")) else ""
+
+
+def sinks(rows, ids):
+    norms = np.linalg.norm(rows, axis=1)
+    median = {n: np.sort(norms[ids == n])[(np.sum(ids == n) - 1) // 2] for n in set(ids)}
+    return norms > 10 * np.array([median[n] for n in ids])
+
+
+def block_readings(block, names):
+    """Return what `measure` would say of a block: it has no argument for tokens."""
+    first = [kind for kind in kinds_for(names, causes=True) if kind not in SECOND_PASS]
+    whole = Survey()
+    whole.update(("x", "all"), first, block)
+    second = [kind for kind in kinds_for(names) if kind in SECOND_PASS]
+    start = whole.second_kinds(("x", "all"), second)
+    for part in start.values():
+        part.update(block)
+    whole.held["x", "all"].update(start)
+    return {(r.measure, r.group): r for r in whole.read(names, documents=True)}
+
+
+def pooled(rows, ids, names):
+    """Return what the mean of each document reads, a unit vector that is its own document."""
+    names_of = np.array(list(dict.fromkeys(ids)))
+    means = np.stack([rows[ids == each].mean(axis=0, dtype=np.float64) for each in names_of])
+    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    block = Block(means, named_documents(names_of))
+    block.independent = True
+    return block_readings(block, names)
+
+
+def differences(found, wanted):
+    """Yield where two readings differ by more than 1e-5 of the value, and by 1e-6."""
+    here = (found.site, found.variant, found.measure, found.group)
+    if (found.n, found.d) != (wanted.n, wanted.d):
+        yield *here, "n, d", (found.n, found.d), (wanted.n, wanted.d)
+    for name in ("value", "low", "high"):
+        ours, theirs = getattr(found, name), getattr(wanted, name)
+        if (ours is None) != (theirs is None) or (
+            ours is not None and ours != pytest.approx(theirs, rel=1e-5, abs=1e-6)
+        ):
+            yield *here, name, ours, theirs
+
+
+# Tokens of a small vocabulary span fewer dimensions than the embedding has. In the others,
+# products of float32 leave only what a sample of rows can tell, to a few hundredths of each.
+SPANS_LESS = {("embed", "rankme"): 1e-4, ("embed", "alpha"): None}
+
+
+def forgiven(difference, loose):
+    """Whether a difference is one of those that are known, and no larger than it may be."""
+    site, _, name, _, what, *both = difference
+    if (site, name) not in loose:
+        return False
+    bound = loose[site, name]
+    return bound is None or (what != "n, d" and both[0] == pytest.approx(both[1], rel=bound))
+
+
+def compared(found, kept, names, matrices=None, pool=None, loose=()):
+    """Compare every reading of a survey; return how many there were.
+
+    What was stored is measured in float64: in float32 a document of thirty tokens, of which
+    one is a sink, leaves only four digits of the others, and fewer of variances near zero.
+    """
+    for_place = defaultdict(dict)
+    for reading in found:
+        for_place[reading.site, reading.variant][reading.measure, reading.group] = reading
+    wanted = {}
+    for site, parts in kept.rows.items():
+        rows, prefix = torch.cat(parts).double().numpy(), side_of(site)
+        ids, special = np.array(kept.ids[prefix]), np.array(kept.special[prefix])
+        sink, block = sinks(rows, ids), kept.blocks(site)
+        known = {}
+        for variant, mask in zip(VARIANTS, (sink | True, ~special, ~sink), strict=True):
+            key = mask.tobytes()
+            if key not in known:
+                known[key] = block_readings(block(mask), names)
+            wanted[site, variant] = known[key]
+    if pool is not None:
+        rows = torch.cat(kept.rows[pool]).double().numpy()
+        wanted["pooled", "all"] = pooled(rows, np.array(kept.ids[""]), names)
+    for site, matrix in (matrices or {}).items():
+        readings = measure(matrix.detach().double().numpy(), name=site, measures=names)
+        wanted[site, "all"] = {(r.measure, r.group): r for r in readings}
+    assert for_place.keys() == wanted.keys()
+    wrong = []
+    for place, here in for_place.items():
+        theirs = wanted[place]
+        wrong += [(*place, *name, "only in one") for name in here.keys() ^ theirs.keys()]
+        for name in here.keys() & theirs.keys():
+            wrong += differences(here[name], theirs[name])
+    wrong = [each for each in wrong if not forgiven(each, loose)]
+    assert not wrong, "\n".join(map(str, wrong))
+    return len(found)

@@ -1,0 +1,111 @@
+"""Curves from summaries, against what they are by definition."""
+
+import numpy as np
+import pytest
+
+import isoscope as iso
+from isoscope.accumulate import Block, Moments
+from isoscope.accumulate.hashing import named_documents
+from isoscope.measure.isotropic import spectrum
+from isoscope.verbs.curves import curves_of, effective_rows, scores_of, spectrum_of
+
+
+def moments_of(rows, documents=None):
+    found = Moments(rows.shape[1])
+    if documents is None:
+        found.update(Block(rows))
+    else:
+        block = Block(rows, named_documents(documents))
+        block.independent = False
+        found.update(block)
+    return found.finalize()
+
+
+@pytest.fixture(scope="module")
+def white():
+    """An isotropic cloud whose rows come in 100 documents and are alike within each."""
+    rng = np.random.default_rng(5)
+    documents = np.repeat(np.arange(100), 50)
+    own = rng.normal(size=(5000, 64))
+    shared = rng.normal(size=(100, 64))[documents]
+    return np.sqrt(0.7) * own + np.sqrt(0.3) * shared, documents
+
+
+def test_independent_rows_are_all_effective():
+    rows = np.random.default_rng(0).normal(size=(500, 16))
+    assert effective_rows(moments_of(rows)) == 500
+
+
+def test_rows_of_documents_are_worth_as_many_as_their_correlation_says(white):
+    """With correlation r, n / (1 + (m - 1) r^2) for documents of m rows: 924 of 5,000."""
+    expected = 5000 / (1 + 49 * 0.3**2)
+    assert effective_rows(moments_of(*white)) == pytest.approx(expected, rel=0.1)
+
+
+def test_a_white_cloud_of_documents_follows_its_isotropic_line(white):
+    moments = moments_of(*white)
+    curve = spectrum_of(moments, effective_rows(moments))
+    inner = slice(2, -8)  # the law has no tails; few eigenvalues lie beyond its edges
+    assert curve["value"][inner] == pytest.approx(curve["isotropic"][inner], rel=0.08)
+    naive = spectrum(5000, 64)[curve["rank"] - 1]
+    assert (
+        np.abs(curve["value"] - naive).mean()
+        > 3 * np.abs(curve["value"] - curve["isotropic"]).mean()
+    )
+
+
+def test_eigenvalues_are_over_their_average_and_rounding_is_dropped():
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(400, 8)) * np.arange(1, 9)
+    rows[:, 0] = rows[:, 1]  # one direction without variance
+    curve = spectrum_of(moments_of(rows), 400)
+    expected = np.linalg.eigvalsh(np.cov(rows.T))[::-1]
+    assert curve["value"][:7] == pytest.approx(expected[:7] / expected.mean(), rel=1e-9)
+    assert curve["value"][7] == 0
+
+
+def test_a_score_is_the_mean_square_over_the_average():
+    rows = np.random.default_rng(2).normal(size=(300, 300))
+    rows[:, 17] += 20
+    found = scores_of(moments_of(rows))
+    square = (rows**2).mean(axis=0)
+    assert found["largest"][np.argmax(found["score"])] == 17
+    assert found["score"].max() == pytest.approx(square[17] / square.mean())
+    assert found["end"][-1] == 300 and len(found["score"]) == 128
+
+
+@pytest.fixture(scope="module")
+def surveyed(tiny, texts, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("curves")
+    (folder / "corpus.txt").write_text("\n".join(texts))
+    iso.survey(tiny, folder / "corpus.txt", output=folder / "run")
+    return iso.load(folder / "run")
+
+
+def test_a_surveyed_site_has_a_spectrum_scores_and_causes(surveyed):
+    causes = []
+    for survey in surveyed.by_site():
+        (site,) = {site for site, _ in survey.held}
+        found = curves_of(survey, site, "run")
+        assert {"spectrum", "dimensions"} <= {c.name for c in found.curves}
+        assert all(n > 1 for n in found.effective.values())
+        causes += [c.arrays["share"].sum() for c in found.curves if c.name == "causes"]
+    assert len(causes) >= 4  # where there is no mean cosine there is nothing to explain
+    assert causes == pytest.approx([1.0] * len(causes))
+
+
+def test_sinks_are_what_the_variance_loses_without_them():
+    from isoscope.survey import Survey
+
+    rng = np.random.default_rng(3)
+    survey = Survey()
+    for kind, rows in (
+        ("ordinary", rng.normal(size=(900, 8))),
+        ("sink", rng.normal(size=(100, 8)) * 100),
+    ):
+        part = Moments(8)
+        part.update(Block(rows))
+        survey.held["resid.0", kind] = {Moments: part}
+    (sinks,) = [c for c in curves_of(survey, "resid.0", "x").curves if c.name == "sinks"]
+    assert sinks.arrays["rows"] == 100
+    assert sinks.arrays["share"] == pytest.approx(1 - 900 / (900 + 1e6), abs=0.01)

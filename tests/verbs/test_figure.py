@@ -1,0 +1,121 @@
+"""The verb of figures."""
+
+import re
+
+import numpy as np
+import pytest
+
+import isoscope as iso
+from isoscope.errors import ConfigError, UndefinedError, UnknownNameError
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("figure")
+    rows = np.random.default_rng(0).normal(size=(300, 12)) + 0.5
+    iso.measure(rows, output=folder / "run", name="cloud")
+    return folder / "run"
+
+
+def test_a_measure_chooses_the_chart(run, tmp_path):
+    one = iso.figure(run, tmp_path / "a.svg", measures=["isoscore-debiased"])
+    text = one.read_text()
+    assert text.count("<svg") == 2
+    assert "IsoScore" in text and "Mean share" not in text
+
+
+def test_plain_and_debiased_are_drawn_differently(run, tmp_path):
+    one = iso.figure(run, tmp_path / "a.svg", measures=["isoscore"])
+    two = iso.figure(run, tmp_path / "b.svg", measures=["isoscore"], plain=True)
+    assert one.read_text() != two.read_text()
+
+
+def told(path):
+    """Return what the marks of a picture say of themselves, as name and value."""
+    labels = re.findall(r'aria-label="([^"]*)" role="graphics-symbol"', path.read_text())
+    lines = [dict(part.split(": ", 1) for part in each.split("; ")) for each in labels]
+    return [{k: v.replace("\u2212", "-") for k, v in line.items()} for line in lines]
+
+
+def test_a_figure_of_bands_has_the_readings_of_a_real_survey(tiny_run, tmp_path):
+    marks = told(iso.figure(tiny_run, tmp_path / "a.svg", kind="bands", site="resid.1"))
+    found = {
+        f"position {m['position in the document']}": float(m["value"])
+        for m in marks
+        if "position in the document" in m and "value" in m
+    }
+    expected = {
+        r.group: r.value
+        for r in iso.load(tiny_run).readings
+        if (r.site, r.variant) == ("resid.1", "all") and r.group.startswith("position")
+    }
+    assert found.keys() == expected.keys() and len(found) >= 4
+    for band, value in found.items():
+        assert value == pytest.approx(expected[band], rel=1e-3)
+
+
+def test_a_figure_of_causes_has_the_shares_of_a_real_survey(tiny_run, tmp_path):
+    marks = told(iso.figure(tiny_run, tmp_path / "a.svg", kind="causes"))
+    found = {(m["site"], m["cause"]): m["share"] for m in marks if "share" in m and "site" in m}
+    expected = {(c.site, c.cause): c for c in iso.explain(tiny_run)}
+    stream = [key for key in expected if key[0] not in ("embed.weight", "pooled")]
+    assert sorted(found) == sorted(stream) and len(found) >= 20
+    for key, share in found.items():
+        assert float(share.rstrip("%")) == pytest.approx(100 * expected[key].share, abs=0.1)
+
+
+def test_a_figure_of_the_norm_has_its_three_stages(tiny_run, tmp_path):
+    path = iso.figure(
+        tiny_run, tmp_path / "a.svg", kind="norm", measures=["isoscore"], plain=True
+    )
+    values = {m["at"]: float(m["value"]) for m in told(path) if "value" in m}
+    readings = {
+        r.site: r.value
+        for r in iso.load(tiny_run).readings
+        if (r.measure, r.variant, r.group) == ("isoscore", "all", "")
+    }
+    for stage, site in (("before", "norm.in"), ("between", "norm.mid"), ("after", "norm.out")):
+        assert values[stage] == pytest.approx(readings[site], rel=1e-3)
+
+
+def test_a_figure_of_a_matrix_has_all_its_rows(tiny_run, tmp_path):
+    marks = told(iso.figure(tiny_run, tmp_path / "a.svg", kind="embeddings"))
+    readings = iso.load(tiny_run).readings
+    n = next(r.n for r in readings if (r.site, r.measure) == ("embed.weight", "isoscore"))
+    assert sum(int(m["rows"]) for m in marks) == n
+
+
+def test_a_figure_of_a_spectrum_has_its_eigenvalues(run, tmp_path):
+    marks = told(iso.figure(run, tmp_path / "a.svg", kind="spectrum"))
+    points = {int(m["rank"]): float(m["value"]) for m in marks if "value" in m and "rank" in m}
+    rows = np.random.default_rng(0).normal(size=(300, 12)) + 0.5
+    values = np.linalg.eigvalsh(np.cov(rows.T))[::-1]
+    assert [points[n] for n in range(1, 13)] == pytest.approx(values / values.mean(), rel=0.01)
+
+
+def test_a_figure_of_dimensions_has_a_cell_for_each(run, tmp_path):
+    marks = told(iso.figure(run, tmp_path / "a.svg", kind="dimensions"))
+    assert sorted(int(m["dimension"]) for m in marks if "score" in m) == list(range(12))
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "match"),
+    [
+        ({"kind": "layer"}, UnknownNameError, "no figure is called 'layer'"),
+        ({"kind": "norm"}, UndefinedError, "expected something for a figure of norm"),
+        ({"width": 3.0}, ConfigError, "got 3"),
+        ({"width": float("nan")}, ConfigError, "got nan"),
+        ({"measures": ["isoscor"]}, UnknownNameError, "no measure is called"),
+        ({"kind": "spectrum", "site": "row"}, UnknownNameError, "no site is called 'row'"),
+        ({"variant": "no-sin"}, UnknownNameError, "no variant is called"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(run, tmp_path, given, error, match):
+    with pytest.raises(error, match=match):
+        iso.figure(run, tmp_path / "a.svg", **given)
+    assert not (tmp_path / "a.svg").exists()
+
+
+def test_another_ending_is_refused(run, tmp_path):
+    with pytest.raises(ConfigError, match="ends in"):
+        iso.figure(run, tmp_path / "a.eps")
