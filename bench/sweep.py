@@ -2,7 +2,7 @@
 
     python bench/sweep.py              all of it, hours on one core, to bench/results/sweep.json
     python bench/sweep.py sst2 cola    some of the tasks
-    python bench/sweep.py curves       penalties side by side on SST-2, measured along the way
+    python bench/sweep.py debiased     one of the penalties that stand side by side, on SST-2
     python bench/sweep.py collect      only write the results of what is done
 
 Runs go to bench/runs, and what was stopped goes on there. The files of the tasks are looked
@@ -20,7 +20,7 @@ from statistics import fmean
 import torch
 
 import isoscope as iso
-from isoscope.lab.sweep.cells import LOSS, TASK, Cells, readings_of
+from isoscope.lab.sweep.cells import LOSS, TASK, Cells, cell_of, readings_of
 from isoscope.lab.sweep.compare import holm, paired
 from isoscope.lab.sweep.encode import Encoder
 from isoscope.lab.sweep.examples import Asked, task_of
@@ -65,17 +65,16 @@ TASKS = {
     },
 }
 MEASURES = ("isoscore-star", "isoscore-debiased", "isoscore", "mean-cosine", "twonn")
-# What is put side by side, each at these weights; the first is what all are compared with.
+# What is put side by side, each at these weights. The sweep of SST-2 has weight 0, which all
+# are compared with, and the running average: the same cells would come out again.
 CURVES = {
-    "none": ("istar", {}, (0.0,)),
-    "plain": ("istar", {"zeta": 0.0}, (-3.0, 3.0)),
-    "scaled": ("istar", {}, (-3.0, 3.0)),
-    "running": ("istar", {"towards": "running"}, (-3.0, 3.0)),
-    "streamed": ("istar", {"towards": "streamed"}, (-3.0, 3.0)),
-    "debiased": ("debiased", {}, (-3.0, 3.0)),
-    "cosreg": ("cosreg", {}, (-3.0, 3.0)),
+    "plain": ("istar", {"zeta": 0.0}, (-1.0, 1.0, 3.0)),
+    "streamed": ("istar", {"towards": "streamed"}, (-1.0, 1.0, 3.0)),
+    "debiased": ("debiased", {}, (-1.0, 1.0, 3.0)),
+    "scaled": ("istar", {}, (1.0,)),
+    "cosreg": ("cosreg", {}, (1.0, 3.0)),
 }
-EVERY, STEPS = 50, 100
+SHARED = {"running": (-1.0, 1.0, 3.0)}  # of the weights that the sweep has
 
 
 def model():
@@ -113,78 +112,89 @@ def sweep(name):
     )
 
 
-def curves():
-    """Train with each penalty for equal steps, with the same seeds and examples."""
+def curve(name):
+    """Train with one penalty as the sweep of SST-2 does, with the same seeds and examples."""
     from isoscope.engine import here
     from isoscope.lab import subject_of
+    from isoscope.lab.sweep.head import place_of
     from isoscope.store.ledger import Ledger
 
+    penalty, given, weights = CURVES[name]
     chosen = TASKS["sst2"]
     train, test = (data(each) for each in chosen["files"])
     subject = subject_of(model())
     task = task_of(train, test, Asked("sst2"))
     encoder = Encoder(subject, chosen["length"])
     parts = [encoder.encoded(task, each) for each in (task.train, task.test)]
-    trainer = Trainer(subject, task, encoder, *parts)
-    steps = tuple(range(EVERY, STEPS + 1, EVERY))
-    recipe = Recipe(STEPS, BATCH, chosen["learning_rate"], steps, "mean")
-    found = {}
-    for name, (penalty, given, weights) in CURVES.items():
-        cells = Cells(
-            trainer, checked_choice(penalty, **given), recipe, weights, tuple(range(SEEDS)),
-            256, chosen["length"], THREADS,
-        )  # fmt: skip
-        units = cells.units()
-        folder = RUNS / "sweep-curves" / name
-        done = here(
-            units,
-            cells.done,
-            folder,
-            progress=lambda a, b, name=name: print(f"{name}: {a} of {b} cells", flush=True),
-            keep=Ledger,
-        )
-        found[name] = done.all()
-    kept = {name: side(records) for name, records in found.items()}
-    RUNS.mkdir(exist_ok=True)
-    (RUNS / "sweep-curves.json").write_text(json.dumps(compared(kept, task.metric)))
+    steps = chosen["steps"]
+    recipe = Recipe(steps, BATCH, chosen["learning_rate"], (steps,), place_of(subject, None))
+    cells = Cells(
+        Trainer(subject, task, encoder, *parts),
+        checked_choice(penalty, **given),
+        recipe,
+        weights,
+        tuple(range(SEEDS)),
+        256,
+        chosen["length"],
+        THREADS,
+    )
+    here(
+        cells.units(),
+        cells.done,
+        RUNS / "sweep-curves" / name,
+        progress=lambda a, b: print(f"{name}: {a} of {b} cells", flush=True),
+        keep=Ledger,
+    )
 
 
-def side(records):
-    """Return the numbers of each cell by weight, step and seed."""
+def curves():
+    """Return how far each penalty moves what, for those whose cells are all there."""
+    run = RUNS / "sweep-sst2"
+    if not (run / "run.json").exists():
+        return []
+    loaded = iso.load(run)
+    metric = loaded.origin["task"]["metric"]
+    swept = side(loaded.readings)
+    plain = swept[0.0]
+    found = {name: {w: swept[w] for w in weights} for name, weights in SHARED.items()}
+    for name, (_, _, weights) in CURVES.items():
+        places = list((RUNS / "sweep-curves" / name).glob("unit-*.json"))
+        if len(places) == 1 + SEEDS * len(weights):
+            found[name] = side(readings_of([json.loads(p.read_text()) for p in places], ""))
+    return [
+        compared(name, weight, seeds, plain, metric)
+        for name, by_weight in found.items()
+        for weight, seeds in sorted(by_weight.items())
+    ]
+
+
+def side(readings):
+    """Return the numbers of each cell by weight and seed."""
     found = {}
-    for each in readings_of(records, ""):
-        if each.group and (each.site in (TASK, "resid") or each.measure == "isoscore-debiased"):
-            weight, seed = (part.split("=")[1] for part in each.group.split(","))
-            cell = found.setdefault((float(weight), each.step), {}).setdefault(int(seed), {})
-            cell[f"{each.measure}@{each.site}"] = each.value
+    for each in readings:
+        cell = cell_of(each.group)
+        if cell is not None:
+            weight, seed = cell
+            numbers = found.setdefault(weight, {}).setdefault(seed, {})
+            numbers[f"{each.measure}@{each.site}"] = each.value
     return found
 
 
-def compared(found, metric):
-    """Return for each penalty, weight and step how far numbers are from those without."""
-    rows = []
-    for name, by_weight in found.items():
-        for (weight, step), seeds in by_weight.items():
-            plain = found["none"][0.0, step]
-            row = {"penalty": name, "weight": weight, "step": step}
-            for key, what in (
-                ("debiased", "isoscore-debiased@resid"),
-                ("star", "isoscore-star@resid"),
-                ("cosine", "mean-cosine@resid"),
-                ("loss", f"{LOSS}@{TASK}"),
-                ("metric", f"{metric}@{TASK}"),
-            ):
-                values = [seeds[seed][what] for seed in sorted(seeds)]
-                others = [plain[seed][what] for seed in sorted(seeds)]
-                row[key] = {"mean": fmean(values), "values": values}
-                row[key] |= paired(values, others).to_dict()
-            layers = [
-                [fmean(v for k, v in cell.items() if k.startswith("isoscore-debiased@resid."))]
-                for cell in (seeds[seed] for seed in sorted(seeds))
-            ]
-            row["layers"] = fmean(each[0] for each in layers)
-            rows.append(row)
-    return rows
+def compared(name, weight, seeds, plain, metric):
+    """Return how far the numbers of a penalty and weight are from those without."""
+    row = {"penalty": name, "weight": weight}
+    for key, what in (
+        ("debiased", "isoscore-debiased@resid"),
+        ("cosine", "mean-cosine@resid"),
+        ("loss", f"{LOSS}@{TASK}"),
+        ("metric", f"{metric}@{TASK}"),
+    ):
+        values, others = (
+            [side[seed][what] for seed in sorted(seeds)] for side in (seeds, plain)
+        )
+        row[key] = {"mean": fmean(values), "values": values}
+        row[key] |= paired(values, others).to_dict()
+    return row
 
 
 def collect():
@@ -215,11 +225,7 @@ def collect():
         },
         "tasks": tasks,
     }
-    path = RUNS / "sweep-curves.json"
-    if path.exists():
-        whole["curves"] = json.loads(path.read_text())
-    elif RESULTS.exists():
-        whole["curves"] = json.loads(RESULTS.read_text()).get("curves", [])
+    whole["curves"] = curves()
     RESULTS.write_text(json.dumps(rounded(whole), indent=1) + "\n")
 
 
@@ -256,14 +262,14 @@ def rounded(value):
 
 def main():
     torch.set_num_threads(THREADS)
-    wanted = sys.argv[1:] or [*TASKS, "curves"]
+    wanted = sys.argv[1:] or [*TASKS, *CURVES]
     RUNS.mkdir(exist_ok=True)
     for name in wanted:
         if name in TASKS:
             sweep(name)
-        elif name == "curves":
-            curves()
-        collect()
+        elif name in CURVES:
+            curve(name)
+    collect()
 
 
 if __name__ == "__main__":

@@ -30,20 +30,6 @@ QUICK = {
 
 
 @pytest.fixture(scope="module")
-def reviews(tmp_path_factory):
-    rng = np.random.default_rng(5)
-    words = "the boats carry people town small fire hills road rain captain maps".split()  # noqa: SIM905
-    path = tmp_path_factory.mktemp("task") / "reviews.jsonl"
-    with path.open("w") as file:
-        for number in range(120):
-            text = rng.choice(words, size=6 + number % 5).tolist()
-            text[number % len(text)] = "river" if number % 2 else "house"
-            row = {"text": " ".join(text), "stars": number % 2, "score": float(number % 5)}
-            file.write(json.dumps(row) + "\n")
-    return path
-
-
-@pytest.fixture(scope="module")
 def swept(tiny, reviews, tmp_path_factory):
     run = tmp_path_factory.mktemp("runs") / "sweep"
     return run, iso.sweep(tiny, reviews, output=run, **QUICK)

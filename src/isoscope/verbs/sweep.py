@@ -331,7 +331,7 @@ def _sources(cells: "Cells", given: dict[str, Any]) -> list[dict[str, Any]]:
             "name": f"{trainer.task.name} {part}",
             "fingerprint": trainer.task.fingerprint(examples),
             "rows": len(examples),
-            "dtype": "text",
+            "dtype": str(trainer.subject.loaded.identity["dtype"]),
             "width": trainer.width,
             "file": Path(place).name,
         }
