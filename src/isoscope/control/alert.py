@@ -107,7 +107,7 @@ class CosineRising:
 
 @dataclass(frozen=True)
 class LossAtChance:
-    """The loss stays at ln N: as good as not looking at N classes, or at N in a batch.
+    """The loss is at ln N or above: no better than not looking at N classes, or N in a batch.
 
     Every training begins there. It is worth an alarm where the loss has come back to it, or
     has not left it after `grace` readings.
@@ -115,7 +115,7 @@ class LossAtChance:
 
     n: int
     within: float = 0.02  # of ln N
-    patience: int = 3
+    patience: int = 3  # readings in a row, for leaving and for coming back
     grace: int = 10
     name: str = "loss-at-chance"
 
@@ -123,14 +123,20 @@ class LossAtChance:
         """Return an alert where nothing is learnt any more."""
         series = history.get(LOSS, ())
         chance = log(self.n)
-        near = [abs(value - chance) <= self.within * chance for _, value in series]
-        if len(near) < self.patience or not all(near[-self.patience :]):
+        values = [value for _, value in series]
+        recent = values[-self.patience :]
+        if len(recent) < self.patience or min(recent) < (1 - self.within) * chance:
             return []
-        left = any(value < (1 - 2 * self.within) * chance for _, value in series)
-        if not left and len(series) < self.grace:
+        if len(series) < self.grace and not self._left(values, chance):
             return []
         step, value = series[-1]
         return [Alert(self.name, step, LOSS, value, chance)]
+
+    def _left(self, values: Sequence[float], chance: float) -> bool:
+        """Whether the loss has been below chance for good, and not by the luck of a batch."""
+        low = [value < (1 - 2 * self.within) * chance for value in values]
+        starts = range(len(low) - self.patience + 1)
+        return any(all(low[start : start + self.patience]) for start in starts)
 
 
 @dataclass(frozen=True)
