@@ -127,16 +127,15 @@ def led(learner, kind, share):
 
 
 def run(texts, size, task, seed, kind=None):
-    """Train once; return each alert as (rule, step)."""
+    """Train once; return the history that rules look at."""
     steps, _, rate = SIZES[size]
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
     learner = Learner(size, task, len(texts.tokenizer)).train()
     optimiser = torch.optim.AdamW(learner.parameters(), lr=rate, fused=True)
-    chance = {"masked": len(texts.tokenizer), "views": BATCH, "label": 2}[task]
     watch = Watch(
         texts.probes, every=EVERY, tokenizer=texts.tokenizer, length=LENGTH, batch=False,
-        rules=usual_rules(chance), on_alert=lambda alert: None,
+        rules=(),
     )  # fmt: skip
     watch.read(learner.body, 0)
     penalty, losses = None, []
@@ -155,27 +154,41 @@ def run(texts, size, task, seed, kind=None):
         if step % EVERY == 0:
             watch.saw_loss(step, float(np.mean(losses[-EVERY:])))
         watch.end(learner.body, step)
-    return [(alert.rule, alert.step) for alert in watch.alerts]
+    return watch.history
+
+
+def judged(history, chance):
+    """Return the first alarm of each rule, as it would have come, by set of rules."""
+    steps = sorted({step for series in history.values() for step, _ in series})
+    told = {}
+    for name, fine_tuning in (("usual", False), ("fine-tuning", True)):
+        said = told.setdefault(name, {})
+        for step in steps:
+            seen = {key: [x for x in series if x[0] <= step] for key, series in history.items()}
+            seen = {key: series for key, series in seen.items() if series}
+            for rule in usual_rules(chance, fine_tuning=fine_tuning):
+                if rule.name not in said and rule(seen):
+                    said[rule.name] = step
+    return told
 
 
 def runs(size):
-    """Return the alerts of healthy runs and of those led into a collapse."""
+    """Yield what is known after each run: alarms of healthy ones and of planted collapses."""
     texts = Texts()
+    chances = {"masked": len(texts.tokenizer), "views": BATCH, "label": 2}
     steps, seeds, _ = SIZES[size]
-    found = {"healthy": [], "collapse": []}
-    for task in TASKS:
-        for seed in range(seeds):
-            said = run(texts, size, task, seed)
-            found["healthy"].append({"task": task, "seed": seed, "alerts": said})
-            print(size, task, seed, said, flush=True)
-    for kind in COLLAPSES:
-        for seed in range(max(seeds // 2, 3)):
-            said = run(texts, size, "label", 1000 + seed, kind)
-            found["collapse"].append(
-                {"kind": kind, "seed": seed, "onset": steps // 2, "alerts": said}
-            )
-            print(size, kind, seed, said, flush=True)
-    return {"steps": steps, "every": EVERY, **found}
+    found = {"steps": steps, "every": EVERY, "healthy": [], "collapse": []}
+    for seed in range(seeds):
+        for task in TASKS:
+            said = judged(run(texts, size, task, seed), chances[task])
+            found["healthy"].append({"task": task, "seed": seed, **said})
+            yield found
+    for seed in range(1000, 1000 + max(seeds // 2, 3)):
+        for kind in COLLAPSES:
+            said = judged(run(texts, size, "label", seed, kind), chances["label"])
+            row = {"kind": kind, "seed": seed, "onset": steps // 2, **said}
+            found["collapse"].append(row)
+            yield found
 
 
 def cost():
@@ -217,10 +230,10 @@ def cost():
 def main():
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    whole = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for name in sys.argv[1:] or ("cost", "small", "minilm"):
-        whole[name] = cost() if name == "cost" else runs(name)
-        RESULTS.write_text(json.dumps(whole, indent=1) + "\n")
+        for found in [cost()] if name == "cost" else runs(name):
+            whole = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+            RESULTS.write_text(json.dumps(whole | {name: found}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

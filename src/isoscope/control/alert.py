@@ -61,9 +61,13 @@ def _reference(series: Series, first: int) -> float:
 
 @dataclass(frozen=True)
 class RankFalling:
-    """Effective rank has stayed below a share of what it was in the first readings."""
+    """Effective rank has stayed below a share of what it was in the first readings.
 
-    share: float = 0.5
+    The default is for a collapse altogether: a language model that is trained from nothing
+    goes through a twentieth of its first rank in good health. Fine-tuning does not.
+    """
+
+    share: float = 0.03
     patience: int = 2  # readings in a row
     first: int = 3  # readings that say what it was
     name: str = "rank-falling"
@@ -83,10 +87,10 @@ class RankFalling:
 
 @dataclass(frozen=True)
 class CosineRising:
-    """Mean cosine has gone more than half of the way from what it was to 1, and stayed."""
+    """Mean cosine has gone so much of the way from what it was to 1, and stayed there."""
 
-    share: float = 0.5  # of the way to 1
-    level: float = 0.5  # below this no cosine is worth an alarm
+    share: float = 0.98  # of the way to 1
+    level: float = 0.9  # below this no cosine is worth an alarm
     patience: int = 2
     first: int = 3
     name: str = "cosine-rising"
@@ -158,9 +162,15 @@ class DeadDimensions:
         return found
 
 
-def usual_rules(chance: int | None = None) -> tuple[Rule, ...]:
-    """Return the rules a watch has unless told otherwise; ln N only where N is known."""
+def usual_rules(chance: int | None = None, *, fine_tuning: bool = False) -> tuple[Rule, ...]:
+    """Return the rules a watch has unless told otherwise; ln N only where N is known.
+
+    Of a model that has been trained before, much less is a collapse: half of its rank, or
+    half of the way to one direction.
+    """
     rules: list[Rule] = [RankFalling(), CosineRising(), DeadDimensions()]
+    if fine_tuning:
+        rules[:2] = [RankFalling(share=0.5), CosineRising(share=0.5, level=0.5)]
     if chance is not None:
         rules.append(LossAtChance(chance))
     return tuple(rules)

@@ -40,6 +40,7 @@ class Watch:
 
     Sites are families or names, as in a survey; of modules that are no transformer, name
     the `modules` instead. `chance` is the N of ln N: classes, or texts in a batch.
+    `fine_tuning` says that the model was trained before: then less is a collapse.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Watch:
         measures: Sequence[str] = MEASURES,
         rules: Sequence[Rule] | None = None,
         chance: int | None = None,
+        fine_tuning: bool = False,
         on_alert: OnAlert = "log",
         batch: bool = True,
         tokenizer: Any = None,
@@ -77,7 +79,9 @@ class Watch:
             _ = GLANCES[name]
         self.probes, self.every, self.families = probes, every, tuple(sites)
         self.measures, self.on_alert, self.batch = tuple(measures), on_alert, batch
-        self.rules = usual_rules(chance) if rules is None else tuple(rules)
+        self.rules = (
+            usual_rules(chance, fine_tuning=fine_tuning) if rules is None else tuple(rules)
+        )
         self.tokenizer, self.length, self.tokens = tokenizer, length, tokens
         self.modules, self.log, self.join = modules, log, join
         self.history: dict[str, list[tuple[int, float]]] = {}

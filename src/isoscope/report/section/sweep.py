@@ -81,7 +81,7 @@ def told(exhibit: Exhibit) -> list[tuple[str, str, str]]:
     plain = [line for line in lines if line["weight"] == 0]
     others = [line for line in lines if line["weight"] != 0 and isfinite(line["value"])]
     found = [_without(table, line) for line in plain]
-    if others:
+    if others and table["learnt"][0] != "no":
         found.append(_best(others))
     return found + _moved(exhibit)
 
