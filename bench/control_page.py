@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 
 RESULTS = Path(__file__).parent / "results"
 NAMES = {"sst2": "SST-2", "stsb": "STS-B", "cola": "CoLA", "mrpc": "MRPC"}
@@ -111,20 +111,17 @@ def curves() -> str:
     if not rows:
         return "Not run."
     heads = [
-        "penalty", "weight", "step", "debiased IsoScore moved", "held-out loss", "accuracy",
+        "penalty", "weight", "debiased IsoScore moved", "held-out loss", "accuracy",
         "mean cosine moved", "moved per 0.01 of loss",
     ]  # fmt: skip
     lines = []
     for each in rows:
-        if each["penalty"] == "none":
-            continue
         loss, moved = each["loss"], each["debiased"]
         costs = loss["low"] > 0
         lines.append(
             [
                 PENALTIES[each["penalty"]],
                 f"{each['weight']:g}",
-                str(each["step"]),
                 apart(moved),
                 apart(loss),
                 apart(each["metric"]),
@@ -135,4 +132,88 @@ def curves() -> str:
     return table(heads, lines)
 
 
-TABLES = {"sweep": sweep, "verdict": verdict, "curves": curves}
+SIZES = {"small": "small BERT, from nothing", "minilm": "MiniLM, fine-tuned"}
+RULES = ("usual", "fine-tuning")
+
+
+def alarms() -> str:
+    """Return how often rules cry wolf, with the range that so few runs leave open."""
+    every = [(size, words) for size, words in SIZES.items() if size in found("watch")]
+    if not every:
+        return "Not run."
+    heads = ["healthy runs", "learning", "runs", *(f"{rules} rules" for rules in RULES)]
+    rows = []
+    for size, words in every:
+        runs = found("watch")[size]["healthy"]
+        for task in dict.fromkeys(run["task"] for run in runs):
+            these = [run for run in runs if run["task"] == task]
+            rows.append([words, task, str(len(these)), *(cried(these, r) for r in RULES)])
+    return table(heads, rows)
+
+
+def cried(runs: list[dict], rules: str) -> str:
+    """Return in how many runs there was an alarm, of which rules, and Wilson's interval."""
+    loud = [run for run in runs if run[rules]]
+    n, z = len(runs), 1.96
+    middle, root = len(loud) / n + z * z / (2 * n), len(loud) / n * (1 - len(loud) / n)
+    reach = z * (root / n + z * z / (4 * n * n)) ** 0.5
+    low, high = ((middle + sign * reach) / (1 + z * z / n) for sign in (-1, 1))
+    names = sorted({name for run in loud for name in run[rules]})
+    said = f" ({', '.join(names)})" if names else ""
+    return f"{len(loud)} [{100 * max(low, 0):.0f} to {100 * high:.0f} %]{said}"
+
+
+def delays() -> str:
+    """Return how many collapses were seen, and how many steps after they began."""
+    every = [(size, words) for size, words in SIZES.items() if size in found("watch")]
+    if not every:
+        return "Not run."
+    heads = [
+        "collapse",
+        "planted in",
+        "runs",
+        *(f"{rules} rules: seen, after" for rules in RULES),
+    ]
+    rows = []
+    for size, words in every:
+        runs = found("watch")[size]["collapse"]
+        for kind in dict.fromkeys(run["kind"] for run in runs):
+            these = [run for run in runs if run["kind"] == kind]
+            rows.append([kind, words, str(len(these)), *(seen(these, r) for r in RULES)])
+    return table(heads, rows)
+
+
+def seen(runs: list[dict], rules: str) -> str:
+    """Return how often and how soon an alarm came once there was something to see."""
+    late = [
+        min(step for step in run[rules].values() if step > run["onset"]) - run["onset"]
+        for run in runs
+        if any(step > run["onset"] for step in run[rules].values())
+    ]
+    early = sum(any(s <= run["onset"] for s in run[rules].values()) for run in runs)
+    said = f"{len(late)}, {median(late):g} steps" if late else "0"
+    return said + (f" ({early} cried before it)" if early else "")
+
+
+def watching() -> str:
+    """Return what a reading costs."""
+    seen = found("watch").get("cost")
+    if not seen:
+        return "Not run."
+    machine = seen["machine"]
+    return (
+        f"A step takes {seen['step']:.2f} s, one that is listened to {seen['listened']:.2f} s, "
+        f"and reading the held-out texts {seen['reading']:.2f} s: "
+        f"{100 * seen['share']:.2f} % of a hundred steps (processor time, "
+        f"{machine['threads']} thread, torch {machine['torch']}; medians of 12)."
+    )
+
+
+TABLES = {
+    "sweep": sweep,
+    "verdict": verdict,
+    "curves": curves,
+    "alarms": alarms,
+    "delays": delays,
+    "watching": watching,
+}

@@ -211,6 +211,7 @@ def collect():
             "metric": found.shared["metric"],
             "baseline": found.shared["baseline"],
             "learnt": found.shared["learnt"],
+            "penalty": settings["penalty"],
             **{k: settings[k] for k in ("steps", "batch", "learning_rate", "length", "seeds")},
             "examples": [source["rows"] for source in loaded.origin["sources"]],
             "before": trimmed(found[0].before),
