@@ -8,7 +8,6 @@ RESULTS = Path(__file__).parent / "results"
 NAMES = {"sst2": "SST-2", "stsb": "STS-B", "cola": "CoLA", "mrpc": "MRPC"}
 PENALTIES = {
     "plain": "`IStar(zeta=0)`",
-    "scaled": "`IStar()`",
     "running": '`IStar(towards="running")`',
     "streamed": "`IStar()`, streamed",
     "debiased": "`DebiasedIsotropy()`",

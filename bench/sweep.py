@@ -71,8 +71,7 @@ CURVES = {
     "plain": ("istar", {"zeta": 0.0}, (-1.0, 1.0, 3.0)),
     "streamed": ("istar", {"towards": "streamed"}, (-1.0, 1.0, 3.0)),
     "debiased": ("debiased", {}, (-1.0, 1.0, 3.0)),
-    "scaled": ("istar", {}, (1.0,)),
-    "cosreg": ("cosreg", {}, (1.0, 3.0)),
+    "cosreg": ("cosreg", {}, (1.0,)),
 }
 SHARED = {"running": (-1.0, 1.0, 3.0)}  # of the weights that the sweep has
 
