@@ -68,12 +68,12 @@ MEASURES = ("isoscore-star", "isoscore-debiased", "isoscore", "mean-cosine", "tw
 # What is put side by side, each at these weights. The sweep of SST-2 has weight 0, which all
 # are compared with, and the running average: the same cells would come out again.
 CURVES = {
-    "plain": ("istar", {"zeta": 0.0}, (-1.0, 1.0, 3.0)),
-    "streamed": ("istar", {"towards": "streamed"}, (-1.0, 1.0, 3.0)),
-    "debiased": ("debiased", {}, (-1.0, 1.0, 3.0)),
+    "plain": ("istar", {"zeta": 0.0}, (-1.0, 3.0)),
+    "streamed": ("istar", {"towards": "streamed"}, (-1.0, 3.0)),
+    "debiased": ("debiased", {}, (-1.0, 3.0)),
     "cosreg": ("cosreg", {}, (1.0,)),
 }
-SHARED = {"running": (-1.0, 1.0, 3.0)}  # of the weights that the sweep has
+SHARED = {"running": (-1.0, 3.0)}  # of the weights that the sweep has
 
 
 def model():
