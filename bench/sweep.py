@@ -69,7 +69,7 @@ MEASURES = ("isoscore-star", "isoscore-debiased", "isoscore", "mean-cosine", "tw
 # are compared with, and the running average: the same cells would come out again.
 CURVES = {
     "plain": ("istar", {"zeta": 0.0}, (-1.0, 3.0)),
-    "streamed": ("istar", {"towards": "streamed"}, (-1.0, 3.0)),
+    "streamed": ("istar", {"towards": "streamed"}, (3.0,)),
     "debiased": ("debiased", {}, (-1.0, 3.0)),
     "cosreg": ("cosreg", {}, (1.0,)),
 }
