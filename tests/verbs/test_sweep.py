@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ import pytest
 
 import isoscope as iso
 from isoscope.errors import IsoscopeError
+from isoscope.lab.sweep.cells import cell_of
 from isoscope.verbs.sweep import NOT_LEARNT, ONE_SEED, checked_layers, sweeps_of
 
 SOURCES = Path(__file__).parents[2] / "src"
@@ -53,7 +54,7 @@ def test_the_table_begins_with_the_model_as_it_came(swept):
     assert heads[:3] == ["weight", "accuracy", "difference"]
     assert table.rows[0][0] == "before" and table.rows[0][1] == ""
     assert [row[0] for row in table.rows[1:]] == ["-3", "0", "3"]
-    assert any("Holm" in text for text in table.warnings)
+    assert any("over the same seeds" in text for text in table.warnings)
 
 
 def test_the_run_holds_everything_that_was_found(swept):
@@ -142,6 +143,22 @@ def test_one_seed_says_that_it_is_one(tiny, reviews):
     found = iso.sweep(tiny, reviews, **(QUICK | {"seeds": 1, "weights": [1]}))
     assert ONE_SEED in found.remarks
     assert found[1].difference.low is None and found.shared["learnt"] is None
+
+
+def test_the_same_difference_with_every_seed_has_no_interval(swept):
+    loaded = iso.load(swept[0])
+    found = [
+        replace(each, value=0.6 + 0.01 * cell_of(each.group)[0])
+        if each.measure == "accuracy"
+        else each
+        for each in loaded.readings
+    ]
+    again = sweeps_of(found, loaded.origin)
+    assert [line.difference.p for line in (again[0], again[2])] == [None, None]
+    assert any("no interval and no p: weight -3, 3" in text for text in again.remarks)
+    assert not any("Holm" in text for text in again.remarks)
+    heads = [column.head for column in again.tables[0].columns]
+    assert "difference" in heads and "p (Holm)" not in heads
 
 
 def test_a_task_that_was_not_learnt_is_marked(tiny, tmp_path):

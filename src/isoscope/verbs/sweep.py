@@ -27,8 +27,10 @@ NOT_LEARNT = (
     "standard errors, so the differences say nothing about it"
 )
 ONE_SEED = "one seed: no intervals, and whether the task was learnt cannot be told"
+NO_SPREAD = "the same difference with every seed, so no interval and no p: weight {weights}"
 MEANS = "geometry of held-out texts: means over the layers and seeds; by layer with --json"
-PAIRED = "differences to weight 0 over the same seeds; p after Holm, for looking at {count}"
+PAIRED = "differences to weight 0 over the same seeds"
+HOLM = "; p after Holm, for looking at {count}"
 CUT = "examples that fill all {length} tokens, and may have been cut: {count}"
 
 
@@ -291,7 +293,7 @@ def sweeps_of(readings: Sequence[Any], origin: dict[str, Any], model: str = "") 
     remarks = [
         *task["remarks"],
         *([NOT_LEARNT.format(baseline=task["baseline"])] if learnt is False else []),
-        *([ONE_SEED] if learnt is None else [PAIRED.format(count=len(lines) - 1)]),
+        *([ONE_SEED] if learnt is None else _compared(lines)),
         MEANS,
     ]
     shared = {
@@ -305,6 +307,17 @@ def sweeps_of(readings: Sequence[Any], origin: dict[str, Any], model: str = "") 
         "seeds": len(settings["seeds"]),
     }
     return Sweeps(lines, remarks=remarks, shared=shared)
+
+
+def _compared(lines: Sequence["Line"]) -> list[str]:
+    """Return how many weights were compared by chance, and which could not be."""
+    apart = [(line.weight, line.difference) for line in lines if line.difference is not None]
+    same = [f"{weight:g}" for weight, difference in apart if difference.p is None]
+    count = len(apart) - len(same)
+    return [
+        PAIRED + (HOLM.format(count=count) if count else ""),
+        *([NO_SPREAD.format(weights=", ".join(same))] if same else []),
+    ]
 
 
 def _baseline(cells: "Cells") -> float:
