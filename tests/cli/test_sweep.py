@@ -45,6 +45,19 @@ def test_a_run_is_saved_and_read(isoscope, examples):
     assert again.exit_code == 2 and "store-exists" in again.stderr
 
 
+def test_the_config_of_a_run_does_it_again(isoscope, examples):
+    words = ("reviews.jsonl", "--label", "stars", "--rows", 0, "--weights", "0.1234567")
+    done = isoscope("sweep", "models/minilm", *words, *QUICK, "-o", "runs/s")
+    assert done.exit_code == 0, done.stderr
+    config = ("--config", "runs/s/config.yaml")
+    again = isoscope("sweep", "models/minilm", "reviews.jsonl", *config, "-q", "-o", "runs/t")
+    assert again.exit_code == 0, again.stderr
+    assert again.stdout == done.stdout
+    one, other = (json.loads((examples / f"runs/{n}/run.json").read_text()) for n in "st")
+    assert one["origin"]["settings"] == other["origin"]["settings"]
+    assert one["origin"]["settings"]["penalty"]["rows"] is None
+
+
 @pytest.mark.parametrize(
     ("line", "problem", "slug"),
     [

@@ -224,7 +224,7 @@ def command(
             per_layer=per_layer,
             towards=towards,
             zeta=zeta,
-            rows=rows or None,
+            rows=rows,
             as_published=as_published,
             at=at,
             probe=probe,

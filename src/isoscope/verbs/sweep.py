@@ -141,7 +141,8 @@ def sweep(
     for name, value in (("batch", batch), ("probe", probe), ("length", length)):
         positive(name, value, least=2)
     positive("every", every)
-    positive("rows", rows, least=2)
+    positive("rows", rows or None, least=2)
+    given["rows"] = rows or None
     within("zeta", zeta, 0.0, 1.0)
     within("learning-rate", learning_rate, 1e-12, 1.0)
     checked_seed(seed)
@@ -164,7 +165,7 @@ def _planned(given: dict[str, Any]) -> "Cells":
     from isoscope.lab.sweep.encode import Encoder
     from isoscope.lab.sweep.examples import Asked, task_of
     from isoscope.lab.sweep.head import place_of
-    from isoscope.lab.sweep.penalties import checked_choice, checked_weights
+    from isoscope.lab.sweep.penalties import checked_choice, checked_weights, in_model
     from isoscope.lab.sweep.train import Recipe, Trainer
 
     choice = checked_choice(
@@ -196,6 +197,7 @@ def _planned(given: dict[str, Any]) -> "Cells":
         )
     )
     encoder = Encoder(subject, given["length"])
+    in_model(choice, subject.loaded)
     train, test = (encoder.encoded(task, each) for each in (task.train, task.test))
     steps, every = given["steps"], given["every"]
     tried = {*(range(every, steps, every) if every else ()), steps}
@@ -357,12 +359,16 @@ def _config(given: dict[str, Any]) -> dict[str, Any]:
     left_out = {"output", "progress", "say", "overwrite"}
     flags: dict[str, Any] = {}
     for name, value in given.items():
-        if name in left_out or value is None or value is False:
+        if name == "rows":
+            value = value or 0
+        elif name in left_out or value is None or value is False:
             continue
-        if name in ("model", "data", "test"):
+        elif name in ("model", "data", "test"):
             value = spelt(value)
-        elif name in ("weights", "layers") and not isinstance(value, str | int):
-            value = ",".join(f"{float(each):g}" for each in value)
+        elif name == "weights":
+            value = ",".join(repr(float(each)) for each in value)
+        elif name == "layers" and not isinstance(value, str | int):
+            value = ",".join(map(str, value))
         flags[name.replace("_", "-")] = value
     return {"sweep": flags}
 
