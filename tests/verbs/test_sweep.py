@@ -184,6 +184,29 @@ def test_a_task_that_was_not_learnt_is_marked(tiny, tmp_path):
     assert any(text.startswith(NOT_LEARNT[:12]) for text in found.remarks)
 
 
+def test_cells_that_diverge_are_left_out_and_told(tiny, reviews, tmp_path):
+    given = QUICK | {"weights": [1, 1e39]}
+    found = iso.sweep(tiny, reviews, output=tmp_path / "run", **given)
+    assert [line.weight for line in found] == [0.0, 1.0]
+    assert found[1].seeds == [0, 1]
+    assert found.to_dict()[0]["diverged"] == [f"weight=1e+39,seed={seed}" for seed in (0, 1)]
+    assert any("weight 1e+39 with seed 0, 1" in text for text in found.remarks)
+    loaded = iso.load(tmp_path / "run")
+    again = sweeps_of(loaded.readings, loaded.origin, found.shared["model"])
+    assert again.to_dict() == found.to_dict()
+    del loaded.origin["task"]["diverged"]  # as in runs of old
+    assert len(sweeps_of(loaded.readings, loaded.origin)) == 2
+
+
+def test_where_every_weight_diverges_the_cells_are_kept_and_it_is_told(tiny, reviews, tmp_path):
+    for _ in range(2):
+        with pytest.raises(IsoscopeError) as caught:
+            given = QUICK | {"weights": [1e39], "seeds": 1}
+            iso.sweep(tiny, reviews, output=tmp_path / "run", **given)
+        assert caught.value.slug == "sweep-loss"
+        assert len(list(tmp_path.glob("run/units/unit-*"))) == 3
+
+
 def test_scores_and_steps_between_are_read(tiny, reviews, tmp_path):
     given = QUICK | {"weights": [1], "every": 2}
     given.pop("label")

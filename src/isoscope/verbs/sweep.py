@@ -27,6 +27,10 @@ NOT_LEARNT = (
     "standard errors, so the differences say nothing about it"
 )
 ONE_SEED = "one seed: no intervals, and whether the task was learnt cannot be told"
+DIVERGED = (
+    "the loss became NaN, so left out: {cells}. Weights are compared over the seeds that all "
+    "others have"
+)
 NO_SPREAD = "the same difference with every seed, so no interval and no p: weight {weights}"
 MEANS = "geometry of held-out texts: means over the layers and seeds; by layer with --json"
 PAIRED = "differences to weight 0 over the same seeds"
@@ -136,6 +140,8 @@ def sweep(
     from isoscope.verbs.model import needs_torch
 
     needs_torch("a sweep")
+    from isoscope.lab.sweep.diverged import check_left, diverged
+
     for name, value in (("seeds", seeds), ("steps", steps), ("threads", threads)):
         positive(name, value)
     for name, value in (("batch", batch), ("probe", probe), ("length", length)):
@@ -151,6 +157,7 @@ def sweep(
     with TemporaryDirectory(prefix="isoscope-") as spare:
         folder = working(target) or Path(spare) / "run"
         records = _done(cells, folder, overwrite, progress)
+        check_left(diverged(records), cells.weights, cells.seeds)
         found = _saved(cells, records, given, target)
         if target is not None:
             shutil.rmtree(aside(target), ignore_errors=True)
@@ -247,6 +254,7 @@ def _saved(
     cells: "Cells", records: list[Any], given: dict[str, Any], target: Path | None
 ) -> Sweeps:
     from isoscope.lab.sweep.cells import readings_of
+    from isoscope.lab.sweep.diverged import diverged
     from isoscope.store import new_origin, save
     from isoscope.survey import Survey
 
@@ -260,6 +268,7 @@ def _saved(
         "baseline": _baseline(cells),
         "classes": list(task.classes),
         "remarks": _remarks(cells),
+        "diverged": diverged(records),
     }
     settings = {
         "measures": sorted({each.measure for each in readings}),
@@ -287,13 +296,16 @@ def _saved(
 
 def sweeps_of(readings: Sequence[Any], origin: dict[str, Any], model: str = "") -> Sweeps:
     """Return what a sweep found, from the readings and the origin of its run."""
+    from isoscope.lab.sweep.diverged import told
     from isoscope.lab.sweep.summary import lines_of, was_learnt
 
     task, settings = origin["task"], origin["settings"]
     lines = lines_of(readings, task["metric"])
     learnt = was_learnt(lines, task["baseline"])
+    gone = list(task.get("diverged", ()))  # runs of old have no such list
     remarks = [
         *task["remarks"],
+        *([DIVERGED.format(cells=told(gone))] if gone else []),
         *([NOT_LEARNT.format(baseline=task["baseline"])] if learnt is False else []),
         *([ONE_SEED] if learnt is None else _compared(lines)),
         MEANS,
@@ -305,6 +317,7 @@ def sweeps_of(readings: Sequence[Any], origin: dict[str, Any], model: str = "") 
         "metric": task["metric"],
         "baseline": task["baseline"],
         "learnt": learnt,
+        "diverged": gone,
         "steps": settings["steps"],
         "seeds": len(settings["seeds"]),
     }

@@ -16,7 +16,7 @@ from isoscope.lab.sweep.examples import described
 from isoscope.lab.sweep.geometry import geometry
 from isoscope.lab.sweep.head import Head
 from isoscope.lab.sweep.penalties import STREAMED, Choice
-from isoscope.lab.sweep.train import Recipe, Trainer
+from isoscope.lab.sweep.train import DivergedError, Recipe, Trainer
 from isoscope.store.unit import Unit, Units
 from isoscope.types import Reading
 
@@ -86,7 +86,11 @@ class Cells:
 
         penalty = self.choice.at(weight, seed) if weight else None
         begin = self._begin if self.choice.towards == STREAMED else None
-        losses = trainer.cell(self.recipe, seed, penalty, tried, begin)
+        try:
+            losses = trainer.cell(self.recipe, seed, penalty, tried, begin)
+        except DivergedError as error:
+            # What was found on the way says nothing of the end, and is not kept.
+            return {"weight": weight, "seed": seed, "diverged": str(error), "readings": []}
         return {
             "weight": weight,
             "seed": seed,
