@@ -45,6 +45,18 @@ def test_a_run_is_saved_and_read(isoscope, examples):
     assert again.exit_code == 2 and "store-exists" in again.stderr
 
 
+def test_bad_rows_are_left_out_with_a_remark_if_asked(isoscope, examples):
+    rows = (examples / "reviews.jsonl").read_text().splitlines()
+    gap = '{"text": "a text without stars"}'
+    (examples / "gap.jsonl").write_text("\n".join([*rows, gap, "not json"]))
+    words = ("gap.jsonl", "--label", "stars", "--skip-bad", "--weights", 1, "-o", "runs/s")
+    done = isoscope("sweep", "models/minilm", *words, *QUICK)
+    assert done.exit_code == 0, done.stderr
+    assert "rows without a label or a second text left out: 1" in done.stdout
+    assert "documents that cannot be read left out: 1" in done.stdout
+    assert "skip-bad: true" in (examples / "runs/s/config.yaml").read_text()
+
+
 def test_the_config_of_a_run_does_it_again(isoscope, examples):
     words = ("reviews.jsonl", "--label", "stars", "--rows", 0, "--weights", "0.1234567")
     done = isoscope("sweep", "models/minilm", *words, *QUICK, "-o", "runs/s")

@@ -81,6 +81,10 @@ def command(
             "[default: by the task]",
         ),
     ] = None,
+    skip_bad: Annotated[
+        bool,
+        typer.Option("--skip-bad", help="Drop and count rows that are no example."),
+    ] = False,
     penalty: Annotated[
         str,
         typer.Option(
@@ -211,6 +215,7 @@ def command(
             score=score,
             answer=answer,
             metric=metric,
+            skip_bad=skip_bad,
             penalty=penalty,
             weights=[each for each in weights.split(",") if each.strip()],  # pyright: ignore
             seeds=seeds,

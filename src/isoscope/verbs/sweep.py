@@ -106,6 +106,7 @@ def sweep(
     score: str | None = None,
     answer: str | None = None,
     metric: str | None = None,
+    skip_bad: bool = False,
     penalty: str = "istar",
     weights: Sequence[float] = WEIGHTS,
     seeds: int = 5,
@@ -190,7 +191,12 @@ def _planned(given: dict[str, Any]) -> "Cells":
         given["answer"], given["metric"],
     )  # fmt: skip
     task = task_of(
-        given["data"], given["test"], asked, hold_out=given["hold_out"], seed=given["seed"]
+        given["data"],
+        given["test"],
+        asked,
+        hold_out=given["hold_out"],
+        seed=given["seed"],
+        skip_bad=given["skip_bad"],
     )
     from isoscope.lab import subject_of
     from isoscope.verbs.model import opened
