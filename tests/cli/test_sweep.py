@@ -38,6 +38,8 @@ def test_a_run_is_saved_and_read(isoscope, examples):
     done = isoscope("sweep", "models/minilm", *words, "--weights", 1, *QUICK, "-o", "runs/s")
     assert done.exit_code == 0, done.stderr
     assert done.stdout.startswith("model ")
+    tables = [line for line in done.stdout.splitlines() if not line[:1].isdigit()]
+    assert max(map(len, tables)) <= 80
     read = isoscope("read", "runs/s", "--json")
     groups = {json.loads(line)["group"] for line in read.stdout.splitlines()}
     assert groups == {"", *(f"weight={w},seed={s}" for w in (0, 1) for s in (0, 1))}

@@ -47,13 +47,14 @@ def test_a_line_for_each_weight_with_zero_among_them(swept):
     assert set(record["after"]["isoscore-star"]) == {"resid", "resid.0", "resid.1", "resid.2"}
 
 
-def test_the_table_begins_with_the_model_as_it_came(swept):
+def test_the_tables_are_of_the_task_and_of_the_geometry_from_its_start(swept):
     _, found = swept
-    (table,) = found.tables
+    table, geometry = found.tables
     heads = [column.head for column in table.columns]
     assert heads[:3] == ["weight", "accuracy", "difference"]
-    assert table.rows[0][0] == "before" and table.rows[0][1] == ""
-    assert [row[0] for row in table.rows[1:]] == ["-3", "0", "3"]
+    assert [row[0] for row in table.rows] == ["-3", "0", "3"]
+    assert [row[0] for row in geometry.rows] == ["before", "-3", "0", "3"]
+    assert all(cell for row in geometry.rows for cell in row)
     assert any("over the same seeds" in text for text in table.warnings)
 
 
@@ -135,6 +136,7 @@ def test_a_run_that_is_there_is_replaced_only_if_asked(swept, tiny, reviews):
     with pytest.raises(IsoscopeError) as caught:
         iso.sweep(tiny, reviews, output=run, **QUICK)
     assert caught.value.slug == "store-exists"
+    assert f"isoscope report {run}" in caught.value.hint
     again = iso.sweep(tiny, reviews, output=run, overwrite=True, **QUICK)
     assert again.to_dict() == found.to_dict()
     assert [path.name for path in run.parent.iterdir()] == ["sweep"]

@@ -195,7 +195,7 @@ def command(
 
     Every weight and seed is a run of its own, kept as it is finished: the same command goes
     on where it was stopped. Differences are to weight 0 with the same seed, which has the
-    same head, dropout and order of examples.
+    same head, dropout and order of examples. `isoscope report RUN` draws what was found.
     """
     style = chosen(json=as_json, csv=as_csv, latex=as_latex, markdown=as_markdown)
     from isoscope import verbs

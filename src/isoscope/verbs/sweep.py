@@ -7,11 +7,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from isoscope.errors import ConfigError, IsoscopeError
+from isoscope.errors import ConfigError, IsoscopeError, StoreError
 from isoscope.report.escape import plain
 from isoscope.report.number import short, shown
 from isoscope.report.records import Records
 from isoscope.report.table import Column, Table
+from isoscope.store.folder import MANIFEST
 from isoscope.verbs.answer import checked_seed
 from isoscope.verbs.target import aside, positive, target_of, within, working
 from isoscope.verbs.vectors import spelt
@@ -27,12 +28,9 @@ NOT_LEARNT = (
     "standard errors, so the differences say nothing about it"
 )
 ONE_SEED = "one seed: no intervals, and whether the task was learnt cannot be told"
-DIVERGED = (
-    "the loss became NaN, so left out: {cells}. Weights are compared over the seeds that all "
-    "others have"
-)
+DIVERGED = "diverged and left out: {cells}; weights are compared over the seeds all others have"
 NO_SPREAD = "the same difference with every seed, so no interval and no p: weight {weights}"
-MEANS = "geometry of held-out texts: means over the layers and seeds; by layer with --json"
+MEANS = "geometry of held-out texts, mean over layers and seeds; by layer with --json"
 PAIRED = "differences to weight 0 over the same seeds"
 HOLM = "; p after Holm, for looking at {count}"
 CUT = "examples that fill all {length} tokens, and may have been cut: {count}"
@@ -43,35 +41,34 @@ class Sweeps(Records["Line"]):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """Metric, difference and geometry side by side."""
-        from isoscope.lab.sweep.summary import over_layers
-
+        """How the task went, and under it what became of the geometry."""
         if not self:
             return (Table(self._caption(), ()),)
-        start = self[0].before
-        geometry = [
-            Column(
-                name,
-                (
-                    short(over_layers(start, name)),
-                    *(short(over_layers(line.after, name)) for line in self),
-                ),
-            )
-            for name in SHOWN
-            if name in start
-        ]
-        metric = str(self.shared["metric"])
         columns = (
-            Column("weight", ("before", *(f"{line.weight:g}" for line in self))),
-            Column(metric, ("", *(_spread(line) for line in self))),
-            Column("difference", ("", *(_difference(line)[0] for line in self))),
-            Column("95 % interval", ("", *(_difference(line)[1] for line in self))),
-            Column("p (Holm)", ("", *(_chance(line) for line in self))),
-            Column("loss", ("", *(f"{line.loss:.3f}" for line in self))),
-            *geometry,
+            Column("weight", tuple(f"{line.weight:g}" for line in self)),
+            Column(str(self.shared["metric"]), tuple(map(_spread, self))),
+            Column("difference", tuple(_difference(line)[0] for line in self)),
+            Column("95 % interval", tuple(_difference(line)[1] for line in self)),
+            Column("p (Holm)", tuple(map(_chance, self))),
+            Column("loss", tuple(f"{line.loss:.3f}" for line in self)),
         )
         kept = tuple(column for column in columns if any(column.cells))
-        return (Table(self._caption(), kept, tuple(map(plain, self.remarks))),)
+        task = Table(self._caption(), kept, tuple(map(plain, self.remarks)))
+        return (task, Table(MEANS, self._geometry()))
+
+    def _geometry(self) -> tuple[Column, ...]:
+        from isoscope.lab.sweep.summary import over_layers
+
+        start = self[0].before
+        stages = [start, *(line.after for line in self)]
+        return (
+            Column("weight", ("before", *(f"{line.weight:g}" for line in self))),
+            *(
+                Column(name, tuple(short(over_layers(stage, name)) for stage in stages))
+                for name in SHOWN
+                if name in start
+            ),
+        )
 
     def _caption(self) -> str:
         names = ("model", "task", "penalty", "steps", "seeds")
@@ -153,7 +150,7 @@ def sweep(
     within("zeta", zeta, 0.0, 1.0)
     within("learning-rate", learning_rate, 1e-12, 1.0)
     checked_seed(seed)
-    target = target_of(output, overwrite)
+    target = _target(output, overwrite)
     cells = _planned(given)
     with TemporaryDirectory(prefix="isoscope-") as spare:
         folder = working(target) or Path(spare) / "run"
@@ -163,6 +160,22 @@ def sweep(
         if target is not None:
             shutil.rmtree(aside(target), ignore_errors=True)
     return found
+
+
+def _target(output: str | os.PathLike[str] | None, overwrite: bool) -> Path | None:
+    """Return where the run goes; of one that is there say how to look at it."""
+    try:
+        return target_of(output, overwrite)
+    except StoreError as error:
+        assert output is not None
+        if error.slug != "store-exists" or not (Path(output) / MANIFEST).is_file():
+            raise
+        raise StoreError(
+            error.problem,
+            hint=f"see what it found with isoscope report {output}, or all its numbers with "
+            f"isoscope read {output} --json; to sweep again take another name or --overwrite",
+            slug=error.slug,
+        ) from None
 
 
 def _planned(given: dict[str, Any]) -> "Cells":
@@ -314,7 +327,6 @@ def sweeps_of(readings: Sequence[Any], origin: dict[str, Any], model: str = "") 
         *([DIVERGED.format(cells=told(gone))] if gone else []),
         *([NOT_LEARNT.format(baseline=task["baseline"])] if learnt is False else []),
         *([ONE_SEED] if learnt is None else _compared(lines)),
-        MEANS,
     ]
     shared = {
         "model": model or str(origin["model"].get("name", "")),
