@@ -28,11 +28,7 @@ NOT_LEARNT = (
     "standard errors, so the differences say nothing about it"
 )
 ONE_SEED = "one seed: no intervals, and whether the task was learnt cannot be told"
-DIVERGED = "diverged and left out: {cells}; weights are compared over the seeds all others have"
-NO_SPREAD = "the same difference with every seed, so no interval and no p: weight {weights}"
 MEANS = "geometry of held-out texts, mean over layers and seeds; by layer with --json"
-PAIRED = "differences to weight 0 over the same seeds"
-HOLM = "; p after Holm, for looking at {count}"
 CUT = "examples that fill all {length} tokens, and may have been cut: {count}"
 
 
@@ -316,7 +312,7 @@ def _saved(
 def sweeps_of(readings: Sequence[Any], origin: dict[str, Any], model: str = "") -> Sweeps:
     """Return what a sweep found, from the readings and the origin of its run."""
     from isoscope.lab.sweep.diverged import told
-    from isoscope.lab.sweep.summary import lines_of, was_learnt
+    from isoscope.lab.sweep.summary import compared, lines_of, was_learnt
 
     task, settings = origin["task"], origin["settings"]
     lines = lines_of(readings, task["metric"])
@@ -324,9 +320,9 @@ def sweeps_of(readings: Sequence[Any], origin: dict[str, Any], model: str = "") 
     gone = list(task.get("diverged", ()))  # runs of old have no such list
     remarks = [
         *task["remarks"],
-        *([DIVERGED.format(cells=told(gone))] if gone else []),
+        *([told(gone)] if gone else []),
         *([NOT_LEARNT.format(baseline=task["baseline"])] if learnt is False else []),
-        *([ONE_SEED] if learnt is None else _compared(lines)),
+        *([ONE_SEED] if learnt is None else compared(lines)),
     ]
     shared = {
         "model": model or str(origin["model"].get("name", "")),
@@ -340,17 +336,6 @@ def sweeps_of(readings: Sequence[Any], origin: dict[str, Any], model: str = "") 
         "seeds": len(settings["seeds"]),
     }
     return Sweeps(lines, remarks=remarks, shared=shared)
-
-
-def _compared(lines: Sequence["Line"]) -> list[str]:
-    """Return how many weights were compared by chance, and which could not be."""
-    apart = [(line.weight, line.difference) for line in lines if line.difference is not None]
-    same = [f"{weight:g}" for weight, difference in apart if difference.p is None]
-    count = len(apart) - len(same)
-    return [
-        PAIRED + (HOLM.format(count=count) if count else ""),
-        *([NO_SPREAD.format(weights=", ".join(same))] if same else []),
-    ]
 
 
 def _baseline(cells: "Cells") -> float:

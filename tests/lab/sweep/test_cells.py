@@ -79,6 +79,11 @@ def test_a_cell_that_diverges_has_a_reason_and_no_readings(cells, towards):
     assert made.done(made.units().units[1])["losses"] == plain["losses"]
 
 
+def test_a_cell_may_diverge_with_the_last_step_of_an_epoch(cells):
+    made = cells(weights=(0.0, 1e39), towards="streamed", steps=2, batch=128, evaluate_at=(2,))
+    assert "NaN" in made.done(made.units().units[2])["diverged"]
+
+
 @pytest.mark.parametrize(
     ("weight", "name"), [(-3.0, "-3"), (0.0, "0"), (0.1, "0.1"), (1e-9, "1e-09")]
 )

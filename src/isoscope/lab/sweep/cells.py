@@ -11,6 +11,7 @@ from torch import Tensor
 from isoscope.capture.feed import Batch
 from isoscope.capture.threads import threads
 from isoscope.control import IStar, Penalty
+from isoscope.errors import PenaltyError
 from isoscope.lab.sweep.encode import order
 from isoscope.lab.sweep.examples import described
 from isoscope.lab.sweep.geometry import geometry
@@ -127,7 +128,13 @@ class Cells:
             self.trainer.batch(train, places).inputs
             for places in order(train, STREAM_BATCH, 0, epoch)
         )
-        penalty.stream(self.trainer.body, batches, tokens=STREAM)
+        try:
+            penalty.stream(self.trainer.body, batches, tokens=STREAM)
+        except PenaltyError as error:
+            if epoch == 0 or error.slug != "stream-batches":
+                raise
+            # The last step of an epoch left no finite state behind.
+            raise DivergedError("the states of an epoch are NaN or infinite") from error
         if epoch == 0 and penalty.shrinkage is not None:
             self.stable = penalty.shrinkage.clone()
 

@@ -35,16 +35,16 @@ def check_left(gone: Sequence[str], weights: Sequence[float], seeds: Sequence[in
 
 
 def told(gone: Sequence[str]) -> str:
-    """Return the cells in words, the seeds of a weight together.
+    """Return a remark that names the cells, the seeds of a weight together.
 
     >>> told(["weight=5,seed=0", "weight=5,seed=3", "weight=-1,seed=0"])
-    'weight 5 with seed 0, 3; weight -1 with seed 0'
+    'diverged and left out: weight 5 with seed 0, 3; weight -1 with seed 0'
     """
     seeds: dict[float, list[str]] = {}
     for cell in map(cell_of, gone):
         if cell is not None:
             seeds.setdefault(cell[0], []).append(str(cell[1]))
-    return "; ".join(
+    return "diverged and left out: " + "; ".join(
         f"weight {weight:g} with seed {', '.join(found)}" for weight, found in seeds.items()
     )
 
