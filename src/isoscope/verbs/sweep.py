@@ -200,13 +200,9 @@ def _planned(given: dict[str, Any]) -> "Cells":
         given["answer"], given["metric"],
     )  # fmt: skip
     task = task_of(
-        given["data"],
-        given["test"],
-        asked,
-        hold_out=given["hold_out"],
-        seed=given["seed"],
+        given["data"], given["test"], asked, hold_out=given["hold_out"], seed=given["seed"],
         skip_bad=given["skip_bad"],
-    )
+    )  # fmt: skip
     from isoscope.lab import subject_of
     from isoscope.verbs.model import opened
 
