@@ -38,11 +38,38 @@ def test_a_run_is_saved_and_read(isoscope, examples):
     done = isoscope("sweep", "models/minilm", *words, "--weights", 1, *QUICK, "-o", "runs/s")
     assert done.exit_code == 0, done.stderr
     assert done.stdout.startswith("model ")
+    tables = [line for line in done.stdout.splitlines() if not line[:1].isdigit()]
+    assert max(map(len, tables)) <= 80
     read = isoscope("read", "runs/s", "--json")
     groups = {json.loads(line)["group"] for line in read.stdout.splitlines()}
     assert groups == {"", *(f"weight={w},seed={s}" for w in (0, 1) for s in (0, 1))}
     again = isoscope("sweep", "models/minilm", *words, "--weights", 1, *QUICK, "-o", "runs/s")
     assert again.exit_code == 2 and "store-exists" in again.stderr
+
+
+def test_bad_rows_are_left_out_with_a_remark_if_asked(isoscope, examples):
+    rows = (examples / "reviews.jsonl").read_text().splitlines()
+    gap = '{"text": "a text without stars"}'
+    (examples / "gap.jsonl").write_text("\n".join([*rows, gap, "not json"]))
+    words = ("gap.jsonl", "--label", "stars", "--skip-bad", "--weights", 1, "-o", "runs/s")
+    done = isoscope("sweep", "models/minilm", *words, *QUICK)
+    assert done.exit_code == 0, done.stderr
+    assert "rows without a label or a second text left out: 1" in done.stdout
+    assert "documents that cannot be read left out: 1" in done.stdout
+    assert "skip-bad: true" in (examples / "runs/s/config.yaml").read_text()
+
+
+def test_the_config_of_a_run_does_it_again(isoscope, examples):
+    words = ("reviews.jsonl", "--label", "stars", "--rows", 0, "--weights", "0.1234567")
+    done = isoscope("sweep", "models/minilm", *words, *QUICK, "-o", "runs/s")
+    assert done.exit_code == 0, done.stderr
+    config = ("--config", "runs/s/config.yaml")
+    again = isoscope("sweep", "models/minilm", "reviews.jsonl", *config, "-q", "-o", "runs/t")
+    assert again.exit_code == 0, again.stderr
+    assert again.stdout == done.stdout
+    one, other = (json.loads((examples / f"runs/{n}/run.json").read_text()) for n in "st")
+    assert one["origin"]["settings"] == other["origin"]["settings"]
+    assert one["origin"]["settings"]["penalty"]["rows"] is None
 
 
 @pytest.mark.parametrize(

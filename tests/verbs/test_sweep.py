@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ import pytest
 
 import isoscope as iso
 from isoscope.errors import IsoscopeError
+from isoscope.lab.sweep.cells import cell_of
 from isoscope.verbs.sweep import NOT_LEARNT, ONE_SEED, checked_layers, sweeps_of
 
 SOURCES = Path(__file__).parents[2] / "src"
@@ -46,14 +47,15 @@ def test_a_line_for_each_weight_with_zero_among_them(swept):
     assert set(record["after"]["isoscore-star"]) == {"resid", "resid.0", "resid.1", "resid.2"}
 
 
-def test_the_table_begins_with_the_model_as_it_came(swept):
+def test_the_tables_are_of_the_task_and_of_the_geometry_from_its_start(swept):
     _, found = swept
-    (table,) = found.tables
+    table, geometry = found.tables
     heads = [column.head for column in table.columns]
     assert heads[:3] == ["weight", "accuracy", "difference"]
-    assert table.rows[0][0] == "before" and table.rows[0][1] == ""
-    assert [row[0] for row in table.rows[1:]] == ["-3", "0", "3"]
-    assert any("Holm" in text for text in table.warnings)
+    assert [row[0] for row in table.rows] == ["-3", "0", "3"]
+    assert [row[0] for row in geometry.rows] == ["before", "-3", "0", "3"]
+    assert all(cell for row in geometry.rows for cell in row)
+    assert any("over the same seeds" in text for text in table.warnings)
 
 
 def test_the_run_holds_everything_that_was_found(swept):
@@ -76,6 +78,15 @@ def test_the_config_of_a_run_does_it_again(swept, tiny, reviews, tmp_path):
     given = {name.replace("-", "_"): value for name, value in flags.items()}
     again = iso.sweep(tiny, reviews, output=tmp_path / "again", **given)
     assert again.to_dict() == found.to_dict()
+
+
+def test_weights_and_rows_are_written_as_they_were(tiny, reviews, tmp_path):
+    given = QUICK | {"weights": [1 / 3], "seeds": 1, "steps": 1, "layers": [0, 1], "rows": None}
+    found = iso.sweep(tiny, reviews, output=tmp_path / "run", **given)
+    flags = iso.load(tmp_path / "run").config["sweep"]
+    assert float(flags["weights"]) == 1 / 3
+    assert flags["layers"] == "0,1" and flags["rows"] == 0
+    assert iso.sweep(tiny, reviews, **(given | {"rows": 0})).to_dict() == found.to_dict()
 
 
 KILLED = """
@@ -125,6 +136,7 @@ def test_a_run_that_is_there_is_replaced_only_if_asked(swept, tiny, reviews):
     with pytest.raises(IsoscopeError) as caught:
         iso.sweep(tiny, reviews, output=run, **QUICK)
     assert caught.value.slug == "store-exists"
+    assert f"isoscope report {run}" in caught.value.hint
     again = iso.sweep(tiny, reviews, output=run, overwrite=True, **QUICK)
     assert again.to_dict() == found.to_dict()
     assert [path.name for path in run.parent.iterdir()] == ["sweep"]
@@ -144,6 +156,22 @@ def test_one_seed_says_that_it_is_one(tiny, reviews):
     assert found[1].difference.low is None and found.shared["learnt"] is None
 
 
+def test_the_same_difference_with_every_seed_has_no_interval(swept):
+    loaded = iso.load(swept[0])
+    found = [
+        replace(each, value=0.6 + 0.01 * cell_of(each.group)[0])
+        if each.measure == "accuracy"
+        else each
+        for each in loaded.readings
+    ]
+    again = sweeps_of(found, loaded.origin)
+    assert [line.difference.p for line in (again[0], again[2])] == [None, None]
+    assert any("no interval and no p: weight -3, 3" in text for text in again.remarks)
+    assert not any("Holm" in text for text in again.remarks)
+    heads = [column.head for column in again.tables[0].columns]
+    assert "difference" in heads and "p (Holm)" not in heads
+
+
 def test_a_task_that_was_not_learnt_is_marked(tiny, tmp_path):
     rng = np.random.default_rng(0)
     words = ["river", "house", "boats", "fire"]
@@ -156,6 +184,29 @@ def test_a_task_that_was_not_learnt_is_marked(tiny, tmp_path):
     found = iso.sweep(tiny, path, **(QUICK | {"weights": [1], "seeds": 3, "steps": 2}))
     assert found.shared["learnt"] is False
     assert any(text.startswith(NOT_LEARNT[:12]) for text in found.remarks)
+
+
+def test_cells_that_diverge_are_left_out_and_told(tiny, reviews, tmp_path):
+    given = QUICK | {"weights": [1, 1e39]}
+    found = iso.sweep(tiny, reviews, output=tmp_path / "run", **given)
+    assert [line.weight for line in found] == [0.0, 1.0]
+    assert found[1].seeds == [0, 1]
+    assert found.to_dict()[0]["diverged"] == [f"weight=1e+39,seed={seed}" for seed in (0, 1)]
+    assert any("weight 1e+39 with seed 0, 1" in text for text in found.remarks)
+    loaded = iso.load(tmp_path / "run")
+    again = sweeps_of(loaded.readings, loaded.origin, found.shared["model"])
+    assert again.to_dict() == found.to_dict()
+    del loaded.origin["task"]["diverged"]  # as in runs of old
+    assert len(sweeps_of(loaded.readings, loaded.origin)) == 2
+
+
+def test_where_every_weight_diverges_the_cells_are_kept_and_it_is_told(tiny, reviews, tmp_path):
+    for _ in range(2):
+        with pytest.raises(IsoscopeError) as caught:
+            given = QUICK | {"weights": [1e39], "seeds": 1}
+            iso.sweep(tiny, reviews, output=tmp_path / "run", **given)
+        assert caught.value.slug == "sweep-loss"
+        assert len(list(tmp_path.glob("run/units/unit-*"))) == 3
 
 
 def test_scores_and_steps_between_are_read(tiny, reviews, tmp_path):
@@ -186,6 +237,10 @@ def test_scores_and_steps_between_are_read(tiny, reviews, tmp_path):
         ({"label": "star"}, "unknown-column"),
         ({"at": "middle"}, "unknown-place-of-a-state"),
         ({"layers": [7]}, "penalty-layers"),
+        ({"layers": "first"}, "penalty-layers"),
+        ({"layers": []}, "penalty-layers"),
+        ({"rows": 1}, "number-too-small"),
+        ({"as_published": True}, "penalty-published"),
     ],
 )
 def test_what_cannot_be_done_is_told_and_leaves_nothing_behind(
@@ -195,8 +250,7 @@ def test_what_cannot_be_done_is_told_and_leaves_nothing_behind(
     with pytest.raises(IsoscopeError) as caught:
         iso.sweep(tiny, reviews, output=run, **(QUICK | {"weights": [1]} | given))
     assert caught.value.slug == slug
-    # One unit was done before a layer was looked for: it may be gone on with.
-    assert not run.exists() or slug == "penalty-layers"
+    assert not run.exists()
 
 
 def test_sweeps_are_not_merged(swept, tmp_path):

@@ -81,6 +81,10 @@ def command(
             "[default: by the task]",
         ),
     ] = None,
+    skip_bad: Annotated[
+        bool,
+        typer.Option("--skip-bad", help="Drop and count rows that are no example."),
+    ] = False,
     penalty: Annotated[
         str,
         typer.Option(
@@ -191,7 +195,7 @@ def command(
 
     Every weight and seed is a run of its own, kept as it is finished: the same command goes
     on where it was stopped. Differences are to weight 0 with the same seed, which has the
-    same head, dropout and order of examples.
+    same head, dropout and order of examples. `isoscope report RUN` draws what was found.
     """
     style = chosen(json=as_json, csv=as_csv, latex=as_latex, markdown=as_markdown)
     from isoscope import verbs
@@ -211,6 +215,7 @@ def command(
             score=score,
             answer=answer,
             metric=metric,
+            skip_bad=skip_bad,
             penalty=penalty,
             weights=[each for each in weights.split(",") if each.strip()],  # pyright: ignore
             seeds=seeds,
@@ -224,7 +229,7 @@ def command(
             per_layer=per_layer,
             towards=towards,
             zeta=zeta,
-            rows=rows or None,
+            rows=rows,
             as_published=as_published,
             at=at,
             probe=probe,

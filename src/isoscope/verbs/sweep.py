@@ -7,11 +7,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from isoscope.errors import ConfigError, IsoscopeError
+from isoscope.errors import ConfigError, IsoscopeError, StoreError
 from isoscope.report.escape import plain
 from isoscope.report.number import short, shown
 from isoscope.report.records import Records
 from isoscope.report.table import Column, Table
+from isoscope.store.folder import MANIFEST
 from isoscope.verbs.answer import checked_seed
 from isoscope.verbs.target import aside, positive, target_of, within, working
 from isoscope.verbs.vectors import spelt
@@ -27,8 +28,7 @@ NOT_LEARNT = (
     "standard errors, so the differences say nothing about it"
 )
 ONE_SEED = "one seed: no intervals, and whether the task was learnt cannot be told"
-MEANS = "geometry of held-out texts: means over the layers and seeds; by layer with --json"
-PAIRED = "differences to weight 0 over the same seeds; p after Holm, for looking at {count}"
+MEANS = "geometry of held-out texts, mean over layers and seeds; by layer with --json"
 CUT = "examples that fill all {length} tokens, and may have been cut: {count}"
 
 
@@ -37,35 +37,34 @@ class Sweeps(Records["Line"]):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """Metric, difference and geometry side by side."""
-        from isoscope.lab.sweep.summary import over_layers
-
+        """How the task went, and under it what became of the geometry."""
         if not self:
             return (Table(self._caption(), ()),)
-        start = self[0].before
-        geometry = [
-            Column(
-                name,
-                (
-                    short(over_layers(start, name)),
-                    *(short(over_layers(line.after, name)) for line in self),
-                ),
-            )
-            for name in SHOWN
-            if name in start
-        ]
-        metric = str(self.shared["metric"])
         columns = (
-            Column("weight", ("before", *(f"{line.weight:g}" for line in self))),
-            Column(metric, ("", *(_spread(line) for line in self))),
-            Column("difference", ("", *(_difference(line)[0] for line in self))),
-            Column("95 % interval", ("", *(_difference(line)[1] for line in self))),
-            Column("p (Holm)", ("", *(_chance(line) for line in self))),
-            Column("loss", ("", *(f"{line.loss:.3f}" for line in self))),
-            *geometry,
+            Column("weight", tuple(f"{line.weight:g}" for line in self)),
+            Column(str(self.shared["metric"]), tuple(map(_spread, self))),
+            Column("difference", tuple(_difference(line)[0] for line in self)),
+            Column("95 % interval", tuple(_difference(line)[1] for line in self)),
+            Column("p (Holm)", tuple(map(_chance, self))),
+            Column("loss", tuple(f"{line.loss:.3f}" for line in self)),
         )
         kept = tuple(column for column in columns if any(column.cells))
-        return (Table(self._caption(), kept, tuple(map(plain, self.remarks))),)
+        task = Table(self._caption(), kept, tuple(map(plain, self.remarks)))
+        return (task, Table(MEANS, self._geometry()))
+
+    def _geometry(self) -> tuple[Column, ...]:
+        from isoscope.lab.sweep.summary import over_layers
+
+        start = self[0].before
+        stages = [start, *(line.after for line in self)]
+        return (
+            Column("weight", ("before", *(f"{line.weight:g}" for line in self))),
+            *(
+                Column(name, tuple(short(over_layers(stage, name)) for stage in stages))
+                for name in SHOWN
+                if name in start
+            ),
+        )
 
     def _caption(self) -> str:
         names = ("model", "task", "penalty", "steps", "seeds")
@@ -100,6 +99,7 @@ def sweep(
     score: str | None = None,
     answer: str | None = None,
     metric: str | None = None,
+    skip_bad: bool = False,
     penalty: str = "istar",
     weights: Sequence[float] = WEIGHTS,
     seeds: int = 5,
@@ -134,24 +134,44 @@ def sweep(
     from isoscope.verbs.model import needs_torch
 
     needs_torch("a sweep")
+    from isoscope.lab.sweep.diverged import check_left, diverged
+
     for name, value in (("seeds", seeds), ("steps", steps), ("threads", threads)):
         positive(name, value)
     for name, value in (("batch", batch), ("probe", probe), ("length", length)):
         positive(name, value, least=2)
     positive("every", every)
-    positive("rows", rows, least=2)
+    positive("rows", rows or None, least=2)
+    given["rows"] = rows or None
     within("zeta", zeta, 0.0, 1.0)
     within("learning-rate", learning_rate, 1e-12, 1.0)
     checked_seed(seed)
-    target = target_of(output, overwrite)
+    target = _target(output, overwrite)
     cells = _planned(given)
     with TemporaryDirectory(prefix="isoscope-") as spare:
         folder = working(target) or Path(spare) / "run"
         records = _done(cells, folder, overwrite, progress)
+        check_left(diverged(records), cells.weights, cells.seeds)
         found = _saved(cells, records, given, target)
         if target is not None:
             shutil.rmtree(aside(target), ignore_errors=True)
     return found
+
+
+def _target(output: str | os.PathLike[str] | None, overwrite: bool) -> Path | None:
+    """Return where the run goes; of one that is there say how to look at it."""
+    try:
+        return target_of(output, overwrite)
+    except StoreError as error:
+        assert output is not None
+        if error.slug != "store-exists" or not (Path(output) / MANIFEST).is_file():
+            raise
+        raise StoreError(
+            error.problem,
+            hint=f"see what it found with isoscope report {output}, or all its numbers with "
+            f"isoscope read {output} --json; to sweep again take another name or --overwrite",
+            slug=error.slug,
+        ) from None
 
 
 def _planned(given: dict[str, Any]) -> "Cells":
@@ -162,7 +182,7 @@ def _planned(given: dict[str, Any]) -> "Cells":
     from isoscope.lab.sweep.encode import Encoder
     from isoscope.lab.sweep.examples import Asked, task_of
     from isoscope.lab.sweep.head import place_of
-    from isoscope.lab.sweep.penalties import checked_choice, checked_weights
+    from isoscope.lab.sweep.penalties import checked_choice, checked_weights, in_model
     from isoscope.lab.sweep.train import Recipe, Trainer
 
     choice = checked_choice(
@@ -180,8 +200,9 @@ def _planned(given: dict[str, Any]) -> "Cells":
         given["answer"], given["metric"],
     )  # fmt: skip
     task = task_of(
-        given["data"], given["test"], asked, hold_out=given["hold_out"], seed=given["seed"]
-    )
+        given["data"], given["test"], asked, hold_out=given["hold_out"], seed=given["seed"],
+        skip_bad=given["skip_bad"],
+    )  # fmt: skip
     from isoscope.lab import subject_of
     from isoscope.verbs.model import opened
 
@@ -194,6 +215,7 @@ def _planned(given: dict[str, Any]) -> "Cells":
         )
     )
     encoder = Encoder(subject, given["length"])
+    in_model(choice, subject.loaded)
     train, test = (encoder.encoded(task, each) for each in (task.train, task.test))
     steps, every = given["steps"], given["every"]
     tried = {*(range(every, steps, every) if every else ()), steps}
@@ -243,6 +265,7 @@ def _saved(
     cells: "Cells", records: list[Any], given: dict[str, Any], target: Path | None
 ) -> Sweeps:
     from isoscope.lab.sweep.cells import readings_of
+    from isoscope.lab.sweep.diverged import diverged
     from isoscope.store import new_origin, save
     from isoscope.survey import Survey
 
@@ -256,6 +279,7 @@ def _saved(
         "baseline": _baseline(cells),
         "classes": list(task.classes),
         "remarks": _remarks(cells),
+        "diverged": diverged(records),
     }
     settings = {
         "measures": sorted({each.measure for each in readings}),
@@ -283,16 +307,18 @@ def _saved(
 
 def sweeps_of(readings: Sequence[Any], origin: dict[str, Any], model: str = "") -> Sweeps:
     """Return what a sweep found, from the readings and the origin of its run."""
-    from isoscope.lab.sweep.summary import lines_of, was_learnt
+    from isoscope.lab.sweep.diverged import told
+    from isoscope.lab.sweep.summary import compared, lines_of, was_learnt
 
     task, settings = origin["task"], origin["settings"]
     lines = lines_of(readings, task["metric"])
     learnt = was_learnt(lines, task["baseline"])
+    gone = list(task.get("diverged", ()))  # runs of old have no such list
     remarks = [
         *task["remarks"],
+        *([told(gone)] if gone else []),
         *([NOT_LEARNT.format(baseline=task["baseline"])] if learnt is False else []),
-        *([ONE_SEED] if learnt is None else [PAIRED.format(count=len(lines) - 1)]),
-        MEANS,
+        *([ONE_SEED] if learnt is None else compared(lines)),
     ]
     shared = {
         "model": model or str(origin["model"].get("name", "")),
@@ -301,6 +327,7 @@ def sweeps_of(readings: Sequence[Any], origin: dict[str, Any], model: str = "") 
         "metric": task["metric"],
         "baseline": task["baseline"],
         "learnt": learnt,
+        "diverged": gone,
         "steps": settings["steps"],
         "seeds": len(settings["seeds"]),
     }
@@ -344,12 +371,16 @@ def _config(given: dict[str, Any]) -> dict[str, Any]:
     left_out = {"output", "progress", "say", "overwrite"}
     flags: dict[str, Any] = {}
     for name, value in given.items():
-        if name in left_out or value is None or value is False:
+        if name == "rows":
+            value = value or 0
+        elif name in left_out or value is None or value is False:
             continue
-        if name in ("model", "data", "test"):
+        elif name in ("model", "data", "test"):
             value = spelt(value)
-        elif name in ("weights", "layers") and not isinstance(value, str | int):
-            value = ",".join(f"{float(each):g}" for each in value)
+        elif name == "weights":
+            value = ",".join(repr(float(each)) for each in value)
+        elif name == "layers" and not isinstance(value, str | int):
+            value = ",".join(map(str, value))
         flags[name.replace("_", "-")] = value
     return {"sweep": flags}
 

@@ -70,6 +70,20 @@ def test_a_streamed_matrix_is_found_once_for_the_start_and_again_each_epoch(cell
     assert fresh.done(units[1])["losses"] == first["losses"]
 
 
+@pytest.mark.parametrize("towards", ["scaled", "running", "streamed"])
+def test_a_cell_that_diverges_has_a_reason_and_no_readings(cells, towards):
+    made = cells(weights=(0.0, 1e39), towards=towards, steps=10, evaluate_at=(1, 8, 10))
+    _, plain, lost = (made.done(unit) for unit in made.units().units[:3])
+    assert lost["readings"] == [] and "NaN" in lost["diverged"]
+    assert "diverged" not in plain and plain["readings"]
+    assert made.done(made.units().units[1])["losses"] == plain["losses"]
+
+
+def test_a_cell_may_diverge_with_the_last_step_of_an_epoch(cells):
+    made = cells(weights=(0.0, 1e39), towards="streamed", steps=2, batch=128, evaluate_at=(2,))
+    assert "NaN" in made.done(made.units().units[2])["diverged"]
+
+
 @pytest.mark.parametrize(
     ("weight", "name"), [(-3.0, "-3"), (0.0, "0"), (0.1, "0.1"), (1e-9, "1e-09")]
 )

@@ -23,9 +23,25 @@ def test_one_seed_has_no_interval():
     assert (found.value, found.low, found.high, found.p) == (0.25, None, None, None)
 
 
-def test_differences_that_are_all_the_same_are_certain():
-    assert paired([1.0, 2.0], [0.5, 1.5]).p == 0.0
-    assert paired([1.0, 2.0], [1.0, 2.0]).p == 1.0
+@pytest.mark.parametrize(
+    ("values", "plain"),
+    [
+        ([1.0, 2.0], [0.5, 1.5]),
+        ([0.51, 0.61], [0.5, 0.6]),  # the same but for rounding
+        ([1.0, 2.0], [1.0, 2.0]),
+        ([0.0, 0.0], [0.0, 0.0]),
+    ],
+)
+def test_differences_that_are_all_the_same_have_no_interval(values, plain):
+    found = paired(values, plain)
+    assert found.value == pytest.approx(values[0] - plain[0])
+    assert (found.low, found.high, found.p) == (None, None, None)
+
+
+def test_differences_without_a_chance_are_not_corrected_for():
+    found = differences({0.0: [1.0, 2.0], 1.0: [1.5, 2.5], 2.0: [1.1, 2.3]})
+    assert found[1.0].p_holm is None
+    assert found[2.0].p_holm == found[2.0].p
 
 
 def test_holm_is_as_by_hand_and_never_above_one():
@@ -60,6 +76,7 @@ def test_false_positives_stay_within_their_share():
         ([0.8, 0.82, 0.81], 0.5, True),
         ([0.51, 0.49, 0.5], 0.5, False),
         ([0.5, 0.5, 0.5], 0.5, False),
+        ([0.1 + 0.2] * 3, 0.3, False),
         ([0.9, 0.1], 0.4, False),
         ([0.9], 0.4, None),
     ],

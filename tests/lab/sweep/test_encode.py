@@ -1,6 +1,7 @@
 """Encoding: what the tokenizer says, answers at their tokens, batches of like length."""
 
 import json
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -75,6 +76,16 @@ def test_batches_are_whole_of_like_length_and_of_the_seed_alone(tiny, reviews):
     assert order(found, 16, 3, 0) == batches
     assert order(found, 16, 4, 0) != batches and order(found, 16, 3, 1) != batches
     assert [len(each) for each in order(found, 1000, 0, 0)] == [128]
+
+
+def test_the_longest_example_is_trained_on_like_any_other(tiny, reviews):
+    _, _, found = encoded(tiny, reviews, label="stars")
+    by_length = sorted(range(len(found)), key=lambda place: found.prepared[place].length)
+    some = found.chosen([*by_length[:32], by_length[-1]])
+    batches = [each for epoch in range(60) for each in order(some, 16, 0, epoch)]
+    assert {len(each) for each in batches} == {16}
+    times = Counter(place for each in batches for place in each)
+    assert set(times) == set(range(33)) and min(times.values()) > 50
 
 
 def test_some_examples_are_chosen_with_all_that_is_theirs(tiny, reviews):

@@ -79,6 +79,39 @@ def test_scores_of_sst5_fall_into_bins_with_their_upper_end(tmp_path):
     assert [e.target for e in read(path, task="sst5")] == list("00112344")
 
 
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [(["0.95", "1", "0", "0.3"], "4401"), (["0", "1", "4", "2"], "0142")],
+)
+@pytest.mark.parametrize("suffix", ["tsv", "jsonl"])
+def test_whole_numbers_of_sst5_are_what_the_others_of_the_file_are(
+    tmp_path, suffix, labels, classes
+):
+    path = tmp_path / f"sst.{suffix}"
+    if suffix == "tsv":
+        path.write_text("sentence\tlabel\n" + "".join(f"t\t{each}\n" for each in labels))
+    else:
+        path.write_text("".join(f'{{"sentence": "t", "label": {e}}}\n' for e in labels))
+    assert [e.target for e in read(path, task="sst5")] == list(classes)
+
+
+def test_bad_rows_are_left_out_and_counted_if_asked(tmp_path):
+    good = [{"text": f"t {i}", "b": "y", "label": i % 2, "score": i / 2} for i in range(20)]
+    bad = [{**good[0], **change} for change in (
+        {"label": None}, {"b": ""}, {"label": ["a"]}, {"text": 5}, {"score": "high"},
+    )]  # fmt: skip
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*good, *bad]) + "not json\n")
+    with pytest.raises(IsoscopeError):
+        task_of(path, None, Asked(label="label", pair="b"))
+    labels = task_of(path, path, Asked(label="label", pair="b"), skip_bad=True)
+    assert len(labels.train) == len(labels.test) == 21
+    assert [text.split(" left out: ")[1][:2] for text in labels.remarks] == ["3 ", "2 "] * 2
+    scores = task_of(path, path, Asked(score="score"), skip_bad=True)
+    assert len(scores.train) == 23
+    assert any("whose score is no number left out: 1" in text for text in scores.remarks)
+
+
 @pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl", "parquet"])
 def test_every_format_gives_the_same_examples(tmp_path, rows, suffix):
     path = tmp_path / f"rows.{suffix}"

@@ -68,6 +68,8 @@ def test_answers_that_were_cut_off_have_no_loss(made):
     loss = head.loss(said, cut)
     loss.backward()
     assert loss.item() == 0.0 and said.grad.abs().sum() == 0
+    padded = torch.full((2, 7, 2), torch.finfo(torch.float32).min)
+    assert head.loss(padded, cut).item() == 0.0
     half = np.array([[2, 3], [-1, -1]])
     assert head.loss(said, half).item() == pytest.approx(
         head.loss(said[:1], half[:1]).item(), rel=1e-6

@@ -36,7 +36,20 @@ def test_saying_always_the_same_has_no_correlation():
     assert pearson(np.full(5, 0.1), right) == spearman(np.full(5, 0.1), right) == 0.0
 
 
-def test_baselines_are_the_majority_or_zero():
+@pytest.mark.parametrize(
+    "right", [[0] * 6 + [1] * 4, [1] * 6 + [0] * 4, [0] * 2 + [1] * 3 + [2] * 5, [2, 0, 2, 0]]
+)
+@pytest.mark.parametrize("name", ["accuracy", "f1"])
+def test_no_constant_answer_beats_the_baseline(name, right):
+    right = np.array(right)
+    reached = [
+        METRICS[name].compute(np.full(len(right), each), right)
+        for each in range(right.max() + 1)
+    ]
+    assert METRICS[name].baseline(right) == max(reached)
+
+
+def test_baselines_are_a_constant_answer_or_zero():
     right = np.array([0, 1, 1, 1])
     assert METRICS["accuracy"].baseline(right) == 0.75
     assert METRICS["f1"].baseline(right) == pytest.approx(6 / 7)

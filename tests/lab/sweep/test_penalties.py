@@ -3,8 +3,14 @@
 import pytest
 
 from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine
-from isoscope.errors import ConfigError, UnknownNameError
-from isoscope.lab.sweep.penalties import PENALTIES, checked_choice, checked_weights
+from isoscope.errors import ConfigError, PenaltyError, UnknownNameError
+from isoscope.lab.subject import subject_of
+from isoscope.lab.sweep.penalties import (
+    PENALTIES,
+    checked_choice,
+    checked_weights,
+    in_model,
+)
 
 
 @pytest.mark.parametrize(
@@ -44,12 +50,26 @@ def test_shrinkage_and_published_forms_reach_their_penalties():
         ("istarr", {}, UnknownNameError, "unknown-penalty"),
         ("istar", {"towards": "runing"}, UnknownNameError, "unknown-shrinkage"),
         ("cosreg", {"towards": "running"}, ConfigError, "shrinkage-matrix"),
+        ("istar", {"as_published": True}, ConfigError, "penalty-published"),
+        ("istar", {"layers": []}, ConfigError, "penalty-layers"),
     ],
 )
 def test_what_does_not_fit_is_told(name, given, error, slug):
     with pytest.raises(error) as caught:
         checked_choice(name, **given)
     assert caught.value.slug == slug
+
+
+@pytest.mark.parametrize("layers", [None, "all", "last", 1, [0, 1], [-2]])
+def test_layers_of_a_model_are_taken(tiny, layers):
+    in_model(checked_choice("istar", layers=layers), subject_of(tiny).loaded)
+
+
+@pytest.mark.parametrize("layers", [3, [0, 7], [-4], "first"])
+def test_layers_that_a_model_has_not_are_refused(tiny, layers):
+    with pytest.raises(PenaltyError) as caught:
+        in_model(checked_choice("istar", layers=layers), subject_of(tiny).loaded)
+    assert caught.value.slug == "penalty-layers"
 
 
 def test_weights_are_sorted_once_each_with_zero_among_them():

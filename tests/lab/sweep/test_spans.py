@@ -46,6 +46,36 @@ def test_all_answers_count_as_right_and_a_wrong_start_is_looked_for(tmp_path):
     assert CONTEXT[found.target.start : found.target.end] == "bells fell"
 
 
+@pytest.mark.parametrize("start", [-5, -11, 1000])
+def test_a_start_outside_of_the_text_is_looked_for(tmp_path, start):
+    # Counted from the end, both answers stand there.
+    for text in ("bells", "fell"):
+        (found,), _ = read(tmp_path / "a.json", squad([{"text": text, "answer_start": start}]))
+        assert CONTEXT[found.target.start : found.target.end] == text
+        assert found.target.start == CONTEXT.index(text)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "tsv"])
+def test_bad_rows_are_left_out_and_counted_if_asked(tmp_path, suffix):
+    columns = Columns("context", "answers", "question")
+    if suffix == "jsonl":
+        good = {"context": CONTEXT, "question": QUESTION, "answers": ["bells"]}
+        bad = ["not json", "[1]", json.dumps(good | {"answers": [5]}), '{"context": "\xff"}']
+        content = "\n".join([json.dumps(good), *bad, "", json.dumps(good)])
+        path = tmp_path / "a.jsonl"
+        path.write_bytes(content.encode("latin1"))
+    else:
+        good = f"{CONTEXT}\t{QUESTION}\tbells"
+        content = "\n".join(["context\tquestion\tanswers", good, "\xff\t\xff\tx", good])
+        path = tmp_path / "a.tsv"
+        path.write_bytes(content.encode("latin1"))
+    with pytest.raises(IsoscopeError):
+        span_examples(path, columns)
+    found, remarks = span_examples(path, columns, skip_bad=True)
+    assert [each.target.start for each in found] == [4, 4]
+    assert len(remarks) == 1 and f"left out: {4 if suffix == 'jsonl' else 1} " in remarks[0]
+
+
 def test_questions_without_an_answer_are_counted(tmp_path):
     content = squad([{"text": "bells", "answer_start": 4}])
     more = content["data"][0]["paragraphs"][0]["qas"]

@@ -60,6 +60,12 @@ def test_what_cannot_be_learnt_is_refused(targets, test, kind, error, slug, word
     assert caught.value.slug == slug
 
 
+def test_a_label_of_any_length_makes_a_short_message():
+    with pytest.raises(TooFewRowsError) as caught:
+        task(["x" * 100_000, "a", "a"], ["a", "a"])
+    assert len(str(caught.value)) < 400
+
+
 def test_scores_given_as_labels_are_told_apart_by_the_hint():
     with pytest.raises(TooFewRowsError) as caught:
         task(["1.25", "2.5", "3.75", "3.75"], ["3.75", "3.75"])

@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from isoscope.control import IStar
-from isoscope.errors import UndefinedError
-from isoscope.lab.sweep.train import Recipe
+from isoscope.lab.sweep.train import DivergedError, Recipe
 
 
 def recipe(steps=12, **given):
@@ -83,9 +82,13 @@ def test_epochs_begin_anew_and_are_told(trainer):
 def test_a_loss_that_is_no_number_is_told(trainer):
     held = trainer()
     held.start["embeddings.word_embeddings.weight"].fill_(float("nan"))
-    with pytest.raises(UndefinedError) as caught:
+    with pytest.raises(DivergedError, match="training step"):
         run(held, recipe(2))
-    assert caught.value.slug == "sweep-loss"
+
+
+def test_a_loss_that_is_lost_with_the_last_step_is_told(trainer):
+    with pytest.raises(DivergedError, match="held-out"):
+        run(trainer(), recipe(1), penalty=IStar(1e39))
 
 
 def test_a_decoder_is_trained_as_well(speaker, reviews):

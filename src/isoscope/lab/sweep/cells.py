@@ -11,12 +11,13 @@ from torch import Tensor
 from isoscope.capture.feed import Batch
 from isoscope.capture.threads import threads
 from isoscope.control import IStar, Penalty
+from isoscope.errors import PenaltyError
 from isoscope.lab.sweep.encode import order
 from isoscope.lab.sweep.examples import described
 from isoscope.lab.sweep.geometry import geometry
 from isoscope.lab.sweep.head import Head
 from isoscope.lab.sweep.penalties import STREAMED, Choice
-from isoscope.lab.sweep.train import Recipe, Trainer
+from isoscope.lab.sweep.train import DivergedError, Recipe, Trainer
 from isoscope.store.unit import Unit, Units
 from isoscope.types import Reading
 
@@ -86,7 +87,11 @@ class Cells:
 
         penalty = self.choice.at(weight, seed) if weight else None
         begin = self._begin if self.choice.towards == STREAMED else None
-        losses = trainer.cell(self.recipe, seed, penalty, tried, begin)
+        try:
+            losses = trainer.cell(self.recipe, seed, penalty, tried, begin)
+        except DivergedError as error:
+            # What was found on the way says nothing of the end, and is not kept.
+            return {"weight": weight, "seed": seed, "diverged": str(error), "readings": []}
         return {
             "weight": weight,
             "seed": seed,
@@ -123,7 +128,13 @@ class Cells:
             self.trainer.batch(train, places).inputs
             for places in order(train, STREAM_BATCH, 0, epoch)
         )
-        penalty.stream(self.trainer.body, batches, tokens=STREAM)
+        try:
+            penalty.stream(self.trainer.body, batches, tokens=STREAM)
+        except PenaltyError as error:
+            if epoch == 0 or error.slug != "stream-batches":
+                raise
+            # The last step of an epoch left no finite state behind.
+            raise DivergedError("the states of an epoch are NaN or infinite") from error
         if epoch == 0 and penalty.shrinkage is not None:
             self.stable = penalty.shrinkage.clone()
 

@@ -2,18 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import sqrt
 from statistics import fmean, stdev
 
 from isoscope.lab.plain import Plain
 from isoscope.lab.sweep.student import quantile, two_sided
 
+ROUNDING = 1e-12  # spreads below this share of the values are none
 ERRORS = 2.0  # standard errors by which a task has to beat its baseline to count as learnt
 
 
 @dataclass(frozen=True)
 class Difference(Plain):
-    """How a number differs from weight 0 over the same seeds; None with a single seed."""
+    """How a number differs from weight 0 over the same seeds; None where they cannot tell."""
 
     value: float
     low: float | None
@@ -23,15 +24,20 @@ class Difference(Plain):
 
 
 def paired(values: Sequence[float], plain: Sequence[float]) -> Difference:
-    """Return the mean difference over seeds, with Student's interval."""
+    """Return the mean difference over seeds, with Student's interval.
+
+    One seed has no spread, and neither have differences that are all the same, as of two
+    seeds and few held-out examples: they have no interval.
+    """
     apart = [a - b for a, b in zip(values, plain, strict=True)]
     middle = fmean(apart)
-    if len(apart) < 2:
+    size = max(map(abs, (*values, *plain)))
+    if len(apart) < 2 or stdev(apart) <= ROUNDING * size:
         return Difference(middle, None, None, None)
     error, freedom = stdev(apart) / sqrt(len(apart)), len(apart) - 1
     reach = quantile(freedom) * error
-    t = middle / error if error > 0 else (inf if middle else 0.0)
-    return Difference(middle, middle - reach, middle + reach, two_sided(t, freedom))
+    chance = two_sided(middle / error, freedom)
+    return Difference(middle, middle - reach, middle + reach, chance)
 
 
 def holm(chances: Sequence[float | None]) -> list[float | None]:
@@ -68,4 +74,4 @@ def learnt(plain: Sequence[float], baseline: float) -> bool | None:
     if len(plain) < 2:
         return None
     error = stdev(plain) / sqrt(len(plain))
-    return fmean(plain) - baseline > ERRORS * error
+    return fmean(plain) - baseline > ERRORS * error + ROUNDING * abs(baseline)

@@ -159,11 +159,12 @@ def order(encoded: Encoded, batch: int, seed: int, epoch: int) -> list[list[int]
     """
     rng = np.random.default_rng([seed, 11, epoch])
     shuffled = rng.permutation(len(encoded))
+    # What fills no batch is left out here: once sorted, it would always be the longest.
+    shuffled = shuffled[: len(shuffled) // batch * batch or len(shuffled)]
     lengths = np.array([each.length for each in encoded.prepared])
     batches: list[list[int]] = []
     for start in range(0, len(shuffled), batch * POOL):
         pool = shuffled[start : start + batch * POOL]
         pool = pool[np.argsort(lengths[pool], kind="stable")]
         batches += [pool[at : at + batch].tolist() for at in range(0, len(pool), batch)]
-    whole = [each for each in batches if len(each) == batch] or batches
-    return [whole[int(place)] for place in rng.permutation(len(whole))]
+    return [batches[int(place)] for place in rng.permutation(len(batches))]

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,11 @@ from isoscope.errors import ConfigError, IsoscopeError, SourceError
 from isoscope.lab.sweep.metric import METRICS
 from isoscope.lab.sweep.preset import PRESETS, Columns
 from isoscope.lab.sweep.spans import span_examples
-from isoscope.lab.sweep.task import Example, Kind, Task
-from isoscope.source.corpus import open_corpus
+from isoscope.lab.sweep.task import Example, Kind, Task, score_of
+from isoscope.source.corpus import Document, open_corpus
+from isoscope.source.corpus.dropped import Dropped
 
+SKIP = "--skip-bad (in Python skip_bad=True) drops and counts such rows"
 FORMATS = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet", ".pq", ".json", ".gz")
 
 
@@ -48,14 +49,18 @@ def task_of(
     *,
     hold_out: float = 0.2,
     seed: int = 0,
+    skip_bad: bool = False,
 ) -> Task:
-    """Return a task from a file of examples, and from one of held-out examples."""
+    """Return a task from a file of examples, and from one of held-out examples.
+
+    With `skip_bad`, rows that cannot be read or have no target are left out and counted.
+    """
     path = Path(train).expanduser()
     layout = layout_for(asked, path)
-    learnt, remarks = examples_of(path, layout)
+    learnt, remarks = examples_of(path, layout, skip_bad=skip_bad)
     tried: Sequence[Example] | None = None
     if test is not None:
-        tried, more = examples_of(Path(test).expanduser(), layout)
+        tried, more = examples_of(Path(test).expanduser(), layout, skip_bad=skip_bad)
         remarks = [*remarks, *more]
     return Task.of(
         layout.name,
@@ -94,7 +99,9 @@ def layout_for(asked: Asked, path: Path) -> Layout:
     return Layout(path.stem, kind, _metric(asked.metric or metric, kind), (columns,))
 
 
-def examples_of(path: Path, layout: Layout) -> tuple[list[Example], list[str]]:
+def examples_of(
+    path: Path, layout: Layout, *, skip_bad: bool = False
+) -> tuple[list[Example], list[str]]:
     """Return the examples of a file, and what was left out of it."""
     if path.is_dir():
         raise SourceError(
@@ -109,11 +116,11 @@ def examples_of(path: Path, layout: Layout) -> tuple[list[Example], list[str]]:
             slug="task-file",
         )
     if layout.kind == "span":
-        return span_examples(path, layout.columns[0])
+        return span_examples(path, layout.columns[0], skip_bad=skip_bad)
     first: IsoscopeError | None = None
     for columns in layout.columns:
         try:
-            return _rows(path, columns, layout)
+            return _rows(path, columns, layout, skip_bad)
         except IsoscopeError as error:
             if error.slug != "unknown-column":
                 raise
@@ -122,34 +129,58 @@ def examples_of(path: Path, layout: Layout) -> tuple[list[Example], list[str]]:
     raise first
 
 
-def _rows(path: Path, columns: Columns, layout: Layout) -> tuple[list[Example], list[str]]:
-    corpus = open_corpus(path, column=columns.text, target=columns.pair, label=columns.target)
+def _rows(
+    path: Path, columns: Columns, layout: Layout, skip_bad: bool
+) -> tuple[list[Example], list[str]]:
+    corpus = open_corpus(
+        path,
+        column=columns.text,
+        target=columns.pair,
+        label=columns.target,
+        skip_bad=skip_bad,
+    )
     found: list[Example] = []
+    dropped = Dropped()
     for each in corpus:
-        if each.label is None:
-            raise SourceError(
-                f"expected a label in column {columns.target!r} of {each.place}, got none",
-                hint="every example needs one; test files without labels cannot be used",
-                slug="task-labels",
-            )
-        if columns.pair is not None and each.target is None:
-            raise SourceError(
-                f"expected a second text in column {columns.pair!r} of {each.place}, got none",
-                hint="every example of pairs needs both",
-                slug="task-labels",
-            )
-        target = _binned(each.label, layout.bins) if layout.bins else each.label
-        found.append(Example(each.content, each.target, target, each.place))
-    return found, list(corpus.warnings)
+        fault = _fault(each, columns)
+        if fault is not None and not skip_bad:
+            raise fault
+        if fault is not None:
+            dropped.add("rows without a label or a second text", each.place)
+        elif skip_bad and layout.kind == "score" and score_of(each.label) is None:
+            dropped.add("rows whose score is no number", each.place)
+        else:
+            found.append(Example(each.content, each.target, each.label, each.place))
+    return _binned(found, layout.bins), [*corpus.warnings, *dropped.lines()]
 
 
-def _binned(label: str, bins: int) -> str:
-    """Return the bin of a score from 0 to 1; a whole number is a label already."""
-    try:
-        score = float(label)
-    except ValueError:
-        return label
-    if label.strip().isdigit() or not isfinite(score) or not 0 <= score <= 1:
+def _fault(row: Document, columns: Columns) -> SourceError | None:
+    """Return what a row lacks as an example, if anything."""
+    if row.label is None:
+        return SourceError(
+            f"expected a label in column {columns.target!r} of {row.place}, got none",
+            hint=f"test files without labels cannot be used; {SKIP}",
+            slug="task-labels",
+        )
+    if columns.pair is not None and row.target is None:
+        return SourceError(
+            f"expected a second text in column {columns.pair!r} of {row.place}, got none",
+            hint=f"every example of pairs needs both; {SKIP}",
+            slug="task-labels",
+        )
+    return None
+
+
+def _binned(examples: list[Example], bins: int) -> list[Example]:
+    """Return scores from 0 to 1 as bins; whole numbers throughout are labels already."""
+    if not bins or not any("." in each.target for each in examples):
+        return examples
+    return [replace(each, target=_bin(each.target, bins)) for each in examples]
+
+
+def _bin(label: str, bins: int) -> str:
+    score = score_of(label)
+    if score is None or not 0 <= score <= 1:
         return label
     # The upper end belongs to a bin, as in the released code: 0.2 is very negative.
     return str(next(number for number in range(bins) if score <= (number + 1) / bins + 1e-9))

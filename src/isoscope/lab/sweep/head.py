@@ -53,7 +53,7 @@ class Head(nn.Module):
         there = torch.from_numpy(targets).to(said.device)
         kept = there[:, 0] >= 0
         if not bool(kept.any()):
-            return said.sum() * 0.0
+            return (said * 0.0).sum()  # not the sum first: that of what is masked is infinite
         ends = [
             nn.functional.cross_entropy(said[kept, :, side], there[kept, side])
             for side in (0, 1)

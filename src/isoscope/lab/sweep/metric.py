@@ -19,19 +19,20 @@ Compute = Callable[[Any, Any], float]  # what was said, what is right
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A name, the kind of task it is for, its function, and whether majority is its floor."""
+    """A name, the kind of task it is for, its function, and what knowing nothing reaches."""
 
     name: str
     kind: Kind
     compute: Compute
-    majority: bool = False  # the baseline is the commonest label; of the others it is zero
+    constant: bool = False  # always saying one label has a value; of the others it is zero
 
     def baseline(self, right: Any) -> float:
-        """Return what always giving the commonest label reaches; zero for the others."""
-        if not self.majority:
+        """Return what always giving the best label reaches; zero for the others."""
+        if not self.constant:
             return 0.0
-        commonest = np.bincount(right).argmax()
-        return self.compute(np.full(len(right), commonest), right)
+        # Of two labels F1 looks at one, rare or not; of more, the commonest is the best.
+        likely = np.argsort(np.bincount(right, minlength=2))[-2:]
+        return max(self.compute(np.full(len(right), each), right) for each in likely)
 
 
 METRICS: Registry[Metric] = Registry("metric")
@@ -121,8 +122,8 @@ def _overlap(said: str, right: str) -> float:
 
 
 for _each in (
-    Metric("accuracy", "label", accuracy, majority=True),
-    Metric("f1", "label", f1, majority=True),
+    Metric("accuracy", "label", accuracy, constant=True),
+    Metric("f1", "label", f1, constant=True),
     Metric("matthews", "label", matthews),
     Metric("pearson", "score", pearson),
     Metric("spearman", "score", spearman),

@@ -5,8 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import torch
+
+from isoscope.capture.feed import sample_inputs
+from isoscope.capture.model.loaded import Loaded
 from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine, Penalty
-from isoscope.control.hidden import Layers
+from isoscope.control.hidden import Layers, chosen_layers
 from isoscope.control.schedule import checked
 from isoscope.errors import ConfigError
 from isoscope.registry import Registry, unknown
@@ -62,6 +66,13 @@ def _mean_cosine(choice: Choice, weight: float, seed: int) -> Penalty:
     return MeanCosine(weight, **_shared(choice, seed))
 
 
+def in_model(choice: Choice, loaded: Loaded) -> None:
+    """Refuse layers that a model has not, before anything is trained."""
+    with torch.inference_mode():
+        output = loaded.body(**sample_inputs(loaded), output_hidden_states=True)
+    chosen_layers(output, choice.at(1.0, 0).layers)
+
+
 PENALTIES: Registry[Callable[[Choice, float, int], Penalty]] = Registry("penalty")
 PENALTIES.add("istar", _istar)
 PENALTIES.add("debiased", _debiased)
@@ -110,6 +121,18 @@ def checked_choice(
             hint="--towards is for --penalty istar",
             slug="shrinkage-matrix",
         )
-    if isinstance(layers, list):
+    if as_published and name != "cosreg":
+        raise ConfigError(
+            f"expected cosreg with --as-published, got {name}",
+            hint="leave it out; istar shrinks as published with --towards streamed",
+            slug="penalty-published",
+        )
+    if layers is not None and not isinstance(layers, str | int):
         layers = tuple(layers)
+        if not layers:
+            raise ConfigError(
+                "expected at least 1 layer for a penalty, got none",
+                hint="layers count from 0; leave them out for those the penalty takes itself",
+                slug="penalty-layers",
+            )
     return Choice(name, zeta, towards, layers, rows, per_layer or None, as_published)

@@ -10,23 +10,31 @@ from isoscope.lab.sweep.preset import Columns
 from isoscope.lab.sweep.task import Example, Span
 from isoscope.source.border import border
 from isoscope.source.corpus import open_corpus
+from isoscope.source.corpus.dropped import Dropped
 
 Answers = list[tuple[str, int | None]]  # text and where it starts, if that is said
 Row = tuple[str, str, str | None, Answers]  # place, text, question, answers
+UNREADABLE = "rows that are no text with answers"
 LARGEST = 512 << 20  # bytes of a json file, which is read whole
 
 
-def span_examples(path: Path, columns: Columns) -> tuple[list[Example], list[str]]:
-    """Return examples with spans, and how many questions had no answer in their text."""
+def span_examples(
+    path: Path, columns: Columns, *, skip_bad: bool = False
+) -> tuple[list[Example], list[str]]:
+    """Return examples with spans, and how many questions had no answer in their text.
+
+    With `skip_bad`, rows that are no text with answers are left out and counted too.
+    """
+    dropped = Dropped() if skip_bad else None
     suffix = path.suffix.lower()
     if suffix == ".json":
         rows = _squad(path)
     elif suffix in (".jsonl", ".ndjson"):
-        rows = _lines(path, columns)
+        rows = _lines(path, columns, dropped)
     elif suffix in (".parquet", ".pq"):
-        rows = _table(path, columns)
+        rows = _table(path, columns, dropped)
     else:
-        rows = _cells(path, columns)
+        rows = _cells(path, columns, dropped)
     found: list[Example] = []
     lost = 0
     for place, context, question, answers in rows:
@@ -42,7 +50,7 @@ def span_examples(path: Path, columns: Columns) -> tuple[list[Example], list[str
             slug="task-labels",
         )
     remark = f"questions without an answer in their text left out of {path.name}: {lost}"
-    return found, [remark] if lost else []
+    return found, [*([remark] if lost else []), *(dropped.lines() if dropped else [])]
 
 
 def _span(context: str, answers: Answers) -> Span | None:
@@ -52,7 +60,7 @@ def _span(context: str, answers: Answers) -> Span | None:
         if not text.strip():
             continue
         at = start
-        if at is None or not context.startswith(text, at):
+        if at is None or at < 0 or not context.startswith(text, at):
             whole = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", context)
             at = context.find(text) if whole is None else whole.start()
         if at >= 0:
@@ -69,7 +77,7 @@ def _squad(path: Path) -> Iterator[Row]:
                     answers: Answers = [
                         (str(a["text"]), int(a["answer_start"])) for a in entry["answers"]
                     ]
-                    place = f"{path}, question {entry.get('id', '')!r}"
+                    place = f"{path}, question {str(entry.get('id', ''))[:40]!r}"
                     yield place, str(paragraph["context"]), str(entry["question"]), answers
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SourceError(
@@ -94,25 +102,43 @@ def _json(path: Path) -> Any:
         return msgspec.json.decode(path.read_bytes())
 
 
-def _lines(path: Path, columns: Columns) -> Iterator[Row]:
+def _lines(path: Path, columns: Columns, dropped: Dropped | None) -> Iterator[Row]:
     import msgspec
 
     with border(str(path), "a jsonl file"), path.open("rb") as file:
         for number, line in enumerate(file, start=1):
-            if line.strip():
+            if not line.strip():
+                continue
+            place = f"{path}, line {number}"
+            try:
                 row = msgspec.json.decode(line)
-                yield _row(row, columns, f"{path}, line {number}")
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                if dropped is None:
+                    raise
+                dropped.add(UNREADABLE, place)
+            else:
+                yield from _kept(row, columns, place, dropped)
 
 
-def _table(path: Path, columns: Columns) -> Iterator[Row]:
+def _table(path: Path, columns: Columns, dropped: Dropped | None) -> Iterator[Row]:
     import pyarrow.parquet as pq
 
     with border(str(path), "a parquet file"), pq.ParquetFile(path) as file:
         number = 0
         for batch in file.iter_batches(batch_size=256):
             for row in batch.to_pylist():
-                yield _row(row, columns, f"{path}, row {number}")
+                yield from _kept(row, columns, f"{path}, row {number}", dropped)
                 number += 1
+
+
+def _kept(row: Any, columns: Columns, place: str, dropped: Dropped | None) -> Iterator[Row]:
+    """Yield a row, or count it among those left out where that is asked for."""
+    try:
+        yield _row(row, columns, place)
+    except SourceError:
+        if dropped is None:
+            raise
+        dropped.add(UNREADABLE, place)
 
 
 def _row(row: Any, columns: Columns, place: str) -> Row:
@@ -141,8 +167,16 @@ def _answers(value: Any, place: str) -> Answers:
     return list(zip(texts, starts if whole else [None] * len(texts), strict=True))
 
 
-def _cells(path: Path, columns: Columns) -> Iterator[Row]:
-    corpus = open_corpus(path, column=columns.text, target=columns.pair, label=columns.target)
+def _cells(path: Path, columns: Columns, dropped: Dropped | None) -> Iterator[Row]:
+    corpus = open_corpus(
+        path,
+        column=columns.text,
+        target=columns.pair,
+        label=columns.target,
+        skip_bad=dropped is not None,
+    )
+    if dropped is not None:
+        dropped.merge(corpus.dropped)
     for each in corpus:
         answers: Answers = [(each.label, None)] if each.label else []
         yield each.place, each.content, each.target, answers
@@ -151,6 +185,7 @@ def _cells(path: Path, columns: Columns) -> Iterator[Row]:
 def _wrong(place: str, got: str) -> SourceError:
     return SourceError(
         f"expected a text and its answers in {place}, got {got}",
-        hint="name the columns with --column, --pair and --answer",
+        hint="name the columns with --column, --pair and --answer; --skip-bad (in Python "
+        "skip_bad=True) drops and counts such rows",
         slug="task-labels",
     )

@@ -10,6 +10,10 @@ from isoscope.lab.sweep.cells import LOSS, TASK, cell_of
 from isoscope.lab.sweep.compare import Difference, differences, learnt
 from isoscope.types import Reading
 
+PAIRED = "differences to weight 0 over the same seeds"
+HOLM = "; p after Holm, for looking at {count}"
+NO_SPREAD = "the same difference with every seed, so no interval and no p: weight {weights}"
+
 Means = dict[str, dict[str, float]]  # by measure and site
 
 
@@ -95,3 +99,14 @@ def was_learnt(lines: Sequence[Line], baseline: float) -> bool | None:
     """Whether the runs without penalty beat the baseline; None where that cannot be told."""
     plain = [line for line in lines if line.weight == 0]
     return learnt(plain[0].values, baseline) if plain else None
+
+
+def compared(lines: Sequence[Line]) -> list[str]:
+    """Return how many weights were compared by chance, and which could not be."""
+    apart = [(line.weight, line.difference) for line in lines if line.difference is not None]
+    same = [f"{weight:g}" for weight, difference in apart if difference.p is None]
+    count = len(apart) - len(same)
+    return [
+        PAIRED + (HOLM.format(count=count) if count else ""),
+        *([NO_SPREAD.format(weights=", ".join(same))] if same else []),
+    ]

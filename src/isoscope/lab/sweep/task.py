@@ -90,17 +90,24 @@ def _as_given(examples: Sequence[Example]) -> tuple[Example, ...]:
     return tuple(examples)
 
 
+def score_of(target: Any) -> float | None:
+    """Return a score as a number; None where it is no finite one."""
+    try:
+        score = float(target)
+    except ValueError:
+        return None
+    return score if isfinite(score) else None
+
+
 def _scored(examples: Sequence[Example]) -> tuple[Example, ...]:
     found: list[Example] = []
     for each in examples:
-        try:
-            score = float(each.target)
-        except ValueError:
-            score = float("nan")
-        if not isfinite(score):
+        score = score_of(each.target)
+        if score is None:
             raise SourceError(
                 f"expected a number as score in {each.place}, got {str(each.target)[:40]!r}",
-                hint="name the column of scores; words are labels: --label",
+                hint="name the column of scores; words are labels: --label; --skip-bad (in "
+                "Python skip_bad=True) drops and counts such rows",
                 slug="task-scores",
             )
         found.append(replace(each, target=score))
@@ -114,7 +121,7 @@ def _classes(examples: Sequence[Example]) -> tuple[str, ...]:
     if single:
         looks = "; numbers on a scale are scores: --score" if _numeric(single) else ""
         raise TooFewRowsError(
-            f"a class needs at least 2 examples, got 1 of {single[0]!r} "
+            f"a class needs at least 2 examples, got 1 of {single[0][:40]!r} "
             f"({len(single)} of {len(counts)} classes have one)",
             hint=f"give more examples of it, or leave it out{looks}",
             slug="task-class",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from torch import Tensor, nn
 
 from isoscope.capture.feed import Batch
 from isoscope.control import Penalty
-from isoscope.errors import UndefinedError
 from isoscope.lab.sentence_states import At
 from isoscope.lab.subject import Subject
 from isoscope.lab.sweep.encode import Encoded, Encoder, order
@@ -32,6 +32,10 @@ class Recipe:
     learning_rate: float = 1e-4
     evaluate_at: tuple[int, ...] = ()  # steps after which held-out examples are tried
     at: At = "first"
+
+
+class DivergedError(Exception):
+    """The loss is no number any more; the message says where."""
 
 
 @dataclass(frozen=True)
@@ -132,17 +136,13 @@ class Trainer:
         batch = self.batch(self.train, places)
         output = self.body(**batch.inputs, output_hidden_states=penalty is not None)
         task = head.loss(head(_states(output), batch), self.train.targets[places])
+        value = float(task.detach())
+        if not isfinite(value):
+            raise DivergedError("the loss of a training step is NaN or infinite")
         loss = task
         if penalty is not None:
             mask = batch.marks("", _states(output).shape[1]).real
             loss = task + penalty(output, mask)
-        value = float(task.detach())
-        if value != value:
-            raise UndefinedError(
-                "the loss became NaN while fine-tuning",
-                hint="lower --learning-rate, or the weights of the penalty",
-                slug="sweep-loss",
-            )
         optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_([*parameters, *head.parameters()], LONGEST)
@@ -167,6 +167,8 @@ class Trainer:
             weight += counted
             answers = head.answers(output, self.test.chosen(places))
             said.update(zip(places, answers, strict=True))
+        if not isfinite(loss):
+            raise DivergedError("the loss of held-out examples is NaN or infinite")
         return Trial(step, self.judged(said), loss / max(weight, 1.0))
 
     def judged(self, said: dict[int, Any]) -> float:
