@@ -126,7 +126,10 @@ def test_one_seed_has_no_interval_and_no_chance():
     nothing = [np.nan] * 3
     found = made(sd=nothing, low=nothing, high=nothing, p=nothing)
     without, best = told(found)[:2]
-    assert without[0] == "0.820" and best[2] == "one seed: no interval"
+    assert (
+        without[0] == "0.820"
+        and best[2] == "no interval: one seed, or the same difference with each"
+    )
     assert "95 % interval" not in show([found]).body
 
 

@@ -107,7 +107,11 @@ def _best(lines: Sequence[Mapping[str, Any]]) -> tuple[str, str, str]:
         f"paired over seeds, 95 % interval {best['low']:.3g} to {best['high']:.3g}, "
         f"p = {best['p']:.3g} after Holm"
     )
-    return f"{best['value']:+.3f}", text, rule if known else "one seed: no interval"
+    return (
+        f"{best['value']:+.3f}",
+        text,
+        rule if known else "no interval: one seed, or the same difference with each",
+    )
 
 
 def _moved(exhibit: Exhibit) -> list[tuple[str, str, str]]:
