@@ -6,9 +6,16 @@ import sys
 import pytest
 import torch
 from datasets import Dataset
+from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file
 from torch.utils.data import SequentialSampler
-from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments
+from transformers import (
+    AutoModelForSequenceClassification,
+    GPT2Config,
+    GPT2LMHeadModel,
+    Trainer,
+    TrainingArguments,
+)
 
 from isoscope.control import CosReg, IStar, attach
 from isoscope.errors import ConfigError
@@ -151,6 +158,37 @@ def test_gradient_checkpointing_and_bfloat16_are_no_trouble(trainer):
     found = attach(trainer(gradient_checkpointing=True, bf16=True, max_steps=2), IStar(1.0))
     found.train()
     assert all(torch.isfinite(p).all() for p in found.model.parameters())
+
+
+def test_adapters_of_every_kind_are_penalised(trainer):
+    """Those with a task say output_hidden_states=None, which the config yields to."""
+    config = GPT2Config(vocab_size=20, n_embd=16, n_layer=2, n_head=2, n_positions=32)
+    kinds = {
+        "SEQ_CLS": (trainer().model, "query", padded),
+        "CAUSAL_LM": (GPT2LMHeadModel(config), "c_attn", lambda b: with_labels(padded(b))),
+    }
+    for kind, (model, target, collated) in kinds.items():
+        made = trainer(max_steps=2)
+        lora = LoraConfig(
+            task_type=kind, r=2, target_modules=[target], fan_in_fan_out=kind == "CAUSAL_LM"
+        )
+        again = Trainer(
+            get_peft_model(model, lora), made.args, data_collator=collated, train_dataset=rows()
+        )
+        penalty = IStar(1.0)
+        attach(again, penalty).train()
+        assert penalty.call == 2 and penalty.reading is not None
+
+
+def with_labels(batch):
+    return {**batch, "labels": batch["input_ids"]}
+
+
+def test_a_model_copied_to_several_devices_is_refused(trainer):
+    found = attach(trainer(), IStar(1.0))
+    copied = torch.nn.DataParallel(found.model).train()
+    with pytest.raises(ConfigError, match=r"got nn\.DataParallel"):
+        found.compute_loss(copied, padded(rows(4)))
 
 
 def test_sentence_transformers_hear_anchors_and_positives_as_one_cloud(tiny, texts, tmp_path):

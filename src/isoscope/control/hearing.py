@@ -10,12 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from isoscope.capture.tap import first_tensor
+from isoscope.capture.tree import candidates
 from isoscope.control.forward import told
 from isoscope.control.hidden import chosen_layers
 from isoscope.control.penalty import Penalty, recomputing
 from isoscope.errors import ConfigError, PenaltyError
-
-FLAG = "output_hidden_states"
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,7 @@ class Hearing:
     def __init__(
         self, model: nn.Module, penalty: Penalty, modules: Sequence[str] | None = None
     ) -> None:
+        one_copy(model)
         self.penalty = penalty
         self.names = tuple(modules or ())
         self.body = model if modules else transformer_in(model)
@@ -53,10 +53,10 @@ class Hearing:
                 handle = module.register_forward_hook(self._module_hook(name))
                 self._stack.callback(handle.remove)
             return self
-        config: Any = self.body.config
-        self._stack.callback(setattr, config, FLAG, getattr(config, FLAG, False))
-        setattr(config, FLAG, True)
-        self._stack.enter_context(told(self.body, after=self._model_hook))
+        # An argument and no setting of the config: peft passes None, which the config yields
+        # to, and a model saved in the block would keep the setting.
+        told_of = told(self.body, after=self._model_hook, asked={"output_hidden_states": True})
+        self._stack.enter_context(told_of)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -146,13 +146,47 @@ def trains(module: nn.Module) -> bool:
 def transformer_in(model: nn.Module) -> nn.Module:
     """Return the part of a model that runs the layers and can return them, wrapped or not."""
     for module in model.modules():
-        if hasattr(module, "base_model_prefix") and hasattr(module, "config"):
-            return getattr(module, str(module.base_model_prefix), module)
+        if _of_transformers(module):
+            return _innermost(getattr(module, str(module.base_model_prefix), module))
     raise ConfigError(
         f"expected a model of transformers in {type(model).__name__}, got none",
         hint="name the modules whose outputs are penalised: modules=['layers.0', 'layers.1']",
         slug="no-transformer",
     )
+
+
+def _of_transformers(module: nn.Module) -> bool:
+    return hasattr(module, "base_model_prefix") and hasattr(module, "config")
+
+
+def _innermost(body: nn.Module) -> nn.Module:
+    """Return what runs the blocks: a head may pass the body by, as OPT's calls its decoder."""
+    inner = {name: each for name, each in body.named_children() if _of_transformers(each)}
+    if {"encoder", "decoder"} <= set(inner):
+        raise ConfigError(
+            f"expected a model with one stack of layers, got the encoder and the decoder of "
+            f"{type(body).__name__}",
+            hint="choose one in a loop or compute_loss of your own: "
+            "penalised(model.get_encoder(), penalty), watch.begin(model.get_encoder(), step)",
+            slug="two-stacks",
+        )
+    if len(inner) != 1:
+        return body
+    ((name, only),) = inner.items()
+    blocks = candidates(body)
+    inside = bool(blocks) and all(each.startswith(f"{name}.") for each in blocks)
+    return _innermost(only) if inside else body
+
+
+def one_copy(model: nn.Module) -> None:
+    """Refuse a model that is copied to several devices in every pass."""
+    if any(isinstance(module, nn.DataParallel) for module in model.modules()):
+        raise ConfigError(
+            "expected a model that runs on one device of each process, got nn.DataParallel",
+            hint="start one process a device: torchrun --nproc-per-node=N train.py; or show "
+            "one device alone: CUDA_VISIBLE_DEVICES=0",
+            slug="data-parallel",
+        )
 
 
 def argument(
