@@ -45,6 +45,15 @@ def test_what_is_asked_is_given_whatever_the_caller_said():
     assert net(loud=None) == {"loud": None}
 
 
+def test_the_end_of_a_pass_is_told_whether_it_raised_or_not():
+    net, said = nn.Linear(3, 2), []
+    with told(net, ended=lambda: said.append("ended")):
+        net(torch.ones(1, 3))
+        with pytest.raises(RuntimeError):
+            net(torch.ones(1, 7))
+    assert said == ["ended", "ended"]
+
+
 def test_blocks_on_one_module_end_in_any_order_and_within_a_pass():
     net, said, rows = nn.Linear(3, 2), [], torch.ones(1, 3)
     first = told(net, after=lambda *_: first.__exit__(None, None, None))

@@ -9,6 +9,7 @@ from isoscope.control.hearing import Hearing
 from isoscope.control.penalty import Penalty
 from isoscope.errors import ConfigError
 
+PENALTY, READING = "penalty/", "/reading"  # how names in the log begin and end
 NEEDED = ("compute_loss", "log", "add_callback", "state", "args")
 
 
@@ -86,7 +87,7 @@ class _Added:
                 value = torch.stack(self.values).mean().item()
                 logs = {**logs, self.name: value}
                 if self.readings:
-                    logs[f"{self.name}/reading"] = sum(self.readings) / len(self.readings)
+                    logs[f"{self.name}{READING}"] = sum(self.readings) / len(self.readings)
                 self.values, self.readings = [], []
             log(logs, *given, **named)
 

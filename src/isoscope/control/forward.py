@@ -13,6 +13,7 @@ from torch import nn
 
 Before = Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], None]
 After = Callable[[nn.Module, tuple[Any, ...], dict[str, Any], Any], None]
+Ended = Callable[[], None]
 LISTENERS = "isoscope_listeners"
 
 
@@ -20,6 +21,7 @@ LISTENERS = "isoscope_listeners"
 class _Listener:
     before: Before | None
     after: After | None
+    ended: Ended | None
     asked: Mapping[str, Any]
 
 
@@ -29,17 +31,19 @@ def told(
     *,
     before: Before | None = None,
     after: After | None = None,
+    ended: Ended | None = None,
     asked: Mapping[str, Any] | None = None,
 ) -> Generator[None]:
     """Call `before` and `after` around every pass of a module until the block ends.
 
-    What is `asked` is given to every pass by name, whatever the caller said. Blocks on one
-    module may end in any order, also within a pass: they share one wrapper.
+    `ended` is called after every pass, also after one that raised. What is `asked` is given
+    to every pass by name, whatever the caller said. Blocks on one module may end in any
+    order, also within a pass: they share one wrapper.
     """
     listeners = getattr(vars(module).get("forward"), LISTENERS, None)
     if listeners is None:
         listeners = _wrapped(module)
-    listener = _Listener(before, after, asked or {})
+    listener = _Listener(before, after, ended, asked or {})
     listeners.append(listener)
     try:
         yield
@@ -59,14 +63,19 @@ def _wrapped(module: nn.Module) -> list[_Listener]:
         hearing = tuple(listeners)
         for each in hearing:
             named = {**named, **each.asked}
-        for each in hearing:
-            if each.before is not None:
-                each.before(module, given, named)
-        output = original(*given, **named)
-        for each in hearing:
-            if each.after is not None:
-                each.after(module, given, named, output)
-        return output
+        try:
+            for each in hearing:
+                if each.before is not None:
+                    each.before(module, given, named)
+            output = original(*given, **named)
+            for each in hearing:
+                if each.after is not None:
+                    each.after(module, given, named, output)
+            return output
+        finally:
+            for each in hearing:
+                if each.ended is not None:
+                    each.ended()
 
     setattr(forward, LISTENERS, listeners)
     cast(Any, forward).isoscope_own = own
