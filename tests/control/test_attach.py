@@ -120,11 +120,11 @@ def test_accumulated_batches_have_the_mean_of_their_penalties(trainer, func, cou
 
 
 def test_schedules_count_steps_of_the_optimiser(trainer):
-    penalty = IStar(weight=1.0, warmup=4)
-    found = attach(trainer(gradient_accumulation_steps=2, max_steps=2), penalty)
-    found.train()
-    assert (penalty.call, penalty.schedule.accumulate) == (4, 2)
-    assert penalty.weight == pytest.approx(3 / 4)
+    """Also where the last step of an epoch has fewer batches: eight are 3, 3 and 2."""
+    steps = []
+    penalty = IStar(weight=1.0, schedule=lambda step: steps.append(step) or 1.0)
+    attach(trainer(gradient_accumulation_steps=3, max_steps=4), penalty).train()
+    assert steps == [0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3]
 
 
 def test_evaluation_is_not_penalised(trainer):
@@ -145,7 +145,7 @@ def test_the_matrix_is_saved_with_a_checkpoint_and_read_again(trainer, tmp_path)
     found = attach(trainer(save_strategy="steps", save_steps=2), penalty)
     found.train()
     folder = tmp_path / "out" / "checkpoint-2"
-    kept = load_file(folder / "penalty-0.safetensors")
+    kept = load_file(folder / "penalty-IStar-0.safetensors")
     assert kept["_extra_state"].tolist() == [2, 2]
     again = IStar(weight=1.0, towards="running")
     resumed = attach(trainer(save_strategy="no"), again)
@@ -226,3 +226,30 @@ def test_importing_control_does_not_load_transformers():
     code = "import sys, isoscope.control; print('transformers' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "False\n", done.stderr
+
+
+def test_penalties_are_resumed_in_any_order(trainer, tmp_path):
+    saving = trainer(save_strategy="steps", save_steps=2, max_steps=2)
+    attach(saving, IStar(1.0, towards="running"), CosReg(1.0)).train()
+    folder = tmp_path / "out" / "checkpoint-2"
+    star = IStar(1.0, towards="running")
+    again = attach(trainer(max_steps=3), CosReg(1.0), star)
+    again.train(resume_from_checkpoint=str(folder))
+    assert (star.call, star.averaged) == (3, 3)
+
+
+def test_a_streamed_matrix_is_found_anew_in_each_epoch(trainer):
+    penalty = IStar(1.0, towards="streamed")
+    found = attach(trainer(max_steps=9, learning_rate=0.0), penalty)  # eight steps an epoch
+    seen, stream = [], penalty.stream
+
+    def streaming(*given, **named):
+        seen.append(found.state.global_step)
+        stream(*given, **named)
+
+    penalty.stream = streaming
+    found.train()
+    by_hand = IStar(1.0)
+    by_hand.stream(found.model, [padded(rows())])
+    assert seen == [0, 8]
+    assert torch.allclose(penalty.shrinkage, by_hand.shrinkage, rtol=1e-4, atol=1e-6)

@@ -255,3 +255,31 @@ def test_a_model_that_is_copied_in_every_pass_is_refused(model):
         with pytest.raises(ConfigError, match=r"got nn\.DataParallel") as caught:
             penalised(nn.DataParallel(model), IStar(), modules)
         assert caught.value.slug == "data-parallel"
+
+
+@pytest.mark.parametrize("modules", [None, ["bert.encoder.layer.0", "bert.encoder.layer.1"]])
+def test_a_penalty_on_some_steps_only_hears_those_steps(model, batch, modules):
+    kept = IStar(rows=None)
+    with penalised(model, kept, modules) as penalty:
+        for step in range(4):
+            torch.manual_seed(step)
+            loss = model(**batch).loss
+            if step % 2:
+                loss = loss + penalty()
+            loss.backward()
+    alone = IStar(rows=None)
+    with penalised(model, alone, modules) as penalty:
+        torch.manual_seed(3)
+        model(**batch)
+        penalty()
+    assert kept.call == 2 and kept.reading == pytest.approx(alone.reading, abs=1e-6)
+
+
+def test_a_penalty_may_have_a_backward_pass_of_its_own(model, batch):
+    with penalised(model, IStar()) as penalty:
+        model(**batch).loss.backward(retain_graph=True)
+        penalty().backward()
+        model(**batch)
+        penalty.forget()
+        with pytest.raises(PenaltyError):
+            penalty()

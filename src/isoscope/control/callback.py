@@ -12,7 +12,7 @@ from transformers import TrainerCallback
 
 from isoscope.control.alert import LOSS
 from isoscope.control.attach import PENALTY, READING
-from isoscope.control.checkpoint import Keeper
+from isoscope.control.checkpoint import keep
 from isoscope.control.hearing import one_copy
 from isoscope.control.watch import Watch
 
@@ -57,8 +57,7 @@ def joined(trainer: Any, watch: Watch) -> None:
     """Put a watch into a trainer, and its history into the trainer's checkpoints."""
     if watch.log is None:
         watch.log = lambda numbers, step: trainer.log(numbers)
-    number = sum(isinstance(each, Keeper) for each in trainer.callback_handler.callbacks)
-    trainer.add_callback(Keeper(trainer, watch, f"watch-{number}"))
+    keep(trainer, watch, "watch")
     trainer.add_callback(TrainerWatch(trainer, watch))
     trainer.train = _letting_go(trainer.train, watch)
 

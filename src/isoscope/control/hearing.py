@@ -17,6 +17,20 @@ from isoscope.control.penalty import Penalty, recomputing
 from isoscope.errors import ConfigError, PenaltyError
 
 
+class Mark:
+    """Whether gradients have come back to a pass: its step is over then."""
+
+    def __init__(self, layers: Sequence[Tensor]) -> None:
+        self.spent = False
+        for layer in layers:
+            if layer.requires_grad:
+                layer.register_hook(self)
+
+    def __call__(self, _gradient: Tensor) -> None:
+        """Note that gradients are there; they are left as they are."""
+        self.spent = True
+
+
 @dataclass(frozen=True)
 class Heard:
     """The layers of one forward pass, and which of their tokens are real."""
@@ -30,7 +44,8 @@ class Hearing:
 
     A model of transformers is asked for its hidden states while the block lasts; of any
     other module, name the ones to listen to. Only passes that train are heard. Several
-    passes before a call, as of anchors and positives, are one cloud.
+    passes before a call, as of anchors and positives, are one cloud. Passes of a step that
+    ended without a call are dropped when the next one begins.
     """
 
     def __init__(
@@ -43,6 +58,7 @@ class Hearing:
         if modules:
             _there(model, self.names)
         self._passes: list[Heard] = []
+        self._marks: list[Mark] = []
         self._calls: dict[str, list[Tensor]] = {name: [] for name in self.names}
         self._stack = ExitStack()
 
@@ -61,7 +77,7 @@ class Hearing:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
-        self._forget()
+        self.forget()
 
     def __call__(self, mask: Any = None, *, documents: Any = None) -> Tensor:
         """Return the penalty on what was heard since the last call, and forget it.
@@ -69,7 +85,7 @@ class Hearing:
         The mask is that of the model's own call unless another is given.
         """
         passes = self._heard()
-        self._forget()
+        self.forget()
         if not passes:
             raise PenaltyError(
                 "expected a training pass of the model before its penalty, got none",
@@ -84,8 +100,10 @@ class Hearing:
         layers, numbers = _joined(passes)
         return self.penalty(layers, documents=numbers if documents is None else documents)
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Drop what was heard, as for a step whose loss is thrown away."""
         self._passes.clear()
+        self._marks.clear()
         for each in self._calls.values():
             each.clear()
 
@@ -110,12 +128,22 @@ class Hearing:
     ) -> None:
         if trains(module):
             mask = argument(module, given, named, "attention_mask")
-            self._passes.append(Heard(chosen_layers(output, "all"), _flat(mask)))
+            layers = chosen_layers(output, "all")
+            self._begin(layers)
+            self._passes.append(Heard(layers, _flat(mask)))
+
+    @torch.compiler.disable
+    def _begin(self, layers: Sequence[Tensor]) -> None:
+        """Drop passes of a step that is over, and look out for the end of this one."""
+        if any(mark.spent for mark in self._marks):
+            self.forget()
+        self._marks.append(Mark(layers))
 
     def _module_hook(self, name: str) -> Any:
         def hook(module: nn.Module, _given: Any, output: Any) -> None:
             tensor = first_tensor(output)
             if trains(module) and tensor is not None:
+                self._begin([tensor])
                 self._calls[name].append(tensor)
 
         return hook

@@ -7,6 +7,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
 from isoscope.control.hearing import Hearing
+from isoscope.control.isoscore_star import IStar
 from isoscope.control.penalty import Penalty
 from isoscope.control.watch import Watch
 from isoscope.errors import ConfigError
@@ -48,12 +49,20 @@ class PenaltyCallback(Callback):
         step = pl_module.training_step
 
         def with_penalty(*given: Any, **named: Any) -> Any:
+            self.penalty.step = int(trainer.global_step)
             with Hearing(pl_module, self.penalty, self.modules) as heard:
                 found = step(*given, **named)
                 return found if found is None else self._added(pl_module, found, heard())
 
         setattr(with_penalty, WRAPPED, (self, own))
         cast(Any, pl_module).training_step = with_penalty
+
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Stream the matrix of a penalty that wants it so."""
+        if isinstance(self.penalty, IStar) and self.penalty.towards == "streamed":
+            from isoscope.control.epoch import restream  # loads transformers
+
+            restream(self.penalty, pl_module, cast(Any, trainer.train_dataloader))
 
     def _added(self, pl_module: LightningModule, found: Any, extra: Tensor) -> Any:
         name = f"penalty/{type(self.penalty).__name__}"
