@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -132,7 +132,7 @@ class Hearing:
             self._begin(layers)
             self._passes.append(Heard(layers, _flat(mask)))
 
-    @torch.compiler.disable
+    @cast(Any, torch.compiler.disable)  # its type forgets what a method takes
     def _begin(self, layers: Sequence[Tensor]) -> None:
         """Drop passes of a step that is over, and look out for the end of this one."""
         if any(mark.spent for mark in self._marks):
