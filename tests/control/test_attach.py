@@ -6,9 +6,16 @@ import sys
 import pytest
 import torch
 from datasets import Dataset
+from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file
 from torch.utils.data import SequentialSampler
-from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments
+from transformers import (
+    AutoModelForSequenceClassification,
+    GPT2Config,
+    GPT2LMHeadModel,
+    Trainer,
+    TrainingArguments,
+)
 
 from isoscope.control import CosReg, IStar, attach
 from isoscope.errors import ConfigError
@@ -113,11 +120,11 @@ def test_accumulated_batches_have_the_mean_of_their_penalties(trainer, func, cou
 
 
 def test_schedules_count_steps_of_the_optimiser(trainer):
-    penalty = IStar(weight=1.0, warmup=4)
-    found = attach(trainer(gradient_accumulation_steps=2, max_steps=2), penalty)
-    found.train()
-    assert (penalty.call, penalty.schedule.accumulate) == (4, 2)
-    assert penalty.weight == pytest.approx(3 / 4)
+    """Also where the last step of an epoch has fewer batches: eight are 3, 3 and 2."""
+    steps = []
+    penalty = IStar(weight=1.0, schedule=lambda step: steps.append(step) or 1.0)
+    attach(trainer(gradient_accumulation_steps=3, max_steps=4), penalty).train()
+    assert steps == [0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3]
 
 
 def test_evaluation_is_not_penalised(trainer):
@@ -138,7 +145,7 @@ def test_the_matrix_is_saved_with_a_checkpoint_and_read_again(trainer, tmp_path)
     found = attach(trainer(save_strategy="steps", save_steps=2), penalty)
     found.train()
     folder = tmp_path / "out" / "checkpoint-2"
-    kept = load_file(folder / "penalty-0.safetensors")
+    kept = load_file(folder / "penalty-IStar-0.safetensors")
     assert kept["_extra_state"].tolist() == [2, 2]
     again = IStar(weight=1.0, towards="running")
     resumed = attach(trainer(save_strategy="no"), again)
@@ -151,6 +158,37 @@ def test_gradient_checkpointing_and_bfloat16_are_no_trouble(trainer):
     found = attach(trainer(gradient_checkpointing=True, bf16=True, max_steps=2), IStar(1.0))
     found.train()
     assert all(torch.isfinite(p).all() for p in found.model.parameters())
+
+
+def test_adapters_of_every_kind_are_penalised(trainer):
+    """Those with a task say output_hidden_states=None, which the config yields to."""
+    config = GPT2Config(vocab_size=20, n_embd=16, n_layer=2, n_head=2, n_positions=32)
+    kinds = {
+        "SEQ_CLS": (trainer().model, "query", padded),
+        "CAUSAL_LM": (GPT2LMHeadModel(config), "c_attn", lambda b: with_labels(padded(b))),
+    }
+    for kind, (model, target, collated) in kinds.items():
+        made = trainer(max_steps=2)
+        lora = LoraConfig(
+            task_type=kind, r=2, target_modules=[target], fan_in_fan_out=kind == "CAUSAL_LM"
+        )
+        again = Trainer(
+            get_peft_model(model, lora), made.args, data_collator=collated, train_dataset=rows()
+        )
+        penalty = IStar(1.0)
+        attach(again, penalty).train()
+        assert penalty.call == 2 and penalty.reading is not None
+
+
+def with_labels(batch):
+    return {**batch, "labels": batch["input_ids"]}
+
+
+def test_a_model_copied_to_several_devices_is_refused(trainer):
+    found = attach(trainer(), IStar(1.0))
+    copied = torch.nn.DataParallel(found.model).train()
+    with pytest.raises(ConfigError, match=r"got nn\.DataParallel"):
+        found.compute_loss(copied, padded(rows(4)))
 
 
 def test_sentence_transformers_hear_anchors_and_positives_as_one_cloud(tiny, texts, tmp_path):
@@ -188,3 +226,30 @@ def test_importing_control_does_not_load_transformers():
     code = "import sys, isoscope.control; print('transformers' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "False\n", done.stderr
+
+
+def test_penalties_are_resumed_in_any_order(trainer, tmp_path):
+    saving = trainer(save_strategy="steps", save_steps=2, max_steps=2)
+    attach(saving, IStar(1.0, towards="running"), CosReg(1.0)).train()
+    folder = tmp_path / "out" / "checkpoint-2"
+    star = IStar(1.0, towards="running")
+    again = attach(trainer(max_steps=3), CosReg(1.0), star)
+    again.train(resume_from_checkpoint=str(folder))
+    assert (star.call, star.averaged) == (3, 3)
+
+
+def test_a_streamed_matrix_is_found_anew_in_each_epoch(trainer):
+    penalty = IStar(1.0, towards="streamed")
+    found = attach(trainer(max_steps=9, learning_rate=0.0), penalty)  # eight steps an epoch
+    seen, stream = [], penalty.stream
+
+    def streaming(*given, **named):
+        seen.append(found.state.global_step)
+        stream(*given, **named)
+
+    penalty.stream = streaming
+    found.train()
+    by_hand = IStar(1.0)
+    by_hand.stream(found.model, [padded(rows())])
+    assert seen == [0, 8]
+    assert torch.allclose(penalty.shrinkage, by_hand.shrinkage, rtol=1e-4, atol=1e-6)

@@ -11,7 +11,9 @@ from transformers import (
     TrainingArguments,
 )
 
-from isoscope.control import Alert, Watch, attach
+from isoscope.control import Alert, CosReg, IStar, Watch, attach
+from isoscope.control.callback import task_loss
+from isoscope.errors import ConfigError
 
 NAME = "anisotropy/mean-cosine/resid.1"
 
@@ -171,3 +173,82 @@ def test_accumulated_batches_are_read_once_a_step(trainer):
     )
     found.train()
     assert [step for step, _ in series(found, f"{NAME}.batch")] == [1, 2]
+
+
+def left_behind(model):
+    """Return what of ours is still on a model; transformers leaves hooks of its own."""
+    parts = list(model.bert.modules())
+    hooks = [h for m in parts for h in (m._forward_hooks | m._forward_pre_hooks).values()]
+    ours = [each for each in hooks if each.__module__.startswith("isoscope")]
+    return ours + [m for m in parts if "forward" in vars(m)]
+
+
+@pytest.mark.parametrize("when", ["before the pass", "after it"])
+def test_an_exception_leaves_nothing_behind(trainer, texts, when):
+    found = trainer()
+    compute_loss, seen = found.compute_loss, []
+
+    def failing(*given, **named):
+        seen.append(1)
+        if len(seen) == 2 and when == "before the pass":
+            raise KeyError(when)
+        loss = compute_loss(*given, **named)
+        if len(seen) == 2:
+            raise KeyError(when)
+        return loss
+
+    found.compute_loss = failing
+    attach(found, Watch(texts, every=2), IStar(1.0))
+    with pytest.raises(KeyError, match=when):
+        found.train()
+    assert not left_behind(found.model)
+
+
+def test_each_model_of_a_trainer_is_read(trainer, texts):
+    models, first = [], trainer()
+
+    def init():
+        torch.manual_seed(len(models))
+        model = AutoModelForSequenceClassification.from_pretrained(
+            first.model.config.name_or_path
+        )
+        with torch.no_grad():
+            model.bert.embeddings.word_embeddings.weight.normal_()
+        models.append(model)
+        return model
+
+    found = Trainer(
+        None, first.args, train_dataset=first.train_dataset, model_init=init,
+        processing_class=first.processing_class,
+    )  # fmt: skip
+    watch = Watch(texts, every=6, batch=False)
+    attach(found, watch)
+    found.train(), found.train()
+    read = [value for _, value in watch.history[NAME]]
+    assert len(read) == 4 and len(set(read)) == 4
+    alone = Watch(texts, batch=False, tokenizer=first.processing_class)
+    alone.read(models[-1], 0)
+    assert alone.history[NAME][0][1] == read[-1]
+
+
+def test_the_loss_that_is_judged_is_without_penalties(trainer, texts):
+    """A loss at ln 2 stays there, whatever a penalty adds."""
+    for penalties in ((), (IStar(5.0), CosReg(-3.0))):
+        watch = Watch(texts, every=1, chance=2, on_alert=lambda alert: None)
+        made = trainer(max_steps=12, logging_steps=1, learning_rate=0.0)
+        torch.nn.init.zeros_(made.model.classifier.weight)
+        attach(made, watch, *penalties).train()
+        assert [each.rule for each in watch.alerts] == ["loss-at-chance"]
+        assert [v for _, v in watch.history["loss"]] == pytest.approx([0.6931] * 12, abs=2e-4)
+
+
+def test_what_was_logged_beside_a_loss_is_taken_off_it():
+    logs = {"loss": 5.0, "penalty/IStar": 3.0, "penalty/IStar/reading": 0.5}
+    assert task_loss(logs) == 2.0
+
+
+def test_a_model_copied_to_several_devices_is_refused(trainer):
+    found = attach(trainer(), Watch(every=1))
+    found.model_wrapped = torch.nn.DataParallel(found.model)
+    with pytest.raises(ConfigError, match=r"got nn\.DataParallel"):
+        found.callback_handler.on_train_begin(found.args, found.state, found.control)

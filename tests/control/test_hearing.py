@@ -4,7 +4,15 @@ import pytest
 import torch
 from peft import LoraConfig, get_peft_model
 from torch import nn
-from transformers import AutoModelForSequenceClassification
+from transformers import (
+    AutoModelForSequenceClassification,
+    BartConfig,
+    BartForSequenceClassification,
+    OPTConfig,
+    OPTForCausalLM,
+    T5Config,
+    T5ForConditionalGeneration,
+)
 
 from isoscope.control import CosReg, DebiasedIsotropy, IStar, penalised
 from isoscope.control.hearing import argument, trains, transformer_in
@@ -179,3 +187,99 @@ def test_training_is_a_mode_and_needs_gradients():
     with torch.no_grad():
         assert not trains(net)
     assert not trains(net.eval())
+
+
+def test_a_model_saved_within_the_block_does_not_keep_the_asking(model, batch, tmp_path):
+    with penalised(model, IStar()) as penalty:
+        model(**batch)
+        penalty()
+        model.save_pretrained(tmp_path)
+    again = AutoModelForSequenceClassification.from_pretrained(tmp_path)
+    assert not again.config.output_hidden_states
+
+
+@pytest.mark.parametrize("kind", ["SEQ_CLS", None])
+def test_adapters_that_say_they_want_no_hidden_states_are_heard(model, batch, kind):
+    wrapped = get_peft_model(model, LoraConfig(task_type=kind, target_modules=["query"]))
+    with penalised(wrapped, IStar(10.0)) as penalty:
+        wrapped(**batch)
+        assert penalty().item() > 0
+
+
+def test_a_head_that_passes_the_body_by_is_heard_with_its_mask(batch):
+    """OPT's head calls the decoder of its body."""
+    torch.manual_seed(0)
+    config = OPTConfig(
+        vocab_size=40, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, ffn_dim=32,
+        word_embed_proj_dim=16, max_position_embeddings=32, dropout=0.0, attention_dropout=0.0,
+    )  # fmt: skip
+    model = OPTForCausalLM(config).train()
+    ids, mask = batch["input_ids"], batch["attention_mask"]
+    with penalised(model, IStar(rows=None)) as penalty:
+        model(input_ids=ids, attention_mask=mask)
+        found = penalty().item()
+    states = model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states
+    real = [layer[mask.bool()] for layer in states[1:]]
+    assert found == pytest.approx(IStar(rows=None)(real).item(), rel=1e-6)
+    assert "forward" not in vars(model.model.decoder)
+
+
+def two_stacks():
+    small = {"vocab_size": 40, "d_model": 16, "decoder_start_token_id": 0}
+    sizes = {
+        f"{side}_{part}": 2 if part != "ffn_dim" else 32
+        for side in ("encoder", "decoder")
+        for part in ("layers", "attention_heads", "ffn_dim")
+    }
+    torch.manual_seed(0)
+    t5 = T5Config(d_kv=8, d_ff=32, num_layers=2, num_heads=2, **small)
+    bart = BartConfig(max_position_embeddings=32, **sizes, **small)
+    return [T5ForConditionalGeneration(t5), BartForSequenceClassification(bart)]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_of_two_stacks_one_has_to_be_chosen(batch, number):
+    model = two_stacks()[number].train()
+    with pytest.raises(ConfigError, match="got the encoder and the decoder of") as caught:
+        penalised(model, IStar())
+    assert caught.value.slug == "two-stacks"
+    ids, mask = batch["input_ids"], batch["attention_mask"]
+    with penalised(model.get_encoder(), IStar()) as penalty:  # as the hint says
+        ids[:, -1] = model.config.eos_token_id  # what the head of Bart looks for
+        model(input_ids=ids, attention_mask=mask, decoder_input_ids=ids)
+        assert penalty().item() > 0
+
+
+def test_a_model_that_is_copied_in_every_pass_is_refused(model):
+    for modules in (None, ["module.bert"]):
+        with pytest.raises(ConfigError, match=r"got nn\.DataParallel") as caught:
+            penalised(nn.DataParallel(model), IStar(), modules)
+        assert caught.value.slug == "data-parallel"
+
+
+@pytest.mark.parametrize("modules", [None, ["bert.encoder.layer.0", "bert.encoder.layer.1"]])
+def test_a_penalty_on_some_steps_only_hears_those_steps(model, batch, modules):
+    kept = IStar(rows=None)
+    with penalised(model, kept, modules) as penalty:
+        for step in range(4):
+            torch.manual_seed(step)
+            loss = model(**batch).loss
+            if step % 2:
+                loss = loss + penalty()
+            loss.backward()
+    alone = IStar(rows=None)
+    with penalised(model, alone, modules) as penalty:
+        torch.manual_seed(3)
+        model(**batch)
+        penalty()
+    assert kept.call == 2 and kept.reading == pytest.approx(alone.reading, abs=1e-6)
+
+
+def test_a_penalty_may_have_a_backward_pass_of_its_own(model, batch):
+    with penalised(model, IStar()) as penalty:
+        model(**batch).loss.backward(retain_graph=True)
+        penalty().backward()
+        model(**batch)
+        penalty.forget()
+        with pytest.raises(PenaltyError):
+            penalty()

@@ -154,3 +154,25 @@ def test_a_single_column_has_no_directions():
     rows = torch.arange(20.0)[:, None]
     whole = Cloud([], [20], torch.arange(20), independent=True)
     assert not DebiasedScore()(rows, whole, Join()).defined
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("scale", [1e-1, 1e-2, 1e-3, 1e-4])
+def test_one_row_far_from_all_others_gives_zero_and_not_noise(scale, seed):
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.randn(64, 32, generator=generator) * scale
+    rows[0] += 1000.0 * torch.randn(32, generator=generator)
+    rows.requires_grad_()
+    penalty = DebiasedIsotropy(rows=None)
+    value = penalty(rows)
+    value.backward()
+    assert value.item() == 0 and penalty.reading is None
+    assert not rows.grad.any()
+
+
+def test_a_row_that_is_only_far_is_measured():
+    rows = batch(64, 1, 32, dtype=torch.float32)[:, 0]
+    rows[0, 0] += 10.0
+    (reading,) = measure(rows.numpy(), measures=["isoscore-debiased"])
+    value = DebiasedIsotropy(rows=None)(rows).item()
+    assert value == pytest.approx(1 - reading.value, abs=1e-4)

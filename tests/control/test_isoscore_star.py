@@ -156,7 +156,7 @@ def test_zeta_is_between_0_and_1(zeta):
 @pytest.mark.parametrize(
     ("towards", "match"),
     [
-        ("streamed", "expected a matrix or one of scaled, identity, running"),
+        ("stream", "expected a matrix or one of scaled, identity, running, streamed"),
         (torch.ones(3, 4), "expected a covariance"),
         (torch.tensor([[1.0, 2.0], [0.0, 1.0]]), "not symmetric and finite"),
         (torch.full((2, 2), float("nan")), "not symmetric and finite"),
@@ -183,3 +183,31 @@ def test_the_score_keeps_the_covariance_only_where_asked():
         score = StarScore(0.2, keep=keep)
         assert score(rows, whole, Join()).defined
         assert (score.covariance is not None) == keep
+
+
+def test_a_state_from_before_the_first_batch_is_loaded():
+    penalty = IStar(towards="running")
+    early = penalty.state_dict()
+    penalty(cloud(9, 3))
+    penalty.load_state_dict(early)
+    assert penalty.shrinkage is None and penalty.call == penalty.averaged == 0
+
+
+@pytest.mark.parametrize("matrix", [torch.full((3, 3), float("nan")), torch.ones(3, 4)])
+def test_a_saved_matrix_that_is_none_is_refused(matrix):
+    state = {"shrinkage": matrix, "_extra_state": torch.tensor([1, 1])}
+    with pytest.raises(ConfigError, match="expected a covariance"):
+        IStar().load_state_dict(state)
+
+
+def test_the_state_of_another_penalty_is_refused():
+    with pytest.raises(ConfigError, match="got that of another penalty") as caught:
+        IStar().load_state_dict({"_extra_state": torch.tensor([1])})
+    assert caught.value.slug == "checkpoint-state"
+
+
+def test_a_matrix_to_be_streamed_has_to_be_there():
+    with pytest.raises(ConfigError, match=r"streamed, got none"):
+        IStar(towards="streamed")(cloud(9, 3))
+    with pytest.raises(ConfigError, match="expected 2 tokens or more"):
+        IStar(towards="streamed", tokens=1)

@@ -1,12 +1,13 @@
 """Lightning: a callback adds the penalty, logs it, and keeps its state."""
 
 import warnings
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from isoscope.control import Alert, IStar, Watch
+from isoscope.control import Alert, CosReg, IStar, Watch
 from isoscope.errors import ConfigError
 
 with warnings.catch_warnings():
@@ -176,3 +177,98 @@ def test_numbers_go_to_the_loggers_of_the_trainer(data, tmp_path):
     logger.save()
     text = next(tmp_path.rglob("metrics.csv")).read_text()
     assert "anisotropy/effective-rank/first.batch" in text.splitlines()[0]
+
+
+class Failing(Net):
+    """Raises in its second step, before or after the pass."""
+
+    late = False
+
+    def training_step(self, batch, index):
+        if index == 1 and not self.late:
+            raise KeyError("early")
+        found = super().training_step(batch, index)
+        if index == 1:
+            raise KeyError("late")
+        return found
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_an_exception_leaves_nothing_behind(data, tmp_path, late):
+    net, watch = Failing(), Watch(every=2, modules=["first"])
+    net.late = late
+    callbacks = [
+        PenaltyCallback(IStar(), modules=["first"]),
+        PenaltyCallback(CosReg(), modules=["first"]),
+        WatchCallback(watch),
+    ]
+    with pytest.raises(KeyError):
+        fitted(net, data, tmp_path, *callbacks)
+    assert "training_step" not in vars(net) and "forward" not in vars(net)
+    assert not net.first._forward_hooks
+    stepping = SimpleNamespace(global_step=0)
+    callbacks[0].setup(stepping, net, "fit")
+    callbacks[0].setup(stepping, net, "fit")  # what is wrapped is not wrapped again
+    callbacks[1].setup(stepping, net, "fit")
+    net.log = lambda *_, **__: None
+    before = [each.penalty.call for each in callbacks[:2]]
+    net.training_step(next(iter(data)), 0)
+    assert [each.penalty.call for each in callbacks[:2]] == [1 + each for each in before]
+    callbacks[0].teardown(None, net, "fit")
+    assert "training_step" not in vars(net)
+
+
+def test_a_training_step_of_ones_own_comes_back(data):
+    net = Net()
+    own = net.training_step = lambda batch, index: None
+    callback = PenaltyCallback(IStar(), modules=["first"])
+    callback.setup(None, net, "fit")
+    assert net.training_step is not own
+    callback.teardown(None, net, "fit")
+    assert net.training_step is own
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_the_loss_that_is_judged_is_that_of_the_module(data, tmp_path, parts):
+    """Without penalties, and not divided by the batches of a step."""
+    watch, net = Watch(every=1, modules=["first"]), Net()
+    loader = DataLoader(data.dataset, batch_size=4)
+    fitted(
+        net, loader, tmp_path, PenaltyCallback(IStar(9.0), modules=["first"]),
+        WatchCallback(watch), accumulate_grad_batches=parts,
+    )  # fmt: skip
+    kept = [value for _, value in watch.history["loss"]]
+    assert kept and all(any(abs(each - loss) < 1e-5 for loss in net.losses) for each in kept)
+
+
+def test_schedules_count_steps_of_the_optimiser(data, tmp_path):
+    steps = []
+    penalty = IStar(schedule=lambda step: steps.append(step) or 1.0)
+    loader = DataLoader(data.dataset, batch_size=4)  # six batches, of which one is skipped
+    fitted(
+        Net(), loader, tmp_path, PenaltyCallback(penalty, modules=["first"]),
+        accumulate_grad_batches=3,
+    )  # fmt: skip
+    assert steps == [0, 0, 1, 1, 1]
+
+
+def test_a_streamed_matrix_is_found_in_each_epoch(tiny, tmp_path):
+    from transformers import AutoModel
+
+    class Wrapped(LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.model = AutoModel.from_pretrained(tiny).train()
+
+        def training_step(self, batch, index):
+            return self.model(**batch).last_hidden_state.square().mean()
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.0)
+
+    ids = torch.randint(4, 20, (16, 6), generator=torch.manual_seed(0))
+    rows = [{"input_ids": each, "attention_mask": torch.ones_like(each)} for each in ids]
+    net, penalty, known = Wrapped(), IStar(towards="streamed"), IStar()
+    fitted(net, DataLoader(rows, batch_size=8), tmp_path, PenaltyCallback(penalty))
+    known.stream(net.model, DataLoader(rows, batch_size=8))
+    torch.testing.assert_close(penalty.shrinkage, known.shrinkage)

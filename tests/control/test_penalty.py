@@ -8,7 +8,7 @@ from transformers import AutoModel
 
 from isoscope.control import DebiasedIsotropy, IStar, MeanCosine, Penalty
 from isoscope.control.penalty import recomputing
-from isoscope.errors import ConfigError
+from isoscope.errors import ConfigError, PenaltyError
 
 IDS = torch.arange(40).reshape(5, 8) % 30 + 4
 MASK = torch.ones(5, 8, dtype=torch.int64)
@@ -181,3 +181,35 @@ def test_the_first_example_of_the_page_runs(capsys):
     example = page.partition("```python\n")[2].partition("```")[0]
     exec(compile(example, "control.md", "exec"), {})
     assert capsys.readouterr().out.endswith("after 20 steps\n")
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-15, 1e-18, 1e-20, 1e-22, 1e-30, 1e-40, 1e18, 1e30])
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: IStar(8.0),
+        lambda: IStar(8.0, zeta=0.0),
+        lambda: IStar(8.0, towards="running"),
+        lambda: IStar(8.0, towards=torch.eye(8) * 1e-38),
+        lambda: DebiasedIsotropy(8.0),
+        lambda: MeanCosine(8.0),
+    ],
+)
+def test_hidden_states_too_small_or_too_large_have_finite_gradients(made, scale):
+    penalty, generator = made(), torch.manual_seed(1)
+    for _ in range(2):  # the running average is there the second time
+        hidden = (torch.randn(8, 10, 8, generator=generator) * scale).requires_grad_()
+        value = penalty(hidden)
+        value.backward()
+        assert value.isfinite() and hidden.grad.isfinite().all()
+
+
+def test_what_makes_no_sense_is_told():
+    hidden = torch.randn(2, 3, 4, generator=torch.manual_seed(0))
+    with pytest.raises(ConfigError, match="0 or more as seed, got -1") as caught:
+        IStar(seed=-1)
+    assert caught.value.slug == "penalty-seed"
+    with pytest.raises(PenaltyError, match="expected layers, got an empty list"):
+        IStar(layers=[])(hidden)
+    with pytest.raises(PenaltyError, match="got negative numbers or NaN"):
+        IStar()(hidden, torch.full((2, 3), float("nan")))

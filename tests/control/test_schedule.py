@@ -1,5 +1,7 @@
 """Weights over the steps of training."""
 
+import pickle
+
 import pytest
 
 from isoscope.control import IStar, Schedule, cosine, linear
@@ -52,3 +54,31 @@ def test_a_weight_that_is_no_number_is_refused(weight):
 def test_steps_are_whole_numbers(how, match):
     with pytest.raises(ConfigError, match=match):
         Schedule(1.0, **how)
+
+
+@pytest.mark.parametrize("made", [linear, cosine])
+@pytest.mark.parametrize("steps", [0, -3, 1.5])
+def test_a_weight_falls_over_one_step_or_more(made, steps):
+    with pytest.raises(ConfigError, match="1 or more as steps of a schedule") as caught:
+        made(steps)
+    assert caught.value.slug == "penalty-steps"
+
+
+@pytest.mark.parametrize("made", [linear, cosine])
+def test_a_penalty_with_a_schedule_can_be_pickled(made):
+    again = pickle.loads(pickle.dumps(IStar(2.0, schedule=made(4))))
+    assert again.schedule == IStar(2.0, schedule=made(4)).schedule
+    assert again.schedule.at(4) == 0
+
+
+@pytest.mark.parametrize("weight", ["1", None])
+def test_a_weight_is_a_number(weight):
+    with pytest.raises(ConfigError, match="expected a finite number as the weight"):
+        IStar(weight)
+
+
+def test_a_step_that_is_said_is_taken_and_calls_are_not_counted():
+    penalty = IStar(1.0, warmup=4, accumulate=3)
+    assert penalty.weight == 0.25
+    penalty.step = 2
+    assert penalty.weight == 0.75

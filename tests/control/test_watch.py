@@ -3,13 +3,18 @@
 import os
 import subprocess
 import sys
-import warnings
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    OPTConfig,
+    OPTForCausalLM,
+    T5Config,
+    T5ForConditionalGeneration,
+)
 
 from isoscope.control import Alert, IStar, RankFalling, Watch
 from isoscope.control.watch import MEASURES, resting
@@ -89,7 +94,9 @@ def test_hooks_are_there_in_that_step_only(model, batch, tokenizer, texts):
     for step in (1, 2, 3):
         watch.begin(model, step)
         assert (hooks(model) > before) is (step == 2)
-        model(**batch).loss.backward()
+        loss = model(**batch).loss
+        assert hooks(model) == before  # the pass is over
+        loss.backward()
         watch.end(model, step)
         assert hooks(model) == before
 
@@ -209,6 +216,9 @@ def test_any_module_is_watched_by_the_names_of_its_parts():
         ({"batch": False}, ConfigError, "watch-settings"),
         ({"on_alert": "shout"}, ConfigError, "watch-settings"),
         ({"measures": ["twonn"]}, UnknownNameError, "unknown-watched-measure"),
+        ({"probes": []}, ConfigError, "watch-probes"),
+        ({"probes": "one text"}, ConfigError, "watch-probes"),
+        ({"probes": {"input_ids": torch.ones(2, 3)}}, ConfigError, "watch-probes"),
     ],
 )
 def test_settings_that_make_no_sense_are_told(given, error, slug):
@@ -245,7 +255,7 @@ watch = Watch(texts, every=1, tokenizer=tokenizer, batch=True)
 watch.begin(model, 1)
 if rank == 0:  # the other one has no batch at all
     model(**tokenizer(texts[:4], padding=True, return_tensors="pt"))
-watch.end(model, 1)
+watch.end(model, 1, float(rank))  # a loss of its own in each
 print(sorted((k, round(v[0][1], 6)) for k, v in watch.history.items()), flush=True)
 """
 
@@ -270,20 +280,99 @@ def test_two_processes_read_what_one_reads(tiny, tmp_path, tokenizer):
     alone.begin(model, 1)
     model(**tokenizer(texts[:4], padding=True, return_tensors="pt"))
     alone.end(model, 1)
+    assert found.pop("loss") == 0.5
     names = [n for n in found if "isoscore-debiased" not in n]  # halves are dealt by process
     assert len(names) == 18
     known = {name: alone.history[name][0][1] for name in names}
     assert {name: found[name] for name in names} == pytest.approx(known, rel=1e-4, abs=2e-6)
 
 
-def test_numbers_that_are_not_finite_are_not_logged(model, batch):
+@pytest.mark.parametrize("value", [float("nan"), 1e30])
+def test_numbers_that_are_lost_are_told_once_and_marked_in_the_log(value):
+    net, said = nn.Sequential(nn.Linear(4, 6), nn.Tanh()), []
     with torch.no_grad():
-        model.bert.embeddings.word_embeddings.weight.fill_(float("nan"))
+        net[0].weight.fill_(value)
+    log = lambda numbers, step: said.append(numbers)  # noqa: E731
+    watch = Watch(every=1, modules=["0"], measures=["effective-rank"], log=log)
+    rows = torch.randn(30, 4, generator=torch.manual_seed(0))
+    with pytest.warns(UserWarning, match=r"0\.batch is NaN or infinite") as told:
+        for step in (1, 2):
+            watch.begin(net, step)
+            net(rows)
+            watch.end(net, step)
+    assert len(told) == 1
+    assert said == [{"anisotropy/lost/0.batch": 1.0}] * 2
+    assert watch.history == {}
+
+
+def test_a_pass_that_raises_leaves_nothing_behind(model, batch):
+    watch, before = Watch(every=1), hooks(model)
+    watch.begin(model, 1)
+    with pytest.raises(IndexError):
+        model(input_ids=batch["input_ids"] + 10**6)
+    assert hooks(model) == before
+
+
+def test_another_model_is_read_where_its_own_sites_are(tiny, batch, tokenizer, texts):
+    watch, alone = (Watch(texts, every=1, tokenizer=tokenizer, batch=False) for _ in range(2))
+    models = []
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        models.append(AutoModelForSequenceClassification.from_pretrained(tiny).train())
+    with torch.no_grad():
+        models[1].bert.embeddings.word_embeddings.weight.normal_()
+    watch.read(models[0], 0)
+    watch.read(models[1], 1)
+    alone.read(models[1], 1)
+    for name, series in alone.history.items():
+        assert watch.history[name][1] == series[0]
+
+
+def test_a_head_that_passes_the_body_by_does_not_bring_padding_in():
+    """OPT's head calls the decoder of its body."""
+    torch.manual_seed(0)
+    config = OPTConfig(
+        vocab_size=40, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, ffn_dim=32,
+        word_embed_proj_dim=16, max_position_embeddings=32, dropout=0.0, attention_dropout=0.0,
+    )  # fmt: skip
+    model = OPTForCausalLM(config).train()
+    ids = torch.randint(4, 40, (6, 8))
+    mask = torch.ones_like(ids)
+    mask[:, 5:] = 0
+    numbers = []
+    for width in (8, 5):
+        watch = Watch(every=1, measures=["mean-cosine"])
+        watch.begin(model, 1)
+        model(input_ids=ids[:, :width], attention_mask=mask[:, :width])
+        watch.end(model, 1)
+        numbers.append({name: series[0][1] for name, series in watch.history.items()})
+    assert len(numbers[0]) == 2 and numbers[0] == pytest.approx(numbers[1], abs=1e-5)
+
+
+def test_blocks_that_run_without_the_model_are_not_counted(model, batch):
     watch = Watch(every=1)
     watch.begin(model, 1)
-    model(**batch)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        watch.end(model, 1)
+    with pytest.warns(UserWarning, match="name modules= instead"):
+        model.bert.encoder(model.bert.embeddings(batch["input_ids"]))
+    watch.end(model, 1)
     assert watch.history == {}
-    assert np.isfinite([v for s in watch.history.values() for _, v in s]).all()
+
+
+def test_of_two_stacks_one_has_to_be_chosen():
+    config = T5Config(
+        vocab_size=40, d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2,
+        decoder_start_token_id=0,
+    )  # fmt: skip
+    model = T5ForConditionalGeneration(config).train()
+    watch, ids = Watch(every=1), torch.randint(4, 40, (6, 8))
+    with pytest.raises(ConfigError, match="got the encoder and the decoder of T5For"):
+        watch.begin(model, 1)
+    watch.begin(model.get_encoder(), 1)  # as the hint says
+    model(input_ids=ids, labels=ids)
+    watch.end(model.get_encoder(), 1)
+    assert "anisotropy/mean-cosine/resid.1.batch" in watch.history
+
+
+def test_a_model_that_is_copied_in_every_pass_is_refused(model):
+    with pytest.raises(ConfigError, match=r"got nn\.DataParallel"):
+        Watch(every=1).begin(nn.DataParallel(model), 1)

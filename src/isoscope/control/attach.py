@@ -1,14 +1,15 @@
 """A penalty or a watch in a trainer of transformers or sentence-transformers: one call."""
 
-from dataclasses import replace
 from typing import Any
 
 import torch
 
 from isoscope.control.hearing import Hearing
+from isoscope.control.isoscore_star import IStar
 from isoscope.control.penalty import Penalty
 from isoscope.errors import ConfigError
 
+PENALTY, READING = "penalty/", "/reading"  # how names in the log begin and end
 NEEDED = ("compute_loss", "log", "add_callback", "state", "args")
 
 
@@ -41,17 +42,23 @@ def attach(trainer: Any, *things: Any) -> Any:
 
 
 def _penalise(trainer: Any, penalty: Penalty) -> None:
-    from isoscope.control.checkpoint import Keeper  # loads transformers
+    from isoscope.control.checkpoint import keep  # loads transformers
+    from isoscope.control.epoch import EpochBegin
 
-    name = f"penalty/{type(penalty).__name__}"
-    added = _Added(trainer, penalty, name)
+    added = _Added(trainer, penalty, _free(trainer, f"{PENALTY}{type(penalty).__name__}"))
     trainer.compute_loss = added.loss_of(trainer.compute_loss)
     trainer.log = added.log_of(trainer.log)
-    steps = int(getattr(trainer.args, "gradient_accumulation_steps", 1))
-    if penalty.schedule.accumulate == 1 and steps > 1:
-        penalty.schedule = replace(penalty.schedule, accumulate=steps)
-    number = sum(isinstance(each, Keeper) for each in trainer.callback_handler.callbacks)
-    trainer.add_callback(Keeper(trainer, penalty, f"penalty-{number}"))
+    keep(trainer, penalty, f"penalty-{type(penalty).__name__}")
+    if isinstance(penalty, IStar) and penalty.towards == "streamed":
+        trainer.add_callback(EpochBegin(trainer, penalty))
+
+
+def _free(trainer: Any, name: str) -> str:
+    """Return a name for the log; a second penalty of a kind would hide the first."""
+    taken = vars(trainer).setdefault("isoscope_names", [])
+    number = taken.count(name)
+    taken.append(name)
+    return f"{name}-{number}" if number else name
 
 
 class _Added:
@@ -70,6 +77,7 @@ class _Added:
         ) -> Any:
             if not model.training or not torch.is_grad_enabled():
                 return compute_loss(model, inputs, return_outputs=return_outputs, **named)
+            self.penalty.step = int(self.trainer.state.global_step)
             with Hearing(model, self.penalty) as heard:
                 found = compute_loss(model, inputs, return_outputs=return_outputs, **named)
                 loss, output = found if return_outputs else (found, None)
@@ -86,7 +94,7 @@ class _Added:
                 value = torch.stack(self.values).mean().item()
                 logs = {**logs, self.name: value}
                 if self.readings:
-                    logs[f"{self.name}/reading"] = sum(self.readings) / len(self.readings)
+                    logs[f"{self.name}{READING}"] = sum(self.readings) / len(self.readings)
                 self.values, self.readings = [], []
             log(logs, *given, **named)
 

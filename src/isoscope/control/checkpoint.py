@@ -1,10 +1,13 @@
 """State that is saved with a trainer's checkpoints, and read when one is resumed."""
 
+import warnings
 from pathlib import Path
 from typing import Any, Protocol
 
 from torch import Tensor
 from transformers import TrainerCallback
+
+from isoscope.errors import ConfigError
 
 
 class Stateful(Protocol):
@@ -50,11 +53,44 @@ class Keeper(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Load the state of the checkpoint that is gone on from."""
+        path = (self.resumed or checkpoint_of(args, state)) / self.file
+        if state.global_step == 0:
+            return
+        if path.is_file():
+            self._load(path)
+        else:
+            warnings.warn(
+                f"{path.parent.name} has no {self.file}: {type(self.module).__name__} begins "
+                "anew in a run that is resumed",
+                stacklevel=2,
+            )
+
+    def _load(self, path: Path) -> None:
+        from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        path = (self.resumed or checkpoint_of(args, state)) / self.file
-        if state.global_step > 0 and path.is_file():
+        try:
             self.module.load_state_dict(load_file(path))
+        except (SafetensorError, RuntimeError, KeyError, ValueError) as error:
+            raise ConfigError(
+                f"expected the state of {type(self.module).__name__} in {path.name}, "
+                "got something else",
+                hint="attach what was attached when the checkpoint was saved, or remove the "
+                "file to begin anew",
+                slug="checkpoint-state",
+            ) from error
+
+
+def keep(trainer: Any, module: Stateful, kind: str) -> None:
+    """Keep a state with a trainer's checkpoints, numbered within its kind.
+
+    So penalties and watches may be attached in any order when a run is resumed.
+    """
+    files = [
+        each.file for each in trainer.callback_handler.callbacks if isinstance(each, Keeper)
+    ]
+    number = sum(file.rpartition("-")[0] == kind for file in files)
+    trainer.add_callback(Keeper(trainer, module, f"{kind}-{number}"))
 
 
 def checkpoint_of(args: Any, state: Any) -> Path:

@@ -6,6 +6,7 @@ are on, and the sums of all processes are added before anything is computed.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 import torch
 from torch import Tensor
@@ -24,6 +25,7 @@ class Glance:
         self.halves: list[Sums] = []
         self.units: Tensor | None = None  # (d,) sum of unit vectors
         self.directions = 0  # rows that have one
+        self.rows = 0  # all of them, finite or not
 
     @torch.no_grad()
     def add(self, rows: Tensor, sequences: Tensor) -> None:
@@ -33,6 +35,7 @@ class Glance:
             self.units = torch.zeros(
                 rows.shape[1], dtype=self.halves[0].dtype, device=rows.device
             )
+        self.rows += len(rows)
         precise = rows if rows.dtype == torch.float64 else rows.float()
         for half, sums in enumerate(self.halves):
             sums.add(precise[sequences % 2 == half])
@@ -54,11 +57,12 @@ class Glance:
         a, b = self.halves
         both = _merged(a, b)
         assert self.units is not None
-        packed = torch.cat([self.units, self.units.new_tensor([float(self.directions)])])
-        packed = join.sum(packed)
+        counts = self.units.new_tensor([float(self.directions), float(self.rows)])
+        packed = join.sum(torch.cat([self.units, counts]))
         count, scatter = both.joined(join)
         parts = [each.joined(join) for each in (a, b)]
-        return Whole(count, scatter, parts, packed[:-1], int(packed[-1]))
+        directions, rows = (int(each) for each in packed[-2:])
+        return Whole(count, scatter, parts, packed[:-2], directions, rows)
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,12 @@ class Whole:
     parts: Sequence[tuple[int, Tensor]]  # count and scatter of each half
     units: Tensor  # (d,)
     directions: int
+    rows: int  # all of them, finite or not
+
+    @property
+    def lost(self) -> bool:
+        """Whether rows were there and their numbers were not: NaN, infinite or too large."""
+        return self.rows > 1 and (self.count < 2 or not isfinite(self.trace))
 
     @property
     def trace(self) -> float:

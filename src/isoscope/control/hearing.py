@@ -4,18 +4,31 @@ import inspect
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
 
 from isoscope.capture.tap import first_tensor
+from isoscope.capture.tree import candidates
 from isoscope.control.forward import told
 from isoscope.control.hidden import chosen_layers
 from isoscope.control.penalty import Penalty, recomputing
 from isoscope.errors import ConfigError, PenaltyError
 
-FLAG = "output_hidden_states"
+
+class Mark:
+    """Whether gradients have come back to a pass: its step is over then."""
+
+    def __init__(self, layers: Sequence[Tensor]) -> None:
+        self.spent = False
+        for layer in layers:
+            if layer.requires_grad:
+                layer.register_hook(self)
+
+    def __call__(self, _gradient: Tensor) -> None:
+        """Note that gradients are there; they are left as they are."""
+        self.spent = True
 
 
 @dataclass(frozen=True)
@@ -31,18 +44,21 @@ class Hearing:
 
     A model of transformers is asked for its hidden states while the block lasts; of any
     other module, name the ones to listen to. Only passes that train are heard. Several
-    passes before a call, as of anchors and positives, are one cloud.
+    passes before a call, as of anchors and positives, are one cloud. Passes of a step that
+    ended without a call are dropped when the next one begins.
     """
 
     def __init__(
         self, model: nn.Module, penalty: Penalty, modules: Sequence[str] | None = None
     ) -> None:
+        one_copy(model)
         self.penalty = penalty
         self.names = tuple(modules or ())
         self.body = model if modules else transformer_in(model)
         if modules:
             _there(model, self.names)
         self._passes: list[Heard] = []
+        self._marks: list[Mark] = []
         self._calls: dict[str, list[Tensor]] = {name: [] for name in self.names}
         self._stack = ExitStack()
 
@@ -53,15 +69,15 @@ class Hearing:
                 handle = module.register_forward_hook(self._module_hook(name))
                 self._stack.callback(handle.remove)
             return self
-        config: Any = self.body.config
-        self._stack.callback(setattr, config, FLAG, getattr(config, FLAG, False))
-        setattr(config, FLAG, True)
-        self._stack.enter_context(told(self.body, after=self._model_hook))
+        # An argument and no setting of the config: peft passes None, which the config yields
+        # to, and a model saved in the block would keep the setting.
+        told_of = told(self.body, after=self._model_hook, asked={"output_hidden_states": True})
+        self._stack.enter_context(told_of)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
-        self._forget()
+        self.forget()
 
     def __call__(self, mask: Any = None, *, documents: Any = None) -> Tensor:
         """Return the penalty on what was heard since the last call, and forget it.
@@ -69,7 +85,7 @@ class Hearing:
         The mask is that of the model's own call unless another is given.
         """
         passes = self._heard()
-        self._forget()
+        self.forget()
         if not passes:
             raise PenaltyError(
                 "expected a training pass of the model before its penalty, got none",
@@ -84,8 +100,10 @@ class Hearing:
         layers, numbers = _joined(passes)
         return self.penalty(layers, documents=numbers if documents is None else documents)
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Drop what was heard, as for a step whose loss is thrown away."""
         self._passes.clear()
+        self._marks.clear()
         for each in self._calls.values():
             each.clear()
 
@@ -110,12 +128,22 @@ class Hearing:
     ) -> None:
         if trains(module):
             mask = argument(module, given, named, "attention_mask")
-            self._passes.append(Heard(chosen_layers(output, "all"), _flat(mask)))
+            layers = chosen_layers(output, "all")
+            self._begin(layers)
+            self._passes.append(Heard(layers, _flat(mask)))
+
+    @cast(Any, torch.compiler.disable)  # its type forgets what a method takes
+    def _begin(self, layers: Sequence[Tensor]) -> None:
+        """Drop passes of a step that is over, and look out for the end of this one."""
+        if any(mark.spent for mark in self._marks):
+            self.forget()
+        self._marks.append(Mark(layers))
 
     def _module_hook(self, name: str) -> Any:
         def hook(module: nn.Module, _given: Any, output: Any) -> None:
             tensor = first_tensor(output)
             if trains(module) and tensor is not None:
+                self._begin([tensor])
                 self._calls[name].append(tensor)
 
         return hook
@@ -146,13 +174,47 @@ def trains(module: nn.Module) -> bool:
 def transformer_in(model: nn.Module) -> nn.Module:
     """Return the part of a model that runs the layers and can return them, wrapped or not."""
     for module in model.modules():
-        if hasattr(module, "base_model_prefix") and hasattr(module, "config"):
-            return getattr(module, str(module.base_model_prefix), module)
+        if _of_transformers(module):
+            return _innermost(getattr(module, str(module.base_model_prefix), module))
     raise ConfigError(
         f"expected a model of transformers in {type(model).__name__}, got none",
         hint="name the modules whose outputs are penalised: modules=['layers.0', 'layers.1']",
         slug="no-transformer",
     )
+
+
+def _of_transformers(module: nn.Module) -> bool:
+    return hasattr(module, "base_model_prefix") and hasattr(module, "config")
+
+
+def _innermost(body: nn.Module) -> nn.Module:
+    """Return what runs the blocks: a head may pass the body by, as OPT's calls its decoder."""
+    inner = {name: each for name, each in body.named_children() if _of_transformers(each)}
+    if {"encoder", "decoder"} <= set(inner):
+        raise ConfigError(
+            f"expected a model with one stack of layers, got the encoder and the decoder of "
+            f"{type(body).__name__}",
+            hint="choose one in a loop or compute_loss of your own: "
+            "penalised(model.get_encoder(), penalty), watch.begin(model.get_encoder(), step)",
+            slug="two-stacks",
+        )
+    if len(inner) != 1:
+        return body
+    ((name, only),) = inner.items()
+    blocks = candidates(body)
+    inside = bool(blocks) and all(each.startswith(f"{name}.") for each in blocks)
+    return _innermost(only) if inside else body
+
+
+def one_copy(model: nn.Module) -> None:
+    """Refuse a model that is copied to several devices in every pass."""
+    if any(isinstance(module, nn.DataParallel) for module in model.modules()):
+        raise ConfigError(
+            "expected a model that runs on one device of each process, got nn.DataParallel",
+            hint="start one process a device: torchrun --nproc-per-node=N train.py; or show "
+            "one device alone: CUDA_VISIBLE_DEVICES=0",
+            slug="data-parallel",
+        )
 
 
 def argument(

@@ -94,6 +94,12 @@ def _numbers(layers: Layers, count: int) -> list[int]:
     if layers == "last":
         return [count - 1]
     wanted = [layers] if isinstance(layers, int) else list(cast(Sequence[Any], layers))
+    if not wanted:
+        raise PenaltyError(
+            "expected layers, got an empty list",
+            hint="layers count from 0; -1, or 'last', is the last, 'all' is every one",
+            slug="penalty-layers",
+        )
     for number in wanted:
         if not isinstance(number, int) or not -count <= number < count:
             raise PenaltyError(
@@ -116,9 +122,9 @@ def real_places(hidden: Tensor, mask: Any) -> Array | None:
             slug="mask-shape",
         )
     flat = given.reshape(-1).cpu()
-    if flat.is_floating_point() and bool((flat < 0).any()):
+    if flat.is_floating_point() and not bool((flat >= 0).all()):  # NaN is neither
         raise PenaltyError(
-            "expected a mask of ones and zeros, got negative numbers",
+            "expected a mask of ones and zeros, got negative numbers or NaN",
             hint="this is a mask to be added to scores; give the tokenizer's attention_mask",
             slug="mask-shape",
         )

@@ -14,6 +14,7 @@ from isoscope.control.penalty import Penalty
 from isoscope.control.product import Centred, Shape, scatter_of, shifted
 
 LEAST = 8  # rows below which the estimator is noise
+ROUNDING = 64  # units of rounding in sums of rows; below, a difference of sums says nothing
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,14 @@ def _of_rows(about: Centred, join: Join) -> Outcome:
     pull, s = sums[:-1], float(sums[-1])
     spread = 2 * p + n * n - 3 * n + 1 - n * (n - 1) * s
     squared = (n - 1) * (n - 2) * p + 1 - n * (n - 1) * s
+    # One row far from all others leaves differences of large numbers, which is rounding.
+    rounding = ROUNDING * torch.finfo(rows.dtype).eps * n * n
+    if not spread > rounding * s:
+        return UNDEFINED
     if not squared * d > spread:  # clamped at perfect isotropy
         return Outcome(0.0)
+    if not squared > rounding * (p + s):
+        return UNDEFINED
     ratio = spread / squared
     scale = -4 / (about.trace * squared * (d - 1))
     own = n * (n - 1) * (1 - ratio)

@@ -13,14 +13,14 @@ from isoscope.control.fused import UNDEFINED, Outcome
 from isoscope.control.hidden import Layers
 from isoscope.control.join import Join
 from isoscope.control.penalty import Penalty, same_width
-from isoscope.control.product import Centred, Shape, scatter_of, shifted
+from isoscope.control.product import Centred, Shape, divisible, scatter_of, shifted
 from isoscope.control.schedule import Factor
-from isoscope.control.shrinkage import checked_matrix, streamed
+from isoscope.control.shrinkage import TOKENS, checked_matrix, checked_tokens, streamed
 from isoscope.errors import ConfigError
 from isoscope.measure.isoscore_star import ZETA
 
 MEMORY = 100  # batches over which the running average looks back
-TARGETS = ("scaled", "identity", "running")
+TARGETS = ("scaled", "identity", "running", "streamed")
 
 
 @dataclass
@@ -69,7 +69,7 @@ class StarScore:
         """With S = (1-zeta) C + zeta C0 and V = S / tr S:  PR* = 1 / |V|^2."""
         d = about.rows.shape[1]
         trace = float(shrunk.diagonal().sum())
-        if not 0 < trace < torch.finfo(shrunk.dtype).max:
+        if not divisible(trace, shrunk.dtype):
             return UNDEFINED
         shape = shrunk.div_(trace)
         ratio = 1 / float(shape.square().sum())
@@ -90,9 +90,10 @@ class IStar(Penalty):
 
     `towards` says what the covariance is shrunk to: "scaled", (tr C / d) I, which needs no
     pass and does not depend on scale; "running", the mean covariance of past batches;
+    "streamed", the covariance of `tokens` tokens of the training data, as published, which
+    a trainer finds anew at the start of each epoch, and `stream` in a loop of your own;
     "identity", the published fallback, which does depend on scale; or a matrix (d, d).
-    `stream` takes it from a pass over the training data. What is in use is `shrinkage`,
-    which is saved with the module.
+    What is in use is `shrinkage`, which is saved with the module.
 
     >>> import torch
     >>> penalty = IStar(weight=1.0)
@@ -114,6 +115,7 @@ class IStar(Penalty):
         *,
         per_layer: bool = False,
         towards: str | Tensor = "scaled",
+        tokens: int = TOKENS,
         warmup: int = 0,
         schedule: Factor | None = None,
         accumulate: int = 1,
@@ -126,12 +128,13 @@ class IStar(Penalty):
         )  # fmt: skip
         self.zeta = _checked_zeta(zeta)
         self.towards, matrix = _target(towards)
+        self.tokens = checked_tokens(tokens)
         self.register_buffer("shrinkage", matrix)
         self.averaged = 0  # batches in the running average
         self.register_load_state_dict_pre_hook(_make_room)
 
     def stream(
-        self, model: torch.nn.Module, batches: Iterable[Any], *, tokens: int = 250_000
+        self, model: torch.nn.Module, batches: Iterable[Any], *, tokens: int | None = None
     ) -> None:
         """Take the shrinkage matrix from at most so many real tokens of the batches.
 
@@ -139,8 +142,8 @@ class IStar(Penalty):
         processes each looks at its share of the tokens, and they are put together.
         """
         self.shrinkage = streamed(
-            model, batches, tokens=tokens, layers=self.layers, per_layer=self.per_layer,
-            joined=self.join,
+            model, batches, tokens=self.tokens if tokens is None else tokens,
+            layers=self.layers, per_layer=self.per_layer, joined=self.join,
         )  # fmt: skip
 
     def _score(self, number: int) -> StarScore:
@@ -156,6 +159,13 @@ class IStar(Penalty):
         shape = (d, d) if clouds is None else (clouds, d, d)
         if self.towards == "identity" and self.shrinkage is None:
             self.shrinkage = torch.eye(d, device=layers[-1].device).expand(shape).clone()
+        if self.towards == "streamed" and self.shrinkage is None:
+            raise ConfigError(
+                "expected a shrinkage matrix that was streamed, got none",
+                hint="call penalty.stream(model, batches) before the first step and at the "
+                "start of each epoch",
+                slug="shrinkage-matrix",
+            )
         if self.shrinkage is not None and tuple(self.shrinkage.shape) != shape:
             raise ConfigError(
                 f"expected a shrinkage matrix of shape {shape}, "
@@ -191,6 +201,12 @@ class IStar(Penalty):
 
     def set_extra_state(self, state: Tensor) -> None:
         """Take over the counts."""
+        if state.numel() != 2:
+            raise ConfigError(
+                f"expected the state of {type(self).__name__}, got that of another penalty",
+                hint="load what was saved from a penalty of the same kind",
+                slug="checkpoint-state",
+            )
         self.call, self.averaged = (int(number) for number in state)
 
     def _apply(self, fn: Any, recurse: bool = True) -> "IStar":
@@ -206,7 +222,10 @@ def _make_room(module: IStar, state: dict[str, Any], prefix: str, *_rest: Any) -
     """Make room for a saved matrix, whose width was not known when the module was made."""
     saved, now = state.get(f"{prefix}shrinkage"), module.shrinkage
     if saved is not None:
-        module.shrinkage = torch.empty_like(saved, device=None if now is None else now.device)
+        device = None if now is None else now.device
+        module.shrinkage = torch.empty_like(checked_matrix(saved), device=device)
+    elif module.towards != "given":
+        module.shrinkage = None  # saved before there was one
 
 
 def _checked_zeta(zeta: float) -> float:

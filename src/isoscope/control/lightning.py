@@ -7,9 +7,12 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
 from isoscope.control.hearing import Hearing
+from isoscope.control.isoscore_star import IStar
 from isoscope.control.penalty import Penalty
 from isoscope.control.watch import Watch
 from isoscope.errors import ConfigError
+
+WRAPPED = "isoscope_wrapped"
 
 
 class PenaltyCallback(Callback):
@@ -22,6 +25,13 @@ class PenaltyCallback(Callback):
     def __init__(self, penalty: Penalty, modules: Sequence[str] | None = None) -> None:
         self.penalty = penalty
         self.modules = modules
+        self.added: Tensor | float = 0.0  # to the loss of the last batch
+
+    @property
+    def state_key(self) -> str:
+        """What its state is called in a checkpoint: penalties of several kinds get along."""
+        kind = type(self.penalty).__name__
+        return self._generate_state_key(penalty=kind, modules=self.modules)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Put the penalty behind the module's training step."""
@@ -33,18 +43,31 @@ class PenaltyCallback(Callback):
                 hint="in your training_step use penalised(model, penalty) and add it yourself",
                 slug="trainer-kind",
             )
+        own = vars(pl_module).get("training_step")
+        if self in _penalisers(own):
+            return
         step = pl_module.training_step
 
         def with_penalty(*given: Any, **named: Any) -> Any:
+            self.penalty.step = int(trainer.global_step)
             with Hearing(pl_module, self.penalty, self.modules) as heard:
                 found = step(*given, **named)
                 return found if found is None else self._added(pl_module, found, heard())
 
+        setattr(with_penalty, WRAPPED, (self, own))
         cast(Any, pl_module).training_step = with_penalty
+
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Stream the matrix of a penalty that wants it so."""
+        if isinstance(self.penalty, IStar) and self.penalty.towards == "streamed":
+            from isoscope.control.epoch import restream  # loads transformers
+
+            restream(self.penalty, pl_module, cast(Any, trainer.train_dataloader))
 
     def _added(self, pl_module: LightningModule, found: Any, extra: Tensor) -> Any:
         name = f"penalty/{type(self.penalty).__name__}"
-        pl_module.log(name, extra.detach(), on_step=True)
+        self.added = extra.detach()
+        pl_module.log(name, self.added, on_step=True)
         if isinstance(found, Tensor):
             return found + extra.to(found)
         told = cast(dict[str, Any], found)
@@ -53,7 +76,13 @@ class PenaltyCallback(Callback):
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Leave the module as it was."""
         if stage == "fit":
-            vars(pl_module).pop("training_step", None)
+            _unwrap(pl_module)
+
+    def on_exception(
+        self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
+    ) -> None:
+        """Leave the module as it was; teardown is not called."""
+        _unwrap(pl_module)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the penalty."""
@@ -62,6 +91,28 @@ class PenaltyCallback(Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over the state of the penalty."""
         self.penalty.load_state_dict(state_dict)
+
+
+def _penalisers(step: Any) -> list[PenaltyCallback]:
+    """Return who has wrapped a training step, the last first."""
+    found: list[PenaltyCallback] = []
+    while hasattr(step, WRAPPED):
+        callback, step = getattr(step, WRAPPED)
+        found.append(callback)
+    return found
+
+
+def _unwrap(pl_module: LightningModule) -> None:
+    """Take away what penalties put around a training step, all of it."""
+    own = vars(pl_module).get("training_step")
+    if not _penalisers(own):
+        return
+    while hasattr(own, WRAPPED):
+        own = getattr(own, WRAPPED)[1]
+    if own is None:
+        del pl_module.training_step
+    else:
+        cast(Any, pl_module).training_step = own
 
 
 class WatchCallback(Callback):
@@ -101,9 +152,14 @@ class WatchCallback(Callback):
         self.watch.close()
         if trainer.global_step == self.seen:  # gradients are being accumulated
             return
-        loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
-        if self.watch.end(pl_module, trainer.global_step, loss):
+        if self.watch.end(pl_module, trainer.global_step, _loss(trainer, pl_module, outputs)):
             trainer.should_stop = True
+
+    def on_exception(
+        self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
+    ) -> None:
+        """Let go of the model."""
+        self.watch.close()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the history."""
@@ -112,6 +168,19 @@ class WatchCallback(Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over a history."""
         self.watch.load_state_dict(state_dict)
+
+
+def _loss(trainer: Trainer, pl_module: LightningModule, outputs: Any) -> Any:
+    """Return the loss of the last batch without penalties, as the module gave it."""
+    loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
+    if loss is None:
+        return None
+    penalties = [
+        each for each in cast(Any, trainer).callbacks if isinstance(each, PenaltyCallback)
+    ]
+    # Lightning has divided it by the batches of a step.
+    parts = trainer.accumulate_grad_batches if pl_module.automatic_optimization else 1
+    return float(loss) * parts - sum(float(each.added) for each in penalties)
 
 
 def _logged(trainer: Trainer, numbers: dict[str, float], step: int) -> None:

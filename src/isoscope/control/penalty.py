@@ -46,15 +46,20 @@ class Penalty(nn.Module, ABC):
         self.layers = layers
         self.rows = _checked_rows(rows)
         self.per_layer = per_layer
-        self.seed = seed
+        self.seed = _checked_seed(seed)
         self.join = join
         self.call = 0  # training calls so far
+        self.step: int | None = None  # of the optimiser, where a trainer says which it is
         self.reading: float | None = None  # the measure at the last call, None if undefined
 
     @property
     def weight(self) -> float:
         """The weight of the next call."""
-        return self.schedule.at(self.call)
+        return self._weight(self.call)
+
+    def _weight(self, call: int) -> float:
+        found = self.schedule
+        return found.at(call) if self.step is None else found.at_step(self.step)
 
     @abstractmethod
     def _score(self, number: int) -> Score:
@@ -86,7 +91,7 @@ class Penalty(nn.Module, ABC):
             same_width(layers)
         self._prepare(layers)
         number = self._counted()
-        weight = self.schedule.at(number)
+        weight = self._weight(number)
         join = Join.found(weight != 0 and self.join and self._trains())
         tokens = Tokens.of(layers[0], mask, documents, join)
         if weight == 0 or tokens.total < 2:  # one token has no shape, in however many layers
@@ -164,6 +169,16 @@ def _checked_rows(rows: Any) -> int | None:
             slug="penalty-rows",
         )
     return rows
+
+
+def _checked_seed(seed: Any) -> int:
+    if not isinstance(seed, int) or seed < 0:
+        raise ConfigError(
+            f"expected a whole number of 0 or more as seed, got {seed!r}",
+            hint="any such number will do; the same one draws the same rows",
+            slug="penalty-seed",
+        )
+    return seed
 
 
 def same_width(layers: Sequence[Tensor]) -> None:

@@ -11,6 +11,19 @@ from isoscope.errors import ConfigError
 BATCH = 16
 
 
+def checked_probes(probes: Sequence[Any] | None) -> Sequence[Any] | None:
+    """Return a list of texts or batches, or refuse one text, one batch, or none at all."""
+    if isinstance(probes, str | Mapping):
+        raise _probes(f"expected a list of texts or batches to watch, got one {_kind(probes)}")
+    if probes is not None and not len(probes):
+        raise _probes("expected texts or batches to watch, got an empty list")
+    return probes
+
+
+def _kind(probe: Any) -> str:
+    return "text" if isinstance(probe, str) else "batch"
+
+
 def probe_batches(
     probes: Sequence[Any],
     tokenizer: Any,

@@ -17,7 +17,7 @@ class Centred:
     rows: Tensor  # (k, d)
     count: int  # of all processes
     trace: float  # of the scatter, over all processes
-    spread: bool  # whether they differ by more than rounding
+    spread: bool  # whether they differ by more than rounding, within what numbers can hold
 
     @classmethod
     def of(cls, rows: Tensor, join: Join, *, owned: bool = False) -> "Centred":
@@ -32,8 +32,17 @@ class Centred:
         trace, offset = torch.stack([join.sum(_squares(about)), torch.dot(mean, mean)]).tolist()
         # Identical rows leave the rounding of their mean, and that is no spread.
         rounding = (4 * torch.finfo(rows.dtype).eps) ** 2 * count * offset
-        spread = trace > rounding and trace < torch.finfo(rows.dtype).max
+        spread = trace > rounding and divisible(trace, rows.dtype)
         return cls(about, count, trace, spread)
+
+
+def divisible(trace: float, dtype: torch.dtype) -> bool:
+    """Whether slopes over a trace are finite: they go with one over it, times width and weight.
+
+    In float32 that is a trace above 1e-24, rows of 1e-14 or so.
+    """
+    numbers = torch.finfo(dtype)
+    return numbers.tiny / numbers.eps**2 < trace < numbers.max
 
 
 def _squares(rows: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import cos, isfinite, pi
+from typing import Any
 
 from isoscope.errors import ConfigError
 
@@ -35,28 +36,58 @@ class Schedule:
 
     def at(self, call: int) -> float:
         """Return the weight of a call; the first call has number 0 and is never free."""
-        step = call // self.accumulate
+        return self.at_step(call // self.accumulate)
+
+    def at_step(self, step: int) -> float:
+        """Return the weight of a step of the optimiser, from 0."""
         warm = min(1.0, (step + 1) / self.warmup) if self.warmup else 1.0
         shaped = self.factor(step) if self.factor is not None else 1.0
         return checked(self.weight * warm * shaped)
 
 
-def checked(weight: float) -> float:
+def checked(weight: Any) -> float:
     """Return a weight that a loss can be multiplied by, or refuse it."""
-    if not isfinite(weight):
+    if isinstance(weight, str) or weight is None or not isfinite(weight):
         raise ConfigError(
-            f"expected a finite number as the weight of a penalty, got {weight}",
+            f"expected a finite number as the weight of a penalty, got {weight!r}",
             hint="give a number; 0 turns the penalty off, below 0 it asks for less isotropy",
             slug="penalty-weight",
         )
     return float(weight)
 
 
-def linear(steps: int) -> Factor:
+def _checked_steps(steps: Any) -> None:
+    if not isinstance(steps, int) or steps < 1:
+        raise ConfigError(
+            f"expected a whole number of 1 or more as steps of a schedule, got {steps!r}",
+            hint="give the steps of the optimiser over which the weight falls",
+            slug="penalty-steps",
+        )
+
+
+@dataclass(frozen=True)
+class linear:  # noqa: N801 - called like a function, and a class so that it can be pickled
     """Fall from 1 to 0 in a straight line over so many steps, and stay there."""
-    return lambda step: max(0.0, 1.0 - step / steps)
+
+    steps: int
+
+    def __post_init__(self) -> None:
+        _checked_steps(self.steps)
+
+    def __call__(self, step: int) -> float:
+        """Return what the weight is multiplied by."""
+        return max(0.0, 1.0 - step / self.steps)
 
 
-def cosine(steps: int) -> Factor:
+@dataclass(frozen=True)
+class cosine:  # noqa: N801
     """Fall from 1 to 0 along half a cosine over so many steps, and stay there."""
-    return lambda step: (1.0 + cos(pi * min(step / steps, 1.0))) / 2.0
+
+    steps: int
+
+    def __post_init__(self) -> None:
+        _checked_steps(self.steps)
+
+    def __call__(self, step: int) -> float:
+        """Return what the weight is multiplied by."""
+        return (1.0 + cos(pi * min(step / self.steps, 1.0))) / 2.0

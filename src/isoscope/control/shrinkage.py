@@ -12,13 +12,15 @@ from isoscope.control.join import Join
 from isoscope.control.sums import Sums
 from isoscope.errors import ConfigError, PenaltyError
 
+TOKENS = 250_000  # as published
+
 
 @torch.no_grad()
 def streamed(
     model: nn.Module,
     batches: Iterable[Any],
     *,
-    tokens: int = 250_000,
+    tokens: int = TOKENS,
     layers: Layers = "all",
     per_layer: bool = False,
     joined: bool = True,
@@ -29,7 +31,7 @@ def streamed(
     mode and back. (d, d) for all layers together, (layers, d, d) for each by itself.
     """
     join = Join.found(joined)
-    left = _checked(tokens) // join.size
+    left = checked_tokens(tokens) // join.size
     sums: list[Sums] = []
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
@@ -114,8 +116,9 @@ def _empty() -> PenaltyError:
     )
 
 
-def _checked(tokens: int) -> int:
-    if tokens < 2:
+def checked_tokens(tokens: Any) -> int:
+    """Return how many tokens a matrix is made of, or refuse fewer than two."""
+    if not isinstance(tokens, int) or tokens < 2:
         raise ConfigError(
             f"expected 2 tokens or more for a shrinkage matrix, got {tokens}",
             hint="the paper takes 250,000",

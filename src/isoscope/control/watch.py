@@ -16,16 +16,17 @@ from torch import Tensor, nn
 from isoscope.capture.sites import Sites
 from isoscope.capture.tap import Tap
 from isoscope.control.alert import LOSS, PREFIX, Alert, Rule, usual_rules
-from isoscope.control.forward import told
+from isoscope.control.forward import Ended, told
 from isoscope.control.glance import GLANCES, Glance
-from isoscope.control.hearing import argument, transformer_in
+from isoscope.control.hearing import argument, one_copy, transformer_in
 from isoscope.control.join import Join
 from isoscope.control.penalty import recomputing
-from isoscope.control.probe import probe_batches
+from isoscope.control.probe import checked_probes, probe_batches
 from isoscope.errors import ConfigError
 
 MEASURES = ("mean-cosine", "effective-rank", "isoscore-debiased", "dead-dimensions")
 ACTIONS = ("log", "stop")
+LOST = f"{PREFIX}/lost"
 Log = Callable[[dict[str, float], int], None]  # numbers by name, and the step
 OnAlert = str | Callable[[Alert], Any]  # "log", "stop", or what is called; True stops
 
@@ -77,7 +78,8 @@ class Watch:
             )
         for name in measures:
             _ = GLANCES[name]
-        self.probes, self.every, self.families = probes, every, tuple(sites)
+        self.probes = checked_probes(probes)
+        self.every, self.families = every, tuple(sites)
         self.measures, self.on_alert, self.batch = tuple(measures), on_alert, batch
         self.rules = (
             usual_rules(chance, fine_tuning=fine_tuning) if rules is None else tuple(rules)
@@ -89,6 +91,8 @@ class Watch:
         self._sites: Sites | None = None
         self._names: tuple[str, ...] = ()
         self._batches: list[dict[str, Tensor]] | None = None
+        self._losses = 0  # at the end of the history, those of this process alone
+        self._warned: set[str] = set()
         self._open = ExitStack()
         self._heard: dict[str, Glance] | None = None
 
@@ -102,7 +106,8 @@ class Watch:
         if self.batch and self.due(step):
             # Noted whatever is heard: a process without a batch has to take part in the sums.
             self._heard = {}
-            self._open.enter_context(self._listening(model, self._heard))
+            listening = self._listening(model, self._heard, ended=self.close)
+            self._open.enter_context(listening)
 
     def end(self, model: nn.Module, step: int, loss: Any = None) -> bool:
         """Read the geometry after a step, if it is due; return whether to stop training."""
@@ -112,8 +117,9 @@ class Watch:
         return self.read(model, step) if self.due(step) else False
 
     def saw_loss(self, step: int, loss: float) -> None:
-        """Note a loss for the rules that look at it."""
+        """Note a loss, without penalties, for the rules that look at it."""
         self.history.setdefault(LOSS, []).append((step, loss))
+        self._losses += 1
 
     def close(self) -> None:
         """Let go of the model."""
@@ -122,18 +128,34 @@ class Watch:
     def read(self, model: nn.Module, step: int) -> bool:
         """Read held-out texts, log them with what the batch said, and judge by the rules."""
         found: dict[str, float] = {}
+        self._average_losses(_device(model))
         if self.probes is not None:
             found |= self._numbers(model, self._probed(model), "")
         if self._heard is not None:
             heard, self._heard = self._heard, None
             found |= self._numbers(model, heard, ".batch")
         for name, value in found.items():
-            self.history.setdefault(name, []).append((step, value))
+            if not name.startswith(LOST):
+                self.history.setdefault(name, []).append((step, value))
         alerts = self._judged()
         logged = found | {f"{PREFIX}/alert/{each.rule}": 1.0 for each in alerts}
         if self.log is not None and logged:
             self.log(logged, step)
         return self._acted(alerts)
+
+    def _average_losses(self, device: torch.device) -> None:
+        """Give new losses their mean over the processes, or each would judge by its own."""
+        join, new = Join.found(self.join), self._losses
+        self._losses = 0
+        counts = join.each([new], device)
+        if join.size == 1 or not new or any(each != [new] for each in counts):
+            return
+        series = self.history[LOSS][-new:]
+        own = torch.tensor([value for _, value in series], device=device, dtype=torch.float64)
+        means = (join.sum(own) / join.size).tolist()
+        self.history[LOSS][-new:] = [
+            (step, mean) for (step, _), mean in zip(series, means, strict=True)
+        ]
 
     def _judged(self) -> list[Alert]:
         """Return what rules see that they have not said of the same series before."""
@@ -158,12 +180,16 @@ class Watch:
     ) -> dict[str, float]:
         join = Join.found(self.join)
         sites = self._placed(model)
-        device = next(model.parameters()).device
+        device = _device(model)
         found: dict[str, float] = {}
         for site in self._names:
             width = max(max(each) for each in join.each([sites.widths[site]], device))
             like = torch.zeros(0, width, device=device)
             whole = glances.get(site, Glance()).whole(like, join)
+            if whole.lost:
+                self._warn_once(f"{site}{ending} is NaN or infinite, and cannot be watched")
+                found[f"{LOST}/{site}{ending}"] = 1.0
+                continue
             for name in self.measures:
                 value = GLANCES[name](whole)
                 if value is not None:
@@ -178,7 +204,7 @@ class Watch:
                 self.probes, self.tokenizer, length=self.length, tokens=self.tokens,
                 rank=join.rank, size=join.size,
             )  # fmt: skip
-        device = next(model.parameters()).device
+        device = _device(model)
         heard: dict[str, Glance] = {}
         with resting(model), torch.no_grad():
             body = self._placed(model).body
@@ -189,15 +215,15 @@ class Watch:
 
     def _placed(self, model: nn.Module) -> Sites:
         """Return where the sites of a model are, found by one small pass the first time."""
-        if self._sites is not None:
+        one_copy(model)
+        body = model if self.modules is not None else transformer_in(model)
+        if self._sites is not None and self._sites.body is body:
             return self._sites
         if self.modules is not None:
             self._sites = _named(model, self.modules)
             self._names = tuple(self.modules)
             return self._sites
-        body = transformer_in(model)
-        device = next(body.parameters()).device
-        ids = torch.arange(1, 9, device=device)[None]
+        ids = torch.arange(1, 9, device=_device(body))[None]
 
         def run() -> None:
             body(input_ids=ids, attention_mask=torch.ones_like(ids))
@@ -209,7 +235,11 @@ class Watch:
 
     @contextmanager
     def _listening(
-        self, model: nn.Module, into: dict[str, Glance], start: int = 0
+        self,
+        model: nn.Module,
+        into: dict[str, Glance],
+        start: int = 0,
+        ended: Ended | None = None,
     ) -> Generator[None]:
         """Sum what the sites say in the next pass of the model, and in no other."""
         sites = self._placed(model)
@@ -222,12 +252,16 @@ class Watch:
         def hear(site: str, tensor: Tensor) -> None:
             if state["passes"] > 1 or recomputing() or tensor.ndim not in (2, 3):
                 return
+            if state["passes"] == 0 and self.modules is None:  # its padding is not known
+                self._warn_once("the batch runs blocks of the model and not the model, so it "
+                                "cannot be watched; name modules= instead")  # fmt: skip
+                return
             rows, sequences = _rows(tensor, state["mask"])
             sites.widths[site] = rows.shape[1]
             into.setdefault(site, Glance()).add(rows, sequences + start)
 
         with ExitStack() as stack:
-            stack.enter_context(told(sites.body, before=before))
+            stack.enter_context(told(sites.body, before=before, ended=ended))
             calls = stack.enter_context(sites.listening(self._names, hear))
             calls.restart()
             yield
@@ -253,6 +287,12 @@ class Watch:
         lines = bytes(state["alerts"].tolist()).decode().splitlines()
         parts = [line.split("\t") for line in lines]
         self.alerts = [Alert(r, int(s), n, float(v), float(w)) for r, s, n, v, w in parts]
+        self._losses = 0
+
+    def _warn_once(self, message: str) -> None:
+        if message not in self._warned:
+            self._warned.add(message)
+            warnings.warn(message, stacklevel=4)
 
     def join_trainer(self, trainer: Any) -> None:
         """Take part in a trainer of transformers; `attach` calls this."""
@@ -271,6 +311,10 @@ def resting(model: nn.Module) -> Generator[None]:
     finally:
         for module, mode in modes:
             module.training = mode
+
+
+def _device(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device
 
 
 def _rows(tensor: Tensor, mask: Any) -> tuple[Tensor, Tensor]:
