@@ -69,8 +69,8 @@ def test_a_figure_of_a_sweep_obeys_measure_and_site(run, tmp_path):
         run, tmp_path / "b.svg", kind="sweep", measures=["twonn"], site="resid.2"
     )
     assert usual.read_text() != other.read_text()
-    with pytest.raises(IsoscopeError, match="no measure is called 'twon'"):
-        iso.figure(run, tmp_path / "c.svg", kind="sweep", measures=["twon"])
+    with pytest.raises(IsoscopeError, match="no measure is called 'twonnn'"):
+        iso.figure(run, tmp_path / "c.svg", kind="sweep", measures=["twonnn"])
 
 
 @pytest.mark.parametrize("key", ["metric", "baseline", "name"])

@@ -154,7 +154,7 @@ def test_a_task_holds_out_or_takes_a_file(reviews):
         ({"task": "sst2", "text": "text"}, "task-columns"),
         ({"task": "sst"}, "unknown-task"),
         ({"label": "stars", "metric": "spearman"}, "task-metric"),
-        ({"label": "stars", "metric": "acuracy"}, "unknown-metric"),
+        ({"label": "stars", "metric": "accuracy2"}, "unknown-metric"),
         ({"label": "star"}, "unknown-column"),
         ({"task": "rte"}, "unknown-column"),
         ({"score": "stars"}, "task-scores"),

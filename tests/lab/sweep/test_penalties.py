@@ -48,7 +48,7 @@ def test_shrinkage_and_published_forms_reach_their_penalties():
     ("name", "given", "error", "slug"),
     [
         ("istarr", {}, UnknownNameError, "unknown-penalty"),
-        ("istar", {"towards": "runing"}, UnknownNameError, "unknown-shrinkage"),
+        ("istar", {"towards": "running2"}, UnknownNameError, "unknown-shrinkage"),
         ("cosreg", {"towards": "running"}, ConfigError, "shrinkage-matrix"),
         ("istar", {"as_published": True}, ConfigError, "penalty-published"),
         ("istar", {"layers": []}, ConfigError, "penalty-layers"),
