@@ -147,6 +147,7 @@ def alarms() -> str:
         for task in dict.fromkeys(run["task"] for run in runs):
             these = [run for run in runs if run["task"] == task]
             rows.append([words, task, str(len(these)), *(cried(these, r) for r in RULES)])
+        rows.append([words, "any of these", str(len(runs)), *(cried(runs, r) for r in RULES)])
     return table(heads, rows)
 
 

@@ -107,8 +107,10 @@ def test_alarms_are_silent_in_healthy_runs_and_see_every_kind_of_collapse():
         loud = [run for run in found["healthy"] if run["usual"]]
         assert len(loud) <= 0.05 * len(found["healthy"])
         assert {run["task"] for run in found["healthy"]} == {"masked", "views", "label"}
-    for run in results("watch")["small"]["collapse"]:
-        assert any(step > run["onset"] for step in run["usual"].values())
+        for run in found["collapse"] if size == "small" else ():
+            assert any(step > run["onset"] for step in run["usual"].values())
+    kinds = {run["kind"] for run in results("watch")["small"]["collapse"]}
+    assert kinds == {"one direction", "one line", "dead dimensions", "noise for labels"}
 
 
 def test_the_sweeps_are_those_that_were_asked_for():

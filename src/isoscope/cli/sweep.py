@@ -191,7 +191,7 @@ def command(
     config: ConfigFile = None,
     quiet: Quiet = False,
 ) -> None:
-    """Fine-tune MODEL on DATA with a penalty at several weights, and compare with none.
+    """Fine-tune with a penalty at several weights, and compare.
 
     Every weight and seed is a run of its own, kept as it is finished: the same command goes
     on where it was stopped. Differences are to weight 0 with the same seed, which has the
