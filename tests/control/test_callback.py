@@ -1,6 +1,7 @@
 """Watch in a trainer: the numbers arrive in the history and in every tracker."""
 
 import struct
+import time
 
 import pytest
 import torch
@@ -99,15 +100,25 @@ def test_numbers_arrive_in_an_offline_run_of_wandb(trainer, texts, tmp_path, mon
     found = attach(trainer(report_to=["wandb"]), Watch(texts, every=3))
     found.train()
     wandb.finish()
+    wandb.teardown()  # ends the process that writes, which may be behind on a busy machine
     (path,) = tmp_path.glob("wandb/offline-run-*/*.wandb")
+    known = [value for _, value in series(found)]
+    deadline = time.monotonic() + 60
+    while len(told := _history(path, wandb_internal_pb2.Record)) < len(known):
+        assert time.monotonic() < deadline, "the file of W&B has no such numbers"
+        time.sleep(0.5)
+    assert told == pytest.approx(known)
+
+
+def _history(path, kind):
     told = []
     for content in records_of(path):
-        record = wandb_internal_pb2.Record()
+        record = kind()
         record.ParseFromString(content)
         for item in record.history.item:
             if (item.key or "/".join(item.nested_key)).endswith(NAME):
                 told.append(float(item.value_json))
-    assert told == pytest.approx([value for _, value in series(found)])
+    return told
 
 
 def test_numbers_arrive_in_trackio(trainer, texts, tmp_path, monkeypatch):
