@@ -20,7 +20,7 @@ JOBS ?= 2
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMEXPR_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS)
 
-.PHONY: help setup demo test browser vega laws slow bench simulate real check cover docs serve fmt lint type clean
+.PHONY: help setup demo test browser vega laws slow bench control simulate real check cover docs serve fmt lint type clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,12 +57,18 @@ bench: $(DEV)  ## the table of docs/benchmarks.md, measured on this machine
 	$(BIN)/python bench/speed.py
 	$(BIN)/python bench/cost.py
 	$(BIN)/python bench/opening.py
+	$(BIN)/python bench/penalties.py
 	$(BIN)/python bench/pages.py
 
 real: $(DEV)  ## survey the real models and write docs/real-models.md and docs/causes.md
 	$(BIN)/python bench/real.py
 	$(BIN)/python bench/real_page.py
 	$(BIN)/python bench/causes_page.py
+
+control: $(DEV)  ## the tables of docs/control.md: alarms, and sweeps of MiniLM on ISOSCOPE_DATA, hours
+	$(BIN)/python bench/watch.py
+	$(BIN)/python bench/sweep.py
+	$(BIN)/python bench/pages.py
 
 simulate: $(DEV)  ## the tables of docs/statistics.md: bias and coverage, an hour on one core
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/simulate.py bias

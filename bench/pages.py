@@ -1,4 +1,4 @@
-"""Write docs/statistics.md and docs/benchmarks.md from bench/results, or check that they agree.
+"""Write the tables of statistics, benchmarks and control from bench/results, or check them.
 
 python bench/pages.py           write the tables into the pages
 python bench/pages.py --check   exit 1 where a page says something else
@@ -7,6 +7,9 @@ python bench/pages.py --check   exit 1 where a page says something else
 import json
 import sys
 from pathlib import Path
+from statistics import median, quantiles
+
+from control_page import TABLES as CONTROL
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "bench" / "results"
@@ -254,6 +257,56 @@ def covered() -> str:
     return table(heads, rows) if rows else "Not run."
 
 
+def against_code() -> str:
+    """Return the table of penalties against the published code."""
+    results = found("penalties")
+    if "code" not in results:
+        return "Not run."
+    heads = ["rows", "IsoScore 2.0.1, ms", "isoscope, ms", "ratio (each)", "gradients apart"]
+    rows = [
+        [
+            f"{each['rows']:,}",
+            f"{1000 * median(each['published']):.1f}",
+            f"{1000 * median(each['isoscope']):.1f}",
+            f"{each['ratio']:.2f} ({', '.join(f'{x:.1f}' for x in each['ratios'])})",
+            f"{each['gradient_apart']:.1e}",
+        ]
+        for each in results["code"]["rows"]
+    ]
+    return f"{table(heads, rows)}\n\n{run_on(results['code']['machine'])}"
+
+
+def of_a_step() -> str:
+    """Return the table of training steps with a penalty and without."""
+    results = found("penalties")
+    if "step" not in results:
+        return "Not run."
+    heads = [
+        "penalty",
+        "step without, ms",
+        "step with, ms",
+        "ratio",
+        "middle half of the ratios",
+    ]
+    rows = []
+    for each in results["step"]["rows"]:
+        low, _, high = quantiles(each["ratios"], n=4)
+        times = [f"{1000 * each[name]:.0f}" for name in ("plain", "step")]
+        spread = f"{low:.3f} to {high:.3f}"
+        rows.append([f"`{each['penalty']}`", *times, f"{each['ratio']:.3f}", spread])
+    return f"{table(heads, rows)}\n\n{run_on(results['step']['machine'])}"
+
+
+def run_on(seen: dict) -> str:
+    """Return what a table was measured on."""
+    return (
+        f"Machine: {seen['processor']}, {seen['threads']} threads, {seen['clock']} time, torch "
+        f"{seen['torch']}; load averages when it began: "
+        + ", ".join(f"{x:g}" for x in seen["load"])
+        + "."
+    )
+
+
 TABLES = {
     "statistics.md": {
         "bias": bias,
@@ -273,7 +326,10 @@ TABLES = {
         "listening": cost,
         "room": room,
         "opening": opening,
+        "penalties": against_code,
+        "step": of_a_step,
     },
+    "control.md": CONTROL,
 }
 
 

@@ -259,7 +259,7 @@ def test_the_shell_examples_run(page, desk):
     assert ran
 
 
-@pytest.mark.parametrize("page", EXAMPLES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [*EXAMPLES, DOCS / "control.md"], ids=lambda p: p.name)
 def test_the_python_examples_run(page, desk, monkeypatch):
     monkeypatch.chdir(desk)
     examples = blocks(page, "python")

@@ -63,7 +63,10 @@ def drawers(root):
 
 
 PYTHON = [
-    p for folder in ("src", "tests", "bench") for p in sorted((ROOT / folder).rglob("*.py"))
+    p
+    for folder in ("src", "tests", "bench")
+    for p in sorted((ROOT / folder).rglob("*.py"))
+    if "runs" not in p.relative_to(ROOT).parts  # what benchmarks leave behind
 ]
 every_file = pytest.mark.parametrize("path", PYTHON, ids=lambda p: str(p.relative_to(ROOT)))
 

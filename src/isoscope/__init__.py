@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         report,
         survey,
         survey_module,
+        sweep,
         zero,
     )
 
@@ -41,6 +42,7 @@ __all__ = [
     "report",
     "survey",
     "survey_module",
+    "sweep",
     "zero",
 ]
 

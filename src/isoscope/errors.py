@@ -59,6 +59,10 @@ class ConfigError(IsoscopeError):
     """A setting is missing, unknown or of the wrong kind."""
 
 
+class PenaltyError(IsoscopeError):
+    """A penalty was given hidden states, a mask or batches that it cannot work on."""
+
+
 class GateError(IsoscopeError):
     """A gate tripped: what was checked is not as it should be. Nothing failed."""
 

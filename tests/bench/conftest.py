@@ -10,7 +10,9 @@ BENCH = Path(__file__).parents[2] / "bench"
 
 
 @pytest.fixture
-def script():
+def script(monkeypatch):
+    monkeypatch.syspath_prepend(BENCH)  # scripts import each other
+
     def loaded(name):
         spec = importlib.util.spec_from_file_location(name, BENCH / f"{name}.py")
         module = importlib.util.module_from_spec(spec)

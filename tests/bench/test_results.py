@@ -85,3 +85,49 @@ def test_pages_are_small_and_drawn_within_two_seconds():
     for row in rows:
         assert row["bytes"] < 1.5e6
         assert row["median"] == sorted(row["milliseconds"])[2] <= 2000
+
+
+def test_penalties_are_as_fast_as_was_promised():
+    rows = {each["rows"]: each for each in results("penalties")["code"]["rows"]}
+    for count, least in ((512, 8.0), (4096, 2.5), (8192, 2.0)):
+        assert rows[count]["ratio"] >= least
+        assert rows[count]["gradient_apart"] <= 1e-5
+    steps = {each["penalty"]: each["ratio"] for each in results("penalties")["step"]["rows"]}
+    assert abs(steps["none"] - 1) <= 0.02  # else the machine was too busy to tell
+    assert steps["IStar()"] <= 1.05
+
+
+def test_a_watch_costs_less_than_a_hundredth_of_the_training():
+    assert 0 < results("watch")["cost"]["share"] < 0.01
+
+
+def test_alarms_are_silent_in_healthy_runs_and_see_every_kind_of_collapse():
+    for size in ("small", "minilm"):
+        found = results("watch")[size]
+        loud = [run for run in found["healthy"] if run["usual"]]
+        assert len(loud) <= 0.05 * len(found["healthy"])
+        assert {run["task"] for run in found["healthy"]} == {"masked", "views", "label"}
+        for run in found["collapse"] if size == "small" else ():
+            assert any(step > run["onset"] for step in run["usual"].values())
+    kinds = {run["kind"] for run in results("watch")["small"]["collapse"]}
+    assert kinds == {"one direction", "one line", "dead dimensions", "noise for labels"}
+
+
+def test_the_sweeps_are_those_that_were_asked_for():
+    tasks = results("sweep")["tasks"]
+    assert list(tasks) == ["sst2", "stsb", "cola", "mrpc"]
+    for name, task in tasks.items():
+        grid = [-5, -3, -1, 0, 1, 3, 5] if name in ("sst2", "stsb") else [-3, 0, 3]
+        assert [line["weight"] for line in task["lines"]] == grid
+        assert all(len(line["seeds"]) == len(line["values"]) == 5 for line in task["lines"])
+        assert task["steps"] >= 100 and task["batch"] == 16
+        assert (task["penalty"]["name"], task["penalty"]["towards"]) == ("istar", "running")
+
+
+def test_a_weight_moves_the_isotropy_of_held_out_texts_its_own_way():
+    for task in results("sweep")["tasks"].values():
+        after = {
+            line["weight"]: line["after"]["isoscore-star"]["resid"] for line in task["lines"]
+        }
+        ordered = [after[weight] for weight in sorted(after)]
+        assert ordered == sorted(ordered)

@@ -73,6 +73,8 @@ def examples(place, tiny, speaker, tiny_run, texts):
     (place / "labels.txt").write_text("".join(f"{each}\n" for each in stars))
     rows = [json.dumps({"text": t, "stars": s}) for t, s in zip(texts, stars, strict=True)]
     (place / "reviews.jsonl").write_text("\n".join(rows))
+    lines = [f"{t}\t{s // 5}\n" for t, s in zip(texts, stars, strict=True)]
+    (place / "sst2.tsv").write_text("".join(lines))
     return place
 
 

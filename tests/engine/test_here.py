@@ -140,3 +140,18 @@ def test_a_killed_process_loses_at_most_the_unit_it_was_at(tmp_path, after):
 
     assert bits(surveyed(tmp_path / "nodes", units(), counted)) == bits(whole)
     assert done[0] >= after
+
+
+def test_another_keeper_holds_records_instead_of_surveys(tmp_path):
+    from isoscope.store.ledger import Ledger
+
+    done = []
+
+    def record(unit):
+        done.append(unit.number)
+        return {"number": unit.number}
+
+    first = here(units(3), record, tmp_path / "units", keep=Ledger)
+    again = here(units(3), record, tmp_path / "units", keep=Ledger)
+    assert done == [0, 1, 2]
+    assert first.all() == again.all() == [{"number": number} for number in range(3)]

@@ -351,3 +351,18 @@ def collections(tmp_path):
         return tmp_path / name
 
     return write
+
+
+@pytest.fixture(scope="session")
+def reviews(tmp_path_factory):
+    """Return a file of short texts with stars, which one of their words decides, and scores."""
+    rng = np.random.default_rng(5)
+    words = "the boats carry people town small fire hills road rain captain maps".split()  # noqa: SIM905
+    path = tmp_path_factory.mktemp("task") / "reviews.jsonl"
+    with path.open("w") as file:
+        for number in range(120):
+            text = rng.choice(words, size=6 + number % 5).tolist()
+            text[number % len(text)] = "river" if number % 2 else "house"
+            row = {"text": " ".join(text), "stars": number % 2, "score": float(number % 5)}
+            file.write(json.dumps(row) + "\n")
+    return path

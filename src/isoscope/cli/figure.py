@@ -30,7 +30,8 @@ def command(
         typer.Option(
             "--kind",
             metavar="KIND",
-            help="layers, series, spectrum, dimensions, causes, bands, norm or embeddings.",
+            help="layers, series, spectrum, dimensions, causes, bands, norm, embeddings or "
+            "sweep.",
         ),
     ] = "layers",
     names: Annotated[

@@ -26,6 +26,7 @@ from isoscope.cli import (
     read,
     report,
     survey,
+    sweep,
     zero,
 )
 from isoscope.cli import list as listing
@@ -73,7 +74,7 @@ app = typer.Typer(
 )
 _READING = (measure, survey, merge, read, explain)
 _PAGES = (report, figure, compare, check)
-_LAB = (dimensions, norm, matrices, zero, probe)
+_LAB = (dimensions, norm, matrices, zero, probe, sweep)
 for _module in (*_READING, *_PAGES, *_LAB, listing, demo):
     app.command(_module.NAME, cls=PlainCommand, epilog=_module.EXAMPLES)(_module.command)
 

@@ -60,7 +60,7 @@ def states_of(
     def hear(name: str, tensor: Tensor, batch: Batch) -> None:
         prefix = next((p for p in PREFIXES if p and name.startswith(p)), "")
         real = batch.marks(prefix, tensor.shape[1]).real.to(tensor.device)
-        parts.append(_taken(tensor.float(), real, at).cpu().numpy())
+        parts.append(taken(tensor.float(), real, at).cpu().numpy())
 
     for each in batched([document for _, document in ready], feed, batch):
         with (
@@ -83,8 +83,8 @@ def states_of(
     )
 
 
-def _taken(states: Tensor, real: Tensor, at: At) -> Tensor:
-    """Return (documents, d) from (documents, positions, d)."""
+def taken(states: Tensor, real: Tensor, at: At) -> Tensor:
+    """Return what stands for documents, (documents, d), from (documents, positions, d)."""
     if at == "mean":
         weight = real[..., None].to(states.dtype)
         return (states * weight).sum(dim=1) / weight.sum(dim=1)

@@ -35,7 +35,7 @@ class Frontier:
         self.folder = folder
         self.units = units
         folder.mkdir(parents=True, exist_ok=True)
-        self._same_units()
+        same_units(folder, units)
         self.tree: Tree[Path] = Tree(len(units), self._join)
         for node, path, digest in sorted(self._files(), key=lambda found: -found[0].level):
             covered = any(other.covers(node.first) for other in self.tree.nodes)
@@ -113,20 +113,21 @@ class Frontier:
             if found:
                 yield Node(int(found[1]), int(found[2])), path, found[3]
 
-    def _same_units(self) -> None:
-        """Refuse the frontier of another run: other documents, model or settings."""
-        manifest = self.folder / MANIFEST
-        if not manifest.exists():
-            aside = manifest.with_suffix(".part")
-            aside.write_bytes(self.units.encoded())
-            aside.rename(manifest)
-        elif _listed(manifest) != self.units.id:
-            raise StoreError(
-                f"cannot resume {self.folder.parent.name!r} with other units of work",
-                hint="the model, the corpus or a setting has changed: choose another folder, "
-                "or begin again with --overwrite",
-                slug="resume-other",
-            )
+
+def same_units(folder: Path, units: Units) -> None:
+    """Refuse what was begun by another run: other documents, model or settings."""
+    manifest = folder / MANIFEST
+    if not manifest.exists():
+        aside = manifest.with_suffix(".part")
+        aside.write_bytes(units.encoded())
+        aside.rename(manifest)
+    elif _listed(manifest) != units.id:
+        raise StoreError(
+            f"cannot resume {folder.parent.name!r} with other units of work",
+            hint="the model, the corpus or a setting has changed: choose another folder, "
+            "or begin again with --overwrite",
+            slug="resume-other",
+        )
 
 
 def _listed(manifest: Path) -> str:

@@ -14,6 +14,7 @@ from isoscope.verbs.norm import norm
 from isoscope.verbs.probe import probe
 from isoscope.verbs.report import report
 from isoscope.verbs.runs import merge, read
+from isoscope.verbs.sweep import sweep
 from isoscope.verbs.vectors import measure
 from isoscope.verbs.zero import zero
 
@@ -34,5 +35,6 @@ __all__ = [
     "report",
     "survey",
     "survey_module",
+    "sweep",
     "zero",
 ]

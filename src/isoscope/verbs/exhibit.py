@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from isoscope.store.run import Run
 
 NOUNS = {"text": "tokens", "tokens": "tokens", "audio": "frames", "image": "patches"}
+BEFORE = "layer profiles are of the model as it came, before fine-tuning"
 COSTLY = 40e9  # d^3 summed over places, from which on some sites go without a spectrum
 Effective = dict[tuple[str, str], float]
 
@@ -89,6 +90,9 @@ def _exhibit(each: Any, name: str) -> "Exhibit":
         remarks = [f"left out: {text}" for text in each.left_out]
         return Exhibit(name, list(each), levels=levels, remarks=remarks)
     curves, effective, remarks = _curves(each, name)
+    if each.origin["kind"] == "sweep":
+        more, said = _swept(each)
+        curves, remarks = [*curves, *more], [*remarks, *said]
     return Exhibit(
         name=name,
         readings=each.readings,
@@ -138,6 +142,15 @@ def _curves(run: "Run", name: str) -> tuple[list[Curve], Effective, list[str]]:
     return found, effective, remarks
 
 
+def _swept(run: "Run") -> tuple[list[Curve], list[str]]:
+    from isoscope.verbs.swept import swept
+
+    try:
+        return swept(run), [BEFORE]
+    except StoreError as error:
+        return [], [error.problem]
+
+
 def _affordable(readings: Iterable[Reading]) -> set[str]:
     """Return the sites to draw spectra of: all, or evenly chosen ones of a wide, deep model."""
     widths = {each.site: each.d for each in readings}
@@ -178,6 +191,8 @@ def _told(run: "Run") -> list[str]:
 
 def _noun(run: "Run") -> str:
     source = next(iter(run.origin["sources"]), {})
+    if run.origin["kind"] == "sweep":
+        return "tokens"
     if run.origin["kind"] != "survey":
         return "vectors"
     return NOUNS.get(str(source.get("kind", "")), "rows")
@@ -206,7 +221,7 @@ def facts_of(run: "Run") -> dict[str, str]:
         "Corpus" if model else "Source": ", ".join(str(s["name"]) for s in sources[:3])
         + (f" and {len(sources) - 3} more" if len(sources) > 3 else ""),
         "Documents": f"{documents:,}" if documents else None,
-        "Rows": f"{rows:,}",
+        "Examples" if origin["kind"] == "sweep" else "Rows": f"{rows:,}",
         "Precision": ", ".join(dict.fromkeys(str(s["dtype"]) for s in sources)),
         "Seed": str(origin["seed"]),
         "Measured": manifest.created[:16].replace("T", " "),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 KINDS = (
     "layers",
+    "sweep",
     "series",
     "spectrum",
     "dimensions",
@@ -68,6 +69,8 @@ def figure(
             slug="figure-nothing",
         )
     asked = {"site": site, "variant": variant, "form": "plain" if plain else None}
+    if measures and any(switch.name == "measure" for switch in panel.switches):
+        asked["measure"], measures = measures[0], None
     chosen = _chosen(panel, {name: value for name, value in asked.items() if value})
     svg = picture(_charts(panel, measures), chosen, width)
     return write_bytes(output, converted(svg, suffix), overwrite=overwrite)
@@ -102,9 +105,7 @@ def _chosen(panel: "Panel", asked: dict[str, str]) -> dict[str, str]:
         known = [key for key, _ in switches[name].choices] if name in switches else []
         if value in known or (name == "form" and not known):
             continue
-        if name == "variant":
-            raise unknown("variant", value, known or ["all"])
-        raise unknown("site", value, known)
+        raise unknown(name, value, known or (["all"] if name == "variant" else known))
     return panel.chosen | {name: value for name, value in asked.items() if name in switches}
 
 

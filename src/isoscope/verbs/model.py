@@ -10,14 +10,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from isoscope.errors import (
-    ConfigError,
     IsoscopeError,
     RowError,
     SourceError,
     TooFewRowsError,
 )
-from isoscope.store.folder import unfinished
 from isoscope.verbs.answer import answered_places, checked_seed, chosen
+from isoscope.verbs.target import aside, positive, target_of, within, working
 from isoscope.verbs.vectors import spelt
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def opened(
     say: Say | None = None,
 ) -> Found:
     """Load a model and find its sites."""
-    _needs_torch()
+    needs_torch()
     import torch
 
     from isoscope.capture.feed import sample_inputs
@@ -148,15 +147,15 @@ def survey(
 
     chosen(measures, all=all, text=True)  # what is misspelt is told before a model is loaded
     checked_seed(seed)
-    _positive("tokens", tokens)
-    _positive("length", length, least=2)
-    _positive("batch", batch)
-    _positive("unit", unit)
-    _positive("turns", turns)
-    _positive("truncate-dim", truncate_dim)
-    _within("sinks", sinks, 1.0, float("inf"))
-    _within("zeta", zeta, 0.0, 1.0)
-    target_folder = _target(output, overwrite)
+    positive("tokens", tokens)
+    positive("length", length, least=2)
+    positive("batch", batch)
+    positive("unit", unit)
+    positive("turns", turns)
+    positive("truncate-dim", truncate_dim)
+    within("sinks", sinks, 1.0, float("inf"))
+    within("zeta", zeta, 0.0, 1.0)
+    target_folder = target_of(output, overwrite)
     found = opened(
         model,
         dtype=dtype,
@@ -169,7 +168,7 @@ def survey(
     )
     names = chosen(measures, all=all, text=has_tokens(found))
     with TemporaryDirectory(prefix="isoscope-") as spare:
-        folder = _working(target_folder) or Path(spare) / "run"
+        folder = working(target_folder) or Path(spare) / "run"
         study = Study.planned(found, folder, names, given)
         state = _done(study, overwrite)
         name = target_folder.name if target_folder else found.loaded.name
@@ -181,7 +180,7 @@ def survey(
         if target_folder is not None:
             given["tokens"] = tokens or study.selection.rows
             study.saved(target_folder, state, readings, _config(given), overwrite)
-            shutil.rmtree(_aside(target_folder), ignore_errors=True)
+            shutil.rmtree(aside(target_folder), ignore_errors=True)
     readings.remarks = tuple(study.remarks)
     return readings
 
@@ -198,44 +197,6 @@ def _done(study: "Study", overwrite: bool) -> Path:
         if fresh and not any(study.folder.glob("units/node-*")):
             shutil.rmtree(study.folder, ignore_errors=True)
         raise
-
-
-def _target(output: str | os.PathLike[str] | None, overwrite: bool) -> Path | None:
-    from isoscope.store import check_target
-
-    return None if output is None else check_target(output, overwrite, resume=True)
-
-
-def _working(target: Path | None) -> Path | None:
-    """Return where units are kept: in the folder itself, unless a run is to be replaced."""
-    return (
-        target
-        if target is None or not target.exists() or unfinished(target)
-        else _aside(target)
-    )
-
-
-def _aside(target: Path) -> Path:
-    return target.parent / f".isoscope-{target.name[:40]}-survey"
-
-
-def _positive(name: str, value: int | None, least: int = 1) -> None:
-    if value is not None and (type(value) is not int or value < least):
-        raise ConfigError(
-            f"expected at least {least} as {name}, got {value!r}",
-            hint=f"give a whole number to --{name}",
-            slug="number-too-small",
-        )
-
-
-def _within(name: str, value: float, least: float, most: float) -> None:
-    if not least <= value <= most:
-        to = "" if most == float("inf") else f" and at most {most:g}"
-        raise ConfigError(
-            f"expected at least {least:g}{to} as {name}, got {value!r}",
-            hint=f"give a number in that range to --{name}",
-            slug="number-range",
-        )
 
 
 def _config(given: dict[str, Any]) -> dict[str, Any]:
@@ -255,11 +216,12 @@ def _config(given: dict[str, Any]) -> dict[str, Any]:
     return {"survey": flags}
 
 
-def _needs_torch() -> None:
+def needs_torch(who: str = "a survey") -> None:
+    """Refuse to begin where the packages of models are missing."""
     for package in ("torch", "transformers"):
         if find_spec(package) is None:
             raise SourceError(
-                f"a survey needs {package}, got none",
+                f"{who} needs {package}, got none",
                 hint="pip install 'isoscope[hf]'",
                 slug="extra-missing",
             )

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isoscope.errors import ConfigError
+from isoscope.errors import ConfigError, MergeError
 from isoscope.types import Reading
 from isoscope.verbs.answer import (
     answered,
@@ -42,6 +42,14 @@ def merge(
             slug="nothing-to-merge",
         )
     loaded = [load(run) for run in runs]
+    for run in loaded:
+        if run.origin["kind"] == "sweep":
+            raise MergeError(
+                f"cannot merge {run.path.name!r}, which is a sweep, with other runs",
+                hint="a sweep goes on where it was stopped: give it more --seeds or --weights "
+                "under a new name instead",
+                slug="merge-sweep",
+            )
     origin = mergeable([run.origin for run in loaded])
     total = Survey()
     for run in loaded:

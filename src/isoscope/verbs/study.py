@@ -1,8 +1,7 @@
 """A study: one model, one corpus, planned into units, done, and saved."""
 
 import os
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -170,12 +169,13 @@ class Study:
     ) -> Survey:
         """Run a unit; where memory ends, run it again in smaller batches."""
         from isoscope.capture.runner import halved, is_out_of_memory
+        from isoscope.capture.threads import threads
 
         batches = unit.task["batches"]
         while True:
             self.done_rows = self._before(unit)
             try:
-                with _threads(unit.task["threads"]):
+                with threads(unit.task["threads"]):
                     parts = list(halved(batches, self.halvings))
                     return self._run(unit, parts, fresh(), take, whole_variants)
             except (MemoryError, RuntimeError) as error:
@@ -350,18 +350,3 @@ def _out_of_memory(model: str, length: int) -> IsoscopeError:
         "the same command goes on from the last whole unit",
         slug="out-of-memory",
     )
-
-
-@contextmanager
-def _threads(number: int) -> Generator[None]:
-    """Compute with so many threads: sums of floats differ in their last bits with them."""
-    import torch
-    from threadpoolctl import threadpool_limits
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
-    try:
-        with threadpool_limits(1, user_api="blas"):
-            yield
-    finally:
-        torch.set_num_threads(before)

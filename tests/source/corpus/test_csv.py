@@ -87,3 +87,13 @@ def test_records_and_heads_are_what_they_say(tmp_path):
     assert heads(held, tabbed=False) == ["a", "b\nc"]
     assert [each.number for each in records(held)] == [1, 3]
     assert heads(OnDisk(written(tmp_path, b"a\tb,c\n")), tabbed=True) == ["a", "b,c"]
+
+
+def test_a_label_that_looks_like_a_number_of_a_column_is_no_header(tmp_path):
+    path = tmp_path / "dev.tsv"
+    path.write_text("one long string of cliches\t0\na good film\t1\n")
+    corpus = open_corpus(path, column="0", label="1")
+    assert [(each.content, each.label) for each in corpus] == [
+        ("one long string of cliches", "0"),
+        ("a good film", "1"),
+    ]

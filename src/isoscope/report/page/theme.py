@@ -113,6 +113,7 @@ def config(look: Look) -> dict[str, Any]:
             "interval": {"opacity": 0.18, "strokeWidth": 0},
             "whisker": {"strokeWidth": 1, "opacity": 0.55},
             "dot": {"filled": True, "size": 6 if paper else 26, "opacity": 1},
+            "mean": {"filled": True, "size": 22 if paper else 90, "opacity": 1},
             "in-bar": {"color": inks["ink"], "fontSize": small},
             "edge": {"stroke": inks["ground"], "strokeWidth": 0.8},
             "mark-line": {"color": inks["soft"], "strokeDash": [4, 3], "strokeWidth": 0.7},

@@ -10,11 +10,13 @@ from isoscope.report.section import (
     norm,
     series,
     spectrum,
+    sweep,
     verdict,
 )
 
 SECTIONS: tuple[Section, ...] = (
     verdict.SECTION,
+    sweep.SECTION,
     layers.SECTION,
     series.SECTION,
     spectrum.SECTION,

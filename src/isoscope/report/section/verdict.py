@@ -9,6 +9,7 @@ from isoscope.report.number import count
 from isoscope.report.page.exhibit import Exhibit
 from isoscope.report.page.panel import Panel, Section
 from isoscope.report.page.place import STREAM, last_of_stream, place_of
+from isoscope.report.section.sweep import told
 from isoscope.types import Curve, Reading
 
 SINKS_MATTER = (0.9, 0.5)  # shares of the variance from which on sinks are the story
@@ -29,10 +30,11 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
 
 
 def sentences(exhibit: Exhibit) -> list[Sentence]:
-    """Return at most three findings about a run."""
+    """Return at most three findings about a run; those of a sweep come first."""
+    swept = [Sentence(*each) for each in told(exhibit)]
     site = output_site(exhibit)
-    if site is None:
-        return []
+    if site is None or swept:
+        return swept
     found = [_alike(exhibit, site), _shared(exhibit, site)]
     found.append(_sinks(exhibit) or _filled(exhibit, site))
     return [each for each in found if each is not None]

@@ -27,8 +27,8 @@ Cut = Callable[[Held], Iterator[Piece]]
 def open_csv(held: Held, name: str, wanted: Wanted) -> Pieces:
     """The texts of a csv file: the first record names the columns.
 
-    Where a column is named by its number, from 0, and no column has that name, the file
-    has no such record.
+    Where columns are named by their numbers, from 0, and not all of them are names of
+    columns, the file has no such record.
     """
     return _opened(held, name, wanted, _quoted(_separator(held)), records)
 
@@ -83,7 +83,10 @@ def records(held: Held) -> Iterator[Piece]:
 
 def _opened(held: Held, name: str, wanted: Wanted, cells: Cells, cut: Cut) -> Pieces:
     first = _heads(held, cells, cut)
-    headed = not (wanted.text.isdigit() and wanted.text not in first)
+    asked = [column for column in wanted.roles if column is not None]
+    # A first record of data may hold one of the numbers, as labels do, but hardly all of them.
+    by_number = all(column.isdigit() for column in asked)
+    headed = not by_number or all(column in first for column in asked)
     names = first if headed else [str(i) for i in range(len(first))]
     at: list[int | None] = []
     for column in wanted.roles:

