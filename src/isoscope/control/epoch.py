@@ -46,9 +46,8 @@ def restream(penalty: IStar, model: nn.Module, batches: Iterable[Any]) -> None:
 
 def _inputs(batch: Any, known: set[str]) -> dict[str, Any]:
     """Return what of a batch the body of a model takes; the head has the labels."""
-    found = {name: value for name, value in batch.items() if name in known} if (
-        isinstance(batch, Mapping)
-    ) else {}  # fmt: skip
+    named: Mapping[str, Any] = batch if isinstance(batch, Mapping) else {}
+    found = {name: value for name, value in named.items() if name in known}
     if not found:
         raise PenaltyError(
             "expected training batches that name the inputs of the model, got others",

@@ -8,18 +8,16 @@ import numpy as np
 
 from isoscope.errors import StoreError
 from isoscope.types import Curve
+from isoscope.verbs.sweep import SHOWN, sweeps_of
 
 if TYPE_CHECKING:
     from isoscope.store.run import Run
 
-SHOWN = ("isoscore-star", "isoscore-debiased", "mean-cosine", "twonn")
 CELLS, WEIGHTS = "sweep-cells", "sweep-weights"
 
 
 def swept(run: "Run") -> list[Curve]:
     """Return the cells of a sweep and its weights; raise where a run has not both."""
-    from isoscope.verbs.sweep import sweeps_of
-
     try:
         found = sweeps_of(run.readings, run.origin)
         weights = {name: np.array(cells) for name, cells in _weights(found).items()}
