@@ -55,6 +55,22 @@ class StoreError(IsoscopeError):
     """A run folder cannot be written or read."""
 
 
+class RunExistsError(StoreError):
+    """A run folder, or something else, is where a run was to be written."""
+
+
+class ResumeError(StoreError):
+    """An unfinished run was begun with other options, or on other content."""
+
+
+class LockedError(StoreError):
+    """Another process is at work on a run folder."""
+
+
+class EngineError(IsoscopeError):
+    """An engine cannot take this work, or lost the processes that did it."""
+
+
 class ConfigError(IsoscopeError):
     """A setting is missing, unknown or of the wrong kind."""
 

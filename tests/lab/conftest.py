@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from isoscope.lab.subject import subject_of
+from isoscope.study.model import subject_of
 
 
 def installed(package):

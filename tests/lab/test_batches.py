@@ -5,7 +5,7 @@ import pytest
 from isoscope.capture.feed import feed_for
 from isoscope.errors import TooFewRowsError
 from isoscope.lab.batches import batched, corpus_of, prepared_of
-from isoscope.lab.subject import subject_of
+from isoscope.study.model import subject_of
 
 
 @pytest.fixture(scope="module")

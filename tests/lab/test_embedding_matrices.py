@@ -5,7 +5,7 @@ import pytest
 
 from isoscope.errors import UndefinedError, UnknownNameError
 from isoscope.lab.embedding_matrices import matrix_isotropy, partition_of
-from isoscope.lab.subject import subject_of
+from isoscope.study.model import subject_of
 
 
 def slow(matrix):

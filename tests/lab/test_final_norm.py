@@ -7,7 +7,7 @@ from isoscope.errors import UndefinedError
 from isoscope.lab.affine import Affine
 from isoscope.lab.final_norm import final_norms, reference_cosine
 from isoscope.lab.norm_steps import gained, mean_cosine
-from isoscope.lab.subject import subject_of
+from isoscope.study.model import subject_of
 
 
 def normalised(n, d, seed):

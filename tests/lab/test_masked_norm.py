@@ -7,7 +7,7 @@ import torch
 
 from isoscope.errors import ConfigError, UndefinedError, UnknownNameError
 from isoscope.lab.masked_norm import chosen_norms, masked
-from isoscope.lab.subject import subject_of
+from isoscope.study.model import subject_of
 
 IDS = torch.arange(4, 12)[None]
 

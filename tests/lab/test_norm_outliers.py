@@ -6,7 +6,7 @@ import torch
 
 from isoscope.errors import UndefinedError
 from isoscope.lab.norm_outliers import outlying, outlying_parameters
-from isoscope.lab.subject import subject_of
+from isoscope.study.model import subject_of
 
 
 def test_outlying_is_farther_than_three_sigmas_from_the_mean():

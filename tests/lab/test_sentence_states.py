@@ -7,7 +7,7 @@ import torch
 from isoscope.errors import ConfigError, UnknownNameError
 from isoscope.lab.one_dimension import best_dimension
 from isoscope.lab.sentence_states import states_of
-from isoscope.lab.subject import subject_of
+from isoscope.study.model import subject_of
 
 
 def alone(subject, text):

@@ -3,7 +3,7 @@
 import pytest
 
 from isoscope import lab
-from isoscope.lab.subject import Subject, subject_of
+from isoscope.study.model import Subject, subject_of
 from isoscope.verbs.model import opened
 
 

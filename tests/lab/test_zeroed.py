@@ -8,7 +8,7 @@ import torch
 
 from isoscope.errors import ConfigError, UndefinedError
 from isoscope.lab import zeroed
-from isoscope.lab.subject import subject_of
+from isoscope.study.model import subject_of
 from isoscope.lab.zeroed import zeroed_kl
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab import subject_of
+from isoscope.study.model import subject_of
 from isoscope.verbs.subject import subject
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import isoscope as iso
 from isoscope.errors import ConfigError, UndefinedError, UnknownNameError
-from isoscope.lab import subject_of, zeroed_kl
+from isoscope.study.model import subject_of, zeroed_kl
 from isoscope.verbs.zero import FEW
 
 

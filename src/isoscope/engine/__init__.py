@@ -1,5 +1,5 @@
-"""Where the units of a run are done."""
+"""Where the units of a run are done: in this process, or in several."""
 
-from isoscope.engine.here import here
+from isoscope.engine.base import ENGINES, Engine, Job, Notify, Tracker, engine_for
 
-__all__ = ["here"]
+__all__ = ["ENGINES", "Engine", "Job", "Notify", "Tracker", "engine_for"]

@@ -1,71 +1,56 @@
 """The engine that does units one after the other, in this process."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, Protocol, TypeVar, overload
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
+from isoscope.engine.base import Job, Keeper, Tracker, UnitTicks
 from isoscope.engine.heap import trim
-from isoscope.store.frontier import Frontier
-from isoscope.store.unit import Unit, Units
-from isoscope.survey import Survey
-
-Work = Callable[[Unit], Survey]
-Progress = Callable[[int, int], None]  # units done, units in all
+from isoscope.engine.scratch import scratch_of
+from isoscope.store.summaries import State
 
 
-class Keeper(Protocol):
-    """A folder of finished units."""
+class Here:
+    """No other process: takes arrays, modules and streams as well."""
 
-    def missing(self) -> list[int]:
-        """Return the units that are not done yet, in order."""
-        ...
+    takes_live = True
 
-    def add(self, unit: int, result: Any, /) -> None:
-        """Keep the result of a unit."""
-        ...
-
-
-K = TypeVar("K", bound=Keeper)
+    @contextmanager
+    def start(self, job: Job) -> Generator["HereSession"]:
+        """Begin with a job."""
+        yield HereSession(job)
 
 
-@overload
-def here(
-    units: Units, work: Work, folder: Path, *, progress: Progress | None = None
-) -> Frontier: ...
+@dataclass
+class HereSession:
+    """The worker that made the plan does the units too."""
+
+    job: Job
+
+    def run(
+        self,
+        stage: int,
+        units: Sequence[Any],
+        keeper: Keeper,
+        tracker: Tracker,
+        sizes: Callable[[int], int | None],
+        before: State | None,
+    ) -> None:
+        """Do the units that are missing; what is done is written even if one fails."""
+        worker = self.job.worker
+        worker.enter(self.job.plan, stage, before)
+        try:
+            for number in keeper.missing():
+                ticks = UnitTicks(tracker, stage, number)
+                with scratch_of(self.job.scratch, stage, number) as place:
+                    result = worker.run(units[number], place, ticks)
+                    keeper.add(number, result)
+                tracker.finish(stage, number, sizes(number))
+                del result
+                trim()
+        except BaseException:
+            keeper.flush()
+            raise
 
 
-@overload
-def here(
-    units: Units,
-    work: Callable[[Unit], Any],
-    folder: Path,
-    *,
-    progress: Progress | None = None,
-    keep: Callable[[Path, Units], K],
-) -> K: ...
-
-
-def here(
-    units: Units,
-    work: Callable[[Unit], Any],
-    folder: Path,
-    *,
-    progress: Progress | None = None,
-    keep: Callable[[Path, Units], Any] = Frontier,
-) -> Any:
-    """Do the units that are not done yet; the keeper that comes back holds all of them.
-
-    Each is written to the folder as it is finished; surveys are merged with their
-    neighbours there. The next call with the same units goes on from there. Other engines
-    have this face too.
-    """
-    keeper = keep(folder, units)
-    left = keeper.missing()
-    for done, number in enumerate(left, len(units) - len(left)):
-        if progress is not None:
-            progress(done, len(units))
-        keeper.add(number, work(units.units[number]))
-        trim()
-    if progress is not None:
-        progress(len(units), len(units))
-    return keeper

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from isoscope.lab.one_dimension import best_dimension
     from isoscope.lab.outlier_dimensions import rogue_dimensions
     from isoscope.lab.sentence_states import states_of
-    from isoscope.lab.subject import subject_of
     from isoscope.lab.zeroed import zeroed_kl
 
 _WHERE = {
@@ -21,7 +20,6 @@ _WHERE = {
     "outlying_parameters": "norm_outliers",
     "rogue_dimensions": "outlier_dimensions",
     "states_of": "sentence_states",
-    "subject_of": "subject",
     "through_norm": "norm_steps",
     "zeroed_kl": "zeroed",
 }
@@ -32,7 +30,6 @@ __all__ = [
     "outlying_parameters",
     "rogue_dimensions",
     "states_of",
-    "subject_of",
     "through_norm",
     "zeroed_kl",
 ]

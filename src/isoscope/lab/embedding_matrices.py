@@ -10,7 +10,7 @@ from isoscope.accumulate import Block, Moments, Partitions
 from isoscope.capture.weight import tied
 from isoscope.errors import UndefinedError
 from isoscope.lab.plain import Plain
-from isoscope.lab.subject import subject_of
+from isoscope.study.model import subject_of
 from isoscope.measure.partition import as_published, log_two_sided, reference
 from isoscope.measure.view import PartitionSums
 from isoscope.registry import unknown

@@ -9,7 +9,7 @@ from isoscope.errors import UndefinedError
 from isoscope.lab.affine import Affine, affine_of
 from isoscope.lab.norm_outliers import SIGMAS, outlying
 from isoscope.lab.plain import Plain
-from isoscope.lab.subject import PREFIXES, subject_of
+from isoscope.study.model import PREFIXES, subject_of
 from isoscope.types import Array
 
 NO_BIAS = (

@@ -10,7 +10,7 @@ from isoscope.capture.norm import is_norm
 from isoscope.capture.tree import stacks
 from isoscope.errors import ConfigError
 from isoscope.lab.final_norm import no_final_norm
-from isoscope.lab.subject import Subject
+from isoscope.study.model import Subject
 from isoscope.registry import unknown
 
 FINAL = "final"

@@ -11,7 +11,7 @@ from isoscope.capture.tree import Stack, stacks
 from isoscope.errors import UndefinedError
 from isoscope.lab.affine import Affine, affine_of
 from isoscope.lab.plain import Plain
-from isoscope.lab.subject import subject_of
+from isoscope.study.model import subject_of
 from isoscope.types import Array
 
 SIGMAS = 3.0

@@ -11,7 +11,7 @@ from torch import Tensor
 from isoscope.capture.feed import Batch, feed_for
 from isoscope.lab.batches import batched, corpus_of, prepared_of
 from isoscope.lab.labels import labels_for
-from isoscope.lab.subject import PREFIXES, Subject, subject_of
+from isoscope.study.model import PREFIXES, Subject, subject_of
 from isoscope.registry import unknown
 from isoscope.types import Array
 

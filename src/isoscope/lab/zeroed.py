@@ -16,7 +16,7 @@ from isoscope.lab.batches import batched, corpus_of, prepared_of
 from isoscope.lab.masked_norm import FINAL, chosen_norms, masked
 from isoscope.lab.outlier_dimensions import shares_of
 from isoscope.lab.plain import Plain
-from isoscope.lab.subject import Subject, subject_of
+from isoscope.study.model import Subject, subject_of
 from isoscope.measure.interval import LEAST_DOCUMENTS, around, standard_error
 from isoscope.types import Array
 

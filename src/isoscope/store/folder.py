@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from isoscope.errors import StoreError
+from isoscope.errors import RunExistsError, StoreError
 from isoscope.store.origin import checked, versions
 from isoscope.store.parquet import write_readings
 from isoscope.store.schema import (
@@ -26,19 +26,20 @@ from isoscope.store.schema import (
     Mark,
     plain_values,
 )
-from isoscope.store.state import write_state
-from isoscope.store.swap import linked, put, staged, sync
-from isoscope.types import Array, Reading
+from isoscope.store.swap import put, staged, sync
+from isoscope.types import Reading
 
-WORKING = ("units", "again")  # folders of a run that is not finished
+BEGUN, PLAN = "begun.json", "plan.msgpack"
+# What an unfinished run may hold; the first two are of versions before there were plans.
+WORKING = {"units", "again", BEGUN, PLAN, "lock", "notes.json", "scratch"}
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
-class Stateful(Protocol):
-    """What can be saved: a survey."""
+class Writes(Protocol):
+    """What can be saved: the state of a run."""
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return a description that JSON can hold, and arrays."""
+    def write(self, path: Path) -> None:
+        """Write the state file."""
         ...
 
 
@@ -47,7 +48,7 @@ def check_target(
 ) -> Path:
     """Return where a run will be written, or raise before any work is done in vain.
 
-    A folder that was begun and not finished may be gone on with, where that is asked for.
+    A folder of an unfinished run is accepted where `resume` says so.
     """
     try:
         target = Path(path).resolve()
@@ -70,13 +71,15 @@ def unfinished(target: Path) -> bool:
     """Whether a folder holds units of a run that is not whole yet, and nothing else."""
     if not target.is_dir() or (target / MANIFEST).exists():
         return False
-    names = {each.name for each in target.iterdir()}
-    return names <= {*WORKING, *(name for name in names if name.endswith(".part"))}
+    names = [each.name for each in target.iterdir()]
+    return all(
+        name in WORKING or name.startswith("stage-") or name.endswith(".part") for name in names
+    )
 
 
 def save(
     path: str | os.PathLike[str],
-    survey: Stateful | Path,
+    state: Writes,
     readings: Sequence[Reading],
     origin: Mapping[str, Any],
     config: Mapping[str, Any],
@@ -86,16 +89,12 @@ def save(
 ) -> Path:
     """Write a run folder whole, or leave everything as it was.
 
-    The state is a survey's, or a file that has been written already and is moved. The
-    folder in which the units of this run were kept is replaced by it.
+    The folder in which the units of this run were kept is replaced by it.
     """
     target = check_target(path, overwrite, resume=resume)
     try:
         with staged(target) as folder:
-            if isinstance(survey, Path):
-                linked(survey, folder / STATE)
-            else:
-                write_state(folder / STATE, *survey.to_state())
+            state.write(folder / STATE)
             write_readings(folder / READINGS, readings)
             _write(folder / CONFIG, _yaml(config))
             marks = {name: _synced(folder / name) for name in (STATE, READINGS)}
@@ -137,9 +136,9 @@ def _may_replace(target: Path, overwrite: bool) -> None:
         )
 
 
-def _exists(target: Path, hint: str) -> StoreError:
+def _exists(target: Path, hint: str) -> RunExistsError:
     problem = f"expected a new folder for the run, got {str(target)!r}, which exists"
-    return StoreError(problem, hint=hint, slug="store-exists")
+    return RunExistsError(problem, hint=hint, slug="store-exists")
 
 
 def _may_write(target: Path) -> None:

@@ -40,6 +40,7 @@ class StateWriter:
         self._places: list[dict[str, Any]] = []
         self._arrays: dict[str, dict[str, Any]] = {}
         self._trouble: dict[str, str] = {}
+        self._seen: dict[str, int] = {}
 
     def __enter__(self) -> "StateWriter":
         return self
@@ -64,9 +65,10 @@ class StateWriter:
                 if name.startswith(start):
                     self._write(f"{fresh}.{name.removeprefix(start)}", array)
 
-    def note(self, trouble: Mapping[str, str]) -> None:
-        """Take down sites that could not be measured, and why."""
+    def note(self, trouble: Mapping[str, str], seen: Mapping[str, int]) -> None:
+        """Record sites that could not be measured and why, and the rows of each source."""
         self._trouble.update(trouble)
+        self._seen.update(seen)
 
     def _write(self, name: str, array: Array) -> None:
         array = np.asarray(array, order="C")
@@ -80,6 +82,8 @@ class StateWriter:
 
     def _finish(self) -> None:
         meta = plain_values({"places": self._places, "trouble": self._trouble})
+        if self._seen:
+            meta["seen"] = self._seen
         header = {"__metadata__": {META: json.dumps(meta, allow_nan=False)}, **self._arrays}
         text = json.dumps(header).encode()
         text += b" " * (-len(text) % 8)
@@ -97,6 +101,7 @@ class StateReader:
         self._file = state_file(path)
         meta = json.loads((self._file.metadata() or {})[META])
         self.trouble: dict[str, str] = dict(meta.get("trouble", {}))
+        self.seen: dict[str, int] = dict(meta.get("seen", {}))
         self._places: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {
             (place["site"], place["variant"]): (number, place)
             for number, place in enumerate(meta["places"])
@@ -150,26 +155,30 @@ def written(path: Path, survey: "Survey") -> None:
     with StateWriter(path) as out:
         for place in survey.held:
             out.add(type(survey)({place: survey.held[place]}))
-        out.note(survey.trouble)
+        out.note(survey.trouble, survey.seen)
 
 
 def joined(left: Path, right: Path, out: Path) -> None:
     """Write the merge of two state files, a place at a time."""
     first, second = StateReader(left), StateReader(right)
-    trouble = {**first.trouble, **second.trouble}
+    trouble = {**second.trouble, **first.trouble}
     with StateWriter(out) as merged:
         for place in dict.fromkeys((*first.places, *second.places)):
             if place[0] not in trouble:
                 survey = first.survey([place])
                 survey.merge(second.survey([place]))
                 merged.add(survey)
-        merged.note(trouble)
+        seen = {
+            name: first.seen.get(name, 0) + second.seen.get(name, 0)
+            for name in dict.fromkeys((*first.seen, *second.seen))
+        }
+        merged.note(trouble, seen)
 
 
 def laid_over(first: Path, second: Path, out: Path) -> None:
     """Write a first pass with what a second one found beside it."""
     base, more = StateReader(first), StateReader(second)
-    trouble = {**base.trouble, **more.trouble}
+    trouble = {**more.trouble, **base.trouble}
     with StateWriter(out) as whole:
         for place in dict.fromkeys((*base.places, *more.places)):
             if place[0] not in trouble:
@@ -177,4 +186,4 @@ def laid_over(first: Path, second: Path, out: Path) -> None:
                 found = more.survey([place]).held.get(place, {})
                 survey.held.setdefault(place, {}).update(found)
                 whole.add(survey)
-        whole.note(trouble)
+        whole.note(trouble, base.seen)

@@ -50,6 +50,10 @@ class Tree(Generic[T]):
         self.join = join
         self.nodes: dict[Node, T] = {}
 
+    def holds(self, node: Node) -> bool:
+        """Whether a node covers units of this run and no others."""
+        return node.level < 64 and (node.index + 1) << node.level <= self.units
+
     def add(self, unit: int, result: T) -> None:
         """Take in the result of a unit, and merge upwards while both halves are there."""
         self.put(Node(0, unit), result)

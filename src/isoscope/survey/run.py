@@ -89,13 +89,14 @@ def run(
     skip_bad: bool = False,
     progress: Progress | None = None,
     start: Survey | None = None,
+    lanes: int = LANES,
 ) -> tuple[Survey, int]:
     """Read every chunk once; return what the accumulators know, and how many rows were bad.
 
     `start` holds accumulators to begin with: those of a second pass know what the first
-    has found.
+    has found. The number of lanes changes the last bits.
     """
-    lanes = [Lane(_fresh(start)) for _ in range(LANES)]
+    taken = [Lane(_fresh(start)) for _ in range(lanes)]
     waiting: deque[Future[int]] = deque()
     done = 0
 
@@ -107,25 +108,25 @@ def run(
 
     with ExitStack() as stack:
         stack.enter_context(threadpool_limits(1))
-        workers = [stack.enter_context(ThreadPoolExecutor(1)) for _ in lanes]
+        workers = [stack.enter_context(ThreadPoolExecutor(1)) for _ in taken]
         try:
             for number, cut in enumerate(whole_documents(chunks, seed=seed)):
                 if len(waiting) >= IN_FLIGHT:
                     finish()
-                lane = number % LANES
-                job = workers[lane].submit(lanes[lane].take, cut, place, kinds, skip_bad)
+                lane = number % lanes
+                job = workers[lane].submit(taken[lane].take, cut, place, kinds, skip_bad)
                 waiting.append(job)
             while waiting:
                 finish()
         finally:
             for job in waiting:
                 job.cancel()
-    for lane in lanes:
+    for lane in taken:
         lane.scratch = None  # before merging, which needs room of its own
-    first, *rest = lanes
+    first, *rest = taken
     for lane in rest:
         first.survey.merge(lane.survey)
-    return first.survey, sum(lane.skipped for lane in lanes)
+    return first.survey, sum(lane.skipped for lane in taken)
 
 
 def _fresh(start: Survey | None) -> Survey:

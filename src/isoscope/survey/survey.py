@@ -34,6 +34,7 @@ class Survey:
     )
     left_out: dict[str, str] = field(default_factory=dict[str, str])
     trouble: dict[str, str] = field(default_factory=dict[str, str])  # sites not measured: why
+    seen: dict[str, int] = field(default_factory=dict[str, int])  # rows of each source
     _met: tuple[Sequence[DocumentSums], Meeting] | None = None
 
     def spoil(self, site: str, why: str) -> None:
@@ -68,6 +69,8 @@ class Survey:
         """Take in everything another survey has seen."""
         for site, why in other.trouble.items():
             self.spoil(site, why)
+        for source, rows in other.seen.items():
+            self.seen[source] = self.seen.get(source, 0) + rows
         for place, theirs in other.held.items():
             if place[0] in self.trouble:
                 continue
@@ -142,12 +145,15 @@ class Survey:
             for kind, accumulator in here.items():
                 for name, array in accumulator.state().items():
                     arrays[f"{number}.{kind.__name__}.{name}"] = array
-        return {"places": places, "trouble": dict(self.trouble)}, arrays
+        meta: dict[str, Any] = {"places": places, "trouble": dict(self.trouble)}
+        if self.seen:
+            meta["seen"] = dict(self.seen)
+        return meta, arrays
 
     @classmethod
     def from_state(cls, meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> "Survey":
         """Rebuild a survey from what `to_state` returned."""
-        survey = cls(trouble=dict(meta.get("trouble", {})))
+        survey = cls(trouble=dict(meta.get("trouble", {})), seen=dict(meta.get("seen", {})))
         for number, place in enumerate(meta["places"]):
             here = survey.held.setdefault((place["site"], place["variant"]), {})
             for kind_name, width in place["kinds"].items():

@@ -10,6 +10,6 @@ def subject(model: Any, **given: Any) -> Any:
         from isoscope.verbs.model import opened
 
         return opened(model, **given)
-    from isoscope.lab import subject_of
+    from isoscope.study.model import subject_of
 
     return subject_of(model)

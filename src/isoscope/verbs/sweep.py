@@ -203,7 +203,7 @@ def _planned(given: dict[str, Any]) -> "Cells":
         given["data"], given["test"], asked, hold_out=given["hold_out"], seed=given["seed"],
         skip_bad=given["skip_bad"],
     )  # fmt: skip
-    from isoscope.lab import subject_of
+    from isoscope.study.model import subject_of
     from isoscope.verbs.model import opened
 
     subject = subject_of(

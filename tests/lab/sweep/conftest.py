@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from isoscope.lab.subject import subject_of
+from isoscope.study.model import subject_of
 from isoscope.lab.sweep.encode import Encoder
 from isoscope.lab.sweep.examples import Asked, task_of
 from isoscope.lab.sweep.train import Trainer

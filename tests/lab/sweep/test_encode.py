@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from isoscope.errors import ConfigError
-from isoscope.lab.subject import subject_of
+from isoscope.study.model import subject_of
 from isoscope.lab.sweep.encode import Encoder, order
 from isoscope.lab.sweep.examples import Asked, task_of
 

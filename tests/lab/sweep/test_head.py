@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from isoscope.errors import UnknownNameError
-from isoscope.lab.subject import subject_of
+from isoscope.study.model import subject_of
 from isoscope.lab.sweep.head import Head, place_of
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine
 from isoscope.errors import ConfigError, PenaltyError, UnknownNameError
-from isoscope.lab.subject import subject_of
+from isoscope.study.model import subject_of
 from isoscope.lab.sweep.penalties import (
     PENALTIES,
     checked_choice,

@@ -92,7 +92,7 @@ def test_a_loss_that_is_lost_with_the_last_step_is_told(trainer):
 
 
 def test_a_decoder_is_trained_as_well(speaker, reviews):
-    from isoscope.lab.subject import subject_of
+    from isoscope.study.model import subject_of
     from isoscope.lab.sweep.encode import Encoder
     from isoscope.lab.sweep.examples import Asked, task_of
     from isoscope.lab.sweep.train import Trainer

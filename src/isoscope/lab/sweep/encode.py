@@ -10,7 +10,7 @@ from isoscope.capture.feed import Prepared, feed_for
 from isoscope.capture.feed.text import TextFeed
 from isoscope.capture.feed.tokens import Tokens
 from isoscope.errors import ConfigError
-from isoscope.lab.subject import Subject
+from isoscope.study.model import Subject
 from isoscope.lab.sweep.task import Example, Span, Task
 from isoscope.types import Array
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from isoscope.capture.feed import Batch
 from isoscope.capture.feed.batch import Marks
 from isoscope.capture.listener import Listener
-from isoscope.lab.subject import Subject
+from isoscope.study.model import Subject
 from isoscope.survey import Survey, kinds_for
 from isoscope.types import Reading
 

@@ -1,21 +1,44 @@
-"""What a verb answers with: which measures are meant, and their readings."""
+"""What is read off summaries: which measures are meant, with which options, and readings."""
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
-from isoscope.errors import ConfigError, RowError, TooFewRowsError
+from isoscope.errors import RowError, TooFewRowsError
+from isoscope.study.option import Part, about
 from isoscope.types import Reading
 
 if TYPE_CHECKING:
     from isoscope.report import Readings
+    from isoscope.store.summaries import State
     from isoscope.survey import Survey
 
 
-def chosen(
+class Reads(Part, frozen=True, kw_only=True):
+    """Which measures are computed, and how."""
+
+    measures: Annotated[
+        tuple[str, ...] | None,
+        about("A measure; repeat it for more than one.", "NAME", flag="-m/--measure"),
+    ] = None
+    all: Annotated[bool, about("Also the measures that need a second pass.", local=True)] = False
+    as_published: Annotated[
+        bool, about("Compute as the papers did, where ours differs on purpose.")
+    ] = False
+    zeta: Annotated[float, about("Shrinkage of isoscore-star.", "Z", least=0.0, most=1.0)] = 0.2
+
+    def names(self, *, text: bool = False) -> tuple[str, ...]:
+        """Return the names of the measures: those given, the default set, or all."""
+        return measure_names(self.measures, all=self.all, text=text)
+
+    def options(self, *, documents: bool) -> dict[str, Any]:
+        """Return what measures are computed with."""
+        return {"zeta": self.zeta, "as_published": self.as_published, "documents": documents}
+
+
+def measure_names(
     measures: Sequence[str] | None, *, all: bool = False, text: bool = False
 ) -> tuple[str, ...]:
-    """Return the names of the measures asked for: given ones, the default set, or all.
+    """Return the names of measures: those given, the default set, or all.
 
     Measures of tokens and texts are offered where there is `text`.
     """
@@ -33,8 +56,8 @@ def chosen(
     return tuple(m.name for m in there if all or m.default or m.offered == "text")
 
 
-def options_of(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return what measures were computed with."""
+def options_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what measures were computed with, of the settings of a run."""
     names = ("zeta", "as_published", "documents")
     return {name: settings[name] for name in names if name in settings}
 
@@ -46,8 +69,8 @@ def companions(name: str) -> set[str]:
     return {f"{name}-{suffix}" for suffix in MEASURES[name].beside}
 
 
-def answered(
-    survey: "Survey", names: Sequence[str], run: str, options: dict[str, Any]
+def read_survey(
+    survey: "Survey", names: Sequence[str], run: str, options: Mapping[str, Any]
 ) -> "Readings":
     """Return the readings; an error where not one of them could be computed."""
     from isoscope.report import Readings
@@ -59,31 +82,29 @@ def answered(
     return Readings(found, left_out=left_out, isotropic=isotropic_levels(found, options))
 
 
-def answered_places(
-    state: Path,
+def read_state(
+    state: "State",
     names: Sequence[str],
     run: str,
-    options: dict[str, Any],
+    options: Mapping[str, Any],
     order: Sequence[str] = (),
 ) -> "Readings":
-    """Return the readings of a state file, a site at a time; memory holds one of them."""
+    """Return the readings of a state, a site at a time; memory holds one of them."""
     from isoscope.report import Readings
-    from isoscope.store.stream import StateReader
 
-    reader = StateReader(state)
     found: list[Reading] = []
     left_out: dict[str, str] = {}
-    for survey in reader.by_site(order):
+    for survey in state.by_site(order):
         found += survey.read(names, run=run, **options)
         left_out.update(survey.left_out)
     left_out = {name: why for name, why in left_out.items() if not _by_text(name, found)}
-    if not found and not reader.trouble:
+    if not found and not state.trouble:
         raise nothing(left_out)
     readings = Readings(
         found,
         left_out=[f"{name}: {why}" for name, why in left_out.items()],
         isotropic=isotropic_levels(found, options),
-        spoilt=reader.trouble,
+        spoilt=state.trouble,
     )
     if not found:
         refuse_spoilt(readings)
@@ -98,7 +119,7 @@ def _by_text(name: str, found: Sequence[Reading]) -> bool:
 
 
 def refuse_spoilt(readings: "Readings") -> None:
-    """Raise where some site said what is no number; the others have been answered."""
+    """Raise where a site produced NaN or infinity; the others have been read."""
     if readings.spoilt:
         site, why = next(iter(readings.spoilt.items()))
         more = f" and {len(readings.spoilt) - 1} more sites" if len(readings.spoilt) > 1 else ""
@@ -106,16 +127,6 @@ def refuse_spoilt(readings: "Readings") -> None:
             f"expected finite numbers at {site}{more}, got NaN or infinity at {why}",
             hint="the other sites were measured; try --dtype float32, or leave it out",
             slug="site-not-finite",
-        )
-
-
-def checked_seed(seed: Any) -> None:
-    """Refuse what is no seed."""
-    if type(seed) is not int or not 0 <= seed < 2**63:
-        raise ConfigError(
-            f"expected a whole number from 0 to 2^63 - 1 as seed, got {seed!r}",
-            hint="any whole number in that range will do; 0 is the default",
-            slug="seed",
         )
 
 
@@ -131,7 +142,7 @@ def nothing(left_out: dict[str, str]) -> TooFewRowsError:
 
 
 def isotropic_levels(
-    readings: Iterable[Reading], options: dict[str, Any]
+    readings: Iterable[Reading], options: Mapping[str, Any]
 ) -> dict[tuple[str, int, int], float]:
     """Return what an isotropic cloud of the same size would read, where that is known.
 

@@ -1,37 +1,44 @@
-"""The plan of a study: which documents, which sites, and the portions the work is cut into."""
+"""What a survey runs: which documents, which sites, how pooled, and in how many turns."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from isoscope.errors import ConfigError, TooFewRowsError
-from isoscope.survey import kinds_for
 from isoscope.survey.frequency import Frequencies, read_frequencies
-from isoscope.survey.schedule import UNIT_ROWS, scheduled
 from isoscope.survey.select import Selection, selected
 
 if TYPE_CHECKING:
-    from isoscope.verbs.model import Found
+    from isoscope.capture.feed import Feed, Prepared
+    from isoscope.capture.model.pooling import Pooling
+    from isoscope.source.corpus.corpus import Corpus
+    from isoscope.study.model import Subject
 
 WEIGHT = ".weight"  # how sites that are matrices end
 POOLED = "pooled"
 
 
-def chosen_documents(
-    corpus: Any, feed: Any, given: Mapping[str, Any], frequencies: Frequencies
+def select_documents(
+    corpus: "Corpus",
+    feed: "Feed",
+    frequencies: Frequencies,
+    *,
+    seed: int,
+    tokens: int | None,
+    skip_bad: bool,
 ) -> Selection:
     """Draw documents until there are tokens enough, and count their tokens."""
 
-    def prepare(ordinal: int) -> Any:
+    def prepare(ordinal: int) -> "Prepared | None":
         prepared = feed.prepare(corpus.document(ordinal))
         if prepared is not None:
             frequencies.see(prepared.inputs)
         return prepared
 
     selection = selected(
-        corpus.order(given["seed"]),
+        corpus.order(seed),
         prepare,
-        tokens=given["tokens"],
-        skip_bad=given["skip_bad"],
+        tokens=tokens,
+        skip_bad=skip_bad,
     )
     if not selection.items:
         raise TooFewRowsError(
@@ -43,13 +50,13 @@ def chosen_documents(
     return selection
 
 
-def has_tokens(found: "Found") -> bool:
+def has_tokens(found: "Subject") -> bool:
     """Whether some rows of a model are of tokens: it reads text, or writes it."""
     writes = any(name.startswith("dec.") for name in found.sites.names)
     return found.loaded.takes == "text" or writes
 
 
-def frequencies_for(found: "Found", table: Any) -> Frequencies:
+def frequencies_for(found: "Subject", table: str | None) -> Frequencies:
     """Return the counts of tokens a table gives, or room to count them."""
     if table is None:
         return Frequencies()
@@ -64,17 +71,12 @@ def frequencies_for(found: "Found", table: Any) -> Frequencies:
     return read_frequencies(table, known, int(size or (len(known) if known else 0)))
 
 
-def pooling_for(found: "Found", mode: str | None) -> Any:
-    """Return how tokens become one vector: as asked for, or as the model says itself."""
+def pooling_for(found: "Subject", mode: str | None) -> "Pooling | None":
+    """Return how tokens become one vector: as an option says, or as the model does."""
     from isoscope.capture.model.pooling import Pooling
 
     if mode is None:
         return found.loaded.pooling
-    known = ("mean", "cls", "last", "max")
-    if mode not in known:
-        from isoscope.registry import unknown
-
-        raise unknown("pooling", mode, known)
     if found.loaded.takes != "text" or any(n.startswith("dec.") for n in found.sites.names):
         raise ConfigError(
             f"cannot pool the tokens of {found.loaded.name}",
@@ -84,8 +86,10 @@ def pooling_for(found: "Found", mode: str | None) -> Any:
     return Pooling(mode=mode)
 
 
-def chosen_sites(found: "Found", families: Any, pooled: bool) -> tuple[str, ...]:
-    """Return the sites that were asked for, or the usual ones."""
+def select_sites(
+    found: "Subject", families: Sequence[str] | None, pooled: bool
+) -> tuple[str, ...]:
+    """Return the sites that families name, or the usual ones."""
     wanted = list(families) if families else list(found.sites.DEFAULT)
     if POOLED in wanted and not pooled:
         raise ConfigError(
@@ -110,73 +114,21 @@ def check_truncation(sites: tuple[str, ...], width: int | None) -> None:
         )
 
 
-def turns_for(found: "Found", sites: tuple[str, ...], given: Mapping[str, Any]) -> int:
+def turns_for(
+    found: "Subject", sites: tuple[str, ...], turns: int | None, say: Callable[[str], None]
+) -> int:
     """Return in how many turns the sites are done, and say so where it is more than one."""
     from isoscope.survey.room import as_bytes, available, state_bytes
 
     widths = [found.sites.widths.get(site, 0) for site in sites if not site.endswith(WEIGHT)]
     needed, free = state_bytes(widths), available()
-    turns = given["turns"]
     if turns is None:
         turns = min(max(1, -(-needed * 2 // max(free, 1))), max(len(widths), 1))
-    if given["say"] is not None and (turns > 1 or needed > 2**30):
-        given["say"](
+    if turns > 1 or needed > 2**30:
+        say(
             f"the state of {len(widths)} sites takes {as_bytes(needed)}, "
             f"{as_bytes(free)} are free: done in {turns} turn{'s' * (turns > 1)}"
         )
     return turns
 
 
-def tasks_for(
-    found: "Found",
-    corpus: Any,
-    selection: Selection,
-    sites: tuple[str, ...],
-    turns: int,
-    mixed: bool,
-    given: Mapping[str, Any],
-    names: tuple[str, ...],
-    frequencies: Frequencies,
-) -> list[dict[str, Any]]:
-    """Return the work, cut into portions that follow from the arguments alone."""
-    import torch
-
-    units = scheduled(
-        selection.items,
-        unit_rows=given["unit"] or UNIT_ROWS,
-        documents=given["batch"],
-        mixed=mixed,
-    )
-    kinds = kinds_for(names, causes=True)
-    heard = [site for site in sites if not site.endswith(WEIGHT)]
-    matrices = [site for site in sites if site.endswith(WEIGHT)]
-    shared = {
-        "model": found.loaded.identity["sha"],
-        "config": found.loaded.identity["config"],
-        "tokenizer": found.loaded.identity["tokenizer"],
-        "dtype": found.loaded.identity["dtype"],
-        "untrained": found.loaded.identity["untrained"],
-        "corpus": corpus.fingerprint,
-        "seed": given["seed"],
-        "length": given["length"],
-        "sinks": given["sinks"],
-        "prompt": given["prompt"],
-        "pooling": given["pooling"],
-        "truncate_dim": given["truncate_dim"],
-        "frequencies": frequencies.digest,
-        "kinds": sorted(kind.__name__ for kind in kinds),
-    }
-    tasks = [
-        {
-            **shared,
-            "sites": heard[turn::turns],
-            "batches": batches,
-            "threads": torch.get_num_threads(),
-        }
-        for turn in range(turns)
-        for batches in units
-        if heard[turn::turns]
-    ]
-    if matrices:
-        tasks.append({**shared, "weights": matrices})
-    return tasks

@@ -1,0 +1,199 @@
+"""What engines share: the job, progress over all its units, and the choice of an engine."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import RLock
+from typing import Any, Protocol, TypeVar
+
+from isoscope.engine.scratch import Scratch
+from isoscope.errors import ConfigError
+from isoscope.registry import unknown
+from isoscope.store.summaries import State
+
+R = TypeVar("R")
+ENGINES = ("here", "pool")
+
+
+@dataclass(frozen=True)
+class Notify:
+    """Who is told how far the work is, and what should be said about it."""
+
+    progress: Callable[[int, int | None], None] | None = None
+    say: Callable[[str], None] | None = None
+
+    def tell(self, text: str) -> None:
+        """Say something beside the data, where somebody listens."""
+        if self.say is not None:
+            self.say(text)
+
+
+class Ticks(Protocol):
+    """What a worker reports to while it runs a unit."""
+
+    def at(self, done: int) -> None:
+        """Report how much of the unit is done; a retry may begin again from less."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Record something that readers of the run should know."""
+        ...
+
+
+class Worker(Protocol[R]):
+    """A spec that is open in some process: what it names is loaded and ready."""
+
+    def enter(self, plan: Any, stage: int, before: State | None) -> None:
+        """Turn to a stage; `before` is the merged state of the one before it."""
+        ...
+
+    def run(self, unit: Any, scratch: Scratch, ticks: Ticks) -> R:
+        """Do one unit, knowing of no other; what is in `scratch` survives a kill."""
+        ...
+
+
+class Opens(Protocol):
+    """A spec, as engines see it."""
+
+    keeps: str  # "summaries" or "records"
+
+    def open(self, notify: Notify, live: Any = None) -> Worker[Any]:
+        """Open what it names."""
+        ...
+
+    def decode_plan(self, content: bytes) -> Any:
+        """Return the plan that `encode` of a plan has written."""
+        ...
+
+
+@dataclass(frozen=True)
+class Job:
+    """What an engine is given: plain values, but for the worker that made the plan."""
+
+    spec: Opens
+    plan: Any
+    encode: Callable[[], bytes]  # the plan, for other processes
+    worker: Worker[Any]  # open in this process
+    threads: int
+    scratch: Callable[[], Path]
+    spare: Callable[[], Path]
+    live: bool = False
+
+
+class Keeper(Protocol):
+    """Where results of units go."""
+
+    folder: Path | None
+
+    def missing(self) -> list[int]:
+        """Return the units that are not done yet, in order."""
+        ...
+
+    def add(self, unit: int, result: Any, /) -> None:
+        """Keep the result of a unit."""
+        ...
+
+    def flush(self) -> None:
+        """Write what waits in memory."""
+        ...
+
+
+@dataclass
+class Tracker:
+    """Progress over all units of a run: it never goes back, whoever reports."""
+
+    notify: Notify
+    total: int | None = None
+    note: Callable[[str], None] = lambda _: None
+    _done: int = 0
+    _under_way: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
+    _shown: int = -1
+    _lock: RLock = field(default_factory=RLock)
+
+    def at(self, stage: int, unit: int, done: int) -> None:
+        """Report how much of a unit is done."""
+        with self._lock:
+            self._under_way[stage, unit] = done
+            self._show()
+
+    def finish(self, stage: int, unit: int, size: int | None) -> None:
+        """Report a unit that is done, now or by an earlier run."""
+        with self._lock:
+            under_way = self._under_way.pop((stage, unit), 0)
+            self._done += under_way if size is None else size
+            self._show()
+
+    def _show(self) -> None:
+        done = self._done + sum(self._under_way.values())
+        if self.notify.progress is not None and done > self._shown:
+            self._shown = done
+            self.notify.progress(done, self.total)
+
+
+@dataclass(frozen=True)
+class UnitTicks:
+    """The reports of one unit, passed on to the tracker of the run."""
+
+    tracker: Tracker
+    stage: int
+    unit: int
+
+    def at(self, done: int) -> None:
+        """Report how much of the unit is done."""
+        self.tracker.at(self.stage, self.unit, done)
+
+    def note(self, text: str) -> None:
+        """Record something that readers of the run should know, and say it."""
+        self.tracker.note(text)
+
+
+class Session(Protocol):
+    """An engine at work on a job: stages are run one after the other."""
+
+    def run(
+        self,
+        stage: int,
+        units: Sequence[Any],
+        keeper: Any,
+        tracker: Tracker,
+        sizes: Callable[[int], int | None],
+        before: State | None,
+    ) -> None:
+        """Do the units of a stage that are missing; return when all of them are kept."""
+        ...
+
+
+class Engine(Protocol):
+    """Where units run."""
+
+    takes_live: bool
+
+    def start(self, job: Job) -> AbstractContextManager[Session]:
+        """Begin with a job; what was opened for it is closed at the end."""
+        ...
+
+
+def engine_for(name: str, workers: int) -> Engine:
+    """Return an engine by name."""
+    if name not in ENGINES:
+        raise unknown("engine", name, ENGINES)
+    if type(workers) is not int or workers < 1:
+        raise ConfigError(
+            f"expected at least 1 as workers, got {workers!r}",
+            hint="give a whole number to --workers",
+            slug="number-too-small",
+        )
+    if name == "here":
+        if workers != 1:
+            raise ConfigError(
+                f"cannot use {workers} workers with the engine here",
+                hint="one process does the work here; take --engine pool",
+                slug="engine-workers",
+            )
+        from isoscope.engine.here import Here
+
+        return Here()
+    from isoscope.engine.pool import Pool
+
+    return Pool(workers)

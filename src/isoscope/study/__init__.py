@@ -1,0 +1,1 @@
+"""The road of the work: a spec, its plan, units, workers, and the run that they fill."""

@@ -1,0 +1,105 @@
+"""A spec as a Python function: real signatures, and keywords checked by the spec."""
+
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from isoscope.engine import Notify
+from isoscope.study.execution import Execution
+from isoscope.study.option import Option, Part, build, named_options
+from isoscope.study.run import Runnable, run
+from isoscope.study.spec import refuse_unknown
+
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+Progress = Callable[[int, int | None], None]  # done, and in all where that is known
+Say = Callable[[str], None]
+
+
+def keywords(spec: type[Runnable[Any]], where: type[Part] = Execution) -> Callable[[F], F]:
+    """Give a function the signature of a spec and of where it runs."""
+
+    def decorate(function: F) -> F:
+        function.__signature__ = signature(spec, where, function)  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+def signature(
+    spec: type[Runnable[Any]], where: type[Part], function: Callable[..., Any] | None = None
+) -> inspect.Signature:
+    """Return the signature: arguments of the spec, then all options as keywords."""
+    spec_options = list(spec.options().values())
+    options = [each for each in spec_options if each.about.argument]
+    parameters = [_parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in options]
+    rest = [each for each in spec_options if not each.about.argument]
+    rest += list(named_options(where).values())
+    parameters += [_parameter(each, inspect.Parameter.KEYWORD_ONLY) for each in rest]
+    for name, kind in (("progress", Progress | None), ("say", Say | None)):
+        parameters.append(
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind
+            )
+        )
+    result = inspect.Signature.empty
+    if function is not None:
+        result = function.__annotations__.get("return", result)
+    return inspect.Signature(parameters, return_annotation=result)
+
+
+def call(
+    spec: type[Runnable[R]],
+    arguments: tuple[Any, ...],
+    values: Mapping[str, Any],
+    where: type[Part] = Execution,
+) -> R:
+    """Run a spec with the arguments and keywords of a Python function."""
+    bound = signature(spec, where).bind_partial(*arguments)
+    given = {**bound.arguments, **values}
+    if set(bound.arguments) & set(values):
+        twice = next(name for name in bound.arguments if name in values)
+        raise TypeError(f"{spec.command}() got multiple values for argument {twice!r}")
+    notify = Notify(given.pop("progress", None), given.pop("say", None))
+    places = named_options(where)
+    refuse_unknown(given, {**spec.options(), **places})
+    chosen = {name: given.pop(name) for name in places if name in given}
+    execution = execution_of(chosen)
+    live: dict[str, Any] = {}
+    for name, option in spec.options().items():
+        value = given.get(name)
+        if isinstance(value, os.PathLike):
+            given[name] = os.fspath(value)
+        elif option.about.live and value is not None and not isinstance(value, str):
+            live[name], given[name] = value, None
+    checked = spec.of(**given)
+    refuse_missing(checked, live)
+    return run(checked, execution, live=live, notify=notify)
+
+
+def execution_of(values: Mapping[str, Any]) -> Execution:
+    """Return where work is done, checked."""
+    known = named_options(Execution)
+    plain = {
+        name: os.fspath(value) if isinstance(value, os.PathLike) else value
+        for name, value in values.items()
+    }
+    return build(Execution, {name: known[name].check(value) for name, value in plain.items()})
+
+
+def refuse_missing(spec: Runnable[Any], live: Mapping[str, Any]) -> None:
+    """Raise where an argument without a default was not given."""
+    for name, option in spec.options().items():
+        if option.required and spec.value(name) is None and name not in live:
+            raise TypeError(f"{spec.command}() missing a required argument: {name!r}")
+
+
+def _parameter(option: Option, kind: Any) -> inspect.Parameter:
+    default = inspect.Parameter.empty if option.required else option.default
+    annotation = option.type
+    if option.about.live:
+        annotation = Any
+    elif option.about.path:
+        annotation = option.type | os.PathLike[str]
+    return inspect.Parameter(option.name, kind, default=default, annotation=annotation)

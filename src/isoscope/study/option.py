@@ -1,0 +1,220 @@
+"""Options: the one place of a name, a type, a default, bounds and a help line.
+
+A spec is a frozen struct; its fields are options, or parts that hold options. What stands
+in the annotation of a field is all that flags, keywords, `--config` and help know of it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import isfinite
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from isoscope.errors import ConfigError
+from isoscope.registry import unknown
+
+Value = bool | int | float | str | tuple[Any, ...] | None
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A group of options that several specs share."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a field's annotation says beside its type."""
+
+    help: str
+    metavar: str = ""
+    flag: str = ""  # the flag where it is not the name, and a short one: "-m/--measure"
+    least: float | None = None
+    most: float | None = None
+    default: str = ""  # how help describes a default of None
+    argument: bool = False  # named by its position on the command line
+    commas: bool = False  # several values are one word on the command line
+    path: bool = False  # names content, which ids hash in place of the name
+    local: bool = False  # may differ between runs that are merged
+    live: bool = False  # Python may pass an object in place of a name
+
+
+def about(help: str, metavar: str = "", **more: Any) -> About:
+    """Return what is known of an option beside its name, type and default."""
+    return About(help, metavar, **more)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a spec: a leaf of its tree of parts."""
+
+    name: str
+    path: tuple[str, ...]  # the fields that lead to it
+    type: Any  # without the annotation
+    default: Any  # msgspec.NODEFAULT where one has to be given
+    about: About
+
+    @property
+    def flag(self) -> str:
+        """The long name on the command line and in files, without hyphens in front."""
+        names = [name for name in self.about.flag.split("/") if name.startswith("--")]
+        return names[0].removeprefix("--") if names else self.name.replace("_", "-")
+
+    @property
+    def required(self) -> bool:
+        """Whether it has no default."""
+        return self.default is msgspec.NODEFAULT
+
+    @property
+    def plain(self) -> Any:
+        """The type of one value: without None, and of a sequence its entries."""
+        kinds = [kind for kind in _members(self.type) if kind is not NoneType]
+        kind = kinds[0] if len(kinds) == 1 else self.type
+        return get_args(kind)[0] if get_origin(kind) is tuple else kind
+
+    @property
+    def many(self) -> bool:
+        """Whether it takes several values."""
+        return any(get_origin(kind) is tuple for kind in _members(self.type))
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words it may be; none where it is free."""
+        return get_args(self.plain) if get_origin(self.plain) is Literal else ()
+
+    def check(self, value: Any) -> Any:
+        """Return the value as the spec holds it, or raise the error that names it."""
+        value = self._shape(value)
+        self._check_words(value)
+        try:
+            found = msgspec.convert(value, self.type, strict=True)
+        except msgspec.ValidationError:
+            raise self._wrong(value) from None
+        if isinstance(found, float) and not isfinite(found):
+            raise self._wrong(value)
+        self._check_bounds(found)
+        return found
+
+    def _shape(self, value: Any) -> Any:
+        """Return sequences as lists, one name as a list of it, whole numbers as floats."""
+        if self.many and value is not None:
+            if isinstance(value, str):
+                parts = value.split(",") if self.about.commas else [value]
+                value = [part.strip() for part in parts if part.strip()]
+            elif isinstance(value, int | float):
+                value = [value]
+            return [self._one(each) for each in value]
+        return self._one(value)
+
+    def _one(self, value: Any) -> Any:
+        if self.plain is float and isinstance(value, int) and not isinstance(value, bool):
+            return float(value)
+        if self.plain is float and isinstance(value, str) and self.about.commas:
+            try:
+                return float(value)
+            except ValueError:
+                return value
+        return value
+
+    def _check_words(self, value: Any) -> None:
+        for each in value if isinstance(value, list) else [value]:
+            if self.words and isinstance(each, str) and each not in self.words:
+                raise unknown(self.flag, each, self.words)
+
+    def _check_bounds(self, value: Any) -> None:
+        least, most = self.about.least, self.about.most
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, bool) or not isinstance(each, int | float):
+                continue
+            if (least is None or each >= least) and (most is None or each <= most):
+                continue
+            whole = self.plain is int and most is None
+            bounds = [f"at least {least:g}"] if least is not None else []
+            bounds += [f"at most {most:g}"] if most is not None else []
+            raise ConfigError(
+                f"expected {' and '.join(bounds)} as {self.flag}, got {each!r}",
+                hint=f"give a {'whole ' * whole}number in that range to --{self.flag}",
+                slug="number-too-small" if whole else "number-range",
+            )
+
+    def _wrong(self, value: Any) -> ConfigError:
+        if self.name == "seed":
+            return ConfigError(
+                f"expected a whole number from 0 to 2^63 - 1 as seed, got {value!r}",
+                hint="any whole number in that range will do; 0 is the default",
+                slug="seed",
+            )
+        least = self.about.least
+        if self.plain in (int, float) and least is not None and not isinstance(value, list):
+            whole = self.plain is int
+            return ConfigError(
+                f"expected at least {least:g} as {self.flag}, got {value!r}",
+                hint=f"give a {'whole ' * whole}number to --{self.flag}",
+                slug="number-too-small" if whole else "number-range",
+            )
+        return ConfigError(
+            f"expected {_kind(self.plain)} as {self.flag}, got {value!r}",
+            hint=f"see what --{self.flag} takes with --help",
+            slug="option-kind",
+        )
+
+
+def options_of(kind: type[Part], default: Part | None = None) -> Iterator[Option]:
+    """Yield the options of a part or a spec, parts within it included, in order."""
+    hints = get_type_hints(kind, include_extras=True)
+    for each in msgspec.structs.fields(kind):
+        hint = hints[each.name]
+        value = getattr(default, each.name) if default is not None else each.default
+        if isinstance(hint, type) and issubclass(hint, Part):
+            known = value if isinstance(value, Part) else None
+            for inner in options_of(hint, known):
+                path = (each.name, *inner.path)
+                yield Option(inner.name, path, inner.type, inner.default, inner.about)
+            continue
+        found = [note for note in get_args(hint)[1:] if isinstance(note, About)]
+        if get_origin(hint) is not Annotated or not found:
+            raise TypeError(f"{kind.__name__}.{each.name} is not described by about()")
+        yield Option(each.name, (each.name,), get_args(hint)[0], value, found[0])
+
+
+def named_options(kind: type[Part]) -> dict[str, Option]:
+    """Return the options by name; a name that stands twice is a bug of the spec."""
+    found: dict[str, Option] = {}
+    for option in options_of(kind):
+        if option.name in found:
+            raise TypeError(f"{kind.__name__} has two options called {option.name!r}")
+        found[option.name] = option
+    return found
+
+
+def build(kind: type[Part], values: Mapping[str, Any], default: Part | None = None) -> Any:
+    """Return a part with these values, by the names of its leaves, and defaults elsewhere."""
+    hints = get_type_hints(kind, include_extras=True)
+    made: dict[str, Any] = {}
+    for each in msgspec.structs.fields(kind):
+        hint = hints[each.name]
+        value = getattr(default, each.name) if default is not None else each.default
+        if isinstance(hint, type) and issubclass(hint, Part):
+            made[each.name] = build(hint, values, value if isinstance(value, Part) else None)
+        elif each.name in values:
+            made[each.name] = values[each.name]
+        elif default is not None:
+            made[each.name] = value
+    return kind(**made)
+
+
+def leaf(part: Part, path: tuple[str, ...]) -> Any:
+    """Return the value at the end of a path of fields."""
+    value: Any = part
+    for name in path:
+        value = getattr(value, name)
+    return value
+
+
+def _members(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _kind(kind: Any) -> str:
+    names = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+    return names.get(kind, "another value")

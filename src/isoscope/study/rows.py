@@ -1,0 +1,325 @@
+"""Rows of vectors that are there already: the spec of `measure`, and its worker."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from isoscope.engine import Notify
+from isoscope.engine.base import Ticks
+from isoscope.engine.scratch import Scratch
+from isoscope.errors import TooFewRowsError
+from isoscope.source.segment import Segment
+from isoscope.store.summaries import State
+from isoscope.study.option import about
+from isoscope.study.plan import Plan, Unit
+from isoscope.study.reads import Reads, read_state
+from isoscope.study.run import Finished, Live, Runnable
+from isoscope.survey.run import LANES
+from isoscope.types import Chunk
+
+if TYPE_CHECKING:
+    from isoscope.report import Readings
+    from isoscope.source import Source
+    from isoscope.survey import Survey
+    from isoscope.survey.variant import Kind, Place
+
+ROWS: "Place" = ("rows", "all")
+BLOCKS = 16  # of rows that make a unit
+
+
+class Rows(Unit, frozen=True, tag=True):
+    """A range of rows that ends where a document ends."""
+
+    segment: Segment | None = None  # None: all of a source that is not cut
+    rows: int | None = None
+
+
+class RowsPlan(Plan, frozen=True, kw_only=True):
+    """The ranges of a source."""
+
+    stages: tuple[tuple[Rows, ...], ...]
+
+    def size(self, stage: int, unit: int) -> int | None:
+        """Return the rows of a unit, where they are known."""
+        return self.stages[stage][unit].rows
+
+
+class MeasureSpec(Runnable["Readings"], frozen=True, kw_only=True):
+    """Measure a collection of vectors."""
+
+    command: ClassVar[str] = "measure"
+    plans: ClassVar[type[Plan]] = RowsPlan
+
+    vectors: Annotated[
+        str | None,
+        about(
+            "npy, npz, safetensors, parquet, arrow, jsonl or csv; a folder of them; - for "
+            "stdin.",
+            "VECTORS",
+            argument=True,
+            path=True,
+            live=True,
+        ),
+    ]
+    reads: Reads = Reads()
+    column: Annotated[
+        str | None,
+        about("The column, array or tensor that holds the vectors.", "C", local=True),
+    ] = None
+    document: Annotated[
+        str | None,
+        about(
+            "The column that says which document a row is from; sorted by it.",
+            "C",
+            local=True,
+            live=True,
+        ),
+    ] = None
+    id: Annotated[str | None, about("The column of row ids.", "C", local=True, live=True)] = None
+    text: Annotated[
+        str | None, about("The column of the rows' texts.", "C", local=True, live=True)
+    ] = None
+    name: Annotated[
+        str | None,
+        about("A name for the source.", "NAME", default="its file's name", local=True),
+    ] = None
+    skip_bad: Annotated[bool, about("Drop and count rows that hold NaN or infinity.")] = False
+    seed: Annotated[
+        int, about("Chooses halves, groups and samples.", "N", least=0, most=2**63 - 1)
+    ] = 0
+    threads: Annotated[
+        int, about("Threads of each unit; they change the last bits.", "N", least=1, local=True)
+    ] = LANES
+
+    def open(self, notify: Notify, live: Live | None = None) -> "RowsWorker":
+        """Open the source."""
+        _ = notify
+        return RowsWorker(self, live or {})
+
+    def finish(self, done: Finished["Readings"], worker: "RowsWorker") -> "Readings":
+        """Return the readings, and write the run."""
+        return worker.finish(done)
+
+
+class RowsWorker:
+    """An open source of rows."""
+
+    def __init__(self, spec: MeasureSpec, live: Mapping[str, Any]) -> None:
+        from isoscope.source import open_source
+        from isoscope.survey import SECOND_PASS, kinds_for
+
+        self.spec = spec
+        self.names = spec.reads.names()
+        kinds = kinds_for(self.names)
+        self.first = tuple(kind for kind in kinds if kind not in SECOND_PASS)
+        self.second = tuple(kind for kind in kinds if kind in SECOND_PASS)
+        self.source = open_source(
+            live.get("vectors", spec.vectors),
+            column=spec.column,
+            document=live.get("document", spec.document),
+            id=live.get("id", spec.id),
+            text=live.get("text", spec.text),
+            name=spec.name,
+            skip_bad=spec.skip_bad,
+        )
+        self._stage = 0
+        self._before: Survey | None = None
+
+    def content(self) -> dict[str, str]:
+        """Return fingerprints of the vectors, and of labels in files of their own."""
+        from isoscope.source.fingerprint import of_file
+
+        source = self.source
+        found = {"name": source.name}
+        if source.rereadable:
+            found["vectors"] = source.fingerprint
+        for role in ("document", "id", "text"):
+            value = self.spec.value(role)
+            if isinstance(value, str) and value.endswith(".npy"):
+                found[role] = of_file(Path(value).expanduser())
+        return found
+
+    def plan(self) -> RowsPlan:
+        """Cut the source into ranges; a second stage where a measure needs one."""
+        units = (Rows(None, self.source.rows),)
+        if not self.source.live:
+            per_unit = self._rows * BLOCKS
+            segments = self.source.segments(per_unit)
+            units = tuple(Rows(each, self.source.count(each)) for each in segments)
+        again = bool(self.second) and self.source.rereadable
+        stages = (units, units) if again else (units,)
+        return RowsPlan(stages=stages, threads=self.spec.threads)
+
+    def enter(self, plan: Plan, stage: int, before: State | None) -> None:
+        """Turn to the first pass, or to the second with what the first has found."""
+        _ = plan
+        self._stage = stage
+        self._before = None if before is None else before.survey_of(ROWS[0])
+        if self._before is not None and ROWS not in self._before.held:
+            raise _too_few(self.source, 0)
+
+    def run(self, unit: Rows, scratch: Scratch, ticks: Ticks) -> "Survey":
+        """Sum the rows of one range."""
+        _ = scratch
+        chunks = self.source.chunks(self._rows, unit.segment)
+        if self._before is not None:
+            return sum_again(
+                chunks,
+                ROWS,
+                self.second,
+                self._before,
+                seed=self.spec.seed,
+                skip_bad=self.spec.skip_bad,
+                progress=ticks.at,
+                lanes=self.spec.threads,
+            )
+        return sum_rows(
+            chunks,
+            ROWS,
+            self.first,
+            seed=self.spec.seed,
+            skip_bad=self.spec.skip_bad,
+            progress=ticks.at,
+            lanes=self.spec.threads,
+            dropped=lambda: self.source.skipped,
+        )
+
+    def finish(self, done: Finished["Readings"]) -> "Readings":
+        """Return the readings, and write the run where there is a target."""
+        from tempfile import TemporaryDirectory
+
+        from isoscope.accumulate import Tally
+
+        state = done.state
+        rows = state.survey_of(ROWS[0])
+        tally = rows.held.get(ROWS, {}).get(Tally)
+        seen = tally.count if isinstance(tally, Tally) else 0
+        if seen < 2:
+            raise _too_few(self.source, seen)
+        with TemporaryDirectory(prefix="isoscope-") as spare:
+            if len(done.found) > 1:
+                state = state.overlay(done.found[1], Path(spare))
+            name = done.target.name if done.target is not None else self.source.name
+            options = self.spec.reads.options(documents=self.source.has_documents)
+            readings = read_state(state, self.names, name, options)
+            if done.target is not None:
+                self._save(done, state, readings, options)
+        return readings
+
+    def _save(
+        self,
+        done: Finished["Readings"],
+        state: State,
+        readings: "Readings",
+        options: Mapping[str, Any],
+    ) -> None:
+        from isoscope.store import new_origin, save
+
+        assert done.target is not None
+        settings = {**self.spec.settings(), **options, "measures": list(self.names)}
+        origin = new_origin(
+            sources=_sources(self.source, state.seen), settings=settings, seed=self.spec.seed
+        )
+        config = {"measure": absolute(self.spec, ("vectors", "document", "id", "text"))}
+        save(done.target, state, readings, origin, config, done.overwrite, resume=True)
+
+    @property
+    def _rows(self) -> int:
+        from isoscope.survey import block_rows
+
+        return block_rows(self.source.width, self.source.itemsize)
+
+
+def sum_rows(
+    chunks: Iterable[Chunk],
+    place: "Place",
+    kinds: Sequence["Kind"],
+    *,
+    seed: int,
+    skip_bad: bool = False,
+    progress: Any = None,
+    lanes: int = LANES,
+    dropped: Any = None,
+) -> "Survey":
+    """Return the summaries of rows: the one way rows become sums."""
+    from isoscope.accumulate import Tally
+    from isoscope.survey import run
+
+    counts: Counter[str] = Counter()
+
+    def counted() -> Iterator[Chunk]:
+        for chunk in chunks:
+            counts[chunk.source] += len(chunk)
+            yield chunk
+
+    survey, skipped = run(
+        counted(), place, kinds, seed=seed, skip_bad=skip_bad, progress=progress, lanes=lanes
+    )
+    tally = survey.held.get(place, {}).get(Tally)
+    if isinstance(tally, Tally):
+        tally.skip(skipped + (dropped() if dropped is not None else 0))
+    survey.seen = dict(counts)
+    return survey
+
+
+def sum_again(
+    chunks: Iterable[Chunk],
+    place: "Place",
+    kinds: Sequence["Kind"],
+    first: "Survey",
+    *,
+    seed: int,
+    skip_bad: bool = False,
+    progress: Any = None,
+    lanes: int = LANES,
+) -> "Survey":
+    """Return the summaries of a second pass over rows, given those of the first."""
+    from isoscope.survey import Survey, run
+
+    start = Survey({place: first.second_kinds(place, kinds)})
+    survey, _ = run(
+        chunks,
+        place,
+        kinds,
+        seed=seed,
+        skip_bad=skip_bad,
+        progress=progress,
+        start=start,
+        lanes=lanes,
+    )
+    return survey
+
+
+def absolute(spec: Runnable[Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the flags of a spec with absolute paths, so that any folder will do."""
+    flags = spec.to_config()
+    for name in names:
+        flag = spec.options()[name].flag
+        value = flags.get(flag)
+        if isinstance(value, str) and Path(value).exists():
+            flags[flag] = str(Path(value).resolve())
+    return flags
+
+
+def _sources(source: "Source", rows: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Return what identifies each file of a source."""
+    return [
+        {
+            "name": part.name,
+            "fingerprint": part.fingerprint,
+            "rows": rows.get(part.name, 0),
+            "dtype": part.dtype,
+            "width": part.width,
+            "file": Path(part.place).name if part.place else "",
+        }
+        for part in (source.parts or (source,))
+    ]
+
+
+def _too_few(source: "Source", seen: int) -> TooFewRowsError:
+    return TooFewRowsError(
+        f"a measure needs at least 2 rows, got {seen} in {source.place or source.name}",
+        hint="anisotropy is about how rows lie to each other",
+        slug="too-few-rows",
+    )

@@ -1,0 +1,151 @@
+"""The spec: everything that determines the numbers of a run, frozen and typed."""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from hashlib import blake2b
+from typing import Any, ClassVar, Self
+
+import msgspec
+
+from isoscope.errors import ConfigError, ResumeError, UnknownNameError
+from isoscope.registry import unknown
+from isoscope.study.option import Option, Part, build, leaf, named_options
+
+ID_BYTES = 16
+
+
+class Spec(Part, frozen=True, kw_only=True):
+    """One kind of work; subclasses add options, and say how a worker is opened."""
+
+    command: ClassVar[str] = ""  # its name on the command line, in files and in Python
+
+    @classmethod
+    def options(cls) -> dict[str, Option]:
+        """Return the options by name."""
+        return _options(cls)
+
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """Return a checked spec; what is not given has its default.
+
+        Raises the error that names the option, with the nearest name that there is.
+        """
+        known = cls.options()
+        refuse_unknown(values, known)
+        for name, option in known.items():
+            if option.required and values.get(name) is None and not option.about.live:
+                raise ConfigError(
+                    f"expected {name} of a {cls.command}, got none",
+                    hint=f"{option.about.help}",
+                    slug="option-missing",
+                )
+        checked = {name: known[name].check(value) for name, value in values.items()}
+        return build(cls, checked)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Return the spec that flags and values of a file describe; see `to_config`."""
+        flags = {option.flag: name for name, option in cls.options().items()}
+        values: dict[str, Any] = {}
+        for key, value in config.items():
+            if key not in flags:
+                error = unknown("setting", key, sorted(flags))
+                raise ConfigError(error.problem, hint=error.hint, slug="config-unknown")
+            values[flags[key]] = value
+        return cls.of(**values)
+
+    def to_config(self) -> dict[str, Any]:
+        """Return the flags that do the same again, as plain values of YAML."""
+        flags: dict[str, Any] = {}
+        for option in self.options().values():
+            value = leaf(self, option.path)
+            if value is None or value is False:
+                if option.default in (None, False) or option.required:
+                    continue
+                raise ValueError(f"{option.flag} cannot be written as a flag: {value!r}")
+            if isinstance(value, tuple):
+                value = ",".join(map(_word, value)) if option.about.commas else list(value)
+            flags[option.flag] = value
+        return flags
+
+    def value(self, name: str) -> Any:
+        """Return the value of an option, wherever it stands."""
+        return leaf(self, self.options()[name].path)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options that runs must share to be merged, as plain values."""
+        return {
+            name: msgspec.to_builtins(leaf(self, option.path))
+            for name, option in self.options().items()
+            if not option.about.local and not option.about.path and name != "seed"
+        }
+
+    def resolved(self, content: Mapping[str, str]) -> dict[str, Any]:
+        """Return what the id hashes: options, and fingerprints in place of paths."""
+        values = {
+            name: msgspec.to_builtins(leaf(self, option.path))
+            for name, option in self.options().items()
+            if not option.about.path
+        }
+        return {"command": self.command, "options": values, "content": dict(content)}
+
+    def id(self, content: Mapping[str, str]) -> str:
+        """Return a name that follows from the options and from the content they name."""
+        return digest(self.resolved(content))
+
+
+class UnknownOptionError(UnknownNameError, TypeError):
+    """No option has this name; for Python an unexpected keyword."""
+
+
+def refuse_unknown(names: Iterable[str], known: Mapping[str, Option]) -> None:
+    """Raise where a name is not that of an option, with the nearest that is."""
+    for name in names:
+        if name not in known:
+            error = unknown("option", name, known)
+            raise UnknownOptionError(error.problem, hint=error.hint, slug=error.slug)
+
+
+def digest(value: Any) -> str:
+    """Return the content address of plain values: the same for the same content."""
+    text = msgspec.json.encode(value, order="sorted")
+    return blake2b(text, digest_size=ID_BYTES).hexdigest()
+
+
+def refuse_other(folder: str, begun: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raise where a run was begun with another spec: which option differs, both values."""
+    if begun.get("command") != now.get("command"):
+        raise ResumeError(
+            f"cannot resume {folder!r} with {now.get('command')}: "
+            f"it was begun with {begun.get('command')}",
+            hint="choose another folder, or begin again with --overwrite",
+            slug="resume-other",
+        )
+    for what, verb in (("options", "with {key} {new}"), ("content", "with another {key}")):
+        ours, theirs = dict(now.get(what, {})), dict(begun.get(what, {}))
+        for key in [*ours, *(each for each in theirs if each not in ours)]:
+            new, old = ours.get(key), theirs.get(key)
+            if new != old:
+                name = key.replace("_", "-") if what == "options" else key
+                said = verb.format(key=f"--{name}", new=_short(new))
+                said = said if what == "options" else verb.format(key=name)
+                raise ResumeError(
+                    f"cannot resume {folder!r} {said}: it was begun with {_short(old)}"
+                    + ("" if what == "options" else f", this is {_short(new)}"),
+                    hint="choose another folder, or begin again with --overwrite",
+                    slug="resume-other",
+                )
+
+
+@cache
+def _options(kind: type[Spec]) -> dict[str, Option]:
+    return named_options(kind)
+
+
+def _word(value: Any) -> str:
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _short(value: Any) -> str:
+    text = repr(value) if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,505 @@
+"""The survey of a model: its spec, its plan, and the worker that runs documents through it."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import msgspec
+import numpy as np
+
+from isoscope.accumulate.hashing import GROUPS
+from isoscope.engine import Notify
+from isoscope.engine.base import Ticks
+from isoscope.engine.scratch import Scratch
+from isoscope.errors import IsoscopeError
+from isoscope.store.summaries import State
+from isoscope.study.choose import (
+    WEIGHT,
+    check_truncation,
+    frequencies_for,
+    has_tokens,
+    pooling_for,
+    select_documents,
+    select_sites,
+    turns_for,
+)
+from isoscope.study.model import (
+    ModelSpec,
+    Seed,
+    Subject,
+    WideCorpusSpec,
+    model_content,
+    open_documents,
+    open_model,
+)
+from isoscope.study.option import about
+from isoscope.study.plan import Packed, Plan, Unit
+from isoscope.study.reads import Reads, read_state
+from isoscope.study.rows import absolute, sum_again, sum_rows
+from isoscope.study.run import Finished, Live, Runnable
+from isoscope.study.sums import Hearing, SiteKinds, begin_second, first_pass, second_pass
+from isoscope.survey.frequency import Frequencies
+from isoscope.survey.schedule import UNIT_ROWS, scheduled
+from isoscope.types import Array, Chunk
+
+if TYPE_CHECKING:
+    from isoscope.capture.feed import Feed
+    from isoscope.capture.listener import Listener
+    from isoscope.report import Readings
+    from isoscope.source.corpus.corpus import Corpus
+    from isoscope.survey import Survey
+    from isoscope.survey.select import Selection
+
+TOKENS = 100_000
+
+
+class Batches(Unit, frozen=True, tag=True):
+    """Batches of the plan, heard at the sites of one turn."""
+
+    turn: int
+    first: int
+    last: int  # exclusive
+
+
+class Matrices(Unit, frozen=True, tag=True):
+    """Embedding matrices, whose rows are measured."""
+
+    sites: tuple[str, ...]
+
+
+class Drawn(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of the corpus once documents are drawn."""
+
+    name: str
+    fingerprint: str
+    file: str
+    kind: str
+    of: int  # documents of the corpus
+    documents: int
+    rows: int
+    truncated: int
+    warnings: tuple[str, ...]
+
+
+class SurveyPlan(Plan, frozen=True, kw_only=True):
+    """Documents in the order they are run, sites, and what every unit has to know."""
+
+    stages: tuple[tuple[Batches | Matrices, ...], ...]
+    names: tuple[str, ...]  # of measures
+    sites: tuple[str, ...]  # all of them, in order
+    turns: int
+    ordinals: Packed  # documents, batch after batch
+    lengths: Packed  # the rows that each of them gives
+    starts: Packed  # where batches begin among the ordinals, and the end
+    counts: Packed  # how often each token occurs; empty where there are no tokens
+    drawn: Drawn
+
+    def heard(self, turn: int) -> tuple[str, ...]:
+        """Return the sites of a turn; matrices are not heard."""
+        return tuple(site for site in self.sites if not site.endswith(WEIGHT))[turn :: self.turns]
+
+    def batches(self, unit: Batches) -> list[list[int]]:
+        """Return the documents of a unit, batch by batch."""
+        ordinals, starts = self.ordinals.array, self.starts.array
+        return [
+            ordinals[starts[number] : starts[number + 1]].tolist()
+            for number in range(unit.first, unit.last)
+        ]
+
+    def size(self, stage: int, unit: int) -> int | None:
+        """Return the rows of a unit; a matrix takes no time to speak of."""
+        task = self.stages[stage][unit]
+        if isinstance(task, Matrices):
+            return 0
+        starts = self.starts.array
+        return int(self.lengths.array[starts[task.first] : starts[task.last]].sum())
+
+
+class SurveySpec(Runnable["Readings"], frozen=True, kw_only=True):
+    """Run a model over a corpus and read every site."""
+
+    command: ClassVar[str] = "survey"
+    plans: ClassVar[type[Plan]] = SurveyPlan
+
+    load: ModelSpec
+    read: WideCorpusSpec = WideCorpusSpec()
+    sites: Annotated[
+        tuple[str, ...] | None,
+        about(
+            "Sites or families: resid, norm, embed, unembed, attn, mlp, q, k, v, pooled; "
+            "resid.3, enc.resid",
+            "S,S",
+            default="resid, norm, embed, both matrices, pooled",
+            commas=True,
+        ),
+    ] = None
+    reads: Reads = Reads()
+    tokens: Annotated[
+        int | None, about("Stop after about N tokens.", "N", least=2, local=True)
+    ] = TOKENS
+    length: Annotated[int, about("Tokens a document is cut to.", "N", least=2)] = 512
+    batch: Annotated[int, about("Documents at once.", "N", least=1, local=True)] = 32
+    unit: Annotated[
+        int | None,
+        about("Tokens per unit of work.", "N", least=1, default=str(UNIT_ROWS), local=True),
+    ] = None
+    device_map: Annotated[
+        str | None, about("auto: spread a large model.", "MAP", local=True)
+    ] = None
+    untrained: Annotated[
+        bool, about("The same architecture with random weights.", local=True)
+    ] = False
+    pooling: Annotated[
+        Literal["mean", "cls", "last", "max"] | None,
+        about(
+            "How tokens become one vector: mean, cls, last or max",
+            "MODE",
+            default="the model's own",
+        ),
+    ] = None
+    prompt: Annotated[
+        str | None, about("Text in front of every document, or a prompt's name.", "P")
+    ] = None
+    truncate_dim: Annotated[
+        int | None, about("Cut pooled vectors to N numbers.", "N", least=1)
+    ] = None
+    sinks: Annotated[
+        float,
+        about(
+            "A token with K times the median norm of its document is a sink.", "K", least=1.0
+        ),
+    ] = 10.0
+    frequencies: Annotated[
+        str | None,
+        about(
+            "Counts of tokens by id (npy) or token (json)",
+            "FILE",
+            default="of the corpus",
+            path=True,
+        ),
+    ] = None
+    turns: Annotated[
+        int | None, about("Do the sites in N turns, for less memory.", "N", least=1, local=True)
+    ] = None
+    draw: Seed = Seed()
+    threads: Annotated[
+        int | None,
+        about(
+            "Threads of each unit; they change the last bits",
+            "N",
+            least=1,
+            default="torch's",
+            local=True,
+        ),
+    ] = None
+
+    def open(self, notify: Notify, live: Live | None = None) -> "ModelWorker":
+        """Load the model and open the corpus."""
+        self.reads.names(text=True)  # a misspelt name, before a model is loaded
+        return ModelWorker(self, notify, live or {})
+
+    def finish(self, done: Finished["Readings"], worker: "ModelWorker") -> "Readings":
+        """Return the readings, and write the run."""
+        return worker.finish(done)
+
+
+class ModelWorker:
+    """A model that is loaded and a corpus that is open."""
+
+    def __init__(self, spec: SurveySpec, notify: Notify, live: Live) -> None:
+        from isoscope.capture.feed import feed_for
+
+        self.spec = spec
+        self.notify = notify
+        self.subject: Subject = open_model(
+            spec.load,
+            live=live.get("model"),
+            device_map=spec.device_map,
+            untrained=spec.untrained,
+            seed=spec.draw.seed,
+            say=notify.say,
+        )
+        read = spec.read
+        self.corpus: Corpus = open_documents(
+            read,
+            live.get("corpus"),
+            target=read.target,
+            id=read.id,
+            per=read.per,
+            kind=read.kind,
+            skip_bad=read.skip_bad,
+            length=spec.length,
+        )
+        self.feed: Feed = feed_for(self.subject.loaded, length=spec.length, prompt=spec.prompt)
+        self.pooling = pooling_for(self.subject, spec.pooling)
+        self.halvings = 0  # how often memory ran out
+
+    def content(self) -> dict[str, str]:
+        """Return fingerprints of the model, the corpus and the table of frequencies."""
+        found = model_content(self.subject)
+        found["corpus"] = f"{self.corpus.name} {self.corpus.fingerprint}"
+        if self.spec.frequencies is not None:
+            found["frequencies"] = frequencies_for(self.subject, self.spec.frequencies).digest
+        return found
+
+    def plan(self) -> SurveyPlan:
+        """Draw documents, choose sites, and cut the work into units."""
+        import torch
+
+        spec = self.spec
+        names = spec.reads.names(text=has_tokens(self.subject))
+        frequencies = frequencies_for(self.subject, spec.frequencies)
+        selection = select_documents(
+            self.corpus,
+            self.feed,
+            frequencies,
+            seed=spec.draw.seed,
+            tokens=spec.tokens,
+            skip_bad=spec.read.skip_bad,
+        )
+        sites = select_sites(self.subject, spec.sites, self.pooling is not None)
+        check_truncation(sites, spec.truncate_dim)
+        turns = turns_for(self.subject, sites, spec.turns, self.notify.tell)
+        units = scheduled(
+            selection.items,
+            unit_rows=spec.unit or UNIT_ROWS,
+            documents=spec.batch,
+            mixed=self.feed.mixes_lengths,
+        )
+        documents = [batch for unit in units for batch in unit]
+        lengths = {item.ordinal: item.length for item in selection.items}
+        ordinals = [ordinal for batch in documents for ordinal in batch]
+        matrices = tuple(site for site in sites if site.endswith(WEIGHT))
+        heard = [site for site in sites if not site.endswith(WEIGHT)]
+        first = _batches(units, turns if heard else 0)
+        again = tuple(first) if spec.reads.all and self._has_second(names, heard) else ()
+        last = (Matrices(matrices),) if matrices else ()
+        return SurveyPlan(
+            stages=((*first, *last), again) if again else ((*first, *last),),
+            threads=spec.threads or torch.get_num_threads(),
+            names=names,
+            sites=sites,
+            turns=turns,
+            ordinals=Packed.of(np.array(ordinals, dtype=np.int64)),
+            lengths=Packed.of(np.array([lengths[each] for each in ordinals], dtype=np.int64)),
+            starts=Packed.of(np.cumsum([0, *map(len, documents)], dtype=np.int64)),
+            counts=Packed.of(frequencies.counts),
+            drawn=self._drawn(selection),
+        )
+
+    def _has_second(self, names: Sequence[str], sites: Sequence[str]) -> bool:
+        kinds = SiteKinds(names)
+        return any(kinds.second(site) for site in sites)
+
+    def _drawn(self, selection: "Selection") -> Drawn:
+        corpus = self.corpus
+        return Drawn(
+            name=corpus.name,
+            fingerprint=corpus.fingerprint,
+            file=Path(corpus.place).name if corpus.place else "",
+            kind=corpus.kind,
+            of=len(corpus),
+            documents=len(selection.items),
+            rows=selection.rows,
+            truncated=selection.truncated,
+            warnings=(*corpus.warnings, *selection.warnings()),
+        )
+
+    def enter(self, plan: Plan, stage: int, before: State | None) -> None:
+        """Turn to the first pass, or to the second with what the first has found."""
+        _ = stage
+        assert isinstance(plan, SurveyPlan)
+        from isoscope.accumulate import Groups
+
+        self.planned = plan
+        self.before = before
+        self.kinds = SiteKinds(plan.names)
+        counts = Frequencies(plan.counts.array) if plan.counts.shape[0] else Frequencies()
+        self.hearing = Hearing(
+            sinks=self.spec.sinks,
+            seed=self.spec.draw.seed,
+            folded=plan.drawn.documents > GROUPS,
+            sketched=any(Groups in self.kinds.of(site) for site in plan.sites),
+            bands=counts.bands(),
+            decode=_decoder(self.subject.loaded.tokenizer),
+        )
+
+    def run(self, unit: Batches | Matrices, scratch: Scratch, ticks: Ticks) -> "Survey":
+        """Run the documents of a unit; where memory ends, again in smaller batches."""
+        from isoscope.capture.runner import halved, is_out_of_memory
+        from isoscope.capture.threads import threads
+
+        _ = scratch
+        if isinstance(unit, Matrices):
+            return self._matrices(unit)
+        batches = self.planned.batches(unit)
+        while True:
+            parts = [list(part) for part in halved(batches, self.halvings)]
+            try:
+                with threads(self.planned.threads):
+                    return self._heard(unit, parts, ticks)
+            except (MemoryError, RuntimeError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                if max(map(len, parts)) == 1:
+                    raise _out_of_memory(self.subject.loaded.name, self.spec.length) from error
+                self.halvings += 1
+                ticks.note(f"memory ran out: batches are now cut in {2**self.halvings}")
+
+    def _heard(self, unit: Batches, batches: list[list[int]], ticks: Ticks) -> "Survey":
+        from isoscope.capture.runner import Runner
+
+        sites = self.planned.heard(unit.turn)
+        survey, listener = self._begin(sites)
+        runner = Runner(
+            self.subject.loaded.body,
+            self.subject.sites,
+            self.feed,
+            pooling=self.pooling,
+            truncate=self.spec.truncate_dim,
+        )
+        done = 0
+
+        def tick(rows: int) -> None:
+            nonlocal done
+            done += rows
+            ticks.at(done)
+
+        # Documents are loaded batch by batch: a unit of images may be larger than memory.
+        loaded = ([self.corpus.document(ordinal) for ordinal in batch] for batch in batches)
+        runner.run(sites, loaded, listener, tick)
+        return survey
+
+    def _begin(self, sites: Sequence[str]) -> "tuple[Survey, Listener]":
+        from isoscope.survey import Survey
+
+        if self.before is None:
+            survey = Survey()
+            return survey, first_pass(survey, self.kinds, self.hearing)
+        survey = begin_second(self.before, sites, self.kinds)
+        return survey, second_pass(survey, self.hearing)
+
+    def _matrices(self, unit: Matrices) -> "Survey":
+        """Measure the rows of the embedding matrices."""
+        from isoscope.survey import Survey
+
+        whole = Survey()
+        for site in unit.sites:
+            matrix = self.subject.sites.weights[site].detach().float().cpu().numpy()
+            second = self.kinds.second(site) if self.spec.reads.all else ()
+            found = sum_matrix(
+                matrix, site, self.kinds.first(site), second, seed=self.spec.draw.seed
+            )
+            whole.merge(found)
+        return whole
+
+    def finish(self, done: Finished["Readings"]) -> "Readings":
+        """Return the readings, and write the run where there is a target."""
+        plan: SurveyPlan = done.plan
+        with TemporaryDirectory(prefix="isoscope-") as spare:
+            state = done.state
+            if len(done.found) > 1:
+                state = state.overlay(done.found[1], Path(spare))
+            name = done.target.name if done.target is not None else self.subject.loaded.name
+            options = self.spec.reads.options(documents=True)
+            readings = read_state(state, plan.names, name, options, plan.sites)
+            readings.remarks = (*plan.drawn.warnings, *done.notes)
+            if done.target is not None:
+                self._save(done, state, readings, options)
+        return readings
+
+    def _save(
+        self,
+        done: Finished["Readings"],
+        state: State,
+        readings: "Readings",
+        options: dict[str, Any],
+    ) -> None:
+        from isoscope.store import new_origin, save
+
+        assert done.target is not None
+        plan: SurveyPlan = done.plan
+        drawn, identity = plan.drawn, dict(self.subject.loaded.identity)
+        settings = {
+            **self.spec.settings(),
+            **options,
+            "measures": list(plan.names),
+            "sites": list(plan.sites),
+            "pooling": getattr(self.pooling, "mode", None),
+        }
+        source = {
+            "name": drawn.name,
+            "fingerprint": drawn.fingerprint,
+            "rows": drawn.rows,
+            "dtype": str(identity["dtype"]),
+            "width": max(self.subject.sites.widths.values(), default=0),
+            "file": drawn.file,
+            "kind": drawn.kind,
+            "documents": drawn.documents,
+            "of": drawn.of,
+            "truncated": drawn.truncated,
+            "warnings": list(readings.remarks),
+            "units": done.id,
+        }
+        origin = new_origin(
+            sources=[source], settings=settings, seed=self.spec.draw.seed, kind="survey"
+        )
+        origin["model"] = identity
+        flags = absolute(self.spec, ("model", "corpus", "frequencies"))
+        flags |= {"tokens": self.spec.tokens or drawn.rows, "threads": plan.threads}
+        save(
+            done.target, state, readings, origin, {"survey": flags}, done.overwrite, resume=True
+        )
+
+
+def sum_matrix(
+    matrix: Array, site: str, first: Sequence[Any], second: Sequence[Any], *, seed: int = 0
+) -> "Survey":
+    """Return the summaries of the rows of a matrix, each a document of its own."""
+    from isoscope.survey import Survey, block_rows
+
+    bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+    if len(bad):
+        spoilt = Survey()
+        spoilt.spoil(site, f"row {bad[0]} of the matrix")
+        return spoilt
+    step = block_rows(matrix.shape[1])
+    chunks = [
+        Chunk(matrix[start : start + step], site, start)
+        for start in range(0, len(matrix), step)
+    ]
+    place = (site, "all")
+    survey = sum_rows(chunks, place, first, seed=seed)
+    survey.seen = {}
+    if second:
+        again = sum_again(chunks, place, second, survey, seed=seed)
+        survey.held[place].update(again.held[place])
+    return survey
+
+
+def _batches(units: Sequence[Sequence[Any]], turns: int) -> list[Batches]:
+    """Return the units of every turn; each is a range of batches."""
+    ends = np.cumsum([len(unit) for unit in units]).tolist()
+    ranges = list(zip([0, *ends[:-1]], ends, strict=True))
+    return [Batches(turn, first, last) for turn in range(turns) for first, last in ranges]
+
+
+def _decoder(tokenizer: Any) -> Callable[[list[int]], str] | None:
+    """Return what turns tokens into words, to name sinks by."""
+    if tokenizer is None:
+        return None
+
+    def decode(tokens: list[int]) -> str:
+        return str(tokenizer.decode(tokens))
+
+    return decode
+
+
+def _out_of_memory(model: str, length: int) -> IsoscopeError:
+    return IsoscopeError(
+        f"memory ran out with a single document of at most {length} tokens in {model}",
+        hint="lower --length, do the sites in more --turns, or use --dtype bfloat16; "
+        "the same command resumes from the last unit that was written",
+        slug="out-of-memory",
+    )
