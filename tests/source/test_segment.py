@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import msgspec
 import numpy as np
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoscope.errors import SourceError
-from isoscope.source import open_source
+from isoscope.source import labels, open_source
 from isoscope.source.ordinal import ordinals
 from isoscope.source.segment import Segment
 
@@ -82,8 +83,8 @@ def test_npy_is_cut_at_any_row(rows, tmp_path, cloud, write):
 @pytest.mark.parametrize("rows", SIZES)
 @pytest.mark.parametrize("suffix", ["npy", "npz", "safetensors"])
 def test_mapped_files_are_cut_where_documents_end(rows, suffix, tmp_path, cloud, write):
-    labels = {"doc": DOCUMENTS, "key": list(range(50))}
-    path = write(tmp_path / f"v.{suffix}", cloud(), labels)
+    carried = {"doc": DOCUMENTS, "key": list(range(50))}
+    path = write(tmp_path / f"v.{suffix}", cloud(), carried)
     names = {"document": "doc", "id": "key"}
     if suffix == "npy":
         names = {role: tmp_path / f"{name}.npy" for role, name in names.items()}
@@ -146,9 +147,12 @@ def test_parquet_is_cut_between_row_groups(rows, lengths, tmp_path, cloud, write
 
 
 def test_row_groups_that_cut_a_document_stay_together(tmp_path, cloud, write):
-    labels = {"doc": ["a"] * 4 + ["b"] * 8 + ["c"] * 4}
-    path = write(tmp_path / "v.parquet", cloud(n=16), labels, row_group_size=4)
+    carried = {"doc": ["a"] * 4 + ["b"] * 8 + ["c"] * 4}
+    path = write(tmp_path / "v.parquet", cloud(n=16), carried, row_group_size=4)
     assert check(open_source(path, document="doc"), 2) == [4, 8, 4]
+    carried = {"doc": ["a", "a", "a", None, None, "b"]}
+    write(path, cloud(n=6), carried, row_group_size=2)
+    assert check(open_source(path, document="doc", skip_bad=True), 1) == [3, 1]
 
 
 def test_small_files_are_grouped_and_uncounted_ones_stand_alone(tmp_path, cloud, write):
@@ -204,9 +208,10 @@ def test_rows_that_are_dropped_are_counted_by_segment(tmp_path, cloud, write):
 @given(
     sizes=st.lists(st.integers(1, 12), min_size=1, max_size=6),
     rows=st.integers(1, 30),
+    some=st.integers(1, 20),
     data=st.data(),
 )
-def test_any_folder_with_any_labels_beside_it(sizes, rows, data, tmp_path_factory):
+def test_any_folder_with_any_labels_beside_it(sizes, rows, some, data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("f")
     total = sum(sizes)
     lengths = data.draw(st.lists(st.integers(1, 9), min_size=total, max_size=total))
@@ -215,7 +220,8 @@ def test_any_folder_with_any_labels_beside_it(sizes, rows, data, tmp_path_factor
         np.save(folder / f"{i}.npy", np.random.default_rng(i).normal(size=(n, 2)))
     np.save(folder / "doc.npy", documents)
     source = open_source(folder, document=folder / "doc.npy", id=folder / "doc.npy")
-    assert check(source, rows) == groups(documents, rows)
+    with patch.object(labels, "DOCUMENTS_PER_CHUNK", some):
+        assert check(source, rows) == groups(documents, rows)
     (folder / "doc.npy").unlink()
     assert check(open_source(folder), rows) == groups(range(total), rows)
 
@@ -259,8 +265,8 @@ def test_a_document_that_comes_back_in_a_later_segment_is_refused(
 ):
     (tmp_path / "f").mkdir()
     for i, some in enumerate([[1, 1, 2], [3, 3, 1]]):
-        labels = {} if suffix == "npy" else {"doc": some}
-        write(tmp_path / "f" / f"{i}.{suffix}", cloud(n=3), labels)
+        carried = {} if suffix == "npy" else {"doc": some}
+        write(tmp_path / "f" / f"{i}.{suffix}", cloud(n=3), carried)
     np.save(tmp_path / "doc.npy", [1, 1, 2, 3, 3, 1])
     document = tmp_path / "doc.npy" if suffix == "npy" else "doc"
     column = None if suffix == "npy" else "embedding"
