@@ -112,3 +112,29 @@ def test_a_bad_label_file_is_refused(tmp_path):
 def test_unsorted_labels_are_refused(whole):
     with pytest.raises(SourceError, match="document '1' again in row 4"):
         whole(open_source(ROWS, document=[1, 1, 2, 2, 1]))
+
+
+def test_labels_are_counted_for_a_segment_as_for_the_whole(tmp_path, cloud, write):
+    write(tmp_path / "a.npy", cloud(n=3))
+    path = write(tmp_path / "b.parquet", cloud(n=8), row_group_size=4)
+    np.save(tmp_path / "doc.npy", np.arange(11))
+    source = open_source(tmp_path, document=tmp_path / "doc.npy")
+    segments = source.segments(4)
+    assert [sum(map(len, source.chunks(2, each))) for each in segments] == [7, 4]
+    write(path, cloud(n=7), row_group_size=4)  # one row fewer than when it was opened
+    with pytest.raises(SourceError, match=r"expected 7 documents, .* of .*b\.parquet"):
+        list(source.chunks(segment=segments[1]))
+    with pytest.raises(SourceError, match="expected 7 documents"):
+        list(source.chunks())
+    write(path, cloud(n=9), row_group_size=4)
+    with pytest.raises(SourceError, match="got none for row 8"):
+        list(source.chunks(segment=segments[1]))
+
+
+def test_labels_beside_one_uncounted_file_are_counted_through_its_segment(tmp_path):
+    (tmp_path / "v.csv").write_text("1,2\n" * 5)
+    np.save(tmp_path / "doc.npy", np.arange(6))
+    source = open_source(tmp_path / "v.csv", document=tmp_path / "doc.npy")
+    (segment,) = source.segments(2)
+    with pytest.raises(SourceError, match="expected 5 documents"):
+        list(source.chunks(segment=segment))

@@ -21,6 +21,9 @@ def test_any_offset_and_order_gives_the_same_rows(offset, fortran, tmp_path, clo
     header = Header(rows.shape, rows.dtype, fortran, offset)
     parts = [plain(block) for _, block in mapped_blocks(path, header, 7, place="raw")]
     np.testing.assert_array_equal(np.concatenate(parts), rows)
+    some = list(mapped_blocks(path, header, 7, place="raw", start=11, stop=30))
+    assert [at for at, _ in some] == [11, 18, 25]
+    np.testing.assert_array_equal(np.concatenate([each for _, each in some]), rows[11:30])
     assert all(part.flags.aligned and part.flags.c_contiguous for part in parts)
 
 

@@ -1,6 +1,7 @@
 """npy: mapped and streamed, in every order of bytes and axes."""
 
 import io
+import resource
 
 import numpy as np
 import pytest
@@ -145,3 +146,18 @@ def test_an_array_has_no_columns(tmp_path, cloud):
     assert caught.value.slug == "no-columns"
     with pytest.raises(SourceError, match=r"one-dimensional npy .* got 'doc'"):
         open_source(tmp_path / "v.npy", document="doc")
+
+
+def test_a_segment_reads_none_of_the_rows_before_it(tmp_path):
+    path = tmp_path / "v.npy"
+    rows = np.lib.format.open_memmap(path, "w+", np.float32, (1 << 24, 64))  # 4 GiB, sparse
+    rows[-500:] = 1
+    del rows
+    source = open_source(path)
+    last = source.segments((1 << 24) - 500)[-1]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    chunks = list(source.chunks(100, last))
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    assert [chunk.start for chunk in chunks] == [(1 << 24) - 500 + 100 * i for i in range(5)]
+    assert all((chunk.rows == 1).all() for chunk in chunks)
+    assert faults < 2000  # pages; the rows before have a million

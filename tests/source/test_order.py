@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoscope.errors import SourceError
-from isoscope.source.order import Seen, in_order
+from isoscope.source.order import Order, Seen, UnsortedError, in_order
 from isoscope.types import Chunk
 
 names = st.lists(st.integers(0, 12), min_size=1, max_size=40)
@@ -54,3 +54,13 @@ def test_a_million_documents_take_a_few_megabytes():
 def test_chunks_without_documents_or_rows_pass():
     chunks = [Chunk(np.zeros((2, 1)), "s", 0), Chunk(np.zeros((0, 1)), "s", 2, np.array([]))]
     assert len(list(in_order(chunks))) == 2
+
+
+def test_the_rows_that_begin_a_document_are_found_across_chunks():
+    order = Order()
+    found = [
+        order.begins(each).tolist() for each in chunked([1, 1, 2, 2, 2, 3, 4, 4], 3, False)
+    ]
+    assert found == [[0, 2], [2], [0]]
+    with pytest.raises(UnsortedError, match="document '2' again in row 0"):
+        order.begins(Chunk(np.zeros((1, 1)), "s", 0, np.array(["2"], dtype=object), place="f"))

@@ -176,3 +176,22 @@ def test_a_damaged_page_is_one_error(tmp_path, cloud, write, whole):
         SourceError, match=r"expected a parquet file at .*v.parquet, got damaged"
     ):
         whole(open_source(path))
+
+
+def test_a_segment_decodes_none_of_the_row_groups_before_it(tmp_path, cloud, write):
+    rows = cloud()
+    path = write(tmp_path / "v.parquet", rows, row_group_size=10, use_dictionary=False)
+    source = open_source(path)
+    segments = source.segments(20)
+    metadata = pq.read_metadata(path)
+    first = metadata.row_group(0).column(0).data_page_offset
+    content = bytearray(path.read_bytes())
+    content[first : metadata.row_group(2).column(0).data_page_offset] = bytes(
+        metadata.row_group(2).column(0).data_page_offset - first
+    )
+    path.write_bytes(content)
+    with pytest.raises(SourceError, match="damaged"):
+        list(source.chunks(segment=segments[0]))
+    found = [chunk for each in segments[1:] for chunk in source.chunks(7, each)]
+    np.testing.assert_array_equal(np.concatenate([each.rows for each in found]), rows[20:])
+    assert found[0].start == 20 and found[-1].start + len(found[-1]) == 50

@@ -8,6 +8,7 @@ from typing import Any
 from isoscope.source.batch import Converter, first_width
 from isoscope.source.border import border
 from isoscope.source.feed import Feed, peeked
+from isoscope.source.labels import DOCUMENTS_PER_CHUNK
 from isoscope.source.magic import ARROW_FILE, ARROW_STREAM, wrong_kind
 from isoscope.source.schema import layout
 from isoscope.source.shape import DECODED_BYTES, no_rows, rows_per_chunk
@@ -51,9 +52,20 @@ def open_arrow(feed: Feed, wanted: Wanted) -> Source:
         if not start:
             raise no_rows(place)
 
+    def documents() -> Iterator[Chunk]:
+        start = 0
+        only = [fields[plan.names.index(plan.labels["document"])]]
+        with border(place, KIND), _reader(feed, head, only) as reader:
+            for batch in map(_valid, reader):
+                for at in range(0, len(batch), DOCUMENTS_PER_CHUNK):
+                    piece = batch.slice(at, DOCUMENTS_PER_CHUNK)
+                    yield converter.documents(piece, start + at)
+                start += len(batch)
+
     return Source(
         feed.name, d, rows, feed.rereadable, plan.dtype, place, read,
         lambda: feed.stamp(",".join(plan.vector)), has_documents="document" in plan.labels,
+        drops=wanted.skip_bad, documents=documents if "document" in plan.labels else None,
     )  # fmt: skip
 
 

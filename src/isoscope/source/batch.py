@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from isoscope.errors import RowError, SourceError
-from isoscope.source.labels import Role, labelled
+from isoscope.source.labels import Role, as_documents, labelled
 from isoscope.source.schema import Layout, number
 from isoscope.source.shape import no_rows, plain, width
 from isoscope.source.source import Tally
@@ -54,6 +54,16 @@ class Converter:
         return Chunk(
             rows, self.name, start, place=self.place, ordinals=ordinals,
             **labelled(labels, self.place),
+        )  # fmt: skip
+
+    def documents(self, batch: Any, start: int) -> Chunk:
+        """The documents of one batch without its vectors; rows without one left out."""
+        column = batch.column(self.plan.labels["document"])
+        kept = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+        values = _values(column.drop_null(), "document", self.place)
+        return Chunk(
+            np.empty((len(kept), 0)), self.name, start, as_documents(values, self.place),
+            place=self.place, ordinals=start + kept,
         )  # fmt: skip
 
     def _required(self) -> list[str]:

@@ -1,7 +1,8 @@
 """Labels that lie beside the vectors: an npy file of their own, or a sequence."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from isoscope.source.feed import file_feed
 from isoscope.source.header import read_header
 from isoscope.source.labels import (
     Role,
+    documents_alone,
     labelled,
     labels_kind,
     labels_length,
@@ -20,34 +22,85 @@ from isoscope.source.labels import (
 )
 from isoscope.source.mapped import mapped
 from isoscope.source.ordinal import ordinals
-from isoscope.source.source import Source, Tally
+from isoscope.source.source import Seek, Source, Tally, read_parts
 from isoscope.types import Array, Chunk
 
 
 def beside(source: Source, given: Mapping[Role, Any]) -> Source:
-    """A source whose chunks carry labels that were given apart from it."""
+    """A source whose chunks carry labels that were given apart from it.
+
+    Labels of a folder are cut into those of its files, so that each file has its own. That
+    there are as many labels as rows is checked here where the rows are counted, and again
+    for whatever is read, whether that is the whole source or a segment of it.
+    """
     if not given:
         return source
     labels = {role: _labels(role, value) for role, value in given.items()}
     _check(source, labels)
-    firsts = _firsts(source)
+    live = source.live or not all(isinstance(value, Path) for value in given.values())
+    if not source.parts:
+        return replace(_attach(source, labels), live=live)
+    parts = tuple(_attach_each(source.parts, labels))
+    return replace(
+        source,
+        read=read_parts(parts),
+        parts=parts,
+        has_documents=parts[0].has_documents,
+        live=live,
+        tally=Tally(),
+    )
 
-    def read(limit: int, tally: Tally) -> Iterator[Chunk]:
+
+def _attach_each(parts: Iterable[Source], labels: Mapping[Role, Array]) -> Iterator[Source]:
+    first = 0
+    for part in parts:
+        end = first + (part.rows or 0)
+        yield _attach(part, {role: values[first:end] for role, values in labels.items()})
+        first = end
+
+
+def _attach(source: Source, labels: Mapping[Role, Array]) -> Source:
+    """A source of one file, or none, with the labels of its rows."""
+    seek = source.seek
+
+    def attach(
+        chunks: Iterator[Chunk], tally: Tally, start: int, stop: int | None
+    ) -> Iterator[Chunk]:
+        skipped = tally.skipped
         count = 0
-        for chunk in source.read(limit, tally):
-            at = ordinals(chunk) + firsts.get(chunk.source, 0)
+        for chunk in chunks:
+            at = ordinals(chunk)
             for role, values in labels.items():
                 if len(at) and at[-1] >= len(values):
                     raise short_of_labels(role, source.place, int(at[-1]))
             carried: dict[Role, Any] = {role: values[at] for role, values in labels.items()}
             count += len(chunk)
             yield replace(chunk, **labelled(carried, source.place))
+        end = start + count + tally.skipped - skipped
         for role, values in labels.items():
-            if count + tally.skipped != len(values):
-                raise labels_length(role, source.place, count + tally.skipped, len(values))
+            if end != (len(values) if stop is None else stop):
+                raise labels_length(role, source.place, end, len(values))
 
-    documents = source.has_documents or "document" in labels
-    return replace(source, read=read, has_documents=documents, tally=Tally())
+    def read(limit: int, tally: Tally) -> Iterator[Chunk]:
+        return attach(source.read(limit, tally), tally, 0, None)
+
+    def read_range(
+        seek: Seek, limit: int, tally: Tally, start: int, stop: int | None
+    ) -> Iterator[Chunk]:
+        return attach(seek.read(limit, tally, start, stop), tally, start, stop)
+
+    def documents() -> Iterator[Chunk]:
+        return documents_alone(labels["document"], source.name, source.place)
+
+    apart = "document" in labels
+    return replace(
+        source,
+        read=read,
+        seek=None if seek is None else Seek(seek.starts, partial(read_range, seek)),
+        documents=documents if apart else source.documents,
+        has_documents=apart or source.has_documents,
+        tally=Tally(),
+    )
 
 
 def _check(source: Source, labels: Mapping[Role, Array]) -> None:
@@ -61,16 +114,6 @@ def _check(source: Source, labels: Mapping[Role, Array]) -> None:
     for role, values in labels.items():
         if source.rows is not None and len(values) != source.rows:
             raise labels_length(role, source.place, source.rows, len(values))
-
-
-def _firsts(source: Source) -> dict[str, int]:
-    """The ordinal, in the whole folder, of the first row of each file."""
-    firsts: dict[str, int] = {}
-    total = 0
-    for part in source.parts:
-        firsts[part.name] = total
-        total += part.rows or 0
-    return firsts
 
 
 def _labels(role: Role, value: Any) -> Array:

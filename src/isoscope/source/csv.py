@@ -38,6 +38,7 @@ def open_csv(feed: Feed, wanted: Wanted, separator: str | None = None) -> Source
     return Source(
         feed.name, plan.width, None, feed.rereadable, "float64", place, read,
         lambda: feed.stamp(",".join(map(str, plan.vector))), has_documents="document" in roles,
+        drops=wanted.skip_bad,
     )  # fmt: skip
 
 

@@ -2,15 +2,13 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 from isoscope.errors import SourceError
 from isoscope.source.border import border
 from isoscope.source.file import OPENERS, open_file
 from isoscope.source.fingerprint import of_parts
-from isoscope.source.source import Source, Tally, Wanted
-from isoscope.types import Chunk
+from isoscope.source.source import Source, Wanted, read_parts
 
 RUN = "run.json"  # what makes a folder a run
 
@@ -42,16 +40,13 @@ def open_folder(
     )
     _same_width(parts)
 
-    def read(limit: int, tally: Tally) -> Iterator[Chunk]:
-        for part in parts:
-            yield from part.read(limit, tally)
-
     rows = [part.rows for part in parts]
     return Source(
         name or folder.resolve().name or "rows", parts[0].width,
         None if None in rows else sum(each or 0 for each in rows), True,
-        _widest(parts), place, read, lambda: of_parts(part.fingerprint for part in parts),
-        has_documents=parts[0].has_documents, parts=parts,
+        _widest(parts), place, read_parts(parts),
+        lambda: of_parts(part.fingerprint for part in parts),
+        has_documents=parts[0].has_documents, drops=wanted.skip_bad, parts=parts,
     )  # fmt: skip
 
 

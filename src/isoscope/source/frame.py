@@ -57,7 +57,7 @@ def open_frame(frame: Any, wanted: Wanted, name: str = "rows") -> Source:
 
     return Source(
         name, d, n, True, plan.dtype, place, read, stamp,
-        has_documents="document" in plan.labels,
+        has_documents="document" in plan.labels, drops=wanted.skip_bad, live=True,
     )  # fmt: skip
 
 

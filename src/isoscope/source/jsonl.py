@@ -37,6 +37,7 @@ def open_jsonl(feed: Feed, wanted: Wanted) -> Source:
     return Source(
         feed.name, d, None, feed.rereadable, "float64", place, read,
         lambda: feed.stamp(field or ""), has_documents="document" in roles,
+        drops=wanted.skip_bad,
     )  # fmt: skip
 
 

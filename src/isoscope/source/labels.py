@@ -1,17 +1,18 @@
 """Labels: the document, id and text that come along with each row."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from isoscope.errors import SourceError
 from isoscope.source.border import shown
-from isoscope.types import Array
+from isoscope.types import Array, Chunk
 
 Role = str  # one of these three
 ROLES: tuple[Role, ...] = ("document", "id", "text")
 FIELDS: dict[Role, str] = {"document": "documents", "id": "ids", "text": "texts"}  # of Chunk
+DOCUMENTS_PER_CHUNK = 1 << 14  # where they are read without their vectors
 
 
 def labelled(values: dict[Role, Any], place: str) -> dict[str, Any]:
@@ -21,6 +22,13 @@ def labelled(values: dict[Role, Any], place: str) -> dict[str, Any]:
         for role, given in values.items()
         if given is not None
     }
+
+
+def documents_alone(values: Array, name: str, place: str) -> Iterator[Chunk]:
+    """Documents without their vectors, as chunks of width 0."""
+    for start in range(0, len(values), DOCUMENTS_PER_CHUNK):
+        some = as_documents(np.array(values[start : start + DOCUMENTS_PER_CHUNK]), place)
+        yield Chunk(np.empty((len(some), 0)), name, start, some, place=place)
 
 
 def as_documents(values: Any, place: str) -> Array:

@@ -23,16 +23,24 @@ def mapped(path: Path, header: Header, *, place: str) -> tuple[Array, mmap.mmap]
 
 
 def mapped_blocks(
-    path: Path, header: Header, limit: int, *, place: str
+    path: Path,
+    header: Header,
+    limit: int,
+    *,
+    place: str,
+    start: int = 0,
+    stop: int | None = None,
 ) -> Iterator[tuple[int, Array]]:
-    """Blocks of rows with the ordinal of their first row."""
+    """Blocks of the rows from `start` to `stop`, with the ordinal of their first row."""
     whole, pages = mapped(path, header, place=place)
     row = whole.nbytes // len(whole)
-    done = 0
-    for start in range(0, len(whole), limit):
-        yield start, whole[start : start + limit]
+    stop = len(whole) if stop is None else min(stop, len(whole))
+    done = (header.offset + start * row) // mmap.PAGESIZE * mmap.PAGESIZE
+    for at in range(start, stop, limit):
+        end = min(at + limit, stop)
+        yield at, whole[at:end]
         if not header.fortran:
-            done = _give_back(pages, done, header.offset + (start + limit) * row)
+            done = _give_back(pages, done, header.offset + end * row)
 
 
 def _give_back(pages: mmap.mmap, begin: int, end: int) -> int:

@@ -31,7 +31,7 @@ def open_memory(vectors: Any, wanted: Wanted, name: str = "rows") -> Source:
         sample = plain(take(np.array(spread(n, 1)))[:, :SAMPLED])
         return of_parts([f"{n} {d} {dtype}", sample.tobytes()])
 
-    return Source(name, d, n, True, dtype, place, read, stamp)
+    return Source(name, d, n, True, dtype, place, read, stamp, live=True)
 
 
 def _taken(vectors: Any, place: str) -> tuple[int, int, str, Take]:

@@ -11,7 +11,7 @@ from isoscope.source.feed import Feed, fill
 from isoscope.source.header import Header, read_header
 from isoscope.source.mapped import mapped_blocks
 from isoscope.source.shape import CHUNK_BYTES, matrix, numeric, plain
-from isoscope.source.source import Source, Tally, Wanted
+from isoscope.source.source import Seek, Source, Tally, Wanted
 from isoscope.types import Array, Chunk
 
 MAX_TURNED = 64 << 20  # a stream in Fortran order has to be held whole
@@ -30,18 +30,23 @@ def open_npy(feed: Feed, wanted: Wanted) -> Source:
         if size != header.size:
             raise truncated(feed.place, header.size, size)
 
-    def read(limit: int, _tally: Tally) -> Iterator[Chunk]:
+    def read(
+        limit: int, _tally: Tally, start: int = 0, stop: int | None = None
+    ) -> Iterator[Chunk]:
         blocks = (
             streamed_blocks(feed, header, limit)
             if feed.path is None
-            else mapped_blocks(feed.path, header, limit, place=feed.place)
+            else mapped_blocks(
+                feed.path, header, limit, place=feed.place, start=start, stop=stop
+            )
         )
-        for start, block in blocks:
-            yield Chunk(plain(block), feed.name, start, place=feed.place)
+        for at, block in blocks:
+            yield Chunk(plain(block), feed.name, at, place=feed.place)
 
     return Source(
         feed.name, d, n, feed.rereadable, header.dtype.name, feed.place, read,
         lambda: feed.stamp(""),
+        seek=None if feed.path is None or header.fortran else Seek(range(n), read),
     )  # fmt: skip
 
 

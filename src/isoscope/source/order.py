@@ -11,17 +11,35 @@ from isoscope.types import Array, Chunk
 
 def in_order(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
     """Pass chunks on; stop with an error where the rows of a document are not consecutive."""
-    seen = Seen()
-    last: str | None = None
+    order = Order()
     for chunk in chunks:
-        if chunk.documents is not None and len(chunk):
-            starts = _starts(chunk.documents, last)
-            names = [str(each) for each in chunk.documents[starts].tolist()]
-            again = seen.add(np.fromiter(map(hash, names), dtype=np.int64, count=len(names)))
-            if again is not None:
-                raise _unsorted(chunk, int(starts[again]), names[again])
-            last = str(chunk.documents[-1])
+        order.begins(chunk)
         yield chunk
+
+
+class UnsortedError(SourceError):
+    """The rows of a document are not consecutive."""
+
+
+class Order:
+    """The documents of consecutive chunks: where each begins, and that none comes back."""
+
+    def __init__(self) -> None:
+        self._seen = Seen()
+        self._last: str | None = None
+
+    def begins(self, chunk: Chunk) -> Array:
+        """Return the indices of the rows that begin a document; refuse one that was there."""
+        if chunk.documents is None or not len(chunk):
+            return np.empty(0, dtype=np.int64)
+        found = _begins(chunk.documents, self._last)
+        names = [str(each) for each in chunk.documents[found].tolist()]
+        hashes = np.fromiter(map(hash, names), dtype=np.int64, count=len(names))
+        again = self._seen.add(hashes)
+        if again is not None:
+            raise _unsorted(chunk, int(found[again]), names[again])
+        self._last = str(chunk.documents[-1])
+        return found
 
 
 class Seen:
@@ -55,7 +73,7 @@ class Seen:
         return None
 
 
-def _starts(documents: Array, last: str | None) -> Array:
+def _begins(documents: Array, last: str | None) -> Array:
     """Indices at which another document begins than the one before."""
     begins = np.ones(len(documents), dtype=bool)
     begins[1:] = documents[1:] != documents[:-1]
@@ -63,8 +81,8 @@ def _starts(documents: Array, last: str | None) -> Array:
     return np.flatnonzero(begins)
 
 
-def _unsorted(chunk: Chunk, index: int, name: str) -> SourceError:
-    return SourceError(
+def _unsorted(chunk: Chunk, index: int, name: str) -> UnsortedError:
+    return UnsortedError(
         "expected the rows of a document to follow one another, "
         f"got document {name!r} again in row {ordinal(chunk, index)} of {chunk.place}",
         hint="sort the rows by their document; ids must also differ between files",

@@ -10,12 +10,12 @@ import numpy as np
 from isoscope.source.border import border, damaged, shown, truncated
 from isoscope.source.feed import Feed
 from isoscope.source.header import Header
-from isoscope.source.labels import Role, labelled
+from isoscope.source.labels import Role, documents_alone, labelled
 from isoscope.source.magic import wrong_kind
 from isoscope.source.mapped import mapped, mapped_blocks
 from isoscope.source.member import label_members, vectors_member
 from isoscope.source.shape import plain
-from isoscope.source.source import Source, Tally, Wanted
+from isoscope.source.source import Seek, Source, Tally, Wanted
 from isoscope.types import Array, Chunk
 
 KIND = "a safetensors file"
@@ -36,20 +36,28 @@ def open_safetensors(feed: Feed, wanted: Wanted) -> Source:
     n, d = header.shape
     labels = label_members(arrays, wanted, n, place)
 
-    def read(limit: int, _tally: Tally) -> Iterator[Chunk]:
+    def read(
+        limit: int, _tally: Tally, start: int = 0, stop: int | None = None
+    ) -> Iterator[Chunk]:
         beside: dict[Role, Array] = {
             role: mapped(path, arrays[member], place=place)[0]
             for role, member in labels.items()
         }
-        for start, block in mapped_blocks(path, header, limit, place=place):
+        blocks = mapped_blocks(path, header, limit, place=place, start=start, stop=stop)
+        for at, block in blocks:
             rows = from_bfloat16(block) if brain else plain(block)
-            end = start + len(rows)
-            carried = {role: np.array(values[start:end]) for role, values in beside.items()}
-            yield Chunk(rows, feed.name, start, place=place, **labelled(carried, place))
+            end = at + len(rows)
+            carried = {role: np.array(values[at:end]) for role, values in beside.items()}
+            yield Chunk(rows, feed.name, at, place=place, **labelled(carried, place))
+
+    def documents() -> Iterator[Chunk]:
+        values = mapped(path, arrays[labels["document"]], place=place)[0]
+        yield from documents_alone(values, feed.name, place)
 
     return Source(
         feed.name, d, n, feed.rereadable, "bfloat16" if brain else header.dtype.name, place,
         read, lambda: feed.stamp(name), has_documents="document" in labels,
+        seek=Seek(range(n), read), documents=documents if "document" in labels else None,
     )  # fmt: skip
 
 

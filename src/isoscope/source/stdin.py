@@ -45,7 +45,7 @@ def open_stream(stream: BinaryIO, wanted: Wanted, name: str, place: str) -> Sour
         yield from source.read(limit, tally)
         replay.drain()
 
-    return replace(source, read=read)
+    return replace(source, read=read, live=True)
 
 
 def _opener(head: bytes, place: str) -> Callable[[Feed, Wanted], Source]:
