@@ -71,12 +71,7 @@ def answered_places(
     from isoscope.store.stream import StateReader
 
     reader = StateReader(state)
-    found: list[Reading] = []
-    left_out: dict[str, str] = {}
-    for survey in reader.by_site(order):
-        found += survey.read(names, run=run, **options)
-        left_out.update(survey.left_out)
-    left_out = {name: why for name, why in left_out.items() if not _by_text(name, found)}
+    found, left_out = read_sites(reader.by_site(order), names, run, options)
     if not found and not reader.trouble:
         raise nothing(left_out)
     readings = Readings(
@@ -88,6 +83,18 @@ def answered_places(
     if not found:
         refuse_spoilt(readings)
     return readings
+
+
+def read_sites(
+    surveys: Iterable["Survey"], names: Sequence[str], run: str, options: dict[str, Any]
+) -> tuple[list[Reading], dict[str, str]]:
+    """Return the readings of surveys of a site each, and why some could not be computed."""
+    found: list[Reading] = []
+    left_out: dict[str, str] = {}
+    for survey in surveys:
+        found += survey.read(names, run=run, **options)
+        left_out.update(survey.left_out)
+    return found, {name: why for name, why in left_out.items() if not _by_text(name, found)}
 
 
 def _by_text(name: str, found: Sequence[Reading]) -> bool:
