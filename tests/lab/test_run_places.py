@@ -7,6 +7,7 @@ import isoscope as iso
 from isoscope.accumulate import Tally
 from isoscope.errors import UnknownNameError
 from isoscope.lab.run_places import places_of, run_of
+from isoscope.store.stream import StateReader
 from isoscope.verbs import measure
 
 
@@ -39,3 +40,17 @@ def test_unknown_sites_and_variants_are_named(run):
     with pytest.raises(UnknownNameError, match="no variant is called 'no-sinks'") as raised:
         counts(run, None, "no-sinks")
     assert raised.value.slug == "unknown-variant"
+
+
+def test_only_the_sites_named_are_read(run, monkeypatch):
+    read_at = []
+    original = StateReader.survey_of
+
+    def counted(self, site):
+        read_at.append(site)
+        return original(self, site)
+
+    monkeypatch.setattr("isoscope.store.run.read_state", None)  # what reads a whole state
+    monkeypatch.setattr(StateReader, "survey_of", counted)
+    counts(run, ["resid.1"], "all")
+    assert read_at == ["resid.1"]

@@ -219,3 +219,24 @@ def test_one_site_of_a_damaged_state_is_refused(folder):
     state.write_bytes(bytes(content))
     with pytest.raises(StoreError, match="checksum"):
         load(folder).survey_of("rows")
+
+
+def test_trouble_is_told_without_reading_the_state(here, survey, readings, origin, config):
+    whole = Survey(survey.held, trouble={"x": "NaN"})
+    folder = save(here / "sites", whole, readings(), origin(), config)
+    turned(folder / "state.safetensors")
+    assert load(folder).trouble == {"x": "NaN"}
+    with pytest.raises(StoreError, match="checksum"):
+        _ = load(folder).sites
+
+
+def test_places_are_told_and_read_one_by_one(here, survey, readings, origin, config):
+    held = survey.held[PLACE]
+    whole = Survey({PLACE: held, ("rows", "no-sink"): held, ("other", "all"): held})
+    back = load(save(here / "sites", whole, readings(), origin(), config))
+    assert back.sites == ("rows", "other")
+    assert back.places == tuple(whole.held)
+    assert set(back.survey_at(PLACE).held) == {PLACE}
+    assert back.survey_at(("none", "all")).held == {}
+    assert [list(each.held) for each in back.by_site(["other"])] == [[("other", "all")]]
+    assert [len(each.held) for each in back.by_site()] == [2, 1]

@@ -6,7 +6,14 @@ import pytest
 from isoscope.accumulate import ACCUMULATORS, Block
 from isoscope.accumulate.hashing import named_documents
 from isoscope.store.state import read_state, write_state
-from isoscope.store.stream import StateReader, StateWriter, joined, written
+from isoscope.store.stream import (
+    StateReader,
+    StateWriter,
+    joined,
+    laid_over,
+    read_trouble,
+    written,
+)
 from isoscope.survey import SECOND_PASS, Survey
 
 KINDS = tuple(kind for kind in ACCUMULATORS if kind not in SECOND_PASS)
@@ -74,3 +81,41 @@ def test_nothing_is_left_behind_by_a_failure(tmp_path):
         out.add(survey(1))
         raise KeyError
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_first_reason_of_a_site_in_trouble_stays(tmp_path):
+    first, second = survey(1), survey(2)
+    first.spoil("resid.1", "NaN in document 7")
+    second.spoil("resid.1", "NaN in document 9")
+    written(tmp_path / "a", first)
+    written(tmp_path / "b", second)
+    joined(tmp_path / "a", tmp_path / "b", tmp_path / "ab")
+    laid_over(tmp_path / "a", tmp_path / "b", tmp_path / "over")
+    first.merge(second)
+    for name in ("ab", "over"):
+        assert StateReader(tmp_path / name).trouble == {"resid.1": "NaN in document 7"}
+        assert read_trouble(tmp_path / name) == first.trouble
+
+
+def test_writing_looks_at_each_array_once(tmp_path):
+    class Big:
+        def to_state(self):
+            places = [{"site": f"s{i}", "variant": "all", "kinds": {}} for i in range(400)]
+            arrays = {f"{i}.K{k}.sum": np.zeros(1) for i in range(400) for k in range(8)}
+            return {"places": places, "trouble": {}}, CountedDict(arrays)
+
+    with StateWriter(tmp_path / "a") as out:
+        out.add(Big())
+    assert CountedDict.seen == 3200
+    assert len(StateReader(tmp_path / "a").places) == 400
+
+
+class CountedDict(dict):
+    """Arrays by name that count how many names were looked at."""
+
+    seen = 0
+
+    def items(self):
+        for pair in super().items():
+            CountedDict.seen += 1
+            yield pair

@@ -352,3 +352,27 @@ def test_every_reading_with_an_interval_has_a_spread_of_the_same_groups(named):
 
 def test_spreads_of_a_variant_that_is_not_there_are_none():
     assert documents_of(1).spreads(["isoscore"], "no-sink") == {}
+
+
+def test_a_state_of_many_places_is_rebuilt_in_one_look(survey, cloud):
+    """Every name was compared with every place and kind: ten million times here."""
+    meta, arrays = survey(cloud(60), ["mean-cosine"]).to_state()
+    (place,) = meta["places"]
+    seen = 0
+
+    class Counted(dict):
+        def items(self):
+            nonlocal seen
+            for pair in super().items():
+                seen += 1
+                yield pair
+
+    places = [{**place, "site": f"q.{number}"} for number in range(400)]
+    many = Counted(
+        (f"{number}.{name.partition('.')[2]}", array)
+        for number in range(400)
+        for name, array in arrays.items()
+    )
+    found = Survey.from_state({"places": places, "trouble": {}}, many)
+    assert len(found.held) == 400
+    assert seen == len(many)

@@ -14,6 +14,7 @@ import pytest
 import isoscope as iso
 from isoscope.errors import TooFewRowsError, UnknownNameError
 from isoscope.lab import rogue_dimensions
+from isoscope.store.stream import StateReader
 
 SOURCES = Path(__file__).parents[2] / "src"
 
@@ -109,3 +110,17 @@ def test_it_needs_no_torch(tiny_run):
         check=False,
     )
     assert done.returncode == 0
+
+
+def test_only_the_sites_named_are_read(tiny_run, monkeypatch):
+    read_at = []
+    original = StateReader.survey_of
+
+    def counted(self, site):
+        read_at.append(site)
+        return original(self, site)
+
+    monkeypatch.setattr("isoscope.store.run.read_state", None)  # what reads a whole state
+    monkeypatch.setattr(StateReader, "survey_of", counted)
+    iso.dimensions(tiny_run, sites=["resid.1"])
+    assert set(read_at) == {"resid.1"}

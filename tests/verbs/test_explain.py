@@ -15,6 +15,7 @@ from isoscope.accumulate.sums import SinkRows
 from isoscope.errors import ConfigError, StoreError, UndefinedError, UnknownNameError
 from isoscope.explain import ORDER
 from isoscope.store import new_origin, save
+from isoscope.store.stream import StateReader
 from isoscope.survey import Survey
 from isoscope.verbs.explain import TOKENLESS, UNCOUNTED, Causes, explain, explained
 
@@ -214,3 +215,17 @@ def test_where_no_token_repeats_the_rest_is_read_and_it_says_why(decoder):
     said = [each for each in found.left_out if "self-similarity" in each]
     assert said and "type" in said[0]
     assert said[0] in str(found)
+
+
+def test_only_the_sites_named_are_read(tiny_run, monkeypatch):
+    read_at = []
+    original = StateReader.survey_of
+
+    def counted(self, site):
+        read_at.append(site)
+        return original(self, site)
+
+    monkeypatch.setattr("isoscope.store.run.read_state", None)  # what reads a whole state
+    monkeypatch.setattr(StateReader, "survey_of", counted)
+    explain(tiny_run, sites=["resid.1"])
+    assert set(read_at) == {"resid.1"}

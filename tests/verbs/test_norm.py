@@ -11,6 +11,7 @@ import torch
 import isoscope as iso
 from isoscope.errors import MergeError, StoreError, UndefinedError, UnknownNameError
 from isoscope.lab import final_norms, outlying_parameters, subject_of, through_norm
+from isoscope.store.stream import StateReader
 from isoscope.verbs.norm import FINAL, OUTLIERS, STEPS
 
 
@@ -118,3 +119,17 @@ def test_outliers_are_told_where_only_the_final_norm_is_missing(speaker):
     assert found.of(FINAL) == [] and found.of(OUTLIERS)
     (table,) = found.tables
     assert table.left_out[0].startswith("expected a norm after the last block of speaker")
+
+
+def test_only_the_rows_between_are_read_from_a_run(tiny, tiny_run, monkeypatch):
+    read_at = []
+    original = StateReader.survey_of
+
+    def counted(self, site):
+        read_at.append(site)
+        return original(self, site)
+
+    monkeypatch.setattr("isoscope.store.run.read_state", None)  # what reads a whole state
+    monkeypatch.setattr(StateReader, "survey_of", counted)
+    iso.norm(tiny, run=tiny_run)
+    assert set(read_at) == {"norm.mid"}

@@ -14,6 +14,7 @@ from isoscope.errors import (
     UnknownNameError,
 )
 from isoscope.measure import MEASURES
+from isoscope.store.stream import StateReader
 from isoscope.verbs import measure, merge, read
 
 DEFAULT = [m.name for m in MEASURES.values() if m.default]
@@ -231,3 +232,55 @@ def test_measuring_with_an_output_reads_the_same(tmp_path):
     rows = cloud(300)
     kept, plain = measure(rows, output=tmp_path / "run"), measure(rows)
     assert everything(kept) == everything(plain)
+
+
+def damage_state(folder):
+    path = folder / "state.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-9] ^= 1
+    path.write_bytes(content)
+
+
+def test_readings_of_a_run_with_a_damaged_state_are_read(tmp_path):
+    found = measure(cloud(300), measures=["mean-cosine", "isoscore"], output=tmp_path / "run")
+    damage_state(tmp_path / "run")
+    assert list(read(tmp_path / "run", measures=["mean-cosine"])) == [found[0]]
+    with pytest.raises(StoreError, match="checksum"):
+        read(tmp_path / "run", measures=["alpha"])
+
+
+def test_a_gate_on_readings_needs_no_state(tmp_path):
+    measure(cloud(300), measures=["mean-cosine", "isoscore"], output=tmp_path / "run")
+    damage_state(tmp_path / "run")
+    assert iso.check(tmp_path / "run", "mean-cosine > 2").state == "holds"
+
+
+def test_missing_measures_are_read_at_the_sites_asked_for(tiny_run, monkeypatch):
+    read_at = []
+    original = StateReader.survey
+
+    def counted(self, places):
+        places = list(places)
+        read_at.append({site for site, _ in places})
+        return original(self, places)
+
+    monkeypatch.setattr(StateReader, "survey", counted)
+    everywhere = read(tiny_run, measures=["mean-cosine-centred"])
+    assert all(len(sites) == 1 for sites in read_at)
+    read_at.clear()
+    here = read(tiny_run, measures=["mean-cosine-centred"], sites=["resid.0"])
+    assert read_at == [{"resid.0"}]
+    assert list(here) == [each for each in everywhere if each.site == "resid.0"]
+    read_at.clear()
+    with pytest.raises(UnknownNameError, match=r"no site is called 'resid\.7'"):
+        read(tiny_run, measures=["mean-cosine-centred"], sites=["resid.7"])
+    assert not read_at
+
+
+def test_merging_reads_one_place_at_a_time(tmp_path, monkeypatch):
+    for i in range(2):
+        measure(cloud(300, seed=i), output=tmp_path / f"r{i}", name=f"r{i}")
+    monkeypatch.setattr("isoscope.store.run.read_state", None)  # what reads a whole state
+    total = merge([tmp_path / "r0", tmp_path / "r1"], tmp_path / "total")
+    assert {reading.n for reading in total} == {600}
+    assert {each.name for each in tmp_path.iterdir()} == {"r0", "r1", "total"}

@@ -1,21 +1,29 @@
 """I(W) of the matrices of a model: input and output, raw and centred, tied or not."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from isoscope.accumulate import Block, Moments, Partitions
+from isoscope.accumulate import Moments, Partitions
 from isoscope.capture.weight import tied
+from isoscope.engine import Notify
+from isoscope.engine.base import Ticks
+from isoscope.engine.scratch import Scratch
 from isoscope.errors import UndefinedError
+from isoscope.lab.matrices.spec import MatricesPlan, MatricesSpec, OneMatrix
 from isoscope.lab.plain import Plain
-from isoscope.study.model import subject_of
 from isoscope.measure.partition import as_published, log_two_sided, reference
 from isoscope.measure.view import PartitionSums
 from isoscope.registry import unknown
-from isoscope.survey import block_rows
-from isoscope.survey.read import second_passes
+from isoscope.store.summaries import State
+from isoscope.study.execution import Place
+from isoscope.study.keywords import call
+from isoscope.study.model import open_model
+from isoscope.study.plan import Plan
+from isoscope.study.survey import sum_matrix
 from isoscope.types import Array
 
 TIED = "tied: the output matrix is the input matrix, measured once"
@@ -42,6 +50,7 @@ class Matrices(Plain):
     tied: bool
     remark: str
     matrices: list[MatrixIsotropy]
+    model: str = ""
 
     def get(self, site: str, *, centred: bool = False) -> MatrixIsotropy:
         """Return one of them; a tied output matrix is the input matrix of its stack."""
@@ -53,29 +62,58 @@ class Matrices(Plain):
         return found[site]
 
 
-def matrix_isotropy(model: Any, *, against_random: bool = False, **given: Any) -> Matrices:
+def matrix_isotropy(model: Any, **options: Any) -> Matrices:
     """Return I(W) of every matrix a model has, raw and centred.
 
     `against_random` adds I of a random cloud with the same norms, which takes longer: I(W)
     depends on the scale of W, so a value by itself says little.
     """
-    subject = subject_of(model, **given)
-    weights = dict(subject.sites.weights)
-    if not weights:
-        raise UndefinedError(
-            f"expected a matrix with a row for each token in {subject.loaded.name}, got none",
-            hint="frames and patches are embedded by convolutions; read the site embed instead",
-            slug="no-matrix",
-        )
-    one = tied(subject.loaded.model)
-    if one:
-        weights.pop("unembed.weight")
-    found = [
-        partition_of(matrix.float().cpu().numpy(), site, centred, against_random)
-        for site, matrix in weights.items()
-        for centred in (False, True)
-    ]
-    return Matrices(one, TIED if one else "", found)
+    return call(MatricesSpec, (model,), options, Place)
+
+
+class MatricesWorker:
+    """A loaded model."""
+
+    def __init__(self, spec: MatricesSpec, notify: Notify, live: Mapping[str, Any]) -> None:
+        self.spec = spec
+        self.subject = open_model(spec.load, live=live.get("model"), say=notify.say)
+        self.weights = dict(self.subject.sites.weights)
+        if not self.weights:
+            name = self.subject.loaded.name
+            raise UndefinedError(
+                f"expected a matrix with a row for each token in {name}, got none",
+                hint="frames and patches are embedded by convolutions; read the site embed "
+                "instead",
+                slug="no-matrix",
+            )
+
+    def content(self) -> dict[str, str]:
+        """Return nothing: what is found is not written to a folder."""
+        return {}
+
+    def plan(self) -> MatricesPlan:
+        """Return two units per matrix; one that input and output share is measured once."""
+        one = tied(self.subject.loaded.model)
+        sites = [site for site in self.weights if not (one and site == "unembed.weight")]
+        units = [OneMatrix(site, centred) for site in sites for centred in (False, True)]
+        name = self.subject.loaded.name
+        return MatricesPlan(stages=(tuple(units),), tied=one, model=name)
+
+    def enter(self, plan: Plan, stage: int, before: State | None) -> None:
+        """Nothing to prepare."""
+
+    def run(self, unit: OneMatrix, scratch: Scratch, ticks: Ticks) -> dict[str, Any]:
+        """Return I(W) of one matrix."""
+        _ = scratch, ticks
+        matrix = self.weights[unit.site].detach().float().cpu().numpy()
+        found = partition_of(matrix, unit.site, unit.centred, self.spec.against_random)
+        return asdict(found)
+
+
+def collect(plan: MatricesPlan, records: Sequence[Mapping[str, Any]]) -> Matrices:
+    """Return the matrices of a model as typed values."""
+    found = [msgspec.convert(dict(each), MatrixIsotropy) for each in records]
+    return Matrices(plan.tied, TIED if plan.tied else "", found, plan.model)
 
 
 def partition_of(
@@ -90,19 +128,8 @@ def partition_of(
         )
     if centred:
         matrix = matrix - matrix.mean(axis=0, dtype=np.float64)
-    width = matrix.shape[1]
-    first = Moments(width)
-    step = block_rows(width)
-    blocks = [
-        Block(matrix[start : start + step], start=start)
-        for start in range(0, len(matrix), step)
-    ]
-    for block in blocks:
-        first.update(block)
-    second = second_passes({Moments: first}, [Partitions])[Partitions]
-    with threadpool_limits(1):
-        for block in blocks:
-            second.update(block)
+    survey = sum_matrix(matrix, site, (Moments,), (Partitions,))
+    second = survey.held[site, "all"][Partitions]
     lengths = np.linalg.norm(matrix.astype(np.float64), axis=1)
     seen = PartitionSums(second.finalize(), lengths)
     log = log_two_sided(seen)
@@ -111,7 +138,7 @@ def partition_of(
         site=site,
         centred=centred,
         rows=len(matrix),
-        width=width,
+        width=matrix.shape[1],
         value=float(np.exp(log)),
         log_value=log,
         as_published=as_published(seen),

@@ -74,7 +74,7 @@ def rogue_dimensions(
     how many sites are done, and of how many.
     """
     whole = run_of(run)
-    count = len(sites) if sites is not None else len({site for site, _ in whole.survey.held})
+    count = len(whole.sites if sites is None else sites)
     found: list[SiteDimensions] = []
     for number, (site, name, here) in enumerate(places_of(whole, sites, variant)):
         if progress is not None:

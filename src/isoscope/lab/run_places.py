@@ -21,18 +21,17 @@ def places_of(
 ) -> Iterator[tuple[str, str, dict[Kind, Accumulator[Any]]]]:
     """Yield (site, variant, accumulators) of the sites named, or of all.
 
+    Sites are read from disk one at a time.
     Matrices and vectors on disk have one variant only, `all`, and are given in it.
     """
     if variant not in VARIANTS:
         raise unknown("variant", variant, VARIANTS)
-    held = run.survey.held
-    known = dict.fromkeys(site for site, _ in held)
     for site in sites or ():
-        if site not in known:
-            raise unknown("site", site, known)
-    for site in known if sites is None else sites:
-        here = {place: parts for place, parts in held.items() if place[0] == site}
-        for _, names, parts in variants(here):
+        if site not in run.sites:
+            raise unknown("site", site, run.sites)
+    for site in run.sites if sites is None else sites:
+        held = run.survey_of(site).held
+        for _, names, parts in variants(held):
             if variant in names:
                 yield site, variant, parts
             elif not any((site, each) in held for each in CLASSES):

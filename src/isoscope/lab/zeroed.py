@@ -1,23 +1,34 @@
 """What a norm dimension does (Timkey, Kovaleva): the output distribution without it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import log
+from math import inf, log
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.accumulate import Block, Directions
+from isoscope.accumulate import Directions
 from isoscope.capture.feed import Batch, feed_for
+from isoscope.engine import Notify
+from isoscope.engine.base import Ticks
+from isoscope.engine.scratch import Scratch
 from isoscope.errors import ConfigError, UndefinedError
-from isoscope.lab.batches import batched, corpus_of, prepared_of
-from isoscope.lab.masked_norm import FINAL, chosen_norms, masked
+from isoscope.lab.batches import batched, prepared_of
+from isoscope.lab.masked_norm import chosen_norms, masked
 from isoscope.lab.outlier_dimensions import shares_of
 from isoscope.lab.plain import Plain
-from isoscope.study.model import Subject, subject_of
+from isoscope.lab.zero.spec import Documents, ZeroPlan, ZeroSpec
 from isoscope.measure.interval import LEAST_DOCUMENTS, around, standard_error
+from isoscope.store.summaries import State
+from isoscope.study.execution import Place
+from isoscope.study.keywords import call
+from isoscope.study.model import Subject, open_documents, open_model
+from isoscope.study.plan import Packed, Plan
+from isoscope.study.sums import Hearing, SiteKinds, first_pass
+from isoscope.survey import Survey
+from isoscope.survey.variant import variants
 from isoscope.types import Array
 
 
@@ -48,70 +59,107 @@ class ZeroedKL(Plain):
         return float(np.mean([each.kl for each in self.dimensions if each.chosen == chosen]))
 
 
-def zeroed_kl(
-    model: Any,
-    corpus: Any = None,
-    *,
-    norms: str | int | Sequence[str] = FINAL,
-    dimensions: Sequence[int] | None = None,
-    top: int = 3,
-    random: int | None = None,
-    documents: int = 16,
-    length: int = 128,
-    batch: int = 4,
-    seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
-    **given: Any,
-) -> ZeroedKL:
+def zeroed_kl(model: Any, corpus: Any = None, **options: Any) -> ZeroedKL:
     """Return the mean KL over tokens when one dimension of norms is zeroed.
 
     Zeroed are gain and bias of the dimension: of the final norm, of all norms of the last
-    so many blocks (Timkey: 4), or of norms by name. Without `dimensions`, those with the
-    largest share of the mean cosine at the final norm are taken, and three random others to
-    compare with; beside given ones there are random ones if `random` says how many. The
-    model is left as it was: nothing is written to its weights. `progress` is told how many
-    passes are done, and of how many.
+    N blocks (Timkey: 4), or of norms by name. Without `dimensions`, those with the largest
+    share of the mean cosine at the final norm are taken, and random others to compare with.
+    The model is left as it was: nothing is written to its weights. The options are those of
+    `ZeroSpec`.
     """
-    subject = subject_of(model, **given)
-    _predicts(subject)
-    wanted = chosen_norms(subject, norms)
-    opened = corpus_of(corpus)
-    feed = feed_for(subject.loaded, length=length)
-    ready = [each for _, each in prepared_of(opened, feed, documents=documents, seed=seed)]
-    batches = list(batched(ready, feed, batch))
-    width = subject.sites.widths[f"{subject.last}embed"]
-    shares = _shares(subject, batches)
-    if random is None:
-        random = 3 if dimensions is None else 0
-    chosen = _chosen(dimensions, shares, width, top, random, seed)
-    passes = len(batches) * (1 + len(chosen))
-    if progress is not None:
-        progress(0, passes)
-    sums = np.zeros((len(chosen), len(ready)))
-    counts = np.zeros(len(ready))
-    start = 0
-    for number_of_batch, each in enumerate(batches):
-        here = slice(start, start + len(each.documents))
-        plain, counts[here] = _log_probabilities(subject, each)
-        for number, index in enumerate(chosen):
-            with masked(subject.sites.body, wanted, index):
-                changed, _ = _log_probabilities(subject, each)
-            sums[number, here] = [
-                _divergence(p, q) for p, q in zip(plain, changed, strict=True)
-            ]
-            if progress is not None:
-                progress(number_of_batch * (1 + len(chosen)) + number + 2, passes)
-        start += len(each.documents)
+    if options.get("dimensions") is not None:
+        options.setdefault("random", 0)
+    return call(ZeroSpec, (model, corpus), options, Place)
+
+
+class ZeroWorker:
+    """A loaded model and an open corpus."""
+
+    def __init__(self, spec: ZeroSpec, notify: Notify, live: Mapping[str, Any]) -> None:
+        self.spec = spec
+        self.subject = open_model(spec.load, live=live.get("model"), say=notify.say)
+        _predicts(self.subject)
+        self.norms = chosen_norms(self.subject, _norms(spec.norms))
+        self.corpus = open_documents(spec.read, live.get("corpus"))
+        self.feed = feed_for(self.subject.loaded, length=spec.length)
+
+    def content(self) -> dict[str, str]:
+        """Return nothing: what is found is not written to a folder."""
+        return {}
+
+    def plan(self) -> ZeroPlan:
+        """Draw documents, choose dimensions, and cut the documents into batches."""
+        spec = self.spec
+        found = prepared_of(self.corpus, self.feed, documents=spec.documents, seed=spec.seed)
+        ready = [each for _, each in found]
+        width = self.subject.sites.widths[f"{self.subject.last}embed"]
+        shares = _shares(self.subject, list(batched(ready, self.feed, spec.batch)))
+        random = 3 if spec.random is None else spec.random
+        chosen = _chosen(spec.dimensions, shares, width, spec.top, random, spec.seed)
+        step = spec.batch if self.feed.mixes_lengths else 1
+        units = [
+            Documents(first, min(first + step, len(ready)))
+            for first in range(0, len(ready), step)
+        ]
+        return ZeroPlan(
+            stages=(tuple(units),),
+            norms=tuple(self.norms),
+            ordinals=Packed.of(np.array([ordinal for ordinal, _ in found], dtype=np.int64)),
+            dimensions=tuple(chosen),
+            chosen=tuple(chosen.values()),
+            shares=tuple(_share(shares, index) for index in chosen),
+            d=width,
+        )
+
+    def enter(self, plan: Plan, stage: int, before: State | None) -> None:
+        """Take the plan."""
+        _ = stage, before
+        assert isinstance(plan, ZeroPlan)
+        self.planned = plan
+
+    def run(self, unit: Documents, scratch: Scratch, ticks: Ticks) -> dict[str, Any]:
+        """Return the divergence of each document without each dimension."""
+        _ = scratch
+        ordinals = self.planned.ordinals.array[unit.first : unit.last].tolist()
+        ready = [self.feed.prepare(self.corpus.document(each)) for each in ordinals]
+        batch = self.feed.batch([each for each in ready if each is not None])
+        plain, counts = _log_probabilities(self.subject, batch)
+        sums: list[list[float]] = []
+        for number, index in enumerate(self.planned.dimensions):
+            with masked(self.subject.sites.body, self.norms, index):
+                changed, _ = _log_probabilities(self.subject, batch)
+            sums.append([_divergence(p, q) for p, q in zip(plain, changed, strict=True)])
+            ticks.at(number + 2)
+        return {"sums": sums, "counts": counts}
+
+
+def summarise(plan: ZeroPlan, records: Sequence[Mapping[str, Any]]) -> ZeroedKL:
+    """Return the mean over all tokens of all batches, dimension by dimension."""
+    counts = np.concatenate([np.array(each["counts"], dtype=float) for each in records])
+    sums = np.zeros((len(plan.dimensions), len(counts)))
+    if plan.dimensions:
+        sums = np.concatenate([np.array(each["sums"]) for each in records], axis=1)
     return ZeroedKL(
-        norms=wanted,
-        documents=len(ready),
+        norms=list(plan.norms),
+        documents=len(counts),
         tokens=int(counts.sum()),
-        d=width,
+        d=plan.d,
         dimensions=[
-            ZeroedDimension(index, how, _share(shares, index), *_mean(sums[number], counts))
-            for number, (index, how) in enumerate(chosen.items())
+            ZeroedDimension(index, how, share, *_mean(sums[number], counts))
+            for number, (index, how, share) in enumerate(
+                zip(plan.dimensions, plan.chosen, plan.shares, strict=True)
+            )
         ],
     )
+
+
+def _norms(names: Sequence[str]) -> str | int | list[str]:
+    """Return norms as they are meant: final, a number of blocks, or names."""
+    if len(names) != 1:
+        return list(names)
+    one = names[0]
+    return int(one) if one.isascii() and one.isdigit() else one
 
 
 def _predicts(subject: Subject) -> None:
@@ -149,23 +197,21 @@ def _shares(subject: Subject, batches: Sequence[Batch]) -> Array | None:
     site = f"{subject.last}norm.out"
     if site not in subject.sites.taps:
         return None
-    seen = Directions(subject.sites.widths[site])
-    count = 0
+    survey = Survey()
+    kinds = SiteKinds(["mean-cosine"], causes=False)
+    listener = first_pass(survey, kinds, Hearing(sinks=inf, seed=0))
     for batch in batches:
-        heard: list[Tensor] = []
+        listener.begin(batch)
         with (
-            subject.sites.listening(
-                [site], lambda _, tensor, heard=heard: heard.append(tensor.clone())
-            ) as calls,
+            subject.sites.listening([site], listener.hear) as calls,
             torch.inference_mode(),
         ):
             calls.restart()
             subject.loaded.body(**batch.inputs)
-        real = batch.marks(subject.last, heard[0].shape[1]).real.to(heard[0].device)
-        rows = heard[0][real].float().cpu().numpy()
-        seen.update(Block(rows, start=count))
-        count += len(rows)
-    return shares_of(seen.finalize())
+    for _, alike, here in variants(survey.held):
+        if "all" in alike:
+            return shares_of(here[Directions].finalize())
+    return None
 
 
 def _chosen(

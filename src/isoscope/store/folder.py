@@ -26,7 +26,9 @@ from isoscope.store.schema import (
     Mark,
     plain_values,
 )
+from isoscope.store.summaries import State
 from isoscope.store.swap import put, staged, sync
+from isoscope.survey import Survey
 from isoscope.types import Reading
 
 BEGUN, PLAN = "begun.json", "plan.msgpack"
@@ -79,7 +81,7 @@ def unfinished(target: Path) -> bool:
 
 def save(
     path: str | os.PathLike[str],
-    state: Writes,
+    state: Writes | Survey,
     readings: Sequence[Reading],
     origin: Mapping[str, Any],
     config: Mapping[str, Any],
@@ -94,7 +96,8 @@ def save(
     target = check_target(path, overwrite, resume=resume)
     try:
         with staged(target) as folder:
-            state.write(folder / STATE)
+            held = State(state) if isinstance(state, Survey) else state
+            held.write(folder / STATE)
             write_readings(folder / READINGS, readings)
             _write(folder / CONFIG, _yaml(config))
             marks = {name: _synced(folder / name) for name in (STATE, READINGS)}

@@ -1,4 +1,4 @@
-"""The keeper of records: what each unit found, as plain values, a JSON file each.
+"""The keeper of records: what each unit found, as plain values, a file each.
 
 A file is written under a temporary name and renamed, and its name holds the checksum of
 its content: what is there under its name is whole, and a kill at any moment loses at most
@@ -16,7 +16,7 @@ import msgspec
 
 from isoscope.store.schema import plain_values
 
-_NAME = re.compile(r"unit-(\d{1,12})-([0-9a-f]{32})\.json")
+_NAME = re.compile(r"unit-(\d{1,12})-([0-9a-f]{32})\.msgpack")
 
 
 class RecordKeeper:
@@ -32,7 +32,7 @@ class RecordKeeper:
         for number, path, digest in self._files(folder):
             content = path.read_bytes()
             if number < units and _digest(content) == digest:
-                self.records[number] = msgspec.json.decode(content)
+                self.records[number] = msgspec.msgpack.decode(content)
             else:
                 path.unlink()
 
@@ -42,16 +42,16 @@ class RecordKeeper:
 
     def add(self, unit: int, result: Any) -> None:
         """Keep the record of a unit."""
-        content = msgspec.json.encode(plain_values(result))
+        content = msgspec.msgpack.encode(plain_values(result))
         if self.folder is not None:
             aside = self.folder / f"{os.getpid()}-{unit}.part"
             with aside.open("wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            aside.rename(self.folder / f"unit-{unit}-{_digest(content)}.json")
+            aside.rename(self.folder / f"unit-{unit}-{_digest(content)}.msgpack")
         # As it is read back, so that a resumed run has the same values.
-        self.records[unit] = msgspec.json.decode(content)
+        self.records[unit] = msgspec.msgpack.decode(content)
 
     def flush(self) -> None:
         """Nothing waits: records are written as they come."""

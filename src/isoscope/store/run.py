@@ -1,6 +1,8 @@
 """A run read back from its folder; nothing in it is trusted until it has been checked."""
 
 import os
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,13 +25,11 @@ from isoscope.store.schema import (
     Mark,
 )
 from isoscope.store.state import read_state
-from isoscope.store.stream import StateReader
+from isoscope.store.stream import StateReader, read_trouble
 from isoscope.store.swap import set_aside
 from isoscope.types import Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from isoscope.survey import Survey
 
 LARGEST = 64 * 2**20  # bytes of run.json and config.yaml that are read at all
@@ -71,18 +71,20 @@ class Run:
             raise _damaged(self.path / CONFIG, "expected keys and values")
         return config
 
-    def by_site(self) -> "Iterator[Survey]":
-        """Yield what was collected a site at a time: memory holds one of them."""
-        from isoscope.store.stream import StateReader
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The sites of which something was collected, each once."""
+        return self._reader.sites
 
-        path = self.path / STATE
-        try:
-            _same(path, self.manifest.files[STATE])
-            yield from StateReader(path).by_site()
-        except IsoscopeError:
-            raise
-        except Exception as error:  # whatever it trips over, the file is to blame
-            raise _damaged(path, error) from error
+    @property
+    def places(self) -> tuple[tuple[str, str], ...]:
+        """Site and class or variant of everything that was collected."""
+        return self._reader.places
+
+    def by_site(self, sites: Sequence[str] | None = None) -> "Iterator[Survey]":
+        """Yield what was collected a site at a time: memory holds one of them."""
+        for site in self.sites if sites is None else sites:
+            yield self.survey_of(site)
 
     @cached_property
     def survey(self) -> "Survey":
@@ -90,37 +92,49 @@ class Run:
         from isoscope.survey import Survey
 
         path = self.path / STATE
-        try:
+        with _blame(path):
             _same(path, self.manifest.files[STATE])
             return Survey.from_state(*read_state(path))
-        except IsoscopeError:
-            raise
-        except Exception as error:  # whatever it trips over, the file is to blame
-            raise _damaged(path, error) from error
 
     def survey_of(self, site: str) -> "Survey":
         """What was collected at one site; the others stay on disk."""
-        try:
-            reader = self._reader
-            return reader.survey([place for place in reader.places if place[0] == site])
-        except IsoscopeError:
-            raise
-        except Exception as error:
-            raise _damaged(self.path / STATE, error) from error
+        reader = self._reader
+        with _blame(reader.path):
+            return reader.survey_of(site)
 
-    @property
+    def survey_at(self, place: tuple[str, str]) -> "Survey":
+        """What was collected at one site of one class or variant; empty where nothing was."""
+        reader = self._reader
+        with _blame(reader.path):
+            return reader.survey([place])
+
+    @cached_property
     def trouble(self) -> dict[str, str]:
-        """Sites that said what is no number, and where."""
-        return self._reader.trouble
+        """Sites where NaN or infinity was found, and at which document.
+
+        It stands in the header of the state, which is read without its gigabytes.
+        """
+        path = self.path / STATE
+        with _blame(path):
+            return read_trouble(path)
 
     @cached_property
     def _reader(self) -> StateReader:
         path = self.path / STATE
-        try:
+        with _blame(path):
             _same(path, self.manifest.files[STATE])
             return StateReader(path)
-        except Exception as error:
-            raise _damaged(path, error) from error
+
+
+@contextmanager
+def _blame(path: Path) -> Generator[None]:
+    """Report whatever goes wrong while a file is read as damage of that file."""
+    try:
+        yield
+    except IsoscopeError:
+        raise
+    except Exception as error:
+        raise _damaged(path, error) from error
 
 
 def load(path: str | os.PathLike[str]) -> Run:

@@ -56,19 +56,19 @@ class StateWriter:
     def add(self, survey: "Survey") -> None:
         """Write what a survey holds behind what is there."""
         meta, arrays = survey.to_state()
-        self._trouble.update(meta["trouble"])
-        for number, place in enumerate(meta["places"]):
-            fresh = len(self._places)
-            self._places.append(place)
-            start = f"{number}."
-            for name, array in arrays.items():
-                if name.startswith(start):
-                    self._write(f"{fresh}.{name.removeprefix(start)}", array)
+        self.note(meta["trouble"])
+        first = len(self._places)
+        self._places += meta["places"]
+        for name, array in arrays.items():
+            number, _, rest = name.partition(".")
+            self._write(f"{first + int(number)}.{rest}", array)
 
-    def note(self, trouble: Mapping[str, str], seen: Mapping[str, int]) -> None:
-        """Record sites that could not be measured and why, and the rows of each source."""
-        self._trouble.update(trouble)
-        self._seen.update(seen)
+    def note(
+        self, trouble: Mapping[str, str], seen: Mapping[str, int] | None = None
+    ) -> None:
+        """Record sites that could not be measured, and rows of sources; first reasons stay."""
+        self._trouble = first_reasons(self._trouble, trouble)
+        self._seen.update(seen or {})
 
     def _write(self, name: str, array: Array) -> None:
         array = np.asarray(array, order="C")
@@ -109,11 +109,19 @@ class StateReader:
         self._names: dict[int, list[str]] = {}
         for name in self._file.keys():  # noqa: SIM118
             self._names.setdefault(int(name.partition(".")[0]), []).append(name)
+        self._sites: dict[str, list[tuple[str, str]]] = {}
+        for place in self._places:
+            self._sites.setdefault(place[0], []).append(place)
 
     @property
     def places(self) -> tuple[tuple[str, str], ...]:
         """Site and class or variant of everything that is held."""
         return tuple(self._places)
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The sites of these places, each once."""
+        return tuple(self._sites)
 
     def digest(self, place: tuple[str, str]) -> str:
         """Return what tells this place's content from any other."""
@@ -144,10 +152,24 @@ class StateReader:
 
         Sites come in the order given, those not named in it behind the others.
         """
-        here = dict.fromkeys(site for site, _ in self.places)
-        named = [site for site in order if site in here]
-        for site in dict.fromkeys([*named, *here]):
-            yield self.survey([place for place in self.places if place[0] == site])
+        named = [site for site in order if site in self._sites]
+        for site in dict.fromkeys([*named, *self._sites]):
+            yield self.survey_of(site)
+
+    def survey_of(self, site: str) -> "Survey":
+        """Return a survey of one site, with all its classes and variants."""
+        return self.survey(self._sites.get(site, ()))
+
+
+def read_trouble(path: Path) -> dict[str, str]:
+    """Return the sites that could not be measured, and why, from the header of a state."""
+    meta = json.loads((state_file(path).metadata() or {})[META])
+    return dict(meta.get("trouble", {}))
+
+
+def first_reasons(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
+    """Return the sites in trouble of both; of a site that is in both the first reason."""
+    return {**ours, **{site: why for site, why in theirs.items() if site not in ours}}
 
 
 def written(path: Path, survey: "Survey") -> None:
@@ -161,7 +183,7 @@ def written(path: Path, survey: "Survey") -> None:
 def joined(left: Path, right: Path, out: Path) -> None:
     """Write the merge of two state files, a place at a time."""
     first, second = StateReader(left), StateReader(right)
-    trouble = {**second.trouble, **first.trouble}
+    trouble = first_reasons(first.trouble, second.trouble)
     with StateWriter(out) as merged:
         for place in dict.fromkeys((*first.places, *second.places)):
             if place[0] not in trouble:
@@ -178,7 +200,7 @@ def joined(left: Path, right: Path, out: Path) -> None:
 def laid_over(first: Path, second: Path, out: Path) -> None:
     """Write a first pass with what a second one found beside it."""
     base, more = StateReader(first), StateReader(second)
-    trouble = {**more.trouble, **base.trouble}
+    trouble = first_reasons(base.trouble, more.trouble)
     with StateWriter(out) as whole:
         for place in dict.fromkeys((*base.places, *more.places)):
             if place[0] not in trouble:

@@ -92,12 +92,7 @@ def read_state(
     """Return the readings of a state, a site at a time; memory holds one of them."""
     from isoscope.report import Readings
 
-    found: list[Reading] = []
-    left_out: dict[str, str] = {}
-    for survey in state.by_site(order):
-        found += survey.read(names, run=run, **options)
-        left_out.update(survey.left_out)
-    left_out = {name: why for name, why in left_out.items() if not _by_text(name, found)}
+    found, left_out = read_sites(state.by_site(order), names, run, options)
     if not found and not state.trouble:
         raise nothing(left_out)
     readings = Readings(
@@ -109,6 +104,18 @@ def read_state(
     if not found:
         refuse_spoilt(readings)
     return readings
+
+
+def read_sites(
+    surveys: Iterable["Survey"], names: Sequence[str], run: str, options: Mapping[str, Any]
+) -> tuple[list[Reading], dict[str, str]]:
+    """Return the readings of surveys of a site each, and why some could not be computed."""
+    found: list[Reading] = []
+    left_out: dict[str, str] = {}
+    for survey in surveys:
+        found += survey.read(names, run=run, **options)
+        left_out.update(survey.left_out)
+    return found, {name: why for name, why in left_out.items() if not _by_text(name, found)}
 
 
 def _by_text(name: str, found: Sequence[Reading]) -> bool:

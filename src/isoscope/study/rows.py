@@ -146,7 +146,7 @@ class RowsWorker:
         if not self.source.live:
             per_unit = self._rows * BLOCKS
             segments = self.source.segments(per_unit)
-            units = tuple(Rows(each, self.source.count(each)) for each in segments)
+            units = tuple(Rows(each, _count(self.source, each)) for each in segments)
         again = bool(self.second) and self.source.rereadable
         stages = (units, units) if again else (units,)
         return RowsPlan(stages=stages, threads=self.spec.threads)
@@ -289,6 +289,17 @@ def sum_again(
         lanes=lanes,
     )
     return survey
+
+
+def _count(source: "Source", segment: Segment) -> int | None:
+    """Return the rows of a segment, where they are known."""
+    parts, total = source.parts or (source,), 0
+    for part, start, stop in segment.ranges():
+        end = parts[part].rows if stop is None else stop
+        if end is None:
+            return None
+        total += end - start
+    return total
 
 
 def absolute(spec: Runnable[Any], names: tuple[str, ...]) -> dict[str, Any]:

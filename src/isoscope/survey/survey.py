@@ -154,17 +154,17 @@ class Survey:
     def from_state(cls, meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> "Survey":
         """Rebuild a survey from what `to_state` returned."""
         survey = cls(trouble=dict(meta.get("trouble", {})), seen=dict(meta.get("seen", {})))
-        for number, place in enumerate(meta["places"]):
+        states: dict[tuple[str, str], dict[str, Array]] = {}  # by number and kind, found once
+        for name, array in arrays.items():
+            number, kind_name, part = name.split(".", 2)
+            states.setdefault((number, kind_name), {})[part] = array
+        for index, place in enumerate(meta["places"]):
             here = survey.held.setdefault((place["site"], place["variant"]), {})
             for kind_name, width in place["kinds"].items():
-                start = f"{number}.{kind_name}."
-                state = {
-                    name.removeprefix(start): array
-                    for name, array in arrays.items()
-                    if name.startswith(start)
-                }
                 kind = _BY_NAME[kind_name]
-                here[kind] = kind.from_state(state, width=width)
+                here[kind] = kind.from_state(
+                    states.get((str(index), kind_name), {}), width=width
+                )
         return survey
 
 

@@ -70,7 +70,7 @@ def dimensions(
 
     whole = load(run)
     found = rogue_dimensions(whole, sites, variant=variant, progress=progress)
-    asked = dict.fromkeys(sites if sites is not None else (s for s, _ in whole.survey.held))
+    asked = dict.fromkeys(whole.sites if sites is None else sites)
     missing = [site for site in asked if site not in {each.site for each in found}]
     return Dimensions(
         found,

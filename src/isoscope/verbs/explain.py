@@ -111,14 +111,14 @@ def explain(
 
     if variant not in VARIANTS:
         raise unknown("variant", variant, VARIANTS)
-    held = load(run).survey.held
-    known = dict.fromkeys(site for site, _ in held)
+    whole = load(run)
     for site in sites or ():
-        if site not in known:
-            raise unknown("site", site, known)
+        if site not in whole.sites:
+            raise unknown("site", site, whole.sites)
     found: list[Cause] = []
     left_out: list[str] = []
-    for site in sites or known:
+    for site in sites or whole.sites:
+        held = whole.survey_of(site).held
         try:
             found += explained(held, site, variant, Path(run).name)
         except (UndefinedError, TooFewRowsError) as problem:

@@ -3,25 +3,22 @@
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from isoscope.errors import ConfigError, MergeError
-from isoscope.types import Reading
-from isoscope.verbs.answer import (
-    answered,
-    chosen,
+from isoscope.study.reads import (
     companions,
     isotropic_levels,
+    measure_names,
     nothing,
     options_of,
+    read_sites,
+    read_state,
 )
 
 if TYPE_CHECKING:
     from isoscope.report import Readings
     from isoscope.store import Run
-
-Held = dict[Any, Any]  # accumulators by kind
-MATRIX = ".weight"  # how sites that are matrices of a model end
 
 
 def merge(
@@ -32,9 +29,12 @@ def merge(
 ) -> "Readings":
     """Add up runs that were measured apart, into a new run folder."""
     from isoscope.store import check_target, load, mergeable, save
-    from isoscope.survey import Survey
+    from isoscope.store.merge import merge_states
+    from isoscope.store.schema import STATE
+    from isoscope.store.summaries import State
+    from isoscope.store.swap import staged
 
-    check_target(output, overwrite)
+    target = check_target(output, overwrite)
     if not runs:
         raise ConfigError(
             "a merge needs at least 1 run, got 0",
@@ -51,28 +51,17 @@ def merge(
                 slug="merge-sweep",
             )
     origin = mergeable([run.origin for run in loaded])
-    total = Survey()
-    for run in loaded:
-        # A matrix of the model is in every run of it, and counts once.
-        known = {place for place in total.held if place[0].endswith(MATRIX)}
-        parts = {place: held for place, held in run.survey.held.items() if place not in known}
-        if len(loaded) > 1:
-            parts = {place: _first_pass(place, held) for place, held in parts.items()}
-        total.merge(Survey(parts, trouble=run.survey.trouble))
     settings = origin["settings"]
-    readings = answered(total, settings["measures"], Path(output).name, options_of(settings))
     config = {"merge": {"runs": [str(Path(run).resolve()) for run in runs]}}
-    save(output, total, readings, origin, config, overwrite)
+    with staged(target) as folder:
+        state = folder / STATE
+        merge_states(loaded, state)
+        whole = State(state)
+        readings = read_state(
+            whole, settings["measures"], Path(output).name, options_of(settings)
+        )
+        save(output, whole, readings, origin, config, overwrite)
     return readings
-
-
-def _first_pass(place: tuple[str, str], held: Held) -> Held:
-    """Return what adds up: second passes of two runs started from different means."""
-    from isoscope.survey import SECOND_PASS
-
-    if place[0].endswith(MATRIX):
-        return held
-    return {kind: part for kind, part in held.items() if kind not in SECOND_PASS}
 
 
 def read(
@@ -89,14 +78,16 @@ def read(
     options = options_of(found.settings)
     kept, left_out = list(found.readings), tuple(found.left_out)
     if measures is not None:
-        names = chosen(measures)
+        names = measure_names(measures)
         have = {each.measure for each in kept}
         fresh = [name for name in names if name not in have]
+        missing: dict[str, str] = {}
         if fresh:
-            kept += found.survey.read(fresh, run=found.path.name, **options)
-        left_out = tuple(
-            f"{name}: {why}" for name, why in found.survey.left_out.items() if fresh
-        )
+            if sites is not None:
+                _known_sites(sites, (*(each.site for each in kept), *found.sites))
+            more, missing = read_sites(found.by_site(sites), fresh, found.path.name, options)
+            kept += more
+        left_out = tuple(f"{name}: {why}" for name, why in missing.items())
         kept = [
             each
             for name in names
@@ -104,17 +95,17 @@ def read(
             if each.measure == name or each.measure in companions(name)
         ]
         if not kept:
-            raise nothing(found.survey.left_out)
+            raise nothing(missing)
     if sites is not None:
-        _known_sites(sites, kept)
+        _known_sites(sites, (each.site for each in kept))
         kept = [each for each in kept if each.site in sites]
     return Readings(kept, left_out=left_out, isotropic=isotropic_levels(kept, options))
 
 
-def _known_sites(sites: Sequence[str], readings: Iterable[Reading]) -> None:
+def _known_sites(sites: Sequence[str], there: Iterable[str]) -> None:
     from isoscope.registry import unknown
 
-    known = dict.fromkeys(each.site for each in readings)
+    known = dict.fromkeys(there)
     for site in sites:
         if site not in known:
             raise unknown("site", site, known)

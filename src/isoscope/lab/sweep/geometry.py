@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 import torch
 from torch import Tensor
 
 from isoscope.capture.feed import Batch
 from isoscope.capture.feed.batch import Marks
-from isoscope.capture.listener import Listener
 from isoscope.study.model import Subject
-from isoscope.survey import Survey, kinds_for
+from isoscope.study.sums import Hearing, SiteKinds, first_pass
+from isoscope.survey import Survey
 from isoscope.types import Reading
 
 MEASURES = ("isoscore-star", "isoscore-debiased", "isoscore", "mean-cosine", "twonn")
@@ -48,17 +49,10 @@ def geometry(
 ) -> list[Reading]:
     """Return readings of each layer and of all together, over all real tokens."""
     names = [site for site in subject.sites.names if site.startswith("resid.")]
-    kinds = kinds_for(MEASURES)
     survey = Survey()
-    listener = Listener(
-        lambda site, row_class, block: survey.update((site, row_class), kinds, block),
-        survey.spoil,
-        lambda site, variant, met: survey.meet(
-            (site, variant), met, width=met[0].units.shape[1], folded=False
-        ),
-        times=float("inf"),  # rows are counted alike, however long
-        seed=seed,
-    )
+    # Without sinks: rows are counted alike, however long.
+    kinds, hearing = SiteKinds(MEASURES, causes=False), Hearing(sinks=inf, seed=seed)
+    listener = first_pass(survey, kinds, hearing)
     same = len({subject.sites.widths[name] for name in names}) == 1 and len(names) > 1
     for batch in batches:
         heard = _heard(subject, names, batch)

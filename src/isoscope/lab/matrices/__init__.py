@@ -1,0 +1,1 @@
+"""How isotropic the embedding matrices of a model are."""

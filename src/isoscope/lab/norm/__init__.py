@@ -1,0 +1,1 @@
+"""What the norms of a model hold, and what the final one does."""

@@ -1,0 +1,105 @@
+"""The worker of `isoscope norm`: parameters of norms, and a run's rows through the last."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from isoscope.engine import Notify
+from isoscope.engine.base import Ticks
+from isoscope.engine.scratch import Scratch
+from isoscope.errors import MergeError, UndefinedError
+from isoscope.lab.final_norm import FinalNorm, final_norms
+from isoscope.lab.norm.spec import AllNorms, NormPlan, NormsFound, NormSpec
+from isoscope.lab.norm_outliers import RoleOutliers, outlying_parameters
+from isoscope.lab.norm_steps import through_norm
+from isoscope.registry import unknown
+from isoscope.store import load
+from isoscope.store.summaries import State
+from isoscope.study.model import open_model
+from isoscope.study.plan import Plan
+
+if TYPE_CHECKING:
+    from isoscope.capture.model.loaded import Loaded
+    from isoscope.store import Run
+
+T = TypeVar("T")
+
+
+class NormWorker:
+    """A loaded model, and a run of it where one is named."""
+
+    def __init__(self, spec: NormSpec, notify: Notify, live: Mapping[str, Any]) -> None:
+        self.spec = spec
+        self.whole = _open_run(spec)
+        self.subject = open_model(spec.load, live=live.get("model"), say=notify.say)
+        if self.whole is not None:
+            _same_model(self.whole, self.subject.loaded)
+
+    def content(self) -> dict[str, str]:
+        """Return nothing: what is found is not written to a folder."""
+        return {}
+
+    def plan(self) -> NormPlan:
+        """Return the one unit."""
+        return NormPlan()
+
+    def enter(self, plan: Plan, stage: int, before: State | None) -> None:
+        """Nothing to prepare."""
+
+    def run(self, unit: AllNorms, scratch: Scratch, ticks: Ticks) -> dict[str, Any]:
+        """Return final norms, outlying parameters, and what could not be determined."""
+        _ = unit, scratch, ticks
+        sigmas = self.spec.sigmas
+        final, problems = _attempt(lambda: final_norms(self.subject, sigmas=sigmas))
+        roles, more = _attempt(lambda: outlying_parameters(self.subject, sigmas=sigmas))
+        if not final and not roles:
+            raise [*problems, *more][0]
+        return {
+            "final": [asdict(each) for each in final],
+            "outliers": [asdict(each) for each in roles],
+            "problems": [each.problem for each in (*problems, *more)],
+        }
+
+    def collect(self, record: dict[str, Any]) -> NormsFound:
+        """Return the record as typed values, and the way of the run's rows."""
+        final = msgspec.convert(record["final"], list[FinalNorm])
+        roles = msgspec.convert(record["outliers"], list[RoleOutliers])
+        steps = [] if self.whole is None else through_norm(self.whole, final)
+        steps = [each for each in steps if each.variant == self.spec.variant]
+        return NormsFound(self.subject.loaded.name, final, roles, steps, record["problems"])
+
+
+def _attempt(find: Callable[[], list[T]]) -> tuple[list[T], list[UndefinedError]]:
+    try:
+        return find(), []
+    except UndefinedError as problem:
+        return [], [problem]
+
+
+def _open_run(spec: NormSpec) -> "Run | None":
+    """Return a run, with the measures that were named in it, before a model is loaded."""
+    if spec.run is None:
+        return None
+    whole = load(spec.run)
+    known = dict.fromkeys(
+        each.measure for each in whole.readings if each.site.endswith("norm.out")
+    )
+    for name in spec.measures or ():
+        if name not in known:
+            raise unknown("measure", name, known)
+    return whole
+
+
+def _same_model(run: "Run", loaded: "Loaded") -> None:
+    """Refuse a run of another model: its rows never went through this norm."""
+    theirs = run.origin.get("model")
+    if isinstance(theirs, dict) and theirs.get("sha") == loaded.identity.get("sha"):
+        return
+    name = str(theirs.get("model", "another model")) if isinstance(theirs, dict) else "no model"
+    raise MergeError(
+        f"cannot follow {loaded.name} through the run {run.path.name!r} of {name}",
+        hint="survey this model with -o and name that run",
+        slug="run-other-model",
+    )

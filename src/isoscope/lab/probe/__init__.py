@@ -1,0 +1,1 @@
+"""How well one number of a model's state distinguishes two labels."""

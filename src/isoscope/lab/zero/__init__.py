@@ -1,0 +1,1 @@
+"""What a norm dimension does: the output distribution without it."""

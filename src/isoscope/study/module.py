@@ -1,0 +1,216 @@
+"""Any torch module at modules that are named, over batches of the caller's own."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from isoscope.engine import Notify
+from isoscope.engine.base import Ticks
+from isoscope.engine.scratch import Scratch
+from isoscope.errors import SourceError
+from isoscope.store.summaries import State
+from isoscope.study.option import about
+from isoscope.study.plan import Plan, Unit
+from isoscope.study.reads import Reads, read_state
+from isoscope.study.run import Finished, Live, Runnable
+from isoscope.study.sums import Hearing, SiteKinds, first_pass
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from isoscope.capture.feed.batch import Marks
+    from isoscope.report import Readings
+    from isoscope.survey import Survey
+
+Inputs = Any  # a tensor, a tuple of arguments, or a dictionary of them
+
+
+class AllBatches(Unit, frozen=True, tag=True):
+    """All batches: a stream cannot be cut."""
+
+
+class ModulePlan(Plan, frozen=True, kw_only=True):
+    """One unit."""
+
+    stages: tuple[tuple[AllBatches, ...], ...] = ((AllBatches(),),)
+
+    def size(self, stage: int, unit: int) -> int | None:
+        """Return None: a stream has no length."""
+        _ = stage, unit
+
+
+class ModuleSpec(Runnable["Readings"], frozen=True, kw_only=True):
+    """Measure any module at the modules named in `taps`."""
+
+    command: ClassVar[str] = "survey_module"
+    plans: ClassVar[type[Plan]] = ModulePlan
+
+    module: Annotated[
+        str | None, about("A torch module.", "MODULE", argument=True, path=True, live=True)
+    ]
+    batches: Annotated[
+        str | None,
+        about("What the module is called with.", "BATCHES", argument=True, path=True, live=True),
+    ]
+    taps: Annotated[
+        str | None,
+        about("Modules to listen to, by name.", "TAPS", argument=True, path=True, live=True),
+    ]
+    reads: Reads = Reads()
+    name: Annotated[str, about("A name for the run.", "NAME", local=True)] = "module"
+    sinks: Annotated[
+        float,
+        about(
+            "A token with K times the median norm of its document is a sink.", "K", least=1.0
+        ),
+    ] = 10.0
+    seed: Annotated[
+        int, about("Chooses halves, groups and samples.", "N", least=0, most=2**63 - 1)
+    ] = 0
+
+    def open(self, notify: Notify, live: Live | None = None) -> "ModuleWorker":
+        """Take the module, the batches and the taps as they are."""
+        _ = notify
+        given = live or {}
+        taps = self.taps.split(",") if self.taps is not None else given["taps"]
+        return ModuleWorker(self, given["module"], given["batches"], taps)
+
+    def finish(self, done: Finished["Readings"], worker: "ModuleWorker") -> "Readings":
+        """Return the readings."""
+        names = self.reads.names()
+        options = self.reads.options(documents=True)
+        return read_state(done.state, names, self.name, options, worker.sites.names)
+
+
+@dataclass(frozen=True)
+class ModuleBatch:
+    """A batch: what the module is called with, and what its rows are."""
+
+    inputs: Inputs
+    documents: tuple[str, ...]
+    mask: "Tensor | None" = None  # (documents, positions), True where a position counts
+
+    def marks(self, prefix: str, length: int) -> "Marks":
+        """Return which positions count; none is special."""
+        import torch
+
+        from isoscope.capture.feed.batch import Marks
+
+        _ = prefix
+        shape = (len(self.documents), length)
+        if self.mask is None:
+            real = torch.ones(shape, dtype=torch.bool)
+        elif tuple(self.mask.shape) == shape:
+            real = self.mask.bool()
+        else:
+            raise SourceError(
+                f"expected a mask of {shape[0]} x {length} positions, "
+                f"got one of shape {tuple(self.mask.shape)}",
+                hint="leave out sites whose positions are not those of the mask",
+                slug="positions-unknown",
+            )
+        return Marks(real, torch.zeros_like(real), None)
+
+
+class ModuleWorker:
+    """A module, its taps, and a stream of batches."""
+
+    def __init__(
+        self,
+        spec: ModuleSpec,
+        module: "nn.Module",
+        batches: Iterable[Any],
+        taps: Mapping[str, str] | Sequence[str],
+    ) -> None:
+        from isoscope.capture.sites import Sites
+
+        self.spec = spec
+        self.module = module
+        self.kinds = SiteKinds(spec.reads.names(), causes=False)
+        stream = iter(batches)
+        first = next(stream, None)
+        if first is None:
+            raise SourceError(
+                "expected at least one batch, got none",
+                hint="give what the module is called with, one entry for each call",
+                slug="corpus-empty",
+            )
+        self.batches: Iterator[Any] = chain([first], stream)
+        self.sites = Sites.named(module, taps, lambda: self._call(_batch(first, 0).inputs))
+
+    def content(self) -> dict[str, str]:
+        """Return nothing: objects have no fingerprint."""
+        return {}
+
+    def plan(self) -> ModulePlan:
+        """Return the one unit."""
+        return ModulePlan()
+
+    def enter(self, plan: Plan, stage: int, before: State | None) -> None:
+        """Nothing to prepare."""
+
+    def run(self, unit: AllBatches, scratch: Scratch, ticks: Ticks) -> "Survey":
+        """Sum what the taps say while the batches run."""
+        from isoscope.accumulate import Groups
+        from isoscope.survey import Survey
+
+        _ = unit, scratch
+        survey = Survey()
+        hearing = Hearing(
+            sinks=self.spec.sinks,
+            seed=self.spec.seed,
+            sketched=any(Groups in self.kinds.of(site) for site in self.sites.names),
+        )
+        listener = first_pass(survey, self.kinds, hearing)
+        seen = 0
+        for each in self.batches:
+            batch = _batch(each, seen)
+            seen += len(batch.documents)
+            listener.begin(batch)
+            with self.sites.listening(self.sites.names, listener.hear) as calls:
+                calls.restart()
+                self._call(batch.inputs)
+            ticks.at(seen)
+        return survey
+
+    def _call(self, inputs: Inputs) -> None:
+        import torch
+
+        with torch.inference_mode():
+            if isinstance(inputs, Mapping):
+                self.module(**inputs)
+            elif isinstance(inputs, tuple):
+                self.module(*inputs)
+            else:
+                self.module(inputs)
+
+
+def _batch(batch: Any, start: int) -> ModuleBatch:
+    """Return a batch with names for its documents: numbers, in the order they come."""
+    mask = None
+    if isinstance(batch, tuple) and len(batch) == 2 and _is_mask(batch[1]):
+        batch, mask = batch
+    documents = tuple(f"document:{start + i}" for i in range(_size(batch)))
+    return ModuleBatch(batch, documents, mask)
+
+
+def _is_mask(value: object) -> bool:
+    import torch
+
+    return isinstance(value, torch.Tensor) and value.dtype == torch.bool and value.ndim == 2
+
+
+def _size(inputs: Inputs) -> int:
+    import torch
+
+    values = inputs.values() if isinstance(inputs, Mapping) else inputs
+    values = [inputs] if isinstance(inputs, torch.Tensor) else values
+    for value in values:
+        if isinstance(value, torch.Tensor) and value.ndim:
+            return len(value)
+    raise SourceError(
+        "expected a tensor in a batch, got none",
+        hint="give what the module is called with: a tensor, a tuple or a dictionary",
+        slug="corpus-kind",
+    )
