@@ -8,7 +8,7 @@ from isoscope.errors import ConfigError, RowError, TooFewRowsError
 from isoscope.types import Reading
 
 if TYPE_CHECKING:
-    from isoscope.report import Readings
+    from isoscope.report import Results
     from isoscope.survey import Survey
 
 
@@ -48,15 +48,16 @@ def companions(name: str) -> set[str]:
 
 def answered(
     survey: "Survey", names: Sequence[str], run: str, options: dict[str, Any]
-) -> "Readings":
+) -> "Results[Reading]":
     """Return the readings; an error where not one of them could be computed."""
-    from isoscope.report import Readings
+    from isoscope.report import READINGS, Results
 
     found = survey.read(names, run=run, **options)
     if not found:
         raise nothing(survey.left_out)
     left_out = [f"{name}: {why}" for name, why in survey.left_out.items()]
-    return Readings(found, left_out=left_out, isotropic=isotropic_levels(found, options))
+    levels = isotropic_levels(found, options)
+    return Results(found, READINGS, left_out=left_out, isotropic=levels)
 
 
 def answered_places(
@@ -65,9 +66,9 @@ def answered_places(
     run: str,
     options: dict[str, Any],
     order: Sequence[str] = (),
-) -> "Readings":
+) -> "Results[Reading]":
     """Return the readings of a state file, a site at a time; memory holds one of them."""
-    from isoscope.report import Readings
+    from isoscope.report import READINGS, Results
     from isoscope.store.stream import StateReader
 
     reader = StateReader(state)
@@ -79,8 +80,9 @@ def answered_places(
     left_out = {name: why for name, why in left_out.items() if not _by_text(name, found)}
     if not found and not reader.trouble:
         raise nothing(left_out)
-    readings = Readings(
+    readings = Results(
         found,
+        READINGS,
         left_out=[f"{name}: {why}" for name, why in left_out.items()],
         isotropic=isotropic_levels(found, options),
         spoilt=reader.trouble,
@@ -97,7 +99,7 @@ def _by_text(name: str, found: Sequence[Reading]) -> bool:
     return MEASURES[name].offered == "text" and any(each.measure == name for each in found)
 
 
-def refuse_spoilt(readings: "Readings") -> None:
+def refuse_spoilt(readings: "Results[Reading]") -> None:
     """Raise where some site said what is no number; the others have been answered."""
     if readings.spoilt:
         site, why = next(iter(readings.spoilt.items()))

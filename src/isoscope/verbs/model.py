@@ -22,7 +22,8 @@ from isoscope.verbs.vectors import spelt
 if TYPE_CHECKING:
     from isoscope.capture.model.loaded import Loaded
     from isoscope.capture.sites import Sites
-    from isoscope.report import Readings
+    from isoscope.report import Results
+    from isoscope.types import Reading
     from isoscope.verbs.study import Study
 
 TOKENS = 100_000
@@ -135,7 +136,7 @@ def survey(
     overwrite: bool = False,
     progress: Progress | None = None,
     say: Say | None = None,
-) -> "Readings":
+) -> "Results[Reading]":
     """Run a model over a corpus and read every site; activations are never kept.
 
     With `output` a run folder is written; one that was begun with the same arguments and

@@ -11,7 +11,8 @@ from isoscope.verbs.answer import answered, checked_seed, chosen
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from isoscope.report import Readings
+    from isoscope.report import Results
+    from isoscope.types import Reading
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def survey_module(
     zeta: float = 0.2,
     as_published: bool = False,
     seed: int = 0,
-) -> "Readings":
+) -> "Results[Reading]":
     """Measure any module at the modules named in `taps`, over batches of your own.
 
     A batch is what the module is called with (a tensor, a tuple or a dictionary), or a pair

@@ -23,8 +23,9 @@ from isoscope.verbs.plan import (
 )
 
 if TYPE_CHECKING:
-    from isoscope.report import Readings
+    from isoscope.report import Results
     from isoscope.store.unit import Unit, Units
+    from isoscope.types import Reading
     from isoscope.verbs.model import Found
 
 
@@ -256,7 +257,7 @@ class Study:
         self,
         output: str | os.PathLike[str],
         state: Path,
-        readings: "Readings",
+        readings: "Results[Reading]",
         config: dict[str, Any],
         overwrite: bool,
     ) -> None:

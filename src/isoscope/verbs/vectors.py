@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from isoscope.errors import TooFewRowsError
-from isoscope.types import Chunk
+from isoscope.types import Chunk, Reading
 from isoscope.verbs.answer import answered, checked_seed, chosen
 
 if TYPE_CHECKING:
-    from isoscope.report import Readings
+    from isoscope.report import Results
     from isoscope.source import Source
     from isoscope.survey import Survey
 
@@ -36,7 +36,7 @@ def measure(
     seed: int = 0,
     overwrite: bool = False,
     progress: Progress | None = None,
-) -> "Readings":
+) -> "Results[Reading]":
     """Measure a collection of vectors: an array, a tensor, a column of a frame, or a path.
 
     Returns readings, each with a 95 % interval and its warnings. With `output` a run folder
@@ -174,7 +174,7 @@ def spelt(value: Any) -> str | None:
     return str(path.resolve()) if path.exists() else os.fspath(value)
 
 
-def planted(*, progress: Progress | None = None) -> "Readings":
+def planted(*, progress: Progress | None = None) -> "Results[Reading]":
     """Measure a generated collection: 2,000 texts of ten vectors in a planted cone."""
     import numpy as np
 
