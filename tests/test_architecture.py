@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "survey": {"accumulate", "measure"},
     "store": {"accumulate", "survey"},
     "engine": {"survey", "store"},
-    "lab": ABOVE_LAB | {"control"},
+    "lab": ABOVE_LAB | {"control", "report"},
     "claims": {"measure", "lab", "store"},
     "transform": {"accumulate"},
     "control": {"accumulate", "measure", "capture", "survey"},

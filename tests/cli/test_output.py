@@ -4,15 +4,16 @@ import re
 
 import pytest
 
-from isoscope.cli.output import chosen, note, show, show_records
+from isoscope.cli.output import chosen, note, show
 from isoscope.errors import ConfigError
-from isoscope.report import Readings
-from isoscope.report.records import Records
+from isoscope.report import READINGS as LAID_OUT
+from isoscope.report import Layout, Results
+from isoscope.report.frames import Field
 from isoscope.report.table import Column, Table
 from isoscope.types import Reading
 
 ONE = Reading("a", "rows", "all", "", None, "isoscore", 0.5, 0.4, 0.6, 9, 3)
-READINGS = Readings([ONE], left_out=["twonn: needs at least 9 rows"])
+READINGS = Results([ONE], LAID_OUT, left_out=["twonn: needs at least 9 rows"])
 
 
 def test_one_format_is_chosen_and_two_are_refused():
@@ -44,25 +45,25 @@ def test_a_terminal_gets_a_table(capsys, monkeypatch):
     assert "[0.40, 0.60]" in capsys.readouterr().out
 
 
-class Numbers(Records):
-    @property
-    def tables(self):
-        column = Column("n", tuple(str(each) for each in self))
-        return (
-            Table("odd", (column,), self.remarks),
-            Table("even", (column,)),
-            Table("", (column,)),
-        )
-
-    def to_dict(self):
-        return [{"n": each} for each in self]
+def tables(found):
+    column = Column("n", tuple(str(each) for each in found))
+    return (
+        Table("odd", (column,), found.remarks),
+        Table("even", (column,)),
+        Table("", (column,)),
+    )
 
 
-NUMBERS = Numbers([1, 2], remarks=["mind"], left_out=["3: too large"])
+def record(each):
+    return {"n": each}
+
+
+LAYOUT = Layout("numbers", tables, record, (Field("n", "integer"),))
+NUMBERS = Results([1, 2], LAYOUT, remarks=["mind"], left_out=["3: too large"])
 
 
 def test_tables_of_records_are_set_apart(capsys):
-    show_records(NUMBERS, "")
+    show(NUMBERS, "")
     out, err = capsys.readouterr()
     assert out == "odd\n\nn\n1\n2\n\n1  mind\n\neven\n\nn\n1\n2\n\nn\n1\n2\n"
     assert err == ""
@@ -70,7 +71,7 @@ def test_tables_of_records_are_set_apart(capsys):
 
 def test_tables_of_records_are_set_apart_on_a_terminal(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    show_records(NUMBERS, "")
+    show(NUMBERS, "")
     out = re.sub(r"\x1b\[\d+m", "", capsys.readouterr().out)
     lines = [line.strip() for line in out.splitlines()]
     first = ["odd", "n", "1", "2", "", "1  mind", ""]
@@ -79,7 +80,7 @@ def test_tables_of_records_are_set_apart_on_a_terminal(capsys, monkeypatch):
 
 @pytest.mark.parametrize("quiet", [True, False])
 def test_records_as_data_have_their_remarks_beside_them(capsys, quiet):
-    show_records(NUMBERS, "json", quiet=quiet)
+    show(NUMBERS, "json", quiet=quiet)
     out, err = capsys.readouterr()
     assert out == '{"n": 1}\n{"n": 2}\n'
     assert err == ("" if quiet else "note: mind\nleft out: 3: too large\n")

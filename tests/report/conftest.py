@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from isoscope.report import Readings
+from isoscope.report import READINGS, Results
 from isoscope.types import Reading
 
 BIASED = "plain value: biased by more than its interval"
@@ -26,13 +26,14 @@ def make():
 
 @pytest.fixture
 def readings():
-    return Readings(
+    return Results(
         [
             reading("mean-cosine", 0.463123, 0.46102, 0.46523),
             reading("isoscore", -0.0214, -0.0301, -0.0102, (BIASED, FEW)),
             reading("participation", 1.2341e-5, 1.2141e-5, 1.2541e-5, (FEW,)),
             reading("alpha", 1.5),
         ],
+        READINGS,
         left_out=["twonn: needs at least 3 distinct rows, got 2"],
         isotropic={("mean-cosine", 5000, 768): 0.0, ("isoscore", 5000, 768): 1.0},
     )
@@ -42,8 +43,9 @@ def readings():
 def hostile():
     """Readings of a run whose names try to be obeyed."""
     name = "a\x1b[2J|<script>alert(1)</script>\n$\\write18{rm}$ `x` *y* _z_ \u202eb"
-    return Readings(
+    return Results(
         [reading("isoscore", 0.5, run=name), reading("isoscore", 0.5, run="[b]")],
+        READINGS,
         left_out=[name],
     )
 

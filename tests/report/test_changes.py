@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from isoscope.report.changes import KEYS, Changes
+from isoscope.report.changes import KEYS, changes_of, only_changed
 from isoscope.types import Change
 
 
@@ -22,7 +22,7 @@ def change(measure="isoscore", a=0.5, b=0.61, low=0.08, high=0.14, **other):
 
 @pytest.fixture
 def changes():
-    return Changes(
+    return changes_of(
         [
             change(),
             change(
@@ -122,30 +122,31 @@ def test_text_and_html_show_the_same_rows(changes):
 
 
 def test_what_all_rows_share_goes_into_the_caption():
-    text = str(Changes([change(), change("alpha")]))
+    text = str(changes_of([change(), change("alpha")]))
     assert text.splitlines()[0] == "a: a, b: b, site embed, variant all"
     assert "independent" not in text and "how" not in text.splitlines()[2]
 
 
 def test_what_is_no_number_is_null():
-    (line,) = Changes([change(b=float("nan"))]).to_json().splitlines()
+    (line,) = changes_of([change(b=float("nan"))]).to_json().splitlines()
     assert json.loads(line)["b"] is None
 
 
 def test_hostile_names_are_shown_and_not_obeyed():
     name = "a\x1b[2J|<script>alert(1)</script>\n"
-    hostile = Changes([change(site=name), change()], runs=(name, "b"), left_out=[name])
+    hostile = changes_of([change(site=name), change()], runs=(name, "b"), left_out=[name])
     for text in (str(hostile), hostile.to_markdown(), hostile.to_csv(), hostile.to_latex()):
         assert "\x1b" not in text
     assert "<script" not in hostile.to_markdown() + hostile._repr_html_()
     assert len(hostile.to_markdown().splitlines()) == len(
-        Changes([change(site="c"), change()], runs=("c", "b"), left_out=["c"])
+        changes_of([change(site="c"), change()], runs=("c", "b"), left_out=["c"])
         .to_markdown()
         .splitlines()
     )
 
 
 def test_no_changes_are_said(changes):
-    none = Changes(left_out=["x"])
+    none = changes_of([], left_out=["x"])
     assert "no readings" in str(none) and "left out: x" in none.to_markdown()
-    assert len(changes.changed) == 1 and changes.changed.runs == ("old", "new")
+    changed = only_changed(changes)
+    assert len(changed) == 1 and changed.shared == changes.shared

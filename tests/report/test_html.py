@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-from isoscope.report import Readings
+from isoscope.report import READINGS, Results
 from isoscope.report.html import as_html
 
 
@@ -22,7 +22,7 @@ class Seen(HTMLParser):
 
 def seen(readings):
     parser = Seen()
-    parser.feed(as_html(readings.table))
+    parser.feed("".join(map(as_html, readings.tables)))
     return parser
 
 
@@ -40,4 +40,4 @@ def test_no_name_becomes_a_tag(hostile):
 
 
 def test_no_readings_are_a_sentence():
-    assert as_html(Readings().table) == "<p>no readings</p>"
+    assert Results([], READINGS)._repr_html_() == "<p>no readings</p>"

@@ -1,7 +1,6 @@
 """The table for a paper, letter by letter."""
 
-from isoscope.report import Readings
-from isoscope.report.latex import as_latex
+from isoscope.report import READINGS, Results
 
 LATEX = r"""% run notes, site rows, variant all
 % needs \usepackage{booktabs}
@@ -26,18 +25,18 @@ left out: twonn: needs at least 3 distinct rows, got 2\par
 
 
 def test_latex(readings):
-    assert as_latex(readings.table) == LATEX
+    assert readings.to_latex() == LATEX
 
 
 def test_a_name_is_no_command_and_no_argument_of_the_line_before(hostile):
-    text = as_latex(hostile.table)
+    text = hostile.to_latex()
     assert r"\write18" not in text.replace(r"\textbackslash{}write18", "")
     assert not any(line.startswith("[") for line in text.splitlines())
 
 
 def test_no_readings_are_a_comment():
-    assert as_latex(Readings().table) == "% no readings\n"
+    assert Results([], READINGS).to_latex() == "% no readings\n"
 
 
 def test_without_warnings_nothing_stands_under_the_table(make):
-    assert as_latex(Readings([make("isoscore", 0.5)]).table).endswith("\\end{tabular}\n")
+    assert Results([make("isoscore", 0.5)], READINGS).to_latex().endswith("\\end{tabular}\n")

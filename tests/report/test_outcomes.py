@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from isoscope.report.outcomes import Outcomes
+from isoscope.report import Results
+from isoscope.report.outcomes import OUTCOMES, by_rule, exit_code, worst
 from isoscope.types import Outcome
 
 RULES = ("mean-cosine > 0.5", "isoscore < 0.9x", "twonn > 5")
@@ -21,7 +22,7 @@ def outcome(rule=RULES[0], site="embed", state="holds", message="", value=0.4, *
 
 @pytest.fixture
 def outcomes():
-    return Outcomes(
+    return Results(
         [
             outcome(),
             outcome(site="resid.0", value=0.1),
@@ -32,7 +33,8 @@ def outcomes():
             outcome(RULES[1], state="warning", value=0.45, baseline=0.56,
                     message="embed: 0.45, below 0.9 x 0.56, but within noise"),
             Outcome(RULES[2], "nightly", "", "all", "twonn", "could not run", "no twonn"),
-        ]
+        ],
+        OUTCOMES,
     )  # fmt: skip
 
 
@@ -72,12 +74,18 @@ def test_json(outcomes):
 
 
 def test_the_worst_decides(outcomes):
-    assert (outcomes.state, outcomes.code, outcomes.ok) == ("breached", 1, False)
-    rest = Outcomes(each for each in outcomes if each.state != "breached")
-    assert (rest.state, rest.code) == ("could not run", 2)
-    rest = Outcomes(each for each in rest if each.state != "could not run")
-    assert (rest.state, rest.code, rest.ok) == ("warning", 0, True)
-    assert Outcomes().ok
+    assert (worst(outcomes), exit_code(outcomes), outcomes.ok) == ("breached", 1, False)
+    rest = outcomes.with_records(each for each in outcomes if each.state != "breached")
+    assert (worst(rest), exit_code(rest), rest.ok) == ("could not run", 2, False)
+    rest = outcomes.with_records(each for each in rest if each.state != "could not run")
+    assert (worst(rest), exit_code(rest), rest.ok) == ("warning", 0, True)
+    assert Results([], OUTCOMES).ok
+
+
+def test_outcomes_are_filed_by_rule(outcomes):
+    assert {rule: len(found) for rule, found in by_rule(outcomes).items()} == {
+        RULES[0]: 3, RULES[1]: 1, RULES[2]: 1,
+    }  # fmt: skip
 
 
 def test_text_and_html_show_the_same_rows(outcomes):
@@ -87,13 +95,14 @@ def test_text_and_html_show_the_same_rows(outcomes):
 
 
 def test_what_is_no_number_is_null():
-    (line,) = Outcomes([outcome(low=float("-inf"))]).to_json().splitlines()
+    (line,) = Results([outcome(low=float("-inf"))], OUTCOMES).to_json().splitlines()
     assert json.loads(line)["low"] is None
 
 
 def test_hostile_names_are_shown_and_not_obeyed():
     name = "a\x1b[2J|<img src=x onerror=y>\n"
-    hostile = Outcomes([outcome(site=name, state="breached", message=name, run=name)])
+    bad = outcome(site=name, state="breached", message=name, run=name)
+    hostile = Results([bad], OUTCOMES)
     for text in (str(hostile), hostile.to_markdown(), hostile._repr_html_()):
         assert "\x1b" not in text
     assert "<img" not in hostile.to_markdown() + hostile._repr_html_()

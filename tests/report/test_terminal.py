@@ -5,14 +5,16 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from isoscope.report import Readings
+from isoscope.report import READINGS, Results
 from isoscope.report.table import Column, Table
 from isoscope.report.terminal import show
 
 
 def printed(readings, width=100):
     out = StringIO()
-    show(readings.table, Console(file=out, width=width, force_terminal=False))
+    console = Console(file=out, width=width, force_terminal=False)
+    for table in readings.tables:
+        show(table, console)
     return out.getvalue()
 
 
@@ -28,8 +30,8 @@ def test_a_number_is_never_cut_however_narrow_the_terminal(readings, width):
 
 
 def test_markup_and_escapes_in_names_are_shown_not_obeyed(make):
-    readings = Readings(
-        [make("isoscore", 0.5, run="[bold]x[/bold]\x1b[2J"), make("isoscore", 0.5)]
+    readings = Results(
+        [make("isoscore", 0.5, run="[bold]x[/bold]\x1b[2J"), make("isoscore", 0.5)], READINGS
     )
     text = printed(readings, width=120)
     assert r"[bold]x[/bold]\x1b[2J" in text
@@ -37,12 +39,12 @@ def test_markup_and_escapes_in_names_are_shown_not_obeyed(make):
 
 
 def test_no_readings_say_so():
-    assert printed(Readings()).startswith("no readings")
+    assert printed(Results([], READINGS)).startswith("no readings")
 
 
 def test_words_give_way_before_the_table_is_wider_than_the_terminal():
-    rules = Column("rule", ("isoscore-debiased@resid.* < 0.99999x", "x"), words=True)
-    columns = (rules, Column("verdict", ("could not run", "holds"), words=True))
+    rules = Column("rule", ("isoscore-debiased@resid.* < 0.99999x", "x"), words=True, fold=14)
+    columns = (rules, Column("verdict", ("could not run", "holds"), words=True, fold=8))
     numbers = Column("95 % interval", ("[0.000737, 0.000878]",) * 2)
     printed_lines = {}
     for width in (30, 50, 80):

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isoscope.report import Readings
+from isoscope.report import READINGS, Results
 from isoscope.store import new_origin, save
 from isoscope.types import Reading
 
@@ -41,7 +41,7 @@ def readings_of(value=0.5):
         "a", "rows", "all", "", None, "isoscore", value, 0.4, 0.6, 6, 3, ("few rows",)
     )
     two = Reading("a", "rows", "all", "rare", 7, "alpha", 1.5, None, None, 6, 3)
-    return Readings([one, two], left_out=["twonn: needs at least 9 rows, got 6"])
+    return Results([one, two], READINGS, left_out=["twonn: needs at least 9 rows, got 6"])
 
 
 CONFIG = {"measure": {"vectors": "a.npy", "seed": 0}}

@@ -306,7 +306,7 @@ def hooks_of():
 @pytest.fixture
 def handmade(tmp_path):
     """Write a run folder that holds given readings: (site, measure, value, low, high)."""
-    from isoscope.report import Readings
+    from isoscope.report import READINGS, Results
     from isoscope.store import new_origin, save
     from isoscope.survey import Survey
     from isoscope.types import Reading
@@ -327,7 +327,9 @@ def handmade(tmp_path):
             kind="survey",
         )
         folder = tmp_path / name
-        save(folder, Survey(trouble=dict(trouble or {})), Readings(readings), origin, {})
+        save(
+            folder, Survey(trouble=dict(trouble or {})), Results(readings, READINGS), origin, {}
+        )
         return folder
 
     return write

@@ -7,6 +7,7 @@ import pytest
 
 import isoscope as iso
 from isoscope.errors import ConfigError, SourceError, StoreError, UnknownNameError
+from isoscope.report.changes import only_changed
 from isoscope.store import load
 from isoscope.verbs.runs import read
 
@@ -34,7 +35,7 @@ def test_a_moved_mean_is_found_and_an_unmoved_spectrum_is_not(collections):
     verdicts = {name: each.verdict for name, each in by_measure(changes).items()}
     assert verdicts["mean-cosine"] == verdicts["mean-share"] == "changed"
     assert verdicts["isoscore"] == verdicts["effective-rank-debiased"] == "within noise"
-    assert [each.measure for each in changes.changed] == [
+    assert [each.measure for each in only_changed(changes)] == [
         name for name, verdict in verdicts.items() if verdict == "changed"
     ]
 
@@ -229,8 +230,9 @@ def test_a_model_in_two_precisions_differs_by_little_and_is_told_exactly(tiny, t
     for dtype in ("float32", "bfloat16"):
         iso.survey(tiny, texts, output=tmp_path / dtype, dtype=dtype)
     changes = iso.compare(tmp_path / "float32", tmp_path / "bfloat16", all=True)
-    assert "dtype float32 and bfloat16" in changes.differs
-    assert changes.method.startswith("paired by document group: both read the same")
+    method, differs = changes.remarks
+    assert "dtype float32 and bfloat16" in differs
+    assert method.startswith("paired by document group: both read the same")
     sites = {each.site for each in changes}
     assert {"embed", "resid.0", "norm.out", "embed.weight"} <= sites
     inner = [e for e in changes if e.measure == "mean-cosine-cross" and e.paired]

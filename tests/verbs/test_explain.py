@@ -14,10 +14,11 @@ from isoscope.accumulate.sinks import Sinks
 from isoscope.accumulate.sums import SinkRows
 from isoscope.errors import ConfigError, StoreError, UndefinedError, UnknownNameError
 from isoscope.explain import ORDER
+from isoscope.report import Results
 from isoscope.store import new_origin, save
 from isoscope.store.stream import StateReader
 from isoscope.survey import Survey
-from isoscope.verbs.explain import TOKENLESS, UNCOUNTED, Causes, explain, explained
+from isoscope.verbs.explain import CAUSES, TOKENLESS, UNCOUNTED, explain, explained
 
 KINDS = (Directions, Bands, Crossing, Sinks)
 WIDTH = 96
@@ -171,7 +172,7 @@ def test_what_is_no_run_is_refused(tmp_path):
 
 
 def test_no_causes_are_an_empty_table():
-    assert str(Causes([], left_out=["a: b"])) == "no readings\n\nleft out: a: b"
+    assert str(Results([], CAUSES, left_out=["a: b"])) == "no readings\n\nleft out: a: b"
 
 
 def test_a_survey_of_a_model_tells_all_five_causes(tiny, texts, tmp_path):

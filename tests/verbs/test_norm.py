@@ -12,16 +12,16 @@ import isoscope as iso
 from isoscope.errors import MergeError, StoreError, UndefinedError, UnknownNameError
 from isoscope.lab import final_norms, outlying_parameters, subject_of, through_norm
 from isoscope.store.stream import StateReader
-from isoscope.verbs.norm import FINAL, OUTLIERS, STEPS
+from isoscope.verbs.norm import FINAL, OUTLIERS, STEPS, records_of
 
 
 def test_it_is_what_the_lab_says(tiny):
     found = iso.norm(tiny, sigmas=2.0)
-    assert [e.to_dict() for e in found.of(FINAL)] == [
+    assert [e.to_dict() for e in records_of(found, FINAL)] == [
         e.to_dict() for e in final_norms(tiny, sigmas=2.0)
     ]
-    assert found.of(OUTLIERS) == outlying_parameters(tiny, sigmas=2.0)
-    assert found.of(STEPS) == []
+    assert records_of(found, OUTLIERS) == outlying_parameters(tiny, sigmas=2.0)
+    assert records_of(found, STEPS) == []
     assert [table.caption for table in found.tables] == [
         f"model {tiny.name}, final norm",
         "dimensions beyond 2 sigma in more than half of the layers",
@@ -31,14 +31,14 @@ def test_it_is_what_the_lab_says(tiny):
 
 def test_an_rms_norm_has_no_bias_and_it_is_said(gemma):
     found = iso.norm(gemma)
-    (final,) = found.of(FINAL)
+    (final,) = records_of(found, FINAL)
     assert (final.bias_norm, final.ratio, final.reference) == (None, None, None)
     assert "GemmaRMSNorm has no bias" in str(found)
 
 
 def test_a_run_is_followed_through_the_norm(tiny, tiny_run):
     found = iso.norm(tiny, run=tiny_run)
-    (steps,) = found.of(STEPS)
+    (steps,) = records_of(found, STEPS)
     (slow,) = (e for e in through_norm(tiny_run, final_norms(tiny)) if e.variant == "all")
     assert steps.to_dict() == slow.to_dict()
     whole = [e for e in iso.read(tiny_run) if e.variant == "all" and not e.group]
@@ -58,7 +58,7 @@ def test_a_run_is_followed_through_the_norm(tiny, tiny_run):
 
 def test_variants_and_measures_are_chosen(tiny, tiny_run):
     found = iso.norm(tiny, run=tiny_run, variant="no-special", measures=["participation"])
-    assert [each.variant for each in found.of(STEPS)] == ["no-special"]
+    assert [each.variant for each in records_of(found, STEPS)] == ["no-special"]
     assert [row[0] for row in found.tables[2].rows] == ["participation"]
     with pytest.raises(UnknownNameError, match="no measure is called 'participatio'"):
         iso.norm(tiny, run=tiny_run, measures=["participatio"])
@@ -116,7 +116,7 @@ def test_outliers_are_told_where_only_the_final_norm_is_missing(speaker):
     loaded = subject_of(speaker).loaded
     loaded.body.ln_f = torch.nn.Identity()
     found = iso.norm(loaded)
-    assert found.of(FINAL) == [] and found.of(OUTLIERS)
+    assert records_of(found, FINAL) == [] and records_of(found, OUTLIERS)
     (table,) = found.tables
     assert table.left_out[0].startswith("expected a norm after the last block of speaker")
 

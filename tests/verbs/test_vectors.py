@@ -16,7 +16,7 @@ from isoscope.errors import (
     UnknownNameError,
 )
 from isoscope.measure import MEASURES
-from isoscope.report import Readings
+from isoscope.report import Results
 from isoscope.verbs import measure
 from isoscope.verbs.answer import chosen
 from isoscope.verbs.vectors import planted
@@ -45,7 +45,7 @@ def everything(readings):
 
 def test_an_array_gives_readings_of_the_default_set():
     found = measure(cloud())
-    assert isinstance(found, Readings)
+    assert isinstance(found, Results)
     assert [reading.measure for reading in found] == DEFAULT
     assert all((r.site, r.variant, r.n, r.d) == ("rows", "all", 400, 16) for r in found)
     assert all(r.low <= r.value <= r.high for r in found)

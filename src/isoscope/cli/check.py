@@ -1,14 +1,13 @@
 """isoscope check: a gate for CI, with an exit code of its own for a breach."""
 
 import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from isoscope.cli.config import ConfigFile
-from isoscope.cli.output import AsJson, Quiet, note, show_table
+from isoscope.cli.output import AsJson, Quiet, note, show
 from isoscope.errors import StoreError
 
 NAME = "check"
@@ -53,16 +52,13 @@ def command(
     a warning. Without a site a rule is about every site.
     """
     from isoscope import verbs
+    from isoscope.report.junit import as_junit
     from isoscope.verbs.check import refuse
 
     outcomes = verbs.check(run, rules or [], baseline=baseline)
-    if as_json:
-        sys.stdout.write(outcomes.to_json())
-    else:
-        show_table(outcomes.table)
-    sys.stdout.flush()
+    show(outcomes, "json" if as_json else "")
     if junit is not None:
-        _written(junit, outcomes.to_junit())
+        _written(junit, as_junit(outcomes))
     if markdown is not None:
         _written(markdown, outcomes.to_markdown())
     note(outcomes.summary, quiet=quiet)

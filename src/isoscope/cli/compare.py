@@ -1,6 +1,5 @@
 """isoscope compare: two runs side by side, and what changed for more than noise."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +11,7 @@ from isoscope.cli.output import (
     AsLatex,
     AsMarkdown,
     chosen,
-    note,
-    show_table,
+    show,
 )
 
 NAME = "compare"
@@ -80,10 +78,4 @@ def command(
         match=match,
         all=all_,
     )
-    if not style:
-        show_table(changes.table)
-        return
-    sys.stdout.write(getattr(changes, f"to_{style}")())
-    if style in ("json", "csv"):  # the others say it themselves
-        for text in (*changes.notes, *(f"left out: {text}" for text in changes.left_out)):
-            note(text, quiet=False)
+    show(changes, style)

@@ -12,7 +12,7 @@ from isoscope.cli.output import (
     AsMarkdown,
     Quiet,
     chosen,
-    show_records,
+    show,
 )
 from isoscope.cli.progress import progress
 
@@ -52,4 +52,4 @@ def command(
 
     with progress(quiet=quiet, noun="sites") as tick:
         found = verbs.dimensions(run, sites=sites or None, variant=variant, progress=tick)
-    show_records(found, style, quiet=quiet)
+    show(found, style, quiet=quiet)

@@ -1,6 +1,5 @@
 """isoscope explain: why each site of a run is anisotropic."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +11,7 @@ from isoscope.cli.output import (
     AsLatex,
     AsMarkdown,
     chosen,
-    note,
-    show_table,
+    show,
 )
 
 NAME = "explain"
@@ -49,11 +47,4 @@ def command(
     style = chosen(json=as_json, csv=as_csv, latex=as_latex, markdown=as_markdown)
     from isoscope.verbs.explain import explain
 
-    causes = explain(run, sites=sites or None, variant=variant)
-    if not style:
-        show_table(causes.table)
-        return
-    sys.stdout.write(getattr(causes, f"to_{style}")())
-    if style in ("json", "csv"):  # the others say it themselves
-        for text in causes.left_out:
-            note(f"left out: {text}", quiet=False)
+    show(explain(run, sites=sites or None, variant=variant), style)

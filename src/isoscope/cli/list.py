@@ -130,6 +130,6 @@ def _table(records: list[dict[str, Any]]) -> "Table":
         Column("isotropic", cells("isotropic")),
         Column("collapsed", cells("collapsed")),
         Column("passes", second),
-        Column("what", cells("title"), words=True),
+        Column("what", cells("title"), words=True, fold=24),
     )
     return Table("", columns)

@@ -13,7 +13,7 @@ from isoscope.cli.output import (
     Quiet,
     chosen,
     note,
-    show_records,
+    show,
 )
 
 NAME = "matrices"
@@ -63,4 +63,4 @@ def command(
         trust_remote_code=trust_remote_code,
         say=lambda text: note(text, quiet=quiet),
     )
-    show_records(found, style, quiet=quiet)
+    show(found, style, quiet=quiet)

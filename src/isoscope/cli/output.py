@@ -8,8 +8,7 @@ import typer
 from isoscope.errors import ConfigError
 
 if TYPE_CHECKING:
-    from isoscope.report import Readings
-    from isoscope.report.records import Records
+    from isoscope.report import Results
     from isoscope.report.table import Table
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
@@ -31,40 +30,21 @@ def chosen(**flags: bool) -> str:
     return asked[0] if asked else ""
 
 
-def show(readings: "Readings", style: str, *, quiet: bool = False) -> None:
-    """Print readings to stdout."""
+def show(results: "Results[Any]", style: str, *, quiet: bool = False) -> None:
+    """Print results to stdout, as tables or in a format; what that lacks goes to stderr."""
     if style:
-        sys.stdout.write(getattr(readings, f"to_{style}")())
-        if style in ("json", "csv"):  # the others say it themselves
-            for text in readings.left_out:
-                note(f"left out: {text}", quiet=quiet)
+        sys.stdout.write(getattr(results, f"to_{style}")())
     else:
-        show_table(readings.overview)
-        if readings.is_wide:
-            sys.stdout.flush()
-            hint = "one site in full: isoscope read RUN -s SITE; everything: --json or --csv"
-            note(hint, quiet=quiet)
-    for text in readings.remarks:
-        note(f"note: {text}", quiet=quiet)
-
-
-def show_records(records: "Records[Any]", style: str, *, quiet: bool = False) -> None:
-    """Print results that are no readings to stdout: their tables, or a format of all."""
-    if not style:
         apart = ""
-        for table in records.tables:
+        for table in results.overview:
             sys.stdout.write(apart)
             show_table(table)
             # On a terminal a table without notes ends with an empty line already.
             noted = table.warnings or table.left_out or not sys.stdout.isatty()
             apart = "\n" if noted else ""
-        return
-    sys.stdout.write(getattr(records, f"to_{style}")())
-    if style in ("json", "csv"):  # the others say it themselves
-        for text in records.remarks:
-            note(f"note: {text}", quiet=quiet)
-        for text in records.left_out:
-            note(f"left out: {text}", quiet=quiet)
+    sys.stdout.flush()
+    for text in results.notes(style):
+        note(text, quiet=quiet)
 
 
 def show_table(table: "Table") -> None:

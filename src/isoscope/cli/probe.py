@@ -22,7 +22,7 @@ from isoscope.cli.output import (
     Quiet,
     chosen,
     note,
-    show_records,
+    show,
 )
 from isoscope.cli.progress import progress
 
@@ -139,4 +139,4 @@ def command(
             progress=tick,
             say=lambda text: note(text, quiet=quiet),
         )
-    show_records(found, style, quiet=quiet)
+    show(found, style, quiet=quiet)

@@ -15,7 +15,7 @@ from isoscope.cli.output import (
     Quiet,
     chosen,
     note,
-    show_records,
+    show,
 )
 from isoscope.cli.progress import progress
 
@@ -240,6 +240,6 @@ def command(
             progress=tick,
             say=lambda text: note(text, quiet=quiet),
         )
-    show_records(found, style, quiet=quiet)
+    show(found, style, quiet=quiet)
     if output is not None:
         note(f"saved {output}", quiet=quiet)

@@ -1,5 +1,6 @@
-"""Readings turned into something to look at; knows readings, not models."""
+"""Records turned into something to look at; knows records, not models."""
 
-from isoscope.report.readings import Readings
+from isoscope.report.readings import READINGS
+from isoscope.report.results import Layout, Results
 
-__all__ = ["Readings"]
+__all__ = ["READINGS", "Layout", "Results"]

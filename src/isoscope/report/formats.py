@@ -1,43 +1,10 @@
-"""The formats of a table: JSON lines, CSV, text, Markdown."""
+"""The formats of a table as text and as Markdown."""
 
-import csv
-import json
 from collections.abc import Callable, Iterable
-from dataclasses import fields
-from io import StringIO
-from typing import Any
 from unicodedata import combining, east_asian_width
 
-from isoscope.report.escape import for_markdown, plain
+from isoscope.report.escape import for_markdown
 from isoscope.report.table import NOTHING, Table
-from isoscope.types import Reading
-
-KEYS = tuple(field.name for field in fields(Reading))  # the contract's names, in its order
-
-
-def record(reading: Reading) -> dict[str, Any]:
-    """A reading as plain Python values, whatever kind of number went into it."""
-    step = None if reading.step is None else int(reading.step)
-    low, high = (None if end is None else float(end) for end in (reading.low, reading.high))
-    values = {"step": step, "value": float(reading.value), "low": low, "high": high}
-    counts = {"n": int(reading.n), "d": int(reading.d), "warnings": list(reading.warnings)}
-    return {key: getattr(reading, key) for key in KEYS} | values | counts
-
-
-def as_json(readings: Iterable[Reading]) -> str:
-    """One object a line, ASCII only, never NaN."""
-    return "".join(json.dumps(record(each), allow_nan=False) + "\n" for each in readings)
-
-
-def as_csv(readings: Iterable[Reading]) -> str:
-    """A line of names, then a line a reading with all digits; warnings joined by "; "."""
-    lines = StringIO()
-    writer = csv.writer(lines, lineterminator="\n")
-    writer.writerow(KEYS)
-    for each in readings:
-        cells = record(each) | {"warnings": "; ".join(each.warnings)}
-        writer.writerow(plain(v) if isinstance(v, str) else v for v in cells.values())
-    return lines.getvalue()
 
 
 def as_text(table: Table) -> str:

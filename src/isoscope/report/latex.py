@@ -11,18 +11,18 @@ _NEGATIVE = re.compile(r"(?<![$\d{])-(\d[\d.]*)")
 
 def as_latex(table: Table) -> str:
     """A booktabs table; warnings are numbered notes under it."""
-    heads = [column.head for column in table.columns if column.head != "warnings"]
     if not table.rows:
         return f"% {NOTHING}\n"
-    sides = "".join("l" if column.words else "r" for column in table.columns[: len(heads)])
+    kept = [column for column in table.columns if column.role != "marks"]
+    sides = "".join("l" if column.words else "r" for column in kept)
     lines = [
         *([f"% {plain(table.caption)}"] if table.caption else []),
         r"% needs \usepackage{booktabs}",
         rf"\begin{{tabular}}{{{sides}}}",
         r"\toprule",
-        " & ".join(for_latex(head) for head in heads) + r" \\",
+        " & ".join(for_latex(column.head) for column in kept) + r" \\",
         r"\midrule",
-        *(_row(table, row, len(heads)) for row in table.rows),
+        *(_row(table, row) for row in table.rows),
         r"\bottomrule",
         r"\end{tabular}",
         *_notes(table),
@@ -30,13 +30,16 @@ def as_latex(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _row(table: Table, row: tuple[str, ...], width: int) -> str:
-    """One line; the marks of the last column go up beside the measure's name."""
-    marks = "".join(row[width:]).replace(" ", ",")
+def _row(table: Table, row: tuple[str, ...]) -> str:
+    """One line; the marks of warnings are raised beside the name."""
+    pairs = list(zip(row, table.columns, strict=True))
+    marks = "".join(cell for cell, column in pairs if column.role == "marks").replace(" ", ",")
     cells: list[str] = []
-    for cell, column in zip(row[:width], table.columns, strict=False):
+    for cell, column in pairs:
+        if column.role == "marks":
+            continue
         text = for_latex(cell) if column.words else _number(cell)
-        raised = rf"\textsuperscript{{{marks}}}" if marks and column.head == "measure" else ""
+        raised = rf"\textsuperscript{{{marks}}}" if marks and column.role == "name" else ""
         cells.append(text + raised)
     return " & ".join(cells) + r" \\"
 

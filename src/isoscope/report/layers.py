@@ -1,4 +1,4 @@
-"""The layer table: one line a site, one column a measure, for a look at a whole model."""
+"""The layer table: one line per site, one column per measure, for a look at a whole model."""
 
 from collections.abc import Sequence
 
@@ -9,6 +9,7 @@ from isoscope.types import Reading
 
 USUAL = ("mean-cosine-cross", "isoscore-debiased", "effective-rank-debiased", "mean-share")
 WIDEST = 6  # measures side by side; more have a line each in the plain table
+FOLD = {"run": 12, "site": 12, "group": 12}  # narrowest widths on a terminal
 Line = tuple[str, str, str, str, str]  # run, site, variant, group, step
 
 
@@ -32,7 +33,9 @@ def layers(readings: Sequence[Reading], *, left_out: Sequence[str] = ()) -> Tabl
     first = {line: next(each for each in readings if _line(each) == line) for line in lines}
     names = ("run", "site", "variant", "group", "step")
     kept = [
-        Column(name, tuple(plain(line[place]) for line in lines), words=True)
+        Column(
+            name, tuple(plain(line[place]) for line in lines), words=True, fold=FOLD.get(name)
+        )
         for place, name in enumerate(names)
         if name == "site" or len({line[place] for line in lines}) > 1
     ]

@@ -22,8 +22,8 @@ _STEPS = (
 def final_table(model: str, norms: Sequence[Any], left_out: Sequence[str] = ()) -> Table:
     """Lay out the final norms: a line each."""
     columns = (
-        Column("site", tuple(plain(each.site) for each in norms), words=True),
-        Column("norm", tuple(plain(each.module) for each in norms), words=True),
+        Column("site", tuple(plain(each.site) for each in norms), words=True, fold=12),
+        Column("norm", tuple(plain(each.module) for each in norms), words=True, fold=16),
         Column("kind", tuple(plain(each.kind) for each in norms), words=True),
         Column("|gain|", tuple(short(each.gain_norm) for each in norms)),
         Column("|bias|", tuple(_or_none(each.bias_norm) for each in norms)),
@@ -50,11 +50,13 @@ def outlier_table(
     ]
     both = ([i for i in gain if i in bias] for _, _, gain, bias in lines)
     columns = (
-        Column("norms", tuple(plain(name) for name, *_ in lines), words=True),
+        Column("norms", tuple(plain(name) for name, *_ in lines), words=True, fold=16),
         Column("layers", tuple(str(layers) for _, layers, *_ in lines)),
-        Column("gain", tuple(_named(gain, n) for _, n, gain, _ in lines), words=True),
-        Column("bias", tuple(_named(bias, n) for _, n, _, bias in lines), words=True),
-        Column("both", tuple(_listed([str(i) for i in each]) for each in both), words=True),
+        Column("gain", tuple(_named(gain, n) for _, n, gain, _ in lines), words=True, fold=12),
+        Column("bias", tuple(_named(bias, n) for _, n, _, bias in lines), words=True, fold=12),
+        Column(
+            "both", tuple(_listed([str(i) for i in each]) for each in both), words=True, fold=12
+        ),
     )
     caption = f"dimensions beyond {sigmas:g} sigma in more than half of the layers"
     return Table(caption, columns, left_out=tuple(map(plain, left_out)))

@@ -1,133 +1,124 @@
-"""Readings: a list that shows itself as a table and converts to frames."""
+"""The layout of readings: their table, their lines, and the notes beside them."""
 
-from collections.abc import Iterable, Mapping
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+from collections.abc import Sequence
+from dataclasses import fields
 
-from isoscope.errors import ConfigError
-from isoscope.report.formats import KEYS, as_csv, as_json, as_markdown, as_text, record
-from isoscope.report.html import as_html
-from isoscope.report.latex import as_latex
-from isoscope.report.layers import is_wide, layers
-from isoscope.report.table import Reference, Table, table
+from isoscope.report.escape import plain
+from isoscope.report.frames import Field, Line, integers, numbers, texts
+from isoscope.report.layers import FOLD, is_wide, layers
+from isoscope.report.number import count, short, shown
+from isoscope.report.results import DATA, Layout, Reference, Results
+from isoscope.report.table import Column, Table
 from isoscope.types import Reading
 
-if TYPE_CHECKING:
-    import pandas
-    import polars
+KEYS = tuple(field.name for field in fields(Reading))  # the contract's names, in its order
+IN_FULL = "one site in full: isoscope read RUN -s SITE; everything: --json or --csv"
 
 
-class Readings(list[Reading]):
-    """A list of readings, and what belongs to all of them.
-
-    >>> Readings([Reading("a", "rows", "all", "", None, "isoscore", 0.5, 0.4, 0.6, 9, 3)])
-    run a, site rows, variant all
-    <BLANKLINE>
-    measure   value  95 % interval  n  d
-    isoscore   0.50   [0.40, 0.60]  9  3
-    """
-
-    def __init__(
-        self,
-        readings: Iterable[Reading] = (),
-        *,
-        left_out: Iterable[str] = (),
-        isotropic: Reference | None = None,
-        run: Mapping[str, Any] | None = None,
-        spoilt: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(readings)
-        self.left_out = tuple(left_out)  # measures that could not be computed, and why
-        self.isotropic = dict(isotropic or {})  # what an isotropic cloud would read
-        self.run = dict(run or {})  # where the readings come from
-        self.remarks: tuple[str, ...] = ()  # what should be said of the run as a whole
-        self.spoilt = dict(spoilt or {})  # sites that said what is no number, and where
-
-    @property
-    def table(self) -> Table:
-        """The rows and columns that every format shows."""
-        return table(self, left_out=self.left_out, isotropic=self.isotropic)
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether there are several sites."""
-        return is_wide(self)
-
-    @property
-    def overview(self) -> Table:
-        """What is shown at first: of several sites a line each, else the whole table."""
-        return layers(self, left_out=self.left_out) if self.is_wide else self.table
-
-    def to_dict(self) -> list[dict[str, Any]]:
-        """Plain dictionaries, with the keys of `--json`."""
-        return [record(each) for each in self]
-
-    def to_json(self) -> str:
-        """One JSON object a line."""
-        return as_json(self)
-
-    def to_csv(self) -> str:
-        """Comma-separated values, all digits."""
-        return as_csv(self)
-
-    def to_latex(self) -> str:
-        """A booktabs table."""
-        return as_latex(self.table)
-
-    def to_markdown(self) -> str:
-        """A Markdown table."""
-        return as_markdown(self.table)
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """A pandas frame, one row a reading."""
-        pandas = _needed("pandas")
-        frame = pandas.DataFrame(self.to_dict(), columns=list(KEYS))
-        kinds = dict.fromkeys(KEYS, "str") | {"step": "Int64", "n": "int64", "d": "int64"}
-        kinds |= dict.fromkeys(("value", "low", "high"), "float64") | {"warnings": "object"}
-        return frame.astype(kinds)
-
-    def to_polars(self) -> "polars.DataFrame":
-        """A polars frame, one row a reading."""
-        polars = _needed("polars")
-        kinds = dict.fromkeys(KEYS, polars.String)
-        kinds |= dict.fromkeys(("value", "low", "high"), polars.Float64)
-        kinds |= dict.fromkeys(("step", "n", "d"), polars.Int64)
-        kinds["warnings"] = polars.List(polars.String)
-        return polars.DataFrame(self.to_dict(), schema=kinds)
-
-    @overload
-    def __getitem__(self, index: SupportsIndex, /) -> Reading: ...
-    @overload
-    def __getitem__(self, index: slice, /) -> "Readings": ...
-    def __getitem__(self, index: Any, /) -> Any:
-        chosen = super().__getitem__(index)
-        return self.with_readings(chosen) if isinstance(index, slice) else chosen
-
-    def with_readings(self, readings: Iterable[Reading]) -> "Readings":
-        """Other readings of the same run, with what belongs to all of them."""
-        return Readings(
-            readings,
-            left_out=self.left_out,
-            isotropic=self.isotropic,
-            run=self.run,
-            spoilt=self.spoilt,
-        )
-
-    def __str__(self) -> str:
-        return as_text(self.overview).removesuffix("\n")
-
-    __repr__ = __str__  # a list of bare tuples would say the same, unreadably
-
-    def _repr_html_(self) -> str:
-        return as_html(self.overview)
+def record(reading: Reading) -> Line:
+    """A reading as plain Python values, whatever kind of number went into it."""
+    step = None if reading.step is None else int(reading.step)
+    low, high = (None if end is None else float(end) for end in (reading.low, reading.high))
+    return {
+        "run": reading.run,
+        "site": reading.site,
+        "variant": reading.variant,
+        "group": reading.group,
+        "step": step,
+        "measure": reading.measure,
+        "value": float(reading.value),
+        "low": low,
+        "high": high,
+        "n": int(reading.n),
+        "d": int(reading.d),
+        "warnings": list(reading.warnings),
+    }
 
 
-def _needed(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ConfigError(
-            f"cannot make a {name} frame without {name}",
-            hint=f"pip install {name}",
-            slug="frame-package",
-        ) from error
+def table(
+    readings: Sequence[Reading],
+    *,
+    left_out: Sequence[str] = (),
+    isotropic: Reference | None = None,
+) -> Table:
+    """Lay out readings; what all of them share goes into the caption."""
+    warnings = tuple(dict.fromkeys(text for each in readings for text in each.warnings))
+    caption, names = _named(readings)
+    columns = (*names, *_numbers(readings, isotropic or {}), _marks(readings, warnings))
+    return Table(
+        caption=caption,
+        columns=tuple(column for column in columns if any(column.cells)),
+        warnings=tuple(plain(text) for text in warnings),
+        left_out=tuple(plain(text) for text in left_out),
+    )
+
+
+def _tables(readings: Results[Reading]) -> tuple[Table, ...]:
+    return (table(readings, left_out=readings.left_out, isotropic=readings.isotropic),)
+
+
+def _overview(readings: Results[Reading]) -> tuple[Table, ...]:
+    """Several sites have one line each."""
+    if is_wide(readings):
+        return (layers(readings, left_out=readings.left_out),)
+    return _tables(readings)
+
+
+def _notes(readings: Results[Reading], style: str) -> tuple[str, ...]:
+    """Remarks are about the run: no table has them."""
+    first: tuple[str, ...] = ()
+    if style in DATA:
+        first = tuple(f"left out: {text}" for text in readings.left_out)
+    elif not style and is_wide(readings):
+        first = (IN_FULL,)
+    return (*first, *(f"note: {text}" for text in readings.remarks))
+
+
+def _named(readings: Sequence[Reading]) -> tuple[str, list[Column]]:
+    shared: list[str] = []
+    columns: list[Column] = []
+    for name in ("run", "site", "variant", "group", "step"):
+        values = [getattr(each, name) for each in readings]
+        cells = tuple("" if value is None else plain(str(value)) for value in values)
+        if len(set(cells)) > 1:
+            columns.append(Column(name, cells, words=name != "step", fold=FOLD.get(name)))
+        elif cells and cells[0]:
+            shared.append(f"{name} {cells[0]}")
+    measures = tuple(plain(each.measure) for each in readings)
+    columns.append(Column("measure", measures, words=True, role="name"))
+    return ", ".join(shared), columns
+
+
+def _numbers(readings: Sequence[Reading], isotropic: Reference) -> list[Column]:
+    pairs = [shown(each.value, each.low, each.high) for each in readings]
+    references = [isotropic.get((each.measure, each.n, each.d)) for each in readings]
+    return [
+        Column("value", tuple(value for value, _ in pairs)),
+        Column("95 % interval", tuple(interval for _, interval in pairs)),
+        Column("isotropic", tuple(short(value) for value in references)),
+        Column("n", tuple(count(each.n) for each in readings)),
+        Column("d", tuple(count(each.d) for each in readings)),
+    ]
+
+
+def _marks(readings: Sequence[Reading], warnings: Sequence[str]) -> Column:
+    number = {text: str(place) for place, text in enumerate(warnings, start=1)}
+    cells = (" ".join(dict.fromkeys(number[w] for w in each.warnings)) for each in readings)
+    return Column("warnings", tuple(cells), words=True, role="marks")
+
+
+READINGS = Layout(
+    name="readings",
+    tables=_tables,
+    to_dict=record,
+    fields=(
+        *texts("run", "site", "variant", "group"),
+        Field("step", "integer", optional=True),
+        Field("measure"),
+        *numbers("value", "low", "high"),
+        *integers("n", "d"),
+        Field("warnings", "texts", joined=True),
+    ),
+    overview=_overview,
+    notes=_notes,
+)

@@ -9,22 +9,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-FOLDED = {  # folded before anything else is
-    "run": 12,
-    "site": 12,
-    "group": 12,
-    "what": 24,
-    "norm": 16,
-    "norms": 16,
-    "gain": 12,
-    "bias": 12,
-    "both": 12,
-    "dimensions": 12,
-    "rule": 14,
-    "verdict": 8,
-}
-
-
 def show(table: Table, console: "Console") -> None:
     """Print a table, its warnings under it; nothing in it is taken for markup."""
     from rich.table import Table as Grid
@@ -59,7 +43,8 @@ def _widths(columns: Sequence[Column], room: int) -> list[int]:
     widths = [max(map(len, (column.head, *column.cells))) for column in columns]
     excess = sum(widths) + 2 * (len(widths) - 1) - room
     for place in sorted(range(len(widths)), key=lambda place: -widths[place]):
-        least = min(widths[place], FOLDED.get(columns[place].head, widths[place]))
+        fold = columns[place].fold
+        least = widths[place] if fold is None else min(widths[place], fold)
         given = min(max(excess, 0), widths[place] - least)
         widths[place] -= given
         excess -= given

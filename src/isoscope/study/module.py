@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from isoscope.capture.feed.batch import Marks
-    from isoscope.report import Readings
+    from isoscope.report import Results
+    from isoscope.types import Reading
     from isoscope.survey import Survey
 
 Inputs = Any  # a tensor, a tuple of arguments, or a dictionary of them
@@ -40,7 +41,7 @@ class ModulePlan(Plan, frozen=True, kw_only=True):
         _ = stage, unit
 
 
-class ModuleSpec(Runnable["Readings"], frozen=True, kw_only=True):
+class ModuleSpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
     """Measure any module at the modules named in `taps`."""
 
     command: ClassVar[str] = "survey_module"
@@ -76,7 +77,7 @@ class ModuleSpec(Runnable["Readings"], frozen=True, kw_only=True):
         taps = self.taps.split(",") if self.taps is not None else given["taps"]
         return ModuleWorker(self, given["module"], given["batches"], taps)
 
-    def finish(self, done: Finished["Readings"], worker: "ModuleWorker") -> "Readings":
+    def finish(self, done: Finished["Results[Reading]"], worker: "ModuleWorker") -> "Results[Reading]":
         """Return the readings."""
         names = self.reads.names()
         options = self.reads.options(documents=True)

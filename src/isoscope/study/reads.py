@@ -8,7 +8,7 @@ from isoscope.study.option import Part, about
 from isoscope.types import Reading
 
 if TYPE_CHECKING:
-    from isoscope.report import Readings
+    from isoscope.report import Results
     from isoscope.store.summaries import State
     from isoscope.survey import Survey
 
@@ -71,15 +71,16 @@ def companions(name: str) -> set[str]:
 
 def read_survey(
     survey: "Survey", names: Sequence[str], run: str, options: Mapping[str, Any]
-) -> "Readings":
+) -> "Results[Reading]":
     """Return the readings; an error where not one of them could be computed."""
-    from isoscope.report import Readings
+    from isoscope.report import READINGS, Results
 
     found = survey.read(names, run=run, **options)
     if not found:
         raise nothing(survey.left_out)
     left_out = [f"{name}: {why}" for name, why in survey.left_out.items()]
-    return Readings(found, left_out=left_out, isotropic=isotropic_levels(found, options))
+    levels = isotropic_levels(found, options)
+    return Results(found, READINGS, left_out=left_out, isotropic=levels)
 
 
 def read_state(
@@ -88,15 +89,16 @@ def read_state(
     run: str,
     options: Mapping[str, Any],
     order: Sequence[str] = (),
-) -> "Readings":
+) -> "Results[Reading]":
     """Return the readings of a state, a site at a time; memory holds one of them."""
-    from isoscope.report import Readings
+    from isoscope.report import READINGS, Results
 
     found, left_out = read_sites(state.by_site(order), names, run, options)
     if not found and not state.trouble:
         raise nothing(left_out)
-    readings = Readings(
+    readings = Results(
         found,
+        READINGS,
         left_out=[f"{name}: {why}" for name, why in left_out.items()],
         isotropic=isotropic_levels(found, options),
         spoilt=state.trouble,
@@ -125,7 +127,7 @@ def _by_text(name: str, found: Sequence[Reading]) -> bool:
     return MEASURES[name].offered == "text" and any(each.measure == name for each in found)
 
 
-def refuse_spoilt(readings: "Readings") -> None:
+def refuse_spoilt(readings: "Results[Reading]") -> None:
     """Raise where a site produced NaN or infinity; the others have been read."""
     if readings.spoilt:
         site, why = next(iter(readings.spoilt.items()))

@@ -16,10 +16,10 @@ from isoscope.study.plan import Plan, Unit
 from isoscope.study.reads import Reads, read_state
 from isoscope.study.run import Finished, Live, Runnable
 from isoscope.survey.run import LANES
-from isoscope.types import Chunk
+from isoscope.types import Chunk, Reading
 
 if TYPE_CHECKING:
-    from isoscope.report import Readings
+    from isoscope.report import Results
     from isoscope.source import Source
     from isoscope.survey import Survey
     from isoscope.survey.variant import Kind, Place
@@ -45,7 +45,7 @@ class RowsPlan(Plan, frozen=True, kw_only=True):
         return self.stages[stage][unit].rows
 
 
-class MeasureSpec(Runnable["Readings"], frozen=True, kw_only=True):
+class MeasureSpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
     """Measure a collection of vectors."""
 
     command: ClassVar[str] = "measure"
@@ -97,7 +97,7 @@ class MeasureSpec(Runnable["Readings"], frozen=True, kw_only=True):
         _ = notify
         return RowsWorker(self, live or {})
 
-    def finish(self, done: Finished["Readings"], worker: "RowsWorker") -> "Readings":
+    def finish(self, done: Finished["Results[Reading]"], worker: "RowsWorker") -> "Results[Reading]":
         """Return the readings, and write the run."""
         return worker.finish(done)
 
@@ -185,7 +185,7 @@ class RowsWorker:
             dropped=lambda: self.source.skipped,
         )
 
-    def finish(self, done: Finished["Readings"]) -> "Readings":
+    def finish(self, done: Finished["Results[Reading]"]) -> "Results[Reading]":
         """Return the readings, and write the run where there is a target."""
         from tempfile import TemporaryDirectory
 
@@ -209,9 +209,9 @@ class RowsWorker:
 
     def _save(
         self,
-        done: Finished["Readings"],
+        done: Finished["Results[Reading]"],
         state: State,
-        readings: "Readings",
+        readings: "Results[Reading]",
         options: Mapping[str, Any],
     ) -> None:
         from isoscope.store import new_origin, save

@@ -46,7 +46,7 @@ from isoscope.types import Array, Chunk
 if TYPE_CHECKING:
     from isoscope.capture.feed import Feed
     from isoscope.capture.listener import Listener
-    from isoscope.report import Readings
+    from isoscope.report import Results
     from isoscope.source.corpus.corpus import Corpus
     from isoscope.survey import Survey
     from isoscope.survey.select import Selection
@@ -116,7 +116,7 @@ class SurveyPlan(Plan, frozen=True, kw_only=True):
         return int(self.lengths.array[starts[task.first] : starts[task.last]].sum())
 
 
-class SurveySpec(Runnable["Readings"], frozen=True, kw_only=True):
+class SurveySpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
     """Run a model over a corpus and read every site."""
 
     command: ClassVar[str] = "survey"
@@ -199,7 +199,7 @@ class SurveySpec(Runnable["Readings"], frozen=True, kw_only=True):
         self.reads.names(text=True)  # a misspelt name, before a model is loaded
         return ModelWorker(self, notify, live or {})
 
-    def finish(self, done: Finished["Readings"], worker: "ModelWorker") -> "Readings":
+    def finish(self, done: Finished["Results[Reading]"], worker: "ModelWorker") -> "Results[Reading]":
         """Return the readings, and write the run."""
         return worker.finish(done)
 
@@ -394,7 +394,7 @@ class ModelWorker:
             whole.merge(found)
         return whole
 
-    def finish(self, done: Finished["Readings"]) -> "Readings":
+    def finish(self, done: Finished["Results[Reading]"]) -> "Results[Reading]":
         """Return the readings, and write the run where there is a target."""
         plan: SurveyPlan = done.plan
         with TemporaryDirectory(prefix="isoscope-") as spare:
@@ -411,9 +411,9 @@ class ModelWorker:
 
     def _save(
         self,
-        done: Finished["Readings"],
+        done: Finished["Results[Reading]"],
         state: State,
-        readings: "Readings",
+        readings: "Results[Reading]",
         options: dict[str, Any],
     ) -> None:
         from isoscope.store import new_origin, save

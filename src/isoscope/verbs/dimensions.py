@@ -3,11 +3,12 @@
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from isoscope.report.escape import plain
+from isoscope.report.frames import Line, integers, numbers, texts
 from isoscope.report.number import count, shown
-from isoscope.report.records import Records
+from isoscope.report.results import Layout, Results
 from isoscope.report.table import Column, Table
 
 if TYPE_CHECKING:
@@ -19,38 +20,49 @@ NEAR_ZERO = "the mean cosine is near zero, so shares of it mean little: {sites}"
 UNTOLD = "expected sums of directions, moments and a sample, got a run without them"
 
 
-class Dimensions(Records["SiteDimensions"]):
-    """The dimensions that carry the mean cosine, a record a site."""
+def _tables(found: "Results[SiteDimensions]") -> tuple[Table, ...]:
+    """One line per site where there are several, else one per dimension."""
+    named = [f"run {plain(str(found.shared['run']))}"]
+    if len(found) == 1:
+        one = found[0]
+        named += [f"site {plain(one.site)}", f"variant {one.variant}"]
+        named += [f"mean cosine {one.mean_cosine:.3g}", f"n {count(one.n)}, d {one.d}"]
+        columns = _by_dimension(one)
+    else:
+        named += [f"variant {each}" for each in dict.fromkeys(e.variant for e in found)][:1]
+        columns = _by_site(found)
+    small = [plain(each.site) for each in found if abs(each.mean_cosine) < SMALL]
+    warnings = (NEAR_ZERO.format(sites=", ".join(small)),) if small else ()
+    left_out = tuple(plain(text) for text in found.left_out)
+    return (Table(f"{', '.join(named)}; {TOLD}", tuple(columns), warnings, left_out),)
 
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """A line a site where there are several, else a line a dimension."""
-        named = [f"run {plain(str(self.shared['run']))}"]
-        if len(self) == 1:
-            one = self[0]
-            named += [f"site {plain(one.site)}", f"variant {one.variant}"]
-            named += [f"mean cosine {one.mean_cosine:.3g}", f"n {count(one.n)}, d {one.d}"]
-            columns = _by_dimension(one)
-        else:
-            named += [f"variant {each}" for each in dict.fromkeys(e.variant for e in self)][:1]
-            columns = _by_site(self)
-        caption = f"{', '.join(named)}; {TOLD}"
-        return (Table(caption, tuple(columns), self._warnings(), self._left_out()),)
 
-    def lines(self) -> list[dict[str, Any]]:
-        """A line a dimension."""
-        return [
-            self.shared | _line(site, rank, each)
-            for site in self
-            for rank, each in enumerate(site.top, start=1)
-        ]
+def _lines(found: "Results[SiteDimensions]") -> list[Line]:
+    """One line per dimension."""
+    return [
+        found.shared | _line(site, rank, each)
+        for site in found
+        for rank, each in enumerate(site.top, start=1)
+    ]
 
-    def _warnings(self) -> tuple[str, ...]:
-        small = [plain(each.site) for each in self if abs(each.mean_cosine) < SMALL]
-        return (NEAR_ZERO.format(sites=", ".join(small)),) if small else ()
 
-    def _left_out(self) -> tuple[str, ...]:
-        return tuple(plain(text) for text in self.left_out)
+def _record(site: "SiteDimensions") -> Line:
+    return site.to_dict()
+
+
+DIMENSIONS = Layout(
+    name="sites",
+    tables=_tables,
+    to_dict=_record,
+    fields=(
+        *texts("run", "site", "variant"),
+        *integers("rank", "index"),
+        *numbers("share", "low", "high", "mean", "variance_ratio", "kurtosis"),
+        *numbers("mean_cosine", "mean_cosine_without", "r_squared"),
+        *integers("sample", "n", "d"),
+    ),
+    lines=_lines,
+)
 
 
 def dimensions(
@@ -59,7 +71,7 @@ def dimensions(
     sites: Sequence[str] | None = None,
     variant: str = "all",
     progress: Callable[[int, int], None] | None = None,
-) -> Dimensions:
+) -> "Results[SiteDimensions]":
     """Say which dimensions carry the mean cosine of each site, and what is left without them.
 
     With their kurtosis, and how much of the cosines of whole vectors (r squared, over the
@@ -72,14 +84,15 @@ def dimensions(
     found = rogue_dimensions(whole, sites, variant=variant, progress=progress)
     asked = dict.fromkeys(whole.sites if sites is None else sites)
     missing = [site for site in asked if site not in {each.site for each in found}]
-    return Dimensions(
+    return Results(
         found,
+        DIMENSIONS,
         shared={"run": Path(run).name},
         left_out=[f"{site}: {UNTOLD}" for site in missing],
     )
 
 
-def _line(site: "SiteDimensions", rank: int, each: "Dimension") -> dict[str, Any]:
+def _line(site: "SiteDimensions", rank: int, each: "Dimension") -> Line:
     return {
         "site": site.site,
         "variant": site.variant,
@@ -112,7 +125,7 @@ def _by_dimension(site: "SiteDimensions") -> list[Column]:
 def _by_site(sites: Sequence["SiteDimensions"]) -> list[Column]:
     steps = sorted({k for each in sites for k in each.r_squared})
     return [
-        Column("site", tuple(plain(each.site) for each in sites), words=True),
+        Column("site", tuple(plain(each.site) for each in sites), words=True, fold=12),
         Column("cosine", tuple(f"{each.mean_cosine:.3f}" for each in sites)),
         *(Column(f"top {k}", tuple(_together(each, k) for each in sites)) for k in steps[:2]),
         *(
@@ -124,6 +137,7 @@ def _by_site(sites: Sequence["SiteDimensions"]) -> list[Column]:
             "dimensions",
             tuple(", ".join(map(str, each.indices(3))) for each in sites),
             words=True,
+            fold=12,
         ),
     ]
 

@@ -34,20 +34,20 @@ def exhibits(runs: Any) -> list["Exhibit"]:
 
 
 def _is_one(runs: Any) -> bool:
-    from isoscope.report import Readings
+    from isoscope.report import Results
     from isoscope.report.page.exhibit import Exhibit
     from isoscope.store.run import Run
 
-    return isinstance(runs, str | os.PathLike | Run | Readings | Exhibit)
+    return isinstance(runs, str | os.PathLike | Run | Results | Exhibit)
 
 
 def _loaded(given: Any) -> Any:
-    from isoscope.report import Readings
+    from isoscope.report import Results
     from isoscope.report.page.exhibit import Exhibit
     from isoscope.store import load
     from isoscope.store.run import Run
 
-    return given if isinstance(given, Run | Readings | Exhibit) else load(given)
+    return given if isinstance(given, Run | Results | Exhibit) else load(given)
 
 
 def _name(each: Any) -> str:

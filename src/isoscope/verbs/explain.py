@@ -1,97 +1,55 @@
 """The verb of causes: why each site of a run is anisotropic."""
 
-import csv
-import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from io import StringIO
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isoscope.errors import StoreError, TooFewRowsError, UndefinedError
+from isoscope.report.escape import plain
+from isoscope.report.frames import Field, Line, integers, numbers, texts
+from isoscope.report.results import Layout, Results
+from isoscope.report.table import Column, Table
 
 if TYPE_CHECKING:
     from isoscope.explain.cause import Cause
-    from isoscope.report.table import Column, Table
 
 TOKENLESS = "frequency and position are not told: this run has no bands of tokens"
 UNCOUNTED = "frequency is not told: the tokens of this run were not counted"
 
 
-class Causes(list["Cause"]):
-    """A list of causes that shows itself as a table and converts to other formats."""
+def _tables(causes: "Results[Cause]") -> tuple[Table, ...]:
+    """One line per site where there are several, else one per cause."""
+    sites = dict.fromkeys(each.site for each in causes)
+    columns = _by_site(causes) if len(sites) > 1 else _by_cause(causes)
+    shared = [f"run {plain(causes[0].run)}"] if causes else []
+    if len(sites) == 1:
+        shared += [f"site {plain(causes[0].site)}", f"variant {causes[0].variant}"]
+        shared += [f"mean cosine {causes[0].mean_cosine:.3g}"]
+    elif causes:
+        shared += [f"variant {causes[0].variant}", "shares of the mean cosine"]
+    warnings = tuple(dict.fromkeys(text for each in causes for text in each.warnings))
+    left_out = tuple(plain(text) for text in causes.left_out)
+    return (Table(", ".join(shared), tuple(columns), warnings, left_out),)
 
-    def __init__(self, causes: Iterable["Cause"] = (), *, left_out: Iterable[str] = ()) -> None:
-        super().__init__(causes)
-        self.left_out = tuple(left_out)  # sites of which nothing can be told, and why
 
-    @property
-    def table(self) -> "Table":
-        """A line a site where there are several, else a line a cause."""
-        from isoscope.report.escape import plain
-        from isoscope.report.table import Table
+def _record(cause: "Cause") -> Line:
+    return cause.to_dict()
 
-        sites = dict.fromkeys(each.site for each in self)
-        columns = _by_site(self) if len(sites) > 1 else _by_cause(self)
-        shared = [f"run {plain(self[0].run)}"] if self else []
-        if len(sites) == 1:
-            shared += [f"site {plain(self[0].site)}", f"variant {self[0].variant}"]
-            shared += [f"mean cosine {self[0].mean_cosine:.3g}"]
-        elif self:
-            shared += [f"variant {self[0].variant}", "shares of the mean cosine"]
-        warnings = tuple(dict.fromkeys(text for each in self for text in each.warnings))
-        left_out = tuple(plain(text) for text in self.left_out)
-        return Table(", ".join(shared), tuple(columns), warnings, left_out)
 
-    def to_dict(self) -> list[dict[str, Any]]:
-        """Plain dictionaries, with the keys of `--json`."""
-        return [each.to_dict() for each in self]
-
-    def to_json(self) -> str:
-        """One JSON object a line."""
-        return "".join(json.dumps(each, allow_nan=False) + "\n" for each in self.to_dict())
-
-    def to_csv(self) -> str:
-        """Comma-separated values; what is named is one cell, as JSON."""
-        from dataclasses import fields
-
-        from isoscope.explain.cause import Cause
-        from isoscope.report.escape import plain
-
-        lines = StringIO()
-        writer = csv.writer(lines, lineterminator="\n")
-        writer.writerow(field.name for field in fields(Cause))
-        for each in self.to_dict():
-            cells = each | {
-                "named": json.dumps(each["named"]),
-                "warnings": "; ".join(each["warnings"]),
-            }
-            writer.writerow(plain(v) if isinstance(v, str) else v for v in cells.values())
-        return lines.getvalue()
-
-    def to_markdown(self) -> str:
-        """A Markdown table."""
-        from isoscope.report.formats import as_markdown
-
-        return as_markdown(self.table)
-
-    def to_latex(self) -> str:
-        """A booktabs table."""
-        from isoscope.report.latex import as_latex
-
-        return as_latex(self.table)
-
-    def __str__(self) -> str:
-        from isoscope.report.formats import as_text
-
-        return as_text(self.table).removesuffix("\n")
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        from isoscope.report.html import as_html
-
-        return as_html(self.table)
+CAUSES = Layout(
+    name="causes",
+    tables=_tables,
+    to_dict=_record,
+    fields=(
+        *texts("run", "site", "variant", "cause"),
+        *numbers("share", "low", "high", "mean_cosine"),
+        *integers("n", "d"),
+        Field("detail"),
+        Field("named", "json"),
+        Field("warnings", "texts", joined=True),
+    ),
+)
 
 
 def explain(
@@ -99,7 +57,7 @@ def explain(
     *,
     sites: Sequence[str] | None = None,
     variant: str = "all",
-) -> Causes:
+) -> "Results[Cause]":
     """Say how much of the mean cosine of each site is owed to which cause.
 
     The causes are taken in a fixed order (sinks, dimensions, frequency, position, mean) and
@@ -129,7 +87,7 @@ def explain(
             hint="there is no mean cosine to explain at any site of this run",
             slug="nothing-to-explain",
         )
-    return Causes(found, left_out=left_out)
+    return Results(found, CAUSES, left_out=left_out)
 
 
 def explained(
@@ -201,10 +159,7 @@ def _whole(share: float) -> int:
     return round(100 * share)
 
 
-def _by_cause(causes: Sequence["Cause"]) -> list["Column"]:
-    from isoscope.report.escape import plain
-    from isoscope.report.table import Column
-
+def _by_cause(causes: Sequence["Cause"]) -> list[Column]:
     ends = [
         "" if c.low is None or c.high is None else f"[{_whole(c.low)}, {_whole(c.high)}]"
         for c in causes
@@ -213,15 +168,13 @@ def _by_cause(causes: Sequence["Cause"]) -> list["Column"]:
         Column("cause", tuple(each.cause for each in causes), words=True),
         Column("share", tuple(_percent(each.share) for each in causes)),
         Column("95 % interval", tuple(ends)),
-        Column("what", tuple(plain(each.detail) for each in causes), words=True),
+        Column("what", tuple(plain(each.detail) for each in causes), words=True, fold=24),
     ]
     return [column for column in columns if any(column.cells)]
 
 
-def _by_site(causes: Sequence["Cause"]) -> list["Column"]:
+def _by_site(causes: Sequence["Cause"]) -> list[Column]:
     from isoscope.explain.attribution import ORDER
-    from isoscope.report.escape import plain
-    from isoscope.report.table import Column
 
     sites: dict[str, dict[str, Cause]] = {}
     for each in causes:
@@ -239,7 +192,7 @@ def _by_site(causes: Sequence["Cause"]) -> list["Column"]:
         plain(row["dimensions"].detail) if row["dimensions"].named else "" for row in rows
     )
     columns = [
-        Column("site", tuple(map(plain, sites)), words=True),
+        Column("site", tuple(map(plain, sites)), words=True, fold=12),
         Column("mean cosine", cosines),
         *shares,
         Column("dimensions that stand out", named, words=True),

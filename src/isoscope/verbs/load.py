@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 from isoscope.store.run import Run
 
 if TYPE_CHECKING:
-    from isoscope.report import Readings
+    from isoscope.report import Results
+    from isoscope.types import Reading
 
 
 class ShownRun(Run):
     """A run whose readings are a table, and which shows itself as rich HTML."""
 
-    readings: "Readings"
+    readings: "Results[Reading]"
 
     def _repr_html_(self) -> str:
         from isoscope.report.escape import for_html
@@ -29,11 +30,11 @@ class ShownRun(Run):
 
 def load(path: str | os.PathLike[str]) -> ShownRun:
     """Read a run folder; its readings and itself display as tables."""
-    from isoscope.report import Readings
+    from isoscope.report import READINGS, Results
     from isoscope.store import load as load_run
     from isoscope.verbs.answer import isotropic_levels, options_of
 
     found = load_run(path)
     levels = isotropic_levels(found.readings, options_of(found.settings))
-    readings = Readings(found.readings, left_out=found.left_out, isotropic=levels)
+    readings = Results(found.readings, READINGS, left_out=found.left_out, isotropic=levels)
     return ShownRun(found.path, found.manifest, found.origin, readings)

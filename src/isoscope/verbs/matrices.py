@@ -1,11 +1,14 @@
 """The verb of matrices: I(W) of the input and output embeddings of a model."""
 
 import os
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from isoscope.report.escape import plain
+from isoscope.report.frames import Field, Line, integers, numbers
 from isoscope.report.number import count, shown
-from isoscope.report.records import Records
+from isoscope.report.results import Layout, Results
 from isoscope.report.table import Column, Table
 
 if TYPE_CHECKING:
@@ -14,33 +17,44 @@ if TYPE_CHECKING:
 ONE_SIDED = "as published: one sign of each eigenvector, whichever the solver gives"
 
 
-class MatrixTable(Records["MatrixIsotropy"]):
-    """I(W) of each matrix, about the origin and about its mean."""
+def _tables(found: "Results[MatrixIsotropy]", as_published: bool = False) -> tuple[Table, ...]:
+    """One line per matrix and centre."""
+    values = [each.as_published if as_published else each.value for each in found]
+    logs = ("" if as_published else f"{each.log_value:.3g}" for each in found)
+    drawn = (
+        "" if each.reference is None else shown(each.reference, None, None)[0] for each in found
+    )
+    columns = (
+        Column("site", tuple(plain(each.site) for each in found), words=True, fold=12),
+        Column("about", tuple(_about(each) for each in found), words=True),
+        Column("I(W)", tuple(shown(value, None, None)[0] for value in values)),
+        Column("log I(W)", tuple(logs)),
+        Column("random rows", tuple(drawn)),
+        Column("rows", tuple(count(each.rows) for each in found)),
+        Column("d", tuple(count(each.width) for each in found)),
+    )
+    caption = f"model {plain(str(found.shared['model']))}, I(W): 1 is isotropic, 0 collapsed"
+    kept = tuple(column for column in columns if any(column.cells))
+    return (Table(caption, kept, found.remarks),)
 
-    as_published = False  # which of the two values tables show
 
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """A line a matrix and centre."""
-        published = self.as_published
-        values = [each.as_published if published else each.value for each in self]
-        logs = ("" if published else f"{each.log_value:.3g}" for each in self)
-        drawn = (
-            "" if each.reference is None else shown(each.reference, None, None)[0]
-            for each in self
-        )
-        columns = (
-            Column("site", tuple(plain(each.site) for each in self), words=True),
-            Column("about", tuple(_about(each) for each in self), words=True),
-            Column("I(W)", tuple(shown(value, None, None)[0] for value in values)),
-            Column("log I(W)", tuple(logs)),
-            Column("random rows", tuple(drawn)),
-            Column("rows", tuple(count(each.rows) for each in self)),
-            Column("d", tuple(count(each.width) for each in self)),
-        )
-        caption = f"model {plain(str(self.shared['model']))}, I(W): 1 is isotropic, 0 collapsed"
-        kept = tuple(column for column in columns if any(column.cells))
-        return (Table(caption, kept, self.remarks),)
+def _record(each: "MatrixIsotropy") -> Line:
+    return each.to_dict()
+
+
+MATRICES = Layout(
+    name="matrices",
+    tables=_tables,
+    to_dict=_record,
+    fields=(
+        Field("model"),
+        Field("tied", "flag"),
+        Field("site"),
+        Field("centred", "flag"),
+        *integers("rows", "width"),
+        *numbers("value", "log_value", "as_published", "reference"),
+    ),
+)
 
 
 def matrices(
@@ -49,7 +63,7 @@ def matrices(
     against_random: bool = False,
     as_published: bool = False,
     **given: Any,
-) -> MatrixTable:
+) -> "Results[MatrixIsotropy]":
     """Say how isotropic the rows of a model's matrices are: I(W), raw and centred.
 
     Two-sided unless `as_published`; records have both. `against_random` adds I of random rows
@@ -62,13 +76,13 @@ def matrices(
 
     told = matrix_isotropy(found, against_random=against_random)
     remarks = [told.remark] if told.tied else []
-    answer = MatrixTable(
+    layout = replace(MATRICES, tables=partial(_tables, as_published=as_published))
+    return Results(
         told.matrices,
+        layout,
         shared={"model": found.loaded.name, "tied": told.tied},
         remarks=[*remarks, ONE_SIDED] if as_published else remarks,
     )
-    answer.as_published = as_published
-    return answer
 
 
 def _about(each: "MatrixIsotropy") -> str:

@@ -8,11 +8,12 @@ from isoscope.study.survey import SurveySpec
 
 if TYPE_CHECKING:
     from isoscope.capture.model.loaded import Loaded
-    from isoscope.report import Readings
+    from isoscope.report import Results
+    from isoscope.types import Reading
 
 
 @keywords(SurveySpec)
-def survey(*arguments: Any, **options: Any) -> "Readings":
+def survey(*arguments: Any, **options: Any) -> "Results[Reading]":
     """Run a model over a corpus and read every site; activations are never kept.
 
     With `output` a run folder is written; an unfinished one with the same options is

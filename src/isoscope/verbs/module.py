@@ -7,11 +7,12 @@ from isoscope.study.keywords import call, keywords
 from isoscope.study.module import ModuleSpec
 
 if TYPE_CHECKING:
-    from isoscope.report import Readings
+    from isoscope.report import Results
+    from isoscope.types import Reading
 
 
 @keywords(ModuleSpec, Place)
-def survey_module(*arguments: Any, **options: Any) -> "Readings":
+def survey_module(*arguments: Any, **options: Any) -> "Results[Reading]":
     """Measure any module at the modules named in `taps`, over batches of your own.
 
     A batch is what the module is called with (a tensor, a tuple or a dictionary), or a pair

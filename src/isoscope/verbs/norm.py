@@ -1,13 +1,16 @@
 """The verb of norms: gain, bias and outliers of a model's norms, and what the last one does."""
 
+import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from isoscope.errors import MergeError, UndefinedError
+from isoscope.report.frames import Field, Line, texts
 from isoscope.report.norms import final_table, gain_table, outlier_table, step_table
-from isoscope.report.records import Record, Records
+from isoscope.report.results import Layout, Results
 from isoscope.report.table import Table
 
 if TYPE_CHECKING:
@@ -18,6 +21,14 @@ FINAL, OUTLIERS, STEPS = "final-norm", "outliers", "steps"
 SIGMAS = 3.0
 
 
+class Record(Protocol):
+    """A result of the lab that turns into plain values."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as numbers, strings, lists and dictionaries."""
+        ...
+
+
 @dataclass(frozen=True)
 class Told:
     """One thing that is told of norms, and of which kind it is."""
@@ -25,43 +36,61 @@ class Told:
     what: str
     record: Record
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Line:
         """Return the record as plain values."""
         return {"what": self.what, **self.record.to_dict()}
 
 
-class Norms(Records[Told]):
-    """The final norms, the outliers of all norms, and the way of a run through the last."""
+def records_of(norms: Iterable[Told], what: str) -> list[Any]:
+    """Return the records of one kind: "final-norm", "outliers" or "steps"."""
+    return [each.record for each in norms if each.what == what]
 
-    measures: Sequence[str] = ()  # of the run, in its table; all there are if none are named
-    sigmas = SIGMAS
 
-    def of(self, what: str) -> list[Any]:
-        """Return the records of one kind: "final-norm", "outliers" or "steps"."""
-        return [each.record for each in self if each.what == what]
+def _tables(
+    norms: Results[Told], measures: Sequence[str] = (), sigmas: float = SIGMAS
+) -> tuple[Table, ...]:
+    """One table for each kind there is, and two for what a run says.
 
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """A table for each kind there is, and two for what a run says."""
-        name = str(self.shared["model"])
-        final, roles, steps = (self.of(what) for what in (FINAL, OUTLIERS, STEPS))
-        found: list[Table] = []
-        if final:
-            found.append(final_table(name, final, self.left_out))
-        if final or roles:
-            left_out = () if final else self.left_out
-            found.append(outlier_table(final, roles, self.sigmas, left_out))
-        for each in steps:
-            found.append(step_table(each, self.measures))
-            if each.gained is not None:
-                found.append(gain_table(each))
-        return tuple(found)
+    Without `measures`, the table of the run has all of them.
+    """
+    final, roles, steps = (records_of(norms, what) for what in (FINAL, OUTLIERS, STEPS))
+    found: list[Table] = []
+    if final:
+        found.append(final_table(str(norms.shared["model"]), final, norms.left_out))
+    if final or roles:
+        left_out = () if final else norms.left_out
+        found.append(outlier_table(final, roles, sigmas, left_out))
+    for each in steps:
+        found.append(step_table(each, measures))
+        if each.gained is not None:
+            found.append(gain_table(each))
+    return tuple(found)
 
-    def lines(self) -> list[dict[str, Any]]:
-        """A line a number."""
-        return [
-            self.shared | line for each in self for line in _LINES[each.what](each.to_dict())
-        ]
+
+def _lines(norms: Results[Told]) -> list[Line]:
+    """One line per number."""
+    return [norms.shared | line for each in norms for line in _LINES[each.what](each.to_dict())]
+
+
+def _typed(line: Line) -> Line:
+    """Return a line whose value is a number or missing; any other value is text, as JSON."""
+    value = line["value"]
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return line | {"text": None}
+    text = value if isinstance(value, str) else json.dumps(value)
+    return line | {"value": None, "text": text}
+
+
+_NAMED = texts("model", "what", "site", "variant", "name")
+NORMS = Layout(
+    name="norms",
+    tables=_tables,
+    to_dict=Told.to_dict,
+    fields=(*_NAMED, Field("value", "json")),
+    lines=_lines,
+    typed=(*_NAMED, Field("value", "number"), Field("text")),
+    frame_line=_typed,
+)
 
 
 def norm(
@@ -72,7 +101,7 @@ def norm(
     measures: Sequence[str] | None = None,
     sigmas: float = SIGMAS,
     **given: Any,
-) -> Norms:
+) -> Results[Told]:
     """Say what the norms of a model hold, and what the final one does to the mean cosine.
 
     Gain and bias norms, their ratio r and the reference r^2 / (1 + r^2); dimensions whose
@@ -97,17 +126,17 @@ def norm(
     problems += more
     if not final and not roles:
         raise problems[0]
-    answer = Norms(
+    tables = partial(_tables, measures=tuple(measures or ()), sigmas=sigmas)
+    return Results(
         [
             *(Told(FINAL, each) for each in final),
             *(Told(OUTLIERS, each) for each in roles),
             *(Told(STEPS, each) for each in _steps(whole, variant, final)),
         ],
+        replace(NORMS, tables=tables),
         shared={"model": found.loaded.name},
         left_out=[each.problem for each in problems],
     )
-    answer.measures, answer.sigmas = tuple(measures or ()), sigmas
-    return answer
 
 
 def _opened(run: str | os.PathLike[str] | None, measures: Sequence[str] | None) -> "Run | None":

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from isoscope.report.escape import plain
+from isoscope.report.frames import Field, integers, numbers, texts
 from isoscope.report.number import count, shown
-from isoscope.report.records import Records
+from isoscope.report.results import Layout, Results
 from isoscope.report.table import Column, Table
 
 if TYPE_CHECKING:
@@ -36,32 +37,45 @@ class Probed:
         return self.told.low > self.told.majority
 
 
-class Probes(Records[Probed]):
-    """The best single dimension, a record a site."""
+def _tables(found: Results[Probed]) -> tuple[Table, ...]:
+    """One line per site."""
+    told = [each.told for each in found]
+    pairs = [shown(100 * e.accuracy, 100 * e.low, 100 * e.high) for e in told]
+    columns = (
+        Column("site", tuple(plain(each.site) for each in found), words=True, fold=12),
+        Column("token", tuple(each.at for each in found), words=True),
+        Column("dimension", tuple(str(each.dimension) for each in told)),
+        Column("accuracy", tuple(f"{value} %" for value, _ in pairs)),
+        Column("95 % interval", tuple(ends for _, ends in pairs)),
+        Column("majority", tuple(f"{100 * each.majority:.1f} %" for each in told)),
+        Column("rule", tuple(_rule(each) for each in told), words=True, fold=14),
+    )
+    return (Table(_caption(found), columns, found.remarks),)
 
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """A line a site."""
-        told = [each.told for each in self]
-        pairs = [shown(100 * e.accuracy, 100 * e.low, 100 * e.high) for e in told]
-        columns = (
-            Column("site", tuple(plain(each.site) for each in self), words=True),
-            Column("token", tuple(each.at for each in self), words=True),
-            Column("dimension", tuple(str(each.dimension) for each in told)),
-            Column("accuracy", tuple(f"{value} %" for value, _ in pairs)),
-            Column("95 % interval", tuple(ends for _, ends in pairs)),
-            Column("majority", tuple(f"{100 * each.majority:.1f} %" for each in told)),
-            Column("rule", tuple(_rule(each) for each in told), words=True),
-        )
-        return (Table(self._caption(), columns, self.remarks),)
 
-    def _caption(self) -> str:
-        named = [f"model {plain(str(self.shared['model']))}"]
-        if self:
-            one = self[0].told
-            named += [f"chosen on {count(one.n_train)} documents"]
-            named += [f"accuracy on {count(one.n_test)} others"]
-        return ", ".join(named)
+def _caption(found: Results[Probed]) -> str:
+    named = [f"model {plain(str(found.shared['model']))}"]
+    if found:
+        one = found[0].told
+        named += [f"chosen on {count(one.n_train)} documents"]
+        named += [f"accuracy on {count(one.n_test)} others"]
+    return ", ".join(named)
+
+
+PROBED = Layout(
+    name="sites",
+    tables=_tables,
+    to_dict=Probed.to_dict,
+    fields=(
+        *texts("model", "site", "at"),
+        Field("dimension", "integer"),
+        Field("threshold", "number"),
+        *texts("above", "below"),
+        *numbers("train_accuracy", "accuracy", "low", "high", "majority"),
+        *integers("n_train", "n_test", "d"),
+        Field("as_published", "flag"),
+    ),
+)
 
 
 def probe(
@@ -82,7 +96,7 @@ def probe(
     skip_bad: bool = False,
     progress: Callable[[int, int], None] | None = None,
     **given: Any,
-) -> Probes:
+) -> Results[Probed]:
     """Say how well one dimension of a document's state tells two labels apart.
 
     `label` is a column of the corpus, a .txt file with a label a line, or labels themselves.
@@ -125,8 +139,8 @@ def probe(
         remarks += _short(states)
     same = [plain(each.site) for each in records if not each.is_better]
     remarks += [NO_BETTER + ", ".join(same)] if same else []
-    return Probes(
-        records, shared={"model": found.loaded.name}, remarks=list(dict.fromkeys(remarks))
+    return Results(
+        records, PROBED, shared={"model": found.loaded.name}, remarks=dict.fromkeys(remarks)
     )
 
 

@@ -17,7 +17,7 @@ from isoscope.study.reads import (
 )
 
 if TYPE_CHECKING:
-    from isoscope.report import Readings
+    from isoscope.report import Results
     from isoscope.store import Run
 
 
@@ -26,7 +26,7 @@ def merge(
     output: str | os.PathLike[str],
     *,
     overwrite: bool = False,
-) -> "Readings":
+) -> "Results[Reading]":
     """Add up runs that were measured apart, into a new run folder."""
     from isoscope.store import check_target, load, mergeable, save
     from isoscope.store.merge import merge_states
@@ -69,9 +69,9 @@ def read(
     *,
     measures: Sequence[str] | None = None,
     sites: Sequence[str] | None = None,
-) -> "Readings":
+) -> "Results[Reading]":
     """Return the readings of a run folder; measures not yet read come from its summaries."""
-    from isoscope.report import Readings
+    from isoscope.report import READINGS, Results
     from isoscope.store import Run, load
 
     found = run if isinstance(run, Run) else load(run)
@@ -99,7 +99,8 @@ def read(
     if sites is not None:
         _known_sites(sites, (each.site for each in kept))
         kept = [each for each in kept if each.site in sites]
-    return Readings(kept, left_out=left_out, isotropic=isotropic_levels(kept, options))
+    levels = isotropic_levels(kept, options)
+    return Results(kept, READINGS, left_out=left_out, isotropic=levels)
 
 
 def _known_sites(sites: Sequence[str], there: Iterable[str]) -> None:

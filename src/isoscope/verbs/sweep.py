@@ -8,10 +8,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from isoscope.errors import ConfigError, IsoscopeError, StoreError
-from isoscope.report.escape import plain
-from isoscope.report.number import short, shown
-from isoscope.report.records import Records
-from isoscope.report.table import Column, Table
 from isoscope.store.folder import MANIFEST
 from isoscope.verbs.answer import checked_seed
 from isoscope.verbs.target import aside, positive, target_of, within, working
@@ -20,69 +16,15 @@ from isoscope.verbs.vectors import spelt
 if TYPE_CHECKING:
     from isoscope.lab.sweep.cells import Cells
     from isoscope.lab.sweep.summary import Line
+    from isoscope.report import Results
 
 WEIGHTS = (-5.0, -3.0, -1.0, 0.0, 1.0, 3.0, 5.0)
-SHOWN = ("isoscore-star", "isoscore-debiased", "mean-cosine", "twonn")
 NOT_LEARNT = (
     "not learnt: without penalty the task does not beat its baseline of {baseline:.3g} by two "
     "standard errors, so the differences say nothing about it"
 )
 ONE_SEED = "one seed: no intervals, and whether the task was learnt cannot be told"
-MEANS = "geometry of held-out texts, mean over layers and seeds; by layer with --json"
 CUT = "examples that fill all {length} tokens, and may have been cut: {count}"
-
-
-class Sweeps(Records["Line"]):
-    """A line for each weight."""
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """How the task went, and under it what became of the geometry."""
-        if not self:
-            return (Table(self._caption(), ()),)
-        columns = (
-            Column("weight", tuple(f"{line.weight:g}" for line in self)),
-            Column(str(self.shared["metric"]), tuple(map(_spread, self))),
-            Column("difference", tuple(_difference(line)[0] for line in self)),
-            Column("95 % interval", tuple(_difference(line)[1] for line in self)),
-            Column("p (Holm)", tuple(map(_chance, self))),
-            Column("loss", tuple(f"{line.loss:.3f}" for line in self)),
-        )
-        kept = tuple(column for column in columns if any(column.cells))
-        task = Table(self._caption(), kept, tuple(map(plain, self.remarks)))
-        return (task, Table(MEANS, self._geometry()))
-
-    def _geometry(self) -> tuple[Column, ...]:
-        from isoscope.lab.sweep.summary import over_layers
-
-        start = self[0].before
-        stages = [start, *(line.after for line in self)]
-        return (
-            Column("weight", ("before", *(f"{line.weight:g}" for line in self))),
-            *(
-                Column(name, tuple(short(over_layers(stage, name)) for stage in stages))
-                for name in SHOWN
-                if name in start
-            ),
-        )
-
-    def _caption(self) -> str:
-        names = ("model", "task", "penalty", "steps", "seeds")
-        return plain(", ".join(f"{name} {self.shared[name]}" for name in names))
-
-
-def _spread(line: "Line") -> str:
-    return f"{line.mean:.4f}" + (f" ±{line.sd:.4f}" if line.sd is not None else "")
-
-
-def _difference(line: "Line") -> tuple[str, str]:
-    apart = line.difference
-    return ("", "") if apart is None else shown(apart.value, apart.low, apart.high)
-
-
-def _chance(line: "Line") -> str:
-    chance = line.difference.p_holm if line.difference else None
-    return "" if chance is None else ("<0.001" if chance < 0.001 else f"{chance:.3f}")
 
 
 def sweep(
@@ -123,7 +65,7 @@ def sweep(
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
     say: Callable[[str], None] | None = None,
-) -> Sweeps:
+) -> "Results[Line]":
     """Fine-tune a model on a task with a penalty, once for each weight and seed.
 
     Weight 0 is always among them, and what the others are compared with, seed by seed. With
@@ -263,7 +205,7 @@ def _done(
 
 def _saved(
     cells: "Cells", records: list[Any], given: dict[str, Any], target: Path | None
-) -> Sweeps:
+) -> "Results[Line]":
     from isoscope.lab.sweep.cells import readings_of
     from isoscope.lab.sweep.diverged import diverged
     from isoscope.store import new_origin, save
@@ -305,10 +247,14 @@ def _saved(
     return sweeps_of(readings, origin, loaded.name)
 
 
-def sweeps_of(readings: Sequence[Any], origin: dict[str, Any], model: str = "") -> Sweeps:
+def sweeps_of(
+    readings: Sequence[Any], origin: dict[str, Any], model: str = ""
+) -> "Results[Line]":
     """Return what a sweep found, from the readings and the origin of its run."""
     from isoscope.lab.sweep.diverged import told
+    from isoscope.lab.sweep.layout import SWEEP_LINES
     from isoscope.lab.sweep.summary import compared, lines_of, was_learnt
+    from isoscope.report import Results
 
     task, settings = origin["task"], origin["settings"]
     lines = lines_of(readings, task["metric"])
@@ -331,7 +277,7 @@ def sweeps_of(readings: Sequence[Any], origin: dict[str, Any], model: str = "") 
         "steps": settings["steps"],
         "seeds": len(settings["seeds"]),
     }
-    return Sweeps(lines, remarks=remarks, shared=shared)
+    return Results(lines, SWEEP_LINES, remarks=remarks, shared=shared)
 
 
 def _baseline(cells: "Cells") -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from isoscope.errors import StoreError
 from isoscope.types import Curve
-from isoscope.verbs.sweep import SHOWN, sweeps_of
+from isoscope.verbs.sweep import sweeps_of
 
 if TYPE_CHECKING:
     from isoscope.store.run import Run
@@ -64,6 +64,7 @@ def _weights(found: Any) -> dict[str, list[Any]]:
 def _cells(run: "Run", shared: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return a row for each cell, measure and site, after the last step; before: seed -1."""
     from isoscope.lab.sweep.cells import TASK, cell_of
+    from isoscope.lab.sweep.layout import SHOWN
 
     last = max(each.step or 0 for each in run.readings)
     judged: dict[tuple[float, int], float] = {}

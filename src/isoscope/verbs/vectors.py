@@ -6,11 +6,12 @@ from isoscope.study.keywords import Progress, call, keywords
 from isoscope.study.rows import MeasureSpec
 
 if TYPE_CHECKING:
-    from isoscope.report import Readings
+    from isoscope.report import Results
+    from isoscope.types import Reading
 
 
 @keywords(MeasureSpec)
-def measure(*arguments: Any, **options: Any) -> "Readings":
+def measure(*arguments: Any, **options: Any) -> "Results[Reading]":
     """Measure a collection of vectors: an array, a tensor, a column of a frame, or a path.
 
     Returns readings, each with a 95 % interval and its warnings. With `output` a run folder
@@ -20,7 +21,7 @@ def measure(*arguments: Any, **options: Any) -> "Readings":
     return call(MeasureSpec, arguments, options)
 
 
-def planted(*, progress: Progress | None = None) -> "Readings":
+def planted(*, progress: Progress | None = None) -> "Results[Reading]":
     """Measure a generated collection: 2,000 texts of ten vectors in a planted cone."""
     import numpy as np
 

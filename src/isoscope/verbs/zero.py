@@ -1,14 +1,15 @@
 """The verb of zeroing: what the output of a model loses with one dimension of its norms."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from isoscope.report.escape import plain
+from isoscope.report.frames import Field, integers, numbers
 from isoscope.report.number import count, shown
-from isoscope.report.records import Records
+from isoscope.report.results import Layout, Results
 from isoscope.report.table import Column, Table
 
 if TYPE_CHECKING:
@@ -32,32 +33,42 @@ class Zeroed:
         return {"dimension": record.pop("index"), **record, "times_random": self.times_random}
 
 
-class ZeroedDimensions(Records[Zeroed]):
-    """The change of the output distribution, a record a dimension."""
+def _tables(found: Results[Zeroed]) -> tuple[Table, ...]:
+    """One line per dimension."""
+    told = [each.told for each in found]
+    pairs = [_kl(each) for each in told]
+    shares = ("" if e.share is None else f"{100 * e.share:.1f} %" for e in told)
+    columns = (
+        Column("dimension", tuple(str(each.index) for each in told)),
+        Column("chosen", tuple(each.chosen for each in told), words=True),
+        Column("share of cosine", tuple(shares)),
+        Column("KL", tuple(value for value, _ in pairs)),
+        Column("95 % interval", tuple(ends for _, ends in pairs)),
+        Column("to random", tuple(_ratio(each.times_random) for each in found)),
+    )
+    kept = tuple(column for column in columns if any(column.cells))
+    return (Table(_caption(found.shared), kept, found.remarks),)
 
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """A line a dimension."""
-        told = [each.told for each in self]
-        pairs = [_kl(each) for each in told]
-        shares = ("" if e.share is None else f"{100 * e.share:.1f} %" for e in told)
-        columns = (
-            Column("dimension", tuple(str(each.index) for each in told)),
-            Column("chosen", tuple(each.chosen for each in told), words=True),
-            Column("share of cosine", tuple(shares)),
-            Column("KL", tuple(value for value, _ in pairs)),
-            Column("95 % interval", tuple(ends for _, ends in pairs)),
-            Column("to random", tuple(_ratio(each.times_random) for each in self)),
-        )
-        kept = tuple(column for column in columns if any(column.cells))
-        return (Table(self._caption(), kept, self.remarks),)
 
-    def _caption(self) -> str:
-        said = self.shared
-        norms = [plain(each) for each in said["norms"]]
-        named = ", ".join(norms[:2]) + (f" and {len(norms) - 2} more" if norms[2:] else "")
-        sizes = f"{count(said['documents'])} documents, {count(said['tokens'])} tokens"
-        return f"model {plain(said['model'])}, zeroed in {named}; {sizes}; KL in nats a token"
+def _caption(shared: Mapping[str, Any]) -> str:
+    norms = [plain(each) for each in shared["norms"]]
+    named = ", ".join(norms[:2]) + (f" and {len(norms) - 2} more" if norms[2:] else "")
+    sizes = f"{count(shared['documents'])} documents, {count(shared['tokens'])} tokens"
+    return f"model {plain(shared['model'])}, zeroed in {named}; {sizes}; KL in nats a token"
+
+
+ZEROED = Layout(
+    name="dimensions",
+    tables=_tables,
+    to_dict=Zeroed.to_dict,
+    fields=(
+        Field("model"),
+        Field("norms", "texts"),
+        *integers("documents", "tokens", "d", "dimension"),
+        Field("chosen"),
+        *numbers("share", "kl", "low", "high", "times_random"),
+    ),
+)
 
 
 def zero(
@@ -75,7 +86,7 @@ def zero(
     column: str | None = None,
     progress: Callable[[int, int], None] | None = None,
     **given: Any,
-) -> ZeroedDimensions:
+) -> Results[Zeroed]:
     """Say how far the output distribution moves when one dimension of norms is zeroed.
 
     Without `dimensions`, those with the largest share of the mean cosine after the final norm
@@ -107,13 +118,14 @@ def zero(
     return _answer(told, found.loaded.name)
 
 
-def _answer(told: "ZeroedKL", name: str) -> ZeroedDimensions:
+def _answer(told: "ZeroedKL", name: str) -> Results[Zeroed]:
     usual = [each.kl for each in told.dimensions if each.chosen == "random"]
     mean = sum(usual) / len(usual) if usual else 0.0
     remarks = [FEW] if all(each.low is None for each in told.dimensions) else []
     remarks += [UNTOLD] if all(each.share is None for each in told.dimensions) else []
-    return ZeroedDimensions(
+    return Results(
         (Zeroed(each, _times(each.kl, mean)) for each in told.dimensions),
+        ZEROED,
         shared={
             "model": name,
             "norms": told.norms,

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from isoscope.measure import MEASURES
-from isoscope.report import Readings
+from isoscope.report import READINGS, Results
 from isoscope.report.page.document import page
 from isoscope.report.page.exhibit import Exhibit
 from isoscope.report.section import SECTIONS
@@ -106,7 +106,7 @@ def test_what_is_saved_parses_and_is_what_the_package_prints(opened, exhibits, d
     rounded = [replace(r, **_rounded(r)) for r in run.readings]
     opened([replace(run, readings=rounded)])
     levels = {(r.measure, r.n, r.d): run.levels[r.site, r.variant, r.measure] for r in rounded}
-    ours = Readings(rounded, isotropic=levels)
+    ours = Results(rounded, READINGS, isotropic=levels)
     for kind in ("csv", "json", "latex"):
         opened.click(f"[data-save={kind}]")
     lines = list(csv.DictReader(StringIO(text_of(downloads / "saved.csv"))))

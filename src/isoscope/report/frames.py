@@ -1,0 +1,131 @@
+"""Typed columns, and the CSV text and the frames of pandas and polars made of them.
+
+Lists of numbers or texts stay lists. Every other nested value is one cell of JSON text.
+"""
+
+import csv
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from io import StringIO
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from isoscope.errors import ConfigError
+from isoscope.report.escape import plain
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+# What JSON can hold, and a line of it: column names to values.
+Value: TypeAlias = "bool | int | float | str | Sequence[Value] | Mapping[str, Value] | None"
+Line: TypeAlias = dict[str, Value]
+Kind = Literal["text", "integer", "number", "flag", "texts", "integers", "numbers", "json"]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of CSV and of frames: its name and the type of its cells."""
+
+    name: str
+    kind: Kind = "text"
+    optional: bool = False  # cells may be missing; numbers and texts always may
+    joined: bool = False  # a list of texts that CSV joins by "; " instead of writing JSON
+
+
+def texts(*names: str) -> tuple[Field, ...]:
+    """Return a field of text for each name."""
+    return tuple(Field(name) for name in names)
+
+
+def numbers(*names: str) -> tuple[Field, ...]:
+    """Return a field of floating-point numbers for each name."""
+    return tuple(Field(name, "number") for name in names)
+
+
+def integers(*names: str) -> tuple[Field, ...]:
+    """Return a field of whole numbers for each name."""
+    return tuple(Field(name, "integer") for name in names)
+
+
+def as_csv(fields: Sequence[Field], lines: Sequence[Line]) -> str:
+    """Names, then one row per line with all digits; nested values are cells of JSON."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(field.name for field in fields)
+    writer.writerows([_csv_cell(line.get(f.name), f.joined) for f in fields] for line in lines)
+    return text.getvalue()
+
+
+def as_pandas(fields: Sequence[Field], lines: Sequence[Line]) -> "pandas.DataFrame":
+    """A pandas frame with one row per line and the types of the fields, also when empty."""
+    pandas = _required("pandas")
+    kinds = {"text": "str", "json": "str", "number": "float64"}
+    kinds |= {"integer": "int64", "flag": "bool"}
+    with_missing = {"integer": "Int64", "flag": "boolean"}
+    series = {
+        field.name: pandas.Series(
+            _cells(field, lines),
+            dtype=(kinds | with_missing if field.optional else kinds).get(field.kind, "object"),
+        )
+        for field in fields
+    }
+    return pandas.DataFrame(series)
+
+
+def as_polars(fields: Sequence[Field], lines: Sequence[Line]) -> "polars.DataFrame":
+    """A polars frame with one row per line and the types of the fields, also when empty."""
+    polars = _required("polars")
+    kinds = {
+        "text": polars.String,
+        "json": polars.String,
+        "number": polars.Float64,
+        "integer": polars.Int64,
+        "flag": polars.Boolean,
+        "texts": polars.List(polars.String),
+        "integers": polars.List(polars.Int64),
+        "numbers": polars.List(polars.Float64),
+    }
+    return polars.DataFrame(
+        [polars.Series(f.name, _cells(f, lines), dtype=kinds[f.kind]) for f in fields]
+    )
+
+
+def _list_of(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda values: [None if each is None else convert(each) for each in values]
+
+
+_CONVERTED: dict[Kind, Callable[[Any], Any]] = {
+    "text": str,
+    "json": json.dumps,
+    "number": float,
+    "integer": int,
+    "flag": bool,
+    "texts": _list_of(str),
+    "integers": _list_of(int),
+    "numbers": _list_of(float),
+}
+
+
+def _cells(field: Field, lines: Sequence[Line]) -> list[Any]:
+    convert = _CONVERTED[field.kind]
+    values = (line.get(field.name) for line in lines)
+    return [None if value is None else convert(value) for value in values]
+
+
+def _csv_cell(value: Any, joined: bool) -> str | int | float | None:
+    if isinstance(value, list | tuple | dict):
+        return plain("; ".join(map(str, value)) if joined else json.dumps(value))
+    return plain(value) if isinstance(value, str) else value
+
+
+def _required(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ConfigError(
+            f"cannot make a {name} frame without {name}",
+            hint=f"pip install {name}",
+            slug="frame-package",
+        ) from error

@@ -1,0 +1,172 @@
+"""Results: a list of typed records that prints as tables and converts to other formats."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, TypeVar, overload
+
+from isoscope.report.formats import as_markdown, as_text
+from isoscope.report.frames import Field, Line, Value, as_csv, as_pandas, as_polars
+from isoscope.report.html import as_html
+from isoscope.report.latex import as_latex
+from isoscope.report.table import Table
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+T = TypeVar("T")
+Reference = Mapping[tuple[str, int, int], float]  # (measure, n, d) to its isotropic value
+DATA = ("json", "csv")  # formats without room for remarks
+
+
+class Results(list[T]):
+    """A list of records and what belongs to all of them; its layout says how they look."""
+
+    def __init__(
+        self,
+        records: Iterable[T],
+        layout: "Layout[T]",
+        *,
+        remarks: Iterable[str] = (),
+        left_out: Iterable[str] = (),
+        shared: Mapping[str, Value] | None = None,
+        spoilt: Mapping[str, str] | None = None,
+        isotropic: Reference | None = None,
+    ) -> None:
+        super().__init__(records)
+        self.layout = layout
+        self.remarks = tuple(remarks)  # what to bear in mind about all records
+        self.left_out = tuple(left_out)  # what could not be computed, and why
+        self.shared: Line = dict(shared or {})  # the keys that every line begins with
+        self.spoilt = dict(spoilt or {})  # sites with NaN or infinity, and where
+        self.isotropic = dict(isotropic or {})  # what an isotropic cloud would read
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """All records in full, one table under another."""
+        return self.layout.tables(self)
+
+    @property
+    def overview(self) -> tuple[Table, ...]:
+        """What a terminal or a notebook shows first; all tables unless the layout has less."""
+        return (self.layout.overview or self.layout.tables)(self)
+
+    @property
+    def summary(self) -> str:
+        """The result in a sentence."""
+        if self.layout.summary is not None:
+            return self.layout.summary(self)
+        return f"{len(self)} {self.layout.name}"
+
+    @property
+    def ok(self) -> bool:
+        """Whether no record failed and no site is spoilt."""
+        failed = self.layout.failed
+        return not self.spoilt and not (failed and any(map(failed, self)))
+
+    def notes(self, style: str = "") -> tuple[str, ...]:
+        """What to print beside this format, because it does not say it itself."""
+        if self.layout.notes is not None:
+            return self.layout.notes(self, style)
+        if style not in DATA:
+            return ()
+        remarks = (f"note: {text}" for text in self.remarks)
+        return (*remarks, *(f"left out: {text}" for text in self.left_out))
+
+    def to_dict(self) -> list[Line]:
+        """Plain dictionaries, with the keys of `--json`."""
+        return [self.shared | self.layout.to_dict(each) for each in self]
+
+    def to_json(self) -> str:
+        """One JSON object per line, ASCII only, never NaN."""
+        return "".join(json.dumps(each, allow_nan=False) + "\n" for each in self.to_dict())
+
+    def to_csv(self) -> str:
+        """Comma-separated values, all digits."""
+        return as_csv(self.layout.fields, self._lines())
+
+    def to_latex(self) -> str:
+        """Tables in the style of booktabs."""
+        return "\n".join(as_latex(each) for each in self.tables)
+
+    def to_markdown(self) -> str:
+        """Markdown tables."""
+        heading = self.layout.heading(self) if self.layout.heading is not None else ""
+        return heading + "\n".join(as_markdown(each) for each in self.tables)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """A pandas frame with the columns of `--csv`, typed even where there are no records.
+
+        Lists of numbers or texts stay lists; every other nested value is JSON text.
+        """
+        return as_pandas(self.layout.frame_fields, self._frame_lines())
+
+    def to_polars(self) -> "polars.DataFrame":
+        """A polars frame with the columns of `--csv`, typed even where there are no records.
+
+        Lists of numbers or texts stay lists; every other nested value is JSON text.
+        """
+        return as_polars(self.layout.frame_fields, self._frame_lines())
+
+    def with_records(self, records: Iterable[T]) -> "Results[T]":
+        """Return other records of the same kind, with what belongs to all of them."""
+        return Results(
+            records,
+            self.layout,
+            remarks=self.remarks,
+            left_out=self.left_out,
+            shared=self.shared,
+            spoilt=self.spoilt,
+            isotropic=self.isotropic,
+        )
+
+    @overload
+    def __getitem__(self, index: SupportsIndex, /) -> T: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> "Results[T]": ...
+    def __getitem__(self, index: Any, /) -> Any:
+        chosen = super().__getitem__(index)
+        return self.with_records(chosen) if isinstance(index, slice) else chosen
+
+    def __str__(self) -> str:
+        return "\n".join(as_text(each) for each in self.overview).removesuffix("\n")
+
+    __repr__ = __str__  # a list of bare tuples would say the same, unreadably
+
+    def _repr_html_(self) -> str:
+        return "".join(as_html(each) for each in self.overview)
+
+    def _lines(self) -> list[Line]:
+        return self.to_dict() if self.layout.lines is None else self.layout.lines(self)
+
+    def _frame_lines(self) -> list[Line]:
+        lines = self._lines()
+        convert = self.layout.frame_line
+        return lines if convert is None else [convert(line) for line in lines]
+
+
+@dataclass(frozen=True)
+class Layout(Generic[T]):
+    """How one kind of record looks: its tables, and the lines and columns of its data.
+
+    Functions are named ones of a module or partials of them, so that results can be pickled.
+    """
+
+    name: str  # of several records: readings, causes
+    tables: Callable[[Results[T]], tuple[Table, ...]]
+    to_dict: Callable[[T], Line]  # without what all records share
+    fields: Sequence[Field]  # of the lines of CSV
+    lines: Callable[[Results[T]], list[Line]] | None = None  # flatter than those of to_dict
+    typed: Sequence[Field] | None = None  # fields of frames, where they differ from CSV
+    frame_line: Callable[[Line], Line] | None = None  # a line of CSV made one of a frame
+    overview: Callable[[Results[T]], tuple[Table, ...]] | None = None
+    summary: Callable[[Results[T]], str] | None = None
+    heading: Callable[[Results[T]], str] | None = None  # above the tables in Markdown
+    notes: Callable[[Results[T], str], tuple[str, ...]] | None = None
+    failed: Callable[[T], bool] | None = None
+
+    @property
+    def frame_fields(self) -> Sequence[Field]:
+        """The columns of frames, with their types."""
+        return self.fields if self.typed is None else self.typed
