@@ -183,7 +183,7 @@ def command(
     style = chosen(json=as_json, csv=as_csv, latex=as_latex, markdown=as_markdown)
     from isoscope import verbs
     from isoscope.cli.memory import give_back
-    from isoscope.verbs.answer import refuse_spoilt
+    from isoscope.study.reads import refuse_spoilt
 
     give_back(STATE)
     with progress(quiet=quiet, noun="tokens") as tick:

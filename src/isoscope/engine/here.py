@@ -52,5 +52,3 @@ class HereSession:
         except BaseException:
             keeper.flush()
             raise
-
-

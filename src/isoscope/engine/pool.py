@@ -173,9 +173,7 @@ class PoolSession:
         self.processes[number].ask(rest)
         self._until_ready(number, task, left, desk)
 
-    def _until_ready(
-        self, number: int, task: wire.Task, left: list[int], desk: "Desk"
-    ) -> None:
+    def _until_ready(self, number: int, task: wire.Task, left: list[int], desk: "Desk") -> None:
         while not isinstance(message := self.processes[number].hear(), wire.Ready):
             if isinstance(message, wire.Failed):
                 raise message.error or RuntimeError(message.text)

@@ -1,4 +1,4 @@
-"""The worker process of the pool: opens a spec once, then does tasks until it is told to end."""
+"""The worker process of the pool: opens a spec once, then does tasks until it is to end."""
 
 import os
 import pickle

@@ -10,8 +10,8 @@ from isoscope.capture.norm import is_norm
 from isoscope.capture.tree import stacks
 from isoscope.errors import ConfigError
 from isoscope.lab.final_norm import no_final_norm
-from isoscope.study.model import Subject
 from isoscope.registry import unknown
+from isoscope.study.model import Subject
 
 FINAL = "final"
 

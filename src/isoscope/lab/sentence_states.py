@@ -11,8 +11,8 @@ from torch import Tensor
 from isoscope.capture.feed import Batch, feed_for
 from isoscope.lab.batches import batched, corpus_of, prepared_of
 from isoscope.lab.labels import labels_for
-from isoscope.study.model import PREFIXES, Subject, subject_of
 from isoscope.registry import unknown
+from isoscope.study.model import PREFIXES, Subject, subject_of
 from isoscope.types import Array
 
 At = Literal["first", "last", "mean"]

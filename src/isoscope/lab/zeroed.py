@@ -53,6 +53,7 @@ class ZeroedKL(Plain):
     tokens: int
     d: int
     dimensions: list[ZeroedDimension]
+    model: str = ""
 
     def mean(self, chosen: str) -> float:
         """Return the mean over the dimensions that were chosen in one way."""
@@ -110,6 +111,7 @@ class ZeroWorker:
             chosen=tuple(chosen.values()),
             shares=tuple(_share(shares, index) for index in chosen),
             d=width,
+            model=self.subject.loaded.name,
         )
 
     def enter(self, plan: Plan, stage: int, before: State | None) -> None:
@@ -151,6 +153,7 @@ def summarise(plan: ZeroPlan, records: Sequence[Mapping[str, Any]]) -> ZeroedKL:
                 zip(plan.dimensions, plan.chosen, plan.shares, strict=True)
             )
         ],
+        model=plan.model,
     )
 
 

@@ -63,9 +63,7 @@ class StateWriter:
             number, _, rest = name.partition(".")
             self._write(f"{first + int(number)}.{rest}", array)
 
-    def note(
-        self, trouble: Mapping[str, str], seen: Mapping[str, int] | None = None
-    ) -> None:
+    def note(self, trouble: Mapping[str, str], seen: Mapping[str, int] | None = None) -> None:
         """Record sites that could not be measured, and rows of sources; first reasons stay."""
         self._trouble = first_reasons(self._trouble, trouble)
         self._seen.update(seen or {})

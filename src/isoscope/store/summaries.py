@@ -55,7 +55,9 @@ class State:
         """Return the summaries of one site."""
         held = self._held
         if isinstance(held, Survey):
-            return Survey({place: here for place, here in held.held.items() if place[0] == site})
+            return Survey(
+                {place: here for place, here in held.held.items() if place[0] == site}
+            )
         return self._file.survey([place for place in self._file.places if place[0] == site])
 
     def by_site(self, order: Sequence[str] = ()) -> Iterator[Survey]:
@@ -177,6 +179,7 @@ class SummaryKeeper:
             for each in rest:
                 assert isinstance(each, Survey)
                 first.merge(each)
+                first, _ = _settled(first)
             self.tree.nodes.clear()
             return State(first)
         self.flush()
@@ -221,11 +224,12 @@ class SummaryKeeper:
 
     def _join(self, node: Node, left: Survey | Path, right: Survey | Path) -> Survey | Path:
         halves = Node(node.level - 1, node.index * 2), Node(node.level - 1, node.index * 2 + 1)
-        sizes = [self._sizes.pop(half, 0) for half in halves]
+        for half in halves:
+            self._sizes.pop(half, None)
         if isinstance(left, Survey) and isinstance(right, Survey):
             left.merge(right)
-            self._sizes[node] = max(sizes)
-            return left
+            whole, self._sizes[node] = _settled(left)
+            return whole
         files = [
             self._file_of(half, held) if isinstance(held, Survey) else held
             for half, held in zip(halves, (left, right), strict=True)

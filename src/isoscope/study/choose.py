@@ -130,5 +130,3 @@ def turns_for(
             f"{as_bytes(free)} are free: done in {turns} turn{'s' * (turns > 1)}"
         )
     return turns
-
-

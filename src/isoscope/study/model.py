@@ -63,7 +63,9 @@ class WideCorpusSpec(CorpusSpec, frozen=True, kw_only=True):
     id: Annotated[str | None, about("The column of document ids.", "C", local=True)] = None
     per: Annotated[
         Literal["line", "file"] | None,
-        about("What a document of a text is: a line, or a whole file.", "line|file", local=True),
+        about(
+            "What a document of a text is: a line, or a whole file.", "line|file", local=True
+        ),
     ] = None
     kind: Annotated[
         str | None, about("What files are: text, tokens, audio or image.", "KIND", local=True)
@@ -77,7 +79,8 @@ class Seed(Part, frozen=True, kw_only=True):
     """The one seed of everything that is drawn."""
 
     seed: Annotated[
-        int, about("Chooses documents, halves, groups and samples.", "N", least=0, most=2**63 - 1)
+        int,
+        about("Chooses documents, halves, groups and samples.", "N", least=0, most=2**63 - 1),
     ] = 0
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from isoscope.capture.feed.batch import Marks
     from isoscope.report import Results
-    from isoscope.types import Reading
     from isoscope.survey import Survey
+    from isoscope.types import Reading
 
 Inputs = Any  # a tensor, a tuple of arguments, or a dictionary of them
 
@@ -52,7 +52,9 @@ class ModuleSpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
     ]
     batches: Annotated[
         str | None,
-        about("What the module is called with.", "BATCHES", argument=True, path=True, live=True),
+        about(
+            "What the module is called with.", "BATCHES", argument=True, path=True, live=True
+        ),
     ]
     taps: Annotated[
         str | None,
@@ -77,7 +79,9 @@ class ModuleSpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
         taps = self.taps.split(",") if self.taps is not None else given["taps"]
         return ModuleWorker(self, given["module"], given["batches"], taps)
 
-    def finish(self, done: Finished["Results[Reading]"], worker: "ModuleWorker") -> "Results[Reading]":
+    def finish(
+        self, done: Finished["Results[Reading]"], worker: "ModuleWorker"
+    ) -> "Results[Reading]":
         """Return the readings."""
         names = self.reads.names()
         options = self.reads.options(documents=True)

@@ -20,7 +20,9 @@ class Reads(Part, frozen=True, kw_only=True):
         tuple[str, ...] | None,
         about("A measure; repeat it for more than one.", "NAME", flag="-m/--measure"),
     ] = None
-    all: Annotated[bool, about("Also the measures that need a second pass.", local=True)] = False
+    all: Annotated[bool, about("Also the measures that need a second pass.", local=True)] = (
+        False
+    )
     as_published: Annotated[
         bool, about("Compute as the papers did, where ours differs on purpose.")
     ] = False

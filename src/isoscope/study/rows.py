@@ -76,7 +76,9 @@ class MeasureSpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
             live=True,
         ),
     ] = None
-    id: Annotated[str | None, about("The column of row ids.", "C", local=True, live=True)] = None
+    id: Annotated[str | None, about("The column of row ids.", "C", local=True, live=True)] = (
+        None
+    )
     text: Annotated[
         str | None, about("The column of the rows' texts.", "C", local=True, live=True)
     ] = None
@@ -97,7 +99,9 @@ class MeasureSpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
         _ = notify
         return RowsWorker(self, live or {})
 
-    def finish(self, done: Finished["Results[Reading]"], worker: "RowsWorker") -> "Results[Reading]":
+    def finish(
+        self, done: Finished["Results[Reading]"], worker: "RowsWorker"
+    ) -> "Results[Reading]":
         """Return the readings, and write the run."""
         return worker.finish(done)
 

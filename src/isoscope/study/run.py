@@ -105,7 +105,7 @@ def _planned(spec: Runnable[R], worker: Planner, working: Working) -> tuple[str,
     if working.folder is None:
         return "", worker.plan()
     content = worker.content()
-    resolved, id = spec.resolved(content), spec.id(content)
+    resolved, id = spec.resolved(content), spec.address(content)
     begun = working.begun()
     if begun is not None and begun.id != id and not working.overwrite:
         refuse_other(working.name, begun.resolved, resolved)
@@ -174,9 +174,7 @@ def _keeper(
     return kind(units, folder)
 
 
-def _refuse_live(
-    spec: Spec, engine: Engine, execution: Execution, live: Live | None
-) -> None:
+def _refuse_live(spec: Spec, engine: Engine, execution: Execution, live: Live | None) -> None:
     """Refuse what only this process has where units run in others."""
     streams = [
         name

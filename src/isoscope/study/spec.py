@@ -89,7 +89,7 @@ class Spec(Part, frozen=True, kw_only=True):
         }
         return {"command": self.command, "options": values, "content": dict(content)}
 
-    def id(self, content: Mapping[str, str]) -> str:
+    def address(self, content: Mapping[str, str]) -> str:
         """Return a name that follows from the options and from the content they name."""
         return digest(self.resolved(content))
 

@@ -41,7 +41,7 @@ from isoscope.study.run import Finished, Live, Runnable
 from isoscope.study.sums import Hearing, SiteKinds, begin_second, first_pass, second_pass
 from isoscope.survey.frequency import Frequencies
 from isoscope.survey.schedule import UNIT_ROWS, scheduled
-from isoscope.types import Array, Chunk
+from isoscope.types import Array, Chunk, Reading
 
 if TYPE_CHECKING:
     from isoscope.capture.feed import Feed
@@ -97,7 +97,9 @@ class SurveyPlan(Plan, frozen=True, kw_only=True):
 
     def heard(self, turn: int) -> tuple[str, ...]:
         """Return the sites of a turn; matrices are not heard."""
-        return tuple(site for site in self.sites if not site.endswith(WEIGHT))[turn :: self.turns]
+        return tuple(site for site in self.sites if not site.endswith(WEIGHT))[
+            turn :: self.turns
+        ]
 
     def batches(self, unit: Batches) -> list[list[int]]:
         """Return the documents of a unit, batch by batch."""
@@ -199,7 +201,9 @@ class SurveySpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
         self.reads.names(text=True)  # a misspelt name, before a model is loaded
         return ModelWorker(self, notify, live or {})
 
-    def finish(self, done: Finished["Results[Reading]"], worker: "ModelWorker") -> "Results[Reading]":
+    def finish(
+        self, done: Finished["Results[Reading]"], worker: "ModelWorker"
+    ) -> "Results[Reading]":
         """Return the readings, and write the run."""
         return worker.finish(done)
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from isoscope.errors import ConfigError
+from isoscope.study.reads import companions, measure_names
 from isoscope.types import VARIANTS, Change, Reading
-from isoscope.verbs.answer import chosen, companions
 from isoscope.verbs.given import names_of, two_runs
 from isoscope.verbs.matching import MATCHES, matched
 from isoscope.verbs.pairing import Pairing, differences, pairing
@@ -45,7 +45,7 @@ def compare(
         raise unknown("variant", variant, VARIANTS)
     if match not in MATCHES:
         raise unknown("match", match, MATCHES)
-    names = None if measures is None else chosen(measures)
+    names = None if measures is None else measure_names(measures)
     with two_runs(first, second, names) as runs:
         sides = Side.of(runs[0], variant, names), Side.of(runs[1], variant, names)
         _check_sites(sites, sides)

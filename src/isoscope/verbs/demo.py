@@ -7,7 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from isoscope.verbs.model import Progress, Say, survey
+from isoscope.study.keywords import Progress, Say
+from isoscope.verbs.model import survey
 from isoscope.verbs.vectors import planted
 
 if TYPE_CHECKING:

@@ -167,7 +167,7 @@ def _levels(
 ) -> dict[tuple[str, str, str], float]:
     """Return what an isotropic cloud of as many effective rows would read."""
     from isoscope.measure import MEASURES, level
-    from isoscope.verbs.answer import options_of
+    from isoscope.study.reads import options_of
 
     options = options_of(dict(settings))
     known: dict[tuple[str, str, str], float] = {}

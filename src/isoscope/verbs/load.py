@@ -32,7 +32,7 @@ def load(path: str | os.PathLike[str]) -> ShownRun:
     """Read a run folder; its readings and itself display as tables."""
     from isoscope.report import READINGS, Results
     from isoscope.store import load as load_run
-    from isoscope.verbs.answer import isotropic_levels, options_of
+    from isoscope.study.reads import isotropic_levels, options_of
 
     found = load_run(path)
     levels = isotropic_levels(found.readings, options_of(found.settings))

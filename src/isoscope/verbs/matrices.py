@@ -1,15 +1,17 @@
 """The verb of matrices: I(W) of the input and output embeddings of a model."""
 
-import os
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from isoscope.lab.matrices.spec import MatricesSpec
 from isoscope.report.escape import plain
 from isoscope.report.frames import Field, Line, integers, numbers
 from isoscope.report.number import count, shown
 from isoscope.report.results import Layout, Results
 from isoscope.report.table import Column, Table
+from isoscope.study.execution import Place
+from isoscope.study.keywords import call, keywords
 
 if TYPE_CHECKING:
     from isoscope.lab.embedding_matrices import MatrixIsotropy
@@ -57,30 +59,21 @@ MATRICES = Layout(
 )
 
 
-def matrices(
-    model: str | os.PathLike[str] | Any,
-    *,
-    against_random: bool = False,
-    as_published: bool = False,
-    **given: Any,
-) -> "Results[MatrixIsotropy]":
-    """Say how isotropic the rows of a model's matrices are: I(W), raw and centred.
+@keywords(MatricesSpec, Place)
+def matrices(*arguments: Any, **options: Any) -> "Results[MatrixIsotropy]":
+    """Measure how isotropic the rows of a model's matrices are: I(W), raw and centred.
 
     Two-sided unless `as_published`; records have both. `against_random` adds I of random rows
-    with the same norms. `given` goes to the loader: dtype, device, trust_remote_code, say.
+    with the same norms.
     """
-    from isoscope.verbs.subject import subject
-
-    found = subject(model, **given)
-    from isoscope.lab import matrix_isotropy
-
-    told = matrix_isotropy(found, against_random=against_random)
-    remarks = [told.remark] if told.tied else []
+    found = call(MatricesSpec, arguments, options, Place)
+    as_published = bool(options.get("as_published"))
+    remarks = [found.remark] if found.tied else []
     layout = replace(MATRICES, tables=partial(_tables, as_published=as_published))
     return Results(
-        told.matrices,
+        found.matrices,
         layout,
-        shared={"model": found.loaded.name, "tied": told.tied},
+        shared={"model": found.model, "tied": found.tied},
         remarks=[*remarks, ONE_SIDED] if as_published else remarks,
     )
 

@@ -1,24 +1,20 @@
 """The verb of norms: gain, bias and outliers of a model's norms, and what the last one does."""
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from isoscope.errors import MergeError, UndefinedError
+from isoscope.lab.norm.spec import SIGMAS, NormSpec
 from isoscope.report.frames import Field, Line, texts
 from isoscope.report.norms import final_table, gain_table, outlier_table, step_table
 from isoscope.report.results import Layout, Results
 from isoscope.report.table import Table
-
-if TYPE_CHECKING:
-    from isoscope.lab.final_norm import FinalNorm
-    from isoscope.store import Run
+from isoscope.study.execution import Place
+from isoscope.study.keywords import call, keywords
 
 FINAL, OUTLIERS, STEPS = "final-norm", "outliers", "steps"
-SIGMAS = 3.0
 
 
 class Record(Protocol):
@@ -93,99 +89,29 @@ NORMS = Layout(
 )
 
 
-def norm(
-    model: str | os.PathLike[str] | Any,
-    *,
-    run: str | os.PathLike[str] | None = None,
-    variant: str = "all",
-    measures: Sequence[str] | None = None,
-    sigmas: float = SIGMAS,
-    **given: Any,
-) -> Results[Told]:
-    """Say what the norms of a model hold, and what the final one does to the mean cosine.
+@keywords(NormSpec, Place)
+def norm(*arguments: Any, **options: Any) -> Results[Told]:
+    """Describe what the norms of a model hold, and what the final one does to the mean cosine.
 
     Gain and bias norms, their ratio r and the reference r^2 / (1 + r^2); dimensions whose
-    gain or bias is beyond so many sigmas. With a run of the model, the readings before,
-    between and after the final norm, and what gain and bias add, one after the other.
-    `given` goes to the loader: dtype, device, trust_remote_code, say.
+    gain or bias is more than `sigmas` standard deviations from the mean. With a run of the
+    model, the readings before, between and after the final norm, and what gain and bias add,
+    one after the other.
     """
-    from isoscope.registry import unknown
-    from isoscope.types import VARIANTS
-    from isoscope.verbs.subject import subject
-
-    if variant not in VARIANTS:
-        raise unknown("variant", variant, VARIANTS)
-    whole = _opened(run, measures)
-    found = subject(model, **given)
-    from isoscope.lab import final_norms, outlying_parameters
-
-    if whole is not None:
-        _same_model(whole, found.loaded)
-    final, problems = _tried(lambda: final_norms(found, sigmas=sigmas))
-    roles, more = _tried(lambda: outlying_parameters(found, sigmas=sigmas))
-    problems += more
-    if not final and not roles:
-        raise problems[0]
-    tables = partial(_tables, measures=tuple(measures or ()), sigmas=sigmas)
+    found = call(NormSpec, arguments, options, Place)
+    measures, sigmas = options.get("measures"), options.get("sigmas", SIGMAS)
+    names = (measures,) if isinstance(measures, str) else tuple(measures or ())
+    tables = partial(_tables, measures=names, sigmas=sigmas)
     return Results(
         [
-            *(Told(FINAL, each) for each in final),
-            *(Told(OUTLIERS, each) for each in roles),
-            *(Told(STEPS, each) for each in _steps(whole, variant, final)),
+            *(Told(FINAL, each) for each in found.final),
+            *(Told(OUTLIERS, each) for each in found.outliers),
+            *(Told(STEPS, each) for each in found.steps),
         ],
         replace(NORMS, tables=tables),
-        shared={"model": found.loaded.name},
-        left_out=[each.problem for each in problems],
+        shared={"model": found.model},
+        left_out=found.problems,
     )
-
-
-def _opened(run: str | os.PathLike[str] | None, measures: Sequence[str] | None) -> "Run | None":
-    """Return a run, with the measures that were named in it, before a model is loaded."""
-    if run is None:
-        return None
-    from isoscope.registry import unknown
-    from isoscope.store import load
-
-    whole = load(run)
-    known = dict.fromkeys(
-        each.measure for each in whole.readings if each.site.endswith("norm.out")
-    )
-    for name in measures or ():
-        if name not in known:
-            raise unknown("measure", name, known)
-    return whole
-
-
-def _same_model(run: "Run", loaded: Any) -> None:
-    """Refuse a run of another model: its rows never went through this norm."""
-    theirs = run.origin.get("model")
-    ours = loaded.identity
-    if isinstance(theirs, dict) and theirs.get("sha") == ours.get("sha"):
-        return
-    raise MergeError(
-        f"cannot follow {loaded.name} through the run {run.path.name!r} of {_name(theirs)}",
-        hint="survey this model with -o and name that run",
-        slug="run-other-model",
-    )
-
-
-def _name(model: Any) -> str:
-    return str(model.get("model", "another model")) if isinstance(model, dict) else "no model"
-
-
-def _tried(told: Any) -> tuple[list[Any], list[UndefinedError]]:
-    try:
-        return told(), []
-    except UndefinedError as problem:
-        return [], [problem]
-
-
-def _steps(run: "Run | None", variant: str, final: Sequence["FinalNorm"]) -> list[Any]:
-    if run is None:
-        return []
-    from isoscope.lab import through_norm
-
-    return [each for each in through_norm(run, final) if each.variant == variant]
 
 
 def _of_final(record: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,19 +1,19 @@
 """The verb of probing: how well one number of a state tells two labels apart."""
 
-import os
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from isoscope.lab.probe.spec import ProbeSpec
 from isoscope.report.escape import plain
 from isoscope.report.frames import Field, integers, numbers, texts
 from isoscope.report.number import count, shown
 from isoscope.report.results import Layout, Results
 from isoscope.report.table import Column, Table
+from isoscope.study.execution import Place
+from isoscope.study.keywords import call, keywords
 
 if TYPE_CHECKING:
     from isoscope.lab.one_dimension import OneDimension
-    from isoscope.lab.sentence_states import States
 
 NO_BETTER = "no better than always giving the commoner label, as far as these documents tell: "
 SHORT = "documents of fewer than two tokens left out: {count}"
@@ -78,74 +78,23 @@ PROBED = Layout(
 )
 
 
-def probe(
-    model: str | os.PathLike[str] | Any,
-    corpus: Any,
-    label: Any,
-    *,
-    sites: Sequence[str] | None = None,
-    at: Any = None,
-    positive: str | None = None,
-    test: float = 0.5,
-    length: int = 512,
-    batch: int = 16,
-    seed: int = 0,
-    as_published: bool = False,
-    column: str | None = None,
-    id: str | None = None,
-    skip_bad: bool = False,
-    progress: Callable[[int, int], None] | None = None,
-    **given: Any,
-) -> Results[Probed]:
-    """Say how well one dimension of a document's state tells two labels apart.
+@keywords(ProbeSpec, Place)
+def probe(*arguments: Any, **options: Any) -> Results[Probed]:
+    """Measure how well one dimension of a document's state distinguishes two labels.
 
-    `label` is a column of the corpus, a .txt file with a label a line, or labels themselves.
-    The dimension and threshold are chosen on one part of the documents and tried on the rest.
-    `positive` sets one label against all others. By default the state is that after the
-    final norm, of the first token of encoders and the last of decoders. `given` goes to the
-    loader: dtype, device, trust_remote_code, say.
+    `label` is a column of the corpus, a .txt file with one label per line, or labels
+    themselves. The dimension and threshold are chosen on one part of the documents and tried
+    on the rest. `positive` sets one label against all others. By default the state is that
+    after the final norm, of the first token of encoders and the last of decoders.
     """
-    from isoscope.verbs.answer import checked_seed
-    from isoscope.verbs.subject import subject
-
-    checked_seed(seed)
-    from isoscope.lab.labels import against_rest, labelled
-    from isoscope.lab.one_dimension import best_dimension, two_labels
-
-    opened, labels = labelled(corpus, label, column=column, id=id, skip_bad=skip_bad)
-    if positive is not None:
-        labels = against_rest(labels, positive)
-    _ = two_labels(labels)  # before a model is loaded for nothing
-    found = subject(model, **given)
-    from isoscope.lab import states_of
-
-    records: list[Probed] = []
-    remarks: list[str] = list(opened.warnings)
-    for site in sites or (None,):
-        states = states_of(
-            found,
-            opened,
-            labels,
-            site=site,
-            at=at,
-            length=length,
-            batch=batch,
-            progress=progress,
-        )
-        rule = best_dimension(
-            states.rows, states.labels, test=test, seed=seed, as_published=as_published
-        )
-        records.append(Probed(states.site, states.at, rule))
-        remarks += _short(states)
+    found = call(ProbeSpec, arguments, options, Place)
+    records = [Probed(each.site, each.at, each.rule) for each in found.sites]
+    short = [SHORT.format(count=each.left_out) for each in found.sites if each.left_out]
     same = [plain(each.site) for each in records if not each.is_better]
-    remarks += [NO_BETTER + ", ".join(same)] if same else []
+    remarks = [*found.warnings, *short, *([NO_BETTER + ", ".join(same)] if same else [])]
     return Results(
-        records, PROBED, shared={"model": found.loaded.name}, remarks=dict.fromkeys(remarks)
+        records, PROBED, shared={"model": found.model}, remarks=dict.fromkeys(remarks)
     )
-
-
-def _short(states: "States") -> list[str]:
-    return [SHORT.format(count=states.left_out)] if states.left_out else []
 
 
 def _rule(each: "OneDimension") -> str:

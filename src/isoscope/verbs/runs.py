@@ -19,6 +19,7 @@ from isoscope.study.reads import (
 if TYPE_CHECKING:
     from isoscope.report import Results
     from isoscope.store import Run
+    from isoscope.types import Reading
 
 
 def merge(

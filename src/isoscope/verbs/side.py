@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from isoscope.errors import TooFewRowsError
+from isoscope.study.reads import options_of
 from isoscope.types import Reading
-from isoscope.verbs.answer import options_of
 from isoscope.verbs.runs import read
 
 if TYPE_CHECKING:

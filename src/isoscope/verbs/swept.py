@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isoscope.errors import StoreError
+from isoscope.lab.sweep.results import sweeps_of
 from isoscope.types import Curve
-from isoscope.verbs.sweep import sweeps_of
 
 if TYPE_CHECKING:
     from isoscope.store.run import Run

@@ -1,21 +1,22 @@
 """The verb of zeroing: what the output of a model loses with one dimension of its norms."""
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from isoscope.lab.zero.spec import ZeroSpec
 from isoscope.report.escape import plain
 from isoscope.report.frames import Field, integers, numbers
 from isoscope.report.number import count, shown
 from isoscope.report.results import Layout, Results
 from isoscope.report.table import Column, Table
+from isoscope.study.execution import Place
+from isoscope.study.keywords import call, keywords
 
 if TYPE_CHECKING:
-    from isoscope.lab.zeroed import ZeroedDimension, ZeroedKL
+    from isoscope.lab.zeroed import ZeroedDimension
 
-FINAL = "final"
 FEW = "too few documents for intervals"
 UNTOLD = "there is no final norm to take shares from: only random dimensions were zeroed"
 
@@ -71,67 +72,28 @@ ZEROED = Layout(
 )
 
 
-def zero(
-    model: str | os.PathLike[str] | Any,
-    corpus: Any = None,
-    *,
-    dimensions: Sequence[int] | None = None,
-    norms: str | int | Sequence[str] = FINAL,
-    top: int = 3,
-    random: int = 3,
-    documents: int = 16,
-    length: int = 128,
-    batch: int = 4,
-    seed: int = 0,
-    column: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
-    **given: Any,
-) -> Results[Zeroed]:
-    """Say how far the output distribution moves when one dimension of norms is zeroed.
+@keywords(ZeroSpec, Place)
+def zero(*arguments: Any, **options: Any) -> Results[Zeroed]:
+    """Measure how far the output distribution moves when one dimension of norms is zeroed.
 
     Without `dimensions`, those with the largest share of the mean cosine after the final norm
     are taken; random ones stand beside them. Gain and bias are zeroed by hooks, in the final
-    norm, in all norms of the last so many blocks, or in those named: weights are untouched.
-    `given` goes to the loader: dtype, device, trust_remote_code, say.
+    norm, in all norms of the last N blocks, or in those named: weights are untouched.
     """
-    from isoscope.verbs.answer import checked_seed
-    from isoscope.verbs.subject import subject
-
-    checked_seed(seed)
-    found = subject(model, **given)
-    from isoscope.lab import zeroed_kl
-    from isoscope.lab.batches import corpus_of
-
-    told = zeroed_kl(
-        found,
-        corpus_of(corpus, column=column),
-        norms=norms,
-        dimensions=dimensions,
-        top=top,
-        random=random,
-        documents=documents,
-        length=length,
-        batch=batch,
-        seed=seed,
-        progress=progress,
-    )
-    return _answer(told, found.loaded.name)
-
-
-def _answer(told: "ZeroedKL", name: str) -> Results[Zeroed]:
-    usual = [each.kl for each in told.dimensions if each.chosen == "random"]
+    found = call(ZeroSpec, arguments, options, Place)
+    usual = [each.kl for each in found.dimensions if each.chosen == "random"]
     mean = sum(usual) / len(usual) if usual else 0.0
-    remarks = [FEW] if all(each.low is None for each in told.dimensions) else []
-    remarks += [UNTOLD] if all(each.share is None for each in told.dimensions) else []
+    remarks = [FEW] if all(each.low is None for each in found.dimensions) else []
+    remarks += [UNTOLD] if all(each.share is None for each in found.dimensions) else []
     return Results(
-        (Zeroed(each, _times(each.kl, mean)) for each in told.dimensions),
+        (Zeroed(each, _times(each.kl, mean)) for each in found.dimensions),
         ZEROED,
         shared={
-            "model": name,
-            "norms": told.norms,
-            "documents": told.documents,
-            "tokens": told.tokens,
-            "d": told.d,
+            "model": found.model,
+            "norms": found.norms,
+            "documents": found.documents,
+            "tokens": found.tokens,
+            "d": found.d,
         },
         remarks=remarks,
     )

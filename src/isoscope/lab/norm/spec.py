@@ -48,11 +48,15 @@ class NormSpec(Runnable[NormsFound], frozen=True, kw_only=True):
     load: ModelSpec
     run: Annotated[
         str | None,
-        about("A survey of this model: what it reads before and after the norm.", "RUN", path=True),
+        about(
+            "A survey of this model: what it reads before and after the norm.", "RUN", path=True
+        ),
     ] = None
     measures: Annotated[
         tuple[str, ...] | None,
-        about("A measure of the run; repeat it for more than one.", "NAME", flag="-m/--measure"),
+        about(
+            "A measure of the run; repeat it for more than one.", "NAME", flag="-m/--measure"
+        ),
     ] = None
     variant: Annotated[
         Literal["all", "no-special", "no-sink"],

@@ -65,9 +65,7 @@ class LabelledSpec(CorpusSpec, frozen=True, kw_only=True):
     ]
     label: Annotated[
         str | None,
-        about(
-            "The column of labels, or a .txt file with one label per line.", "C", live=True
-        ),
+        about("The column of labels, or a .txt file with one label per line.", "C", live=True),
     ]
     id: Annotated[str | None, about("The column of document ids.", "C", local=True)] = None
     skip_bad: Annotated[

@@ -13,12 +13,11 @@ from isoscope.capture.threads import threads
 from isoscope.control import IStar, Penalty
 from isoscope.errors import PenaltyError
 from isoscope.lab.sweep.encode import order
-from isoscope.lab.sweep.examples import described
 from isoscope.lab.sweep.geometry import geometry
 from isoscope.lab.sweep.head import Head
 from isoscope.lab.sweep.penalties import STREAMED, Choice
+from isoscope.lab.sweep.spec import Before, Cell
 from isoscope.lab.sweep.train import DivergedError, Recipe, Trainer
-from isoscope.store.unit import Unit, Units
 from isoscope.types import Reading
 
 TASK = "task"  # the site of how well the task is done
@@ -34,41 +33,18 @@ class Cells:
     trainer: Trainer
     choice: Choice
     recipe: Recipe
-    weights: tuple[float, ...]
-    seeds: tuple[int, ...]
     probe: int  # held-out examples whose geometry is measured
     length: int
     threads: int
     stable: Tensor | None = field(default=None, repr=False)  # of the weights all start from
 
-    def units(self) -> Units:
-        """Return the units of work: the model as it came, then every weight and seed."""
-        identity = self.trainer.subject.loaded.identity
-        shared = {
-            "sweep": 1,
-            "model": {key: identity[key] for key in ("sha", "config", "tokenizer", "dtype")},
-            "task": described(self.trainer.task),
-            "penalty": self.choice.settings(),
-            "recipe": asdict(self.recipe),
-            "length": self.length,
-            "probe": self.probe,
-            "threads": self.threads,
-        }
-        # Seed by seed, so that a sweep that is looked at early has every weight.
-        cells = [
-            {**shared, "weight": weight, "seed": seed}
-            for seed in self.seeds
-            for weight in self.weights
-        ]
-        return Units.of([{**shared, "before": True}, *cells])
-
-    def done(self, unit: Unit) -> dict[str, Any]:
+    def run(self, unit: Before | Cell) -> dict[str, Any]:
         """Do a unit, and return its record."""
         with threads(self.threads), torch.random.fork_rng(devices=[]):
-            if "before" in unit.task:
+            if isinstance(unit, Before):
                 self.trainer.reset()
                 return {"readings": [asdict(each) for each in self._geometry("", 0)]}
-            return self._cell(float(unit.task["weight"]), int(unit.task["seed"]))
+            return self._cell(unit.weight, unit.seed)
 
     def _cell(self, weight: float, seed: int) -> dict[str, Any]:
         group = group_of(weight, seed)

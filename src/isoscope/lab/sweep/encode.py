@@ -10,8 +10,8 @@ from isoscope.capture.feed import Prepared, feed_for
 from isoscope.capture.feed.text import TextFeed
 from isoscope.capture.feed.tokens import Tokens
 from isoscope.errors import ConfigError
-from isoscope.study.model import Subject
 from isoscope.lab.sweep.task import Example, Span, Task
+from isoscope.study.model import Subject
 from isoscope.types import Array
 
 BETWEEN = "\n"  # stands between two texts where a tokenizer has no token for that

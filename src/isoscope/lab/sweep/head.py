@@ -8,10 +8,10 @@ from torch import Tensor, nn
 
 from isoscope.capture.feed import Batch
 from isoscope.lab.sentence_states import WHERE, At, taken
-from isoscope.study.model import Subject
 from isoscope.lab.sweep.encode import Encoded
 from isoscope.lab.sweep.task import Task
 from isoscope.registry import unknown
+from isoscope.study.model import Subject
 from isoscope.types import Array
 
 DROPOUT = 0.1

@@ -56,9 +56,7 @@ class SweepSpec(Runnable["Sweeps"], frozen=True, kw_only=True):
     hold_out: Annotated[float, about("Share of DATA held out without --test.", "SHARE")] = 0.2
     task: Annotated[
         str | None,
-        about(
-            "A known layout: sst2, sst5, cola, mrpc, rte, qnli, qqp, stsb or squad.", "NAME"
-        ),
+        about("A known layout: sst2, sst5, cola, mrpc, rte, qnli, qqp, stsb or squad.", "NAME"),
     ] = None
     column: Annotated[str | None, about("The column of texts", "C", default="text")] = None
     pair: Annotated[str | None, about("The column of second texts or questions.", "C")] = None
@@ -88,9 +86,7 @@ class SweepSpec(Runnable["Sweeps"], frozen=True, kw_only=True):
     length: Annotated[int, about("Tokens an example is cut to.", "N", least=2)] = 128
     learning_rate: Annotated[
         float,
-        about(
-            "Learning rate of AdamW; it rises, then falls to 0.", "X", least=1e-12, most=1.0
-        ),
+        about("Learning rate of AdamW; it rises, then falls to 0.", "X", least=1e-12, most=1.0),
     ] = 1e-4
     every: Annotated[int | None, about("Also measure every N steps.", "N", least=1)] = None
     layers: Annotated[
@@ -117,7 +113,9 @@ class SweepSpec(Runnable["Sweeps"], frozen=True, kw_only=True):
     ] = 256
     threads: Annotated[
         int | None,
-        about("Threads of each unit; they change the last bits", "N", least=1, default="torch's"),
+        about(
+            "Threads of each unit; they change the last bits", "N", least=1, default="torch's"
+        ),
     ] = None
 
     def open(self, notify: Notify, live: Live | None = None) -> Planner:

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from isoscope.capture.feed import Batch
 from isoscope.control import Penalty
 from isoscope.lab.sentence_states import At
-from isoscope.study.model import Subject
 from isoscope.lab.sweep.encode import Encoded, Encoder, order
 from isoscope.lab.sweep.head import Head
 from isoscope.lab.sweep.metric import METRICS
 from isoscope.lab.sweep.task import Task
+from isoscope.study.model import Subject
 
 WARMUP = 0.1  # share of the steps over which the learning rate rises
 DECAY = 0.01  # of weights, towards zero

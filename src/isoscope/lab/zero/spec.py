@@ -31,6 +31,7 @@ class ZeroPlan(Plan, frozen=True, kw_only=True):
     chosen: tuple[str, ...]  # how each was chosen
     shares: tuple[float | None, ...]
     d: int
+    model: str
 
     def size(self, stage: int, unit: int) -> int | None:
         """Return the forward passes of a batch."""
