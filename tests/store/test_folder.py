@@ -37,7 +37,7 @@ def test_run_json_tells_where_the_run_comes_from(here, write, origin):
     write(here / "run")
     record = json.loads((here / "run" / "run.json").read_text())
     assert record["schema"] == 1
-    assert record["origin"] == origin()
+    assert record["origin"] == origin().to_dict()
     assert record["left_out"] == ["twonn: needs at least 9 rows, got 6"]
     assert record["warnings"] == ["few rows"]
     assert record["command"] == sys.argv

@@ -129,19 +129,15 @@ def _opened(run: str | os.PathLike[str] | None, measures: Sequence[str] | None) 
 
 def _same_model(run: "Run", loaded: Any) -> None:
     """Refuse a run of another model: its rows never went through this norm."""
-    theirs = run.origin.get("model")
-    ours = loaded.identity
-    if isinstance(theirs, dict) and theirs.get("sha") == ours.get("sha"):
+    theirs = run.origin.model
+    if theirs is not None and theirs.sha == loaded.identity["sha"]:
         return
+    other = "no model" if theirs is None else theirs.model or "another model"
     raise MergeError(
-        f"cannot follow {loaded.name} through the run {run.path.name!r} of {_name(theirs)}",
+        f"cannot follow {loaded.name} through the run {run.path.name!r} of {other}",
         hint="survey this model with -o and name that run",
         slug="run-other-model",
     )
-
-
-def _name(model: Any) -> str:
-    return str(model.get("model", "another model")) if isinstance(model, dict) else "no model"
 
 
 def _tried(told: Any) -> tuple[list[Any], list[UndefinedError]]:

@@ -42,7 +42,7 @@ def merge(
         )
     loaded = [load(run) for run in runs]
     for run in loaded:
-        if run.origin["kind"] == "sweep":
+        if run.origin.kind == "sweep":
             raise MergeError(
                 f"cannot merge {run.path.name!r}, which is a sweep, with other runs",
                 hint="a sweep goes on where it was stopped: give it more --seeds or --weights "
@@ -50,13 +50,12 @@ def merge(
                 slug="merge-sweep",
             )
     origin = mergeable([run.origin for run in loaded])
-    settings = origin["settings"]
     config = {"merge": {"runs": [str(Path(run).resolve()) for run in runs]}}
     with staged(target) as folder:
         state = folder / STATE
         merge_states(loaded, state)
         readings = answered_places(
-            state, settings["measures"], Path(output).name, options_of(settings)
+            state, origin.settings.measures, Path(output).name, options_of(origin.settings)
         )
         save(output, state, readings, origin, config, overwrite)
     return readings

@@ -291,9 +291,12 @@ class Study:
             }
         ]
         origin = new_origin(
-            sources=sources, settings=settings, seed=self.given["seed"], kind="survey"
+            sources=sources,
+            settings=settings,
+            seed=self.given["seed"],
+            kind="survey",
+            model=identity,
         )
-        origin["model"] = identity
         save(output, state, readings, origin, config, overwrite, resume=True)
 
     @property

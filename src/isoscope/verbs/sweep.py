@@ -20,6 +20,7 @@ from isoscope.verbs.vectors import spelt
 if TYPE_CHECKING:
     from isoscope.lab.sweep.cells import Cells
     from isoscope.lab.sweep.summary import Line
+    from isoscope.store import Origin
 
 WEIGHTS = (-5.0, -3.0, -1.0, 0.0, 1.0, 3.0, 5.0)
 SHOWN = ("isoscore-star", "isoscore-debiased", "mean-cosine", "twonn")
@@ -295,9 +296,9 @@ def _saved(
         "length": cells.length,
     }
     origin = new_origin(
-        sources=_sources(cells, given), settings=settings, seed=given["seed"], kind="sweep"
-    )
-    origin |= {"model": dict(loaded.identity), "task": described}
+        sources=_sources(cells, given), settings=settings, seed=given["seed"],
+        kind="sweep", model=loaded.identity, task=described,
+    )  # fmt: skip
     if target is not None:
         save(
             target, Survey(), readings, origin, _config(given), given["overwrite"], resume=True
@@ -305,31 +306,31 @@ def _saved(
     return sweeps_of(readings, origin, loaded.name)
 
 
-def sweeps_of(readings: Sequence[Any], origin: dict[str, Any], model: str = "") -> Sweeps:
+def sweeps_of(readings: Sequence[Any], origin: "Origin", model: str = "") -> Sweeps:
     """Return what a sweep found, from the readings and the origin of its run."""
     from isoscope.lab.sweep.diverged import told
     from isoscope.lab.sweep.summary import compared, lines_of, was_learnt
 
-    task, settings = origin["task"], origin["settings"]
-    lines = lines_of(readings, task["metric"])
-    learnt = was_learnt(lines, task["baseline"])
-    gone = list(task.get("diverged", ()))  # runs of old have no such list
+    task, settings = origin.sweep()
+    lines = lines_of(readings, task.metric)
+    learnt = was_learnt(lines, task.baseline)
+    gone = list(task.diverged)
     remarks = [
-        *task["remarks"],
+        *task.remarks,
         *([told(gone)] if gone else []),
-        *([NOT_LEARNT.format(baseline=task["baseline"])] if learnt is False else []),
+        *([NOT_LEARNT.format(baseline=task.baseline)] if learnt is False else []),
         *([ONE_SEED] if learnt is None else compared(lines)),
     ]
     shared = {
-        "model": model or str(origin["model"].get("name", "")),
-        "task": task["name"],
-        "penalty": settings["penalty"]["name"],
-        "metric": task["metric"],
-        "baseline": task["baseline"],
+        "model": model or (origin.model.model if origin.model is not None else ""),
+        "task": task.name,
+        "penalty": settings.penalty.name,
+        "metric": task.metric,
+        "baseline": task.baseline,
         "learnt": learnt,
         "diverged": gone,
-        "steps": settings["steps"],
-        "seeds": len(settings["seeds"]),
+        "steps": settings.steps,
+        "seeds": len(settings.seeds),
     }
     return Sweeps(lines, remarks=remarks, shared=shared)
 
