@@ -31,8 +31,20 @@ class UnknownNameError(IsoscopeError):
     """No measure, column, site or the like has this name."""
 
 
+class UnknownColumnError(UnknownNameError):
+    """No column of a table has this name."""
+
+
 class SourceError(IsoscopeError):
     """A file or stream of vectors cannot be read as what it claims to be."""
+
+
+class ColumnError(SourceError):
+    """A column was named where there are no columns."""
+
+
+class DocumentError(SourceError):
+    """One document, image or sound file cannot be used; the others are not affected."""
 
 
 class RowError(SourceError):
@@ -55,12 +67,32 @@ class StoreError(IsoscopeError):
     """A run folder cannot be written or read."""
 
 
+class RunExistsError(StoreError):
+    """There is something already where a run should be written."""
+
+
+class ResumeError(StoreError):
+    """An unfinished run was started with another model, corpus or settings."""
+
+
+class LockedError(StoreError):
+    """Another process is writing this run."""
+
+
+class EngineError(IsoscopeError):
+    """Units of work cannot be run where that was asked for."""
+
+
 class ConfigError(IsoscopeError):
     """A setting is missing, unknown or of the wrong kind."""
 
 
 class PenaltyError(IsoscopeError):
     """A penalty was given hidden states, a mask or batches that it cannot work on."""
+
+
+class StreamError(PenaltyError):
+    """No shrinkage matrix can be found from these batches."""
 
 
 class GateError(IsoscopeError):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
-from isoscope.errors import StoreError
+from isoscope.errors import RunExistsError, StoreError
 from isoscope.store import check_target, load, save
 from isoscope.store.folder import mark
 from isoscope.store.schema import FILES
@@ -334,3 +334,9 @@ def test_a_disk_that_fills_at_any_file_leaves_the_old_run(small_disk, write):
         ballast.unlink()
     assert outcomes[0] is False
     assert outcomes[-1] is True
+
+
+def test_a_run_that_exists_is_an_error_of_its_own(here, write):
+    write(here / "run")
+    with pytest.raises(RunExistsError, match="which exists"):
+        write(here / "run")

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from isoscope.errors import StoreError
+from isoscope.errors import RunExistsError, StoreError
 from isoscope.store.origin import Origin, versions
 from isoscope.store.parquet import write_readings
 from isoscope.store.schema import (
@@ -137,9 +137,9 @@ def _may_replace(target: Path, overwrite: bool) -> None:
         )
 
 
-def _exists(target: Path, hint: str) -> StoreError:
+def _exists(target: Path, hint: str) -> RunExistsError:
     problem = f"expected a new folder for the run, got {str(target)!r}, which exists"
-    return StoreError(problem, hint=hint, slug="store-exists")
+    return RunExistsError(problem, hint=hint, slug="store-exists")
 
 
 def _may_write(target: Path) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from isoscope.errors import StoreError
+from isoscope.errors import ResumeError, StoreError
 from isoscope.store.stream import joined, written
 from isoscope.store.swap import linked
 from isoscope.store.tree import Node, Tree
@@ -122,7 +122,7 @@ def same_units(folder: Path, units: Units) -> None:
         aside.write_bytes(units.encoded())
         aside.rename(manifest)
     elif _listed(manifest) != units.id:
-        raise StoreError(
+        raise ResumeError(
             f"cannot resume {folder.parent.name!r} with other units of work",
             hint="the model, the corpus or a setting has changed: choose another folder, "
             "or begin again with --overwrite",
