@@ -152,7 +152,7 @@ def curves():
     if not (run / "run.json").exists():
         return []
     loaded = iso.load(run)
-    metric = loaded.origin["task"]["metric"]
+    metric = loaded.origin.sweep()[0].metric
     swept = side(loaded.readings)
     plain = swept[0.0]
     found = {name: {w: swept[w] for w in weights} for name, weights in SHARED.items()}
@@ -205,14 +205,14 @@ def collect():
             continue
         loaded = iso.load(run)
         found = sweeps_of(loaded.readings, loaded.origin, "MiniLM")
-        settings = loaded.origin["settings"]
+        settings = loaded.settings.rest
         tasks[name] = {
             "metric": found.shared["metric"],
             "baseline": found.shared["baseline"],
             "learnt": found.shared["learnt"],
             "penalty": settings["penalty"],
             **{k: settings[k] for k in ("steps", "batch", "learning_rate", "length", "seeds")},
-            "examples": [source["rows"] for source in loaded.origin["sources"]],
+            "examples": [source.rows for source in loaded.origin.sources],
             "before": trimmed(found[0].before),
             "lines": [line(each) for each in found],
         }

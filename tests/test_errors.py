@@ -1,16 +1,36 @@
 """Errors: three lines, one tree, and they survive the way between processes."""
 
+import ast
 import copy
 import inspect
 import pickle
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 
 import pytest
 
 from isoscope import errors
-from isoscope.errors import GateError, IsoscopeError, RowError, SourceError
+from isoscope.errors import (
+    ColumnError,
+    DocumentError,
+    EngineError,
+    GateError,
+    IsoscopeError,
+    LockedError,
+    PenaltyError,
+    ResumeError,
+    RowError,
+    RunExistsError,
+    SourceError,
+    StoreError,
+    StreamError,
+    UnknownColumnError,
+    UnknownNameError,
+)
 
+SOURCE = Path(errors.__file__).parent
+PENDING = {"verbs/model.py", "verbs/sweep.py"}  # still compare slugs of StoreErrors
 KINDS = [
     kind
     for _, kind in inspect.getmembers(errors, inspect.isclass)
@@ -82,3 +102,63 @@ def test_the_hint_and_the_slug_must_be_given():
 
 def test_it_is_not_taken_for_a_mistake_in_the_program():
     assert not issubclass(IsoscopeError, ValueError | TypeError | OSError)
+
+
+@pytest.mark.parametrize(
+    ("kind", "parent"),
+    [
+        (UnknownColumnError, UnknownNameError),
+        (ColumnError, SourceError),
+        (DocumentError, SourceError),
+        (RunExistsError, StoreError),
+        (ResumeError, StoreError),
+        (LockedError, StoreError),
+        (StreamError, PenaltyError),
+        (EngineError, IsoscopeError),
+    ],
+)
+def test_what_programs_branch_on_has_a_class_of_its_own(kind, parent):
+    assert kind.__base__ is parent
+
+
+def slug_branches(text):
+    """Return the lines that decide something by the slug of an error."""
+    lines = []
+    for node in ast.walk(ast.parse(text)):
+        compared = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            compared.append(node.func.value)  # error.slug.startswith(...)
+        if isinstance(node, ast.Match):
+            compared.append(node.subject)
+        if any(isinstance(each, ast.Attribute) and each.attr == "slug" for each in compared):
+            lines.append(node.lineno)
+    return lines
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if error.slug == 'x': pass",
+        "if 'x' != error.slug: pass",
+        "found = error.slug in BAD",
+        "if not error.slug.startswith('image-'): raise",
+        "match error.slug:\n    case 'x': pass",
+    ],
+)
+def test_a_branch_on_a_slug_is_found(line):
+    assert slug_branches(line) == [1]
+
+
+def test_nothing_branches_on_slugs():
+    """Slugs are addresses of documentation; only the command line may look at them."""
+    found = {
+        path.relative_to(SOURCE).as_posix(): lines
+        for path in sorted(SOURCE.rglob("*.py"))
+        if (lines := slug_branches(path.read_text()))
+    }
+    allowed = {"errors.py", *PENDING}
+    assert {
+        place: lines
+        for place, lines in found.items()
+        if place not in allowed and not place.startswith("cli/")
+    } == {}

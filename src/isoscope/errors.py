@@ -31,8 +31,20 @@ class UnknownNameError(IsoscopeError):
     """No measure, column, site or the like has this name."""
 
 
+class UnknownColumnError(UnknownNameError):
+    """No column of a table has this name."""
+
+
 class SourceError(IsoscopeError):
     """A file or stream of vectors cannot be read as what it claims to be."""
+
+
+class ColumnError(SourceError):
+    """A column was named where there are no columns."""
+
+
+class DocumentError(SourceError):
+    """One document, image or sound file cannot be used; the others are not affected."""
 
 
 class RowError(SourceError):
@@ -56,19 +68,19 @@ class StoreError(IsoscopeError):
 
 
 class RunExistsError(StoreError):
-    """A run folder, or something else, is where a run was to be written."""
+    """There is something already where a run should be written."""
 
 
 class ResumeError(StoreError):
-    """An unfinished run was begun with other options, or on other content."""
+    """An unfinished run was started with another model, corpus or settings."""
 
 
 class LockedError(StoreError):
-    """Another process is at work on a run folder."""
+    """Another process is writing this run."""
 
 
 class EngineError(IsoscopeError):
-    """An engine cannot take this work, or lost the processes that did it."""
+    """Units of work cannot be run where that was asked for."""
 
 
 class ConfigError(IsoscopeError):
@@ -77,6 +89,10 @@ class ConfigError(IsoscopeError):
 
 class PenaltyError(IsoscopeError):
     """A penalty was given hidden states, a mask or batches that it cannot work on."""
+
+
+class StreamError(PenaltyError):
+    """No shrinkage matrix can be found from these batches."""
 
 
 class GateError(IsoscopeError):

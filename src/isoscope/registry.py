@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import Generic, TypeVar
 
-from isoscope.errors import UnknownNameError
+from isoscope.errors import UnknownColumnError, UnknownNameError
 
 T = TypeVar("T")
 
@@ -15,7 +15,8 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
     near = get_close_matches(name, names, n=1)
     listed = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
     hint = f"did you mean {near[0]!r}?" if near else f"choose from: {listed or '(none)'}"
-    return UnknownNameError(
+    error = UnknownColumnError if kind == "column" else UnknownNameError
+    return error(
         f"no {kind} is called {name!r}", hint=hint, slug=f"unknown-{kind.replace(' ', '-')}"
     )
 

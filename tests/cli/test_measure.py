@@ -78,9 +78,9 @@ def test_a_run_folder_is_written_and_says_so_on_stderr(isoscope, place):
     assert "saved runs/a" in done.stderr
     run = load(place / "runs" / "a")
     assert [each.value for each in run.readings] == [r["value"] for r in readings(done.stdout)]
-    assert run.origin["kind"] == "vectors"
-    (source,) = run.origin["sources"]
-    assert (source["rows"], source["width"], source["dtype"]) == (300, 24, "float32")
+    assert run.origin.kind == "vectors"
+    (source,) = run.origin.sources
+    assert (source.rows, source.width, source.dtype) == (300, 24, "float32")
 
 
 def test_quiet_says_nothing(isoscope):
@@ -212,7 +212,7 @@ def test_a_kill_in_the_middle_leaves_the_old_run(isoscope, place, environment):
         process.wait()
         after = load(place / "run")
         assert after.survey
-        names = {source["name"] for source in after.origin["sources"]}
+        names = {source.name for source in after.origin.sources}
         assert names in ({"vectors"}, {"other"}) or after.origin == before.origin
 
 

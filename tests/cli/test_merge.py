@@ -31,7 +31,7 @@ def test_the_merged_run_reads_like_one_measured_at_once(isoscope, runs, place):
 def test_the_merged_run_is_a_run_with_all_sources(isoscope, runs, place):
     isoscope("merge", "runs/a", "runs/b", "-o", "runs/whole", "-q")
     run = load(place / "runs" / "whole")
-    assert [source["name"] for source in run.origin["sources"]] == ["vectors", "other"]
+    assert [source.name for source in run.origin.sources] == ["vectors", "other"]
     assert run.readings
     assert run.survey
 

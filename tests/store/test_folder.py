@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
-from isoscope.errors import StoreError
+from isoscope.errors import RunExistsError, StoreError
 from isoscope.store import check_target, load, save
 from isoscope.store.folder import mark
 from isoscope.store.schema import FILES
@@ -37,7 +37,7 @@ def test_run_json_tells_where_the_run_comes_from(here, write, origin):
     write(here / "run")
     record = json.loads((here / "run" / "run.json").read_text())
     assert record["schema"] == 1
-    assert record["origin"] == origin()
+    assert record["origin"] == origin().to_dict()
     assert record["left_out"] == ["twonn: needs at least 9 rows, got 6"]
     assert record["warnings"] == ["few rows"]
     assert record["command"] == sys.argv
@@ -334,3 +334,9 @@ def test_a_disk_that_fills_at_any_file_leaves_the_old_run(small_disk, write):
         ballast.unlink()
     assert outcomes[0] is False
     assert outcomes[-1] is True
+
+
+def test_a_run_that_exists_is_an_error_of_its_own(here, write):
+    write(here / "run")
+    with pytest.raises(RunExistsError, match="which exists"):
+        write(here / "run")

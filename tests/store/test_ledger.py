@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.errors import StoreError
+from isoscope.errors import ResumeError
 from isoscope.store.ledger import Ledger
 from isoscope.store.unit import Units
 
@@ -49,6 +49,6 @@ def test_what_was_being_written_when_it_was_killed_does_not_count(folder):
 
 def test_other_units_are_refused(folder):
     Ledger(folder, UNITS)
-    with pytest.raises(StoreError, match="other units of work") as caught:
+    with pytest.raises(ResumeError, match="other units of work") as caught:
         Ledger(folder, Units.of([{"number": 9}]))
     assert caught.value.slug == "resume-other"

@@ -11,6 +11,7 @@ from isoscope.accumulate import Moments, Tally
 from isoscope.errors import StoreError
 from isoscope.store import load, save
 from isoscope.store.folder import mark
+from isoscope.store.record import Settings
 from isoscope.survey import Survey, run
 from isoscope.types import Chunk
 
@@ -33,7 +34,7 @@ def test_a_run_comes_back_as_it_was(folder, survey, readings, origin, config):
     assert back.path == folder
     assert back.readings == list(readings())
     assert back.origin == origin()
-    assert back.settings == {"zeta": 0.2}
+    assert back.settings == Settings(zeta=0.2)
     assert back.config == config
     assert back.left_out == readings().left_out
     assert isinstance(back.survey, Survey)

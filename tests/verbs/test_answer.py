@@ -3,6 +3,7 @@
 import pytest
 
 from isoscope.errors import TooFewRowsError, UnknownNameError
+from isoscope.store.record import Settings
 from isoscope.survey import Survey
 from isoscope.verbs.answer import answered, chosen, companions, nothing, options_of
 
@@ -22,7 +23,7 @@ def test_companions_are_named_after_their_measure():
 
 
 def test_only_what_measures_are_computed_with_is_an_option():
-    assert options_of({"zeta": 0.1, "skip_bad": True}) == {"zeta": 0.1}
+    assert options_of(Settings(zeta=0.1, rest={"skip_bad": True})) == {"zeta": 0.1}
 
 
 def test_an_empty_survey_answers_nothing():

@@ -49,5 +49,5 @@ def test_what_else_differs_is_told(handmade):
 def test_long_values_are_cut(handmade):
     long = handmade("a", ROW)
     run, other = load(long), load(long)
-    other.origin["settings"]["prompt"] = "x" * 100
+    other.settings.rest["prompt"] = "x" * 100
     assert differences(run, other) == ["prompt none and xxxxxxxx…"]

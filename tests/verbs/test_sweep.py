@@ -15,6 +15,7 @@ import pytest
 import isoscope as iso
 from isoscope.errors import IsoscopeError
 from isoscope.lab.sweep.cells import cell_of
+from isoscope.store import Origin
 from isoscope.verbs.sweep import NOT_LEARNT, ONE_SEED, checked_layers, sweeps_of
 
 SOURCES = Path(__file__).parents[2] / "src"
@@ -61,8 +62,8 @@ def test_the_tables_are_of_the_task_and_of_the_geometry_from_its_start(swept):
 def test_the_run_holds_everything_that_was_found(swept):
     run, found = swept
     loaded = iso.load(run)
-    assert loaded.origin["kind"] == "sweep"
-    again = sweeps_of(loaded.readings, loaded.origin, found.shared["model"])
+    assert loaded.origin.kind == "sweep"
+    again = sweeps_of(loaded.readings, loaded.origin)
     assert again.to_dict() == found.to_dict()
     assert again.remarks == found.remarks
     names = {each.measure for each in iso.read(run)}
@@ -194,10 +195,11 @@ def test_cells_that_diverge_are_left_out_and_told(tiny, reviews, tmp_path):
     assert found.to_dict()[0]["diverged"] == [f"weight=1e+39,seed={seed}" for seed in (0, 1)]
     assert any("weight 1e+39 with seed 0, 1" in text for text in found.remarks)
     loaded = iso.load(tmp_path / "run")
-    again = sweeps_of(loaded.readings, loaded.origin, found.shared["model"])
+    again = sweeps_of(loaded.readings, loaded.origin)
     assert again.to_dict() == found.to_dict()
-    del loaded.origin["task"]["diverged"]  # as in runs of old
-    assert len(sweeps_of(loaded.readings, loaded.origin)) == 2
+    record = loaded.origin.to_dict()
+    del record["task"]["diverged"]  # as in older runs
+    assert len(sweeps_of(loaded.readings, Origin.from_dict(record))) == 2
 
 
 def test_where_every_weight_diverges_the_cells_are_kept_and_it_is_told(tiny, reviews, tmp_path):

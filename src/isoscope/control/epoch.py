@@ -10,7 +10,7 @@ from transformers import TrainerCallback
 
 from isoscope.control.hearing import transformer_in
 from isoscope.control.isoscore_star import IStar
-from isoscope.errors import PenaltyError
+from isoscope.errors import StreamError
 
 
 class EpochBegin(TrainerCallback):
@@ -49,7 +49,7 @@ def _inputs(batch: Any, known: set[str]) -> dict[str, Any]:
     named: Mapping[str, Any] = batch if isinstance(batch, Mapping) else {}
     found = {name: value for name, value in named.items() if name in known}
     if not found:
-        raise PenaltyError(
+        raise StreamError(
             "expected training batches that name the inputs of the model, got others",
             hint="towards='running' needs no batches; or call penalty.stream(model, batches) "
             "yourself, with dictionaries as a tokenizer makes them",

@@ -10,7 +10,7 @@ from isoscope.control.cloud import working
 from isoscope.control.hidden import Layers, chosen_layers, real_places
 from isoscope.control.join import Join
 from isoscope.control.sums import Sums
-from isoscope.errors import ConfigError, PenaltyError
+from isoscope.errors import ConfigError, StreamError
 
 TOKENS = 250_000  # as published
 
@@ -88,7 +88,7 @@ def _taken(
 
 def _on_device(model: nn.Module, batch: Any) -> dict[str, Any]:
     if not isinstance(batch, Mapping):
-        raise PenaltyError(
+        raise StreamError(
             f"expected batches of named tensors, got {type(batch).__name__}",
             hint="give dictionaries as a tokenizer makes them: input_ids, attention_mask",
             slug="stream-batches",
@@ -108,8 +108,8 @@ def _covariance(sums: Sums, join: Join) -> Tensor:
     return (scatter / (count - 1)).float()
 
 
-def _empty() -> PenaltyError:
-    return PenaltyError(
+def _empty() -> StreamError:
+    return StreamError(
         "a shrinkage matrix needs at least 2 real tokens, got fewer",
         hint="give batches with real tokens; a generator may have been used up before",
         slug="stream-batches",

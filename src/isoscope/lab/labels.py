@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from isoscope.errors import ConfigError, SourceError
+from isoscope.errors import ColumnError, ConfigError, SourceError
 from isoscope.registry import unknown
 from isoscope.source.border import border
 from isoscope.source.corpus import open_corpus
@@ -56,10 +56,10 @@ def against_rest(labels: Sequence[Any], positive: str) -> list[str]:
 def _opened(corpus: Any, column: str | None, reading: Mapping[str, Any]) -> Corpus:
     try:
         return open_corpus(corpus, label=column, **reading)
-    except SourceError as error:
-        if error.slug != "no-columns" or column is None or reading.get("column"):
+    except ColumnError as error:
+        if column is None or reading.get("column"):
             raise
-        raise SourceError(
+        raise ColumnError(
             error.problem,
             hint="a corpus without columns takes its labels from a file ending in .txt, "
             "a label a line",

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from isoscope.errors import SourceError
+from isoscope.errors import ColumnError
 from isoscope.registry import unknown
 from isoscope.source.columns import labels_exist, the_only
 from isoscope.source.feed import Feed
@@ -56,7 +56,7 @@ def _first(feed: Feed, wanted: Wanted) -> tuple[str | None, int]:
                     continue
                 raise bad_line(feed.place, number, None, str(error)) from error
             if field is None and (wanted.labels or wanted.column is not None):
-                raise SourceError(
+                raise ColumnError(
                     f"expected objects with fields in {feed.place}, got lists without names",
                     hint="leave the column out, or write one JSON object a line",
                     slug="no-columns",

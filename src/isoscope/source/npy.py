@@ -5,7 +5,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from isoscope.errors import SourceError
+from isoscope.errors import ColumnError, SourceError
 from isoscope.source.border import border, truncated
 from isoscope.source.feed import Feed, fill
 from isoscope.source.header import Header, read_header
@@ -53,13 +53,13 @@ def open_npy(feed: Feed, wanted: Wanted) -> Source:
 def no_columns(wanted: Wanted, place: str) -> None:
     """Refuse the names of columns where there is but one array."""
     if wanted.column is not None:
-        raise SourceError(
+        raise ColumnError(
             f"cannot take a column from {place} with one array in it: {wanted.column!r}",
             hint="leave the column out",
             slug="no-columns",
         )
     for name in wanted.labels:
-        raise SourceError(
+        raise ColumnError(
             f"expected a path to a one-dimensional npy beside {place}, got {name!r}",
             hint="an array has no columns: save the labels with np.save and give that path",
             slug="no-columns",

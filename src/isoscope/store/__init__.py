@@ -1,8 +1,8 @@
 """A run on disk: one folder, written whole or not at all."""
 
 from isoscope.store.folder import check_target, save
-from isoscope.store.origin import mergeable, new_origin
+from isoscope.store.origin import Origin, mergeable, new_origin
 from isoscope.store.run import Run, load
 from isoscope.store.schema import SCHEMA
 
-__all__ = ["SCHEMA", "Run", "check_target", "load", "mergeable", "new_origin", "save"]
+__all__ = ["SCHEMA", "Origin", "Run", "check_target", "load", "mergeable", "new_origin", "save"]

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import msgspec
 
 from isoscope.errors import RunExistsError, StoreError
-from isoscope.store.origin import checked, versions
+from isoscope.store.origin import Origin, versions
 from isoscope.store.parquet import write_readings
 from isoscope.store.schema import (
     CONFIG,
@@ -83,7 +83,7 @@ def save(
     path: str | os.PathLike[str],
     state: Writes | Survey,
     readings: Sequence[Reading],
-    origin: Mapping[str, Any],
+    origin: Origin,
     config: Mapping[str, Any],
     overwrite: bool = False,
     *,
@@ -154,13 +154,11 @@ def _may_write(target: Path) -> None:
         raise PermissionError(f"{str(nearest)!r} may not be written to")
 
 
-def _manifest(
-    readings: Sequence[Reading], origin: Mapping[str, Any], marks: dict[str, Mark]
-) -> bytes:
+def _manifest(readings: Sequence[Reading], origin: Origin, marks: dict[str, Mark]) -> bytes:
     manifest = Manifest(
         schema=SCHEMA,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        origin=checked(origin),
+        origin=origin.to_dict(),
         versions=versions(),
         command=plain_values(sys.argv),
         files=marks,

@@ -12,8 +12,9 @@ import msgspec
 
 from isoscope.errors import IsoscopeError, StoreError
 from isoscope.store.folder import mark
-from isoscope.store.origin import checked
+from isoscope.store.origin import Origin
 from isoscope.store.parquet import read_readings
+from isoscope.store.record import Settings
 from isoscope.store.schema import (
     CONFIG,
     MANIFEST,
@@ -45,13 +46,13 @@ class Run:
 
     path: Path
     manifest: Manifest
-    origin: dict[str, Any]
+    origin: Origin
     readings: list[Reading]
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         """What the measures were computed with."""
-        return self.origin["settings"]
+        return self.origin.settings
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -142,9 +143,9 @@ def load(path: str | os.PathLike[str]) -> Run:
     folder = Path(path)
     manifest = _manifest(folder)
     try:
-        origin = checked(manifest.origin)
-        if origin["schema"] != manifest.schema:
-            raise ValueError(f"expected schema {manifest.schema}, got {origin['schema']}")
+        origin = Origin.from_dict(manifest.origin)
+        if origin.schema != manifest.schema:
+            raise ValueError(f"expected schema {manifest.schema}, got {origin.schema}")
     except (msgspec.MsgspecError, ValueError, TypeError) as error:
         raise _damaged(folder / MANIFEST, error) from error
     current = folder

@@ -24,27 +24,6 @@ class Mark(msgspec.Struct, frozen=True):
     blake2b: str
 
 
-class Source(msgspec.Struct, frozen=True):
-    """One file or stream of rows that went into a run."""
-
-    name: str
-    fingerprint: str
-    rows: int
-    dtype: str
-    width: int
-    file: str = ""
-
-
-class Origin(msgspec.Struct, frozen=True):
-    """What two runs must share to be merged; further keys are kept and not looked at."""
-
-    schema: int
-    kind: str
-    sources: list[Source]
-    settings: dict[str, Any]
-    seed: int
-
-
 class Edition(msgspec.Struct, frozen=True):
     """The one field every edition of run.json has."""
 
@@ -56,7 +35,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
     schema: int
     created: str
-    origin: dict[str, Any]
+    origin: dict[str, object]  # as it stands in the file; `Run.origin` is what it says
     versions: dict[str, str]
     command: list[str]
     files: dict[str, Mark]

@@ -9,6 +9,7 @@ from isoscope.types import Reading
 
 if TYPE_CHECKING:
     from isoscope.report import Results
+    from isoscope.store.record import Settings
     from isoscope.store.summaries import State
     from isoscope.survey import Survey
 
@@ -58,10 +59,14 @@ def measure_names(
     return tuple(m.name for m in there if all or m.default or m.offered == "text")
 
 
-def options_of(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what measures were computed with, of the settings of a run."""
-    names = ("zeta", "as_published", "documents")
-    return {name: settings[name] for name in names if name in settings}
+def options_of(settings: "Settings") -> dict[str, Any]:
+    """Return the options that measures were computed with."""
+    options = {
+        "zeta": settings.zeta,
+        "as_published": settings.as_published,
+        "documents": settings.documents,
+    }
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def companions(name: str) -> set[str]:

@@ -447,9 +447,12 @@ class ModelWorker:
             "units": done.id,
         }
         origin = new_origin(
-            sources=[source], settings=settings, seed=self.spec.draw.seed, kind="survey"
+            sources=[source],
+            settings=settings,
+            seed=self.spec.draw.seed,
+            kind="survey",
+            model=identity,
         )
-        origin["model"] = identity
         flags = absolute(self.spec, ("model", "corpus", "frequencies"))
         flags |= {"tokens": self.spec.tokens or drawn.rows, "threads": plan.threads}
         save(

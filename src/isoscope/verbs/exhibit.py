@@ -1,7 +1,7 @@
 """A run, or readings at hand, made into what a page shows."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from isoscope.types import Curve, Reading
 
 if TYPE_CHECKING:
     from isoscope.report.page.exhibit import Exhibit
+    from isoscope.store.record import Settings
     from isoscope.store.run import Run
 
 NOUNS = {"text": "tokens", "tokens": "tokens", "audio": "frames", "image": "patches"}
@@ -90,7 +91,7 @@ def _exhibit(each: Any, name: str) -> "Exhibit":
         remarks = [f"left out: {text}" for text in each.left_out]
         return Exhibit(name, list(each), levels=levels, remarks=remarks)
     curves, effective, remarks = _curves(each, name)
-    if each.origin["kind"] == "sweep":
+    if each.origin.kind == "sweep":
         more, said = _swept(each)
         curves, remarks = [*curves, *more], [*remarks, *said]
     return Exhibit(
@@ -128,7 +129,7 @@ def _curves(run: "Run", name: str) -> tuple[list[Curve], Effective, list[str]]:
                 effective |= {(site, variant): n for variant, n in drawn.effective.items()}
                 if site.endswith(".weight"):
                     seen = picture(
-                        survey.held.get((site, "all"), {}), site, counts, run.origin["seed"]
+                        survey.held.get((site, "all"), {}), site, counts, run.origin.seed
                     )
                     found += [seen] if seen is not None else []
     except StoreError as error:
@@ -163,13 +164,13 @@ def _affordable(readings: Iterable[Reading]) -> set[str]:
 
 
 def _levels(
-    readings: Iterable[Reading], settings: Mapping[str, Any], effective: Effective
+    readings: Iterable[Reading], settings: "Settings", effective: Effective
 ) -> dict[tuple[str, str, str], float]:
     """Return what an isotropic cloud of as many effective rows would read."""
     from isoscope.measure import MEASURES, level
     from isoscope.study.reads import options_of
 
-    options = options_of(dict(settings))
+    options = options_of(settings)
     known: dict[tuple[str, str, str], float] = {}
     for each in readings:
         of = MEASURES[each.measure].isotropic if each.measure in MEASURES else None
@@ -185,17 +186,17 @@ def _levels(
 
 def _told(run: "Run") -> list[str]:
     """Return what was said while the run was made: of its sources, and of what it lacks."""
-    said = [str(t) for source in run.origin["sources"] for t in source.get("warnings", ())]
+    said = [text for source in run.origin.sources for text in source.warnings]
     return [*dict.fromkeys(said), *(f"left out: {text}" for text in run.left_out)]
 
 
 def _noun(run: "Run") -> str:
-    source = next(iter(run.origin["sources"]), {})
-    if run.origin["kind"] == "sweep":
+    if run.origin.kind == "sweep":
         return "tokens"
-    if run.origin["kind"] != "survey":
+    if run.origin.kind != "survey":
         return "vectors"
-    return NOUNS.get(str(source.get("kind", "")), "rows")
+    source = next(iter(run.origin.sources), None)
+    return NOUNS.get((source and source.kind) or "", "rows")
 
 
 def _command(words: Sequence[str]) -> str:
@@ -207,23 +208,24 @@ def _command(words: Sequence[str]) -> str:
 
 def facts_of(run: "Run") -> dict[str, str]:
     """Return where a run comes from, in the order a reader asks."""
+    from isoscope.store.record import Identity
+
     origin, manifest = run.origin, run.manifest
-    model: Mapping[str, Any] = origin.get("model") or {}
-    sources: Sequence[Mapping[str, Any]] = origin["sources"]
-    documents = sum(int(s["documents"]) for s in sources if s.get("documents"))
-    rows = sum(int(source["rows"]) for source in sources)
+    model, sources = origin.model or Identity(), origin.sources
+    documents = sum(source.documents or 0 for source in sources)
+    rows = sum(source.rows for source in sources)
     facts = {
-        "Model": model.get("model"),
-        "Kind": model.get("architecture"),
-        "Parameters": f"{model['parameters']:,}" if model.get("parameters") else None,
-        "Weights": "random" if model.get("untrained") else str(model.get("sha") or "")[:12],
-        "Revision": model.get("revision"),
-        "Corpus" if model else "Source": ", ".join(str(s["name"]) for s in sources[:3])
+        "Model": model.model,
+        "Kind": model.architecture,
+        "Parameters": f"{model.parameters:,}" if model.parameters else None,
+        "Weights": "random" if model.untrained else model.sha[:12],
+        "Revision": model.revision,
+        "Corpus" if origin.model else "Source": ", ".join(s.name for s in sources[:3])
         + (f" and {len(sources) - 3} more" if len(sources) > 3 else ""),
         "Documents": f"{documents:,}" if documents else None,
-        "Examples" if origin["kind"] == "sweep" else "Rows": f"{rows:,}",
-        "Precision": ", ".join(dict.fromkeys(str(s["dtype"]) for s in sources)),
-        "Seed": str(origin["seed"]),
+        "Examples" if origin.kind == "sweep" else "Rows": f"{rows:,}",
+        "Precision": ", ".join(dict.fromkeys(s.dtype for s in sources)),
+        "Seed": str(origin.seed),
         "Measured": manifest.created[:16].replace("T", " "),
         "Versions": ", ".join(f"{k} {v}" for k, v in manifest.versions.items()),
         "Command": _command(manifest.command),

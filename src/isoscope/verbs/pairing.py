@@ -32,20 +32,20 @@ def pairing(first: "Run", second: "Run") -> Pairing:
     Pairing needs documents that fall into the same groups in both: the same corpus, or the
     same ids of documents, dealt with the same seed.
     """
-    seeds = first.origin["seed"], second.origin["seed"]
+    seeds = first.origin.seed, second.origin.seed
     if seeds[0] != seeds[1]:
         why = f"the seeds differ ({seeds[0]} and {seeds[1]}), so that other documents were "
         return Pairing(False, False, f"independent: {why}drawn or grouped together")
     if _prints(first) == _prints(second):
         return Pairing(True, True, f"paired by document group: {_same_corpus(first, second)}")
-    if first.origin["kind"] == second.origin["kind"] == "vectors":
+    if first.origin.kind == second.origin.kind == "vectors":
         share = _shared_documents(first, second)
         if share >= SHARED:
             why = f"{share:.0%} of the sampled documents or rows of a have their like in b"
             return Pairing(True, True, f"paired by document group: {why}")
         why = "a and b have other documents; rows are told apart by --document or by --name"
         return Pairing(False, False, f"independent: {why}")
-    names = [" + ".join(s["name"] for s in run.origin["sources"]) for run in (first, second)]
+    names = [" + ".join(s.name for s in run.origin.sources) for run in (first, second)]
     return Pairing(False, True, f"independent: the corpora differ ({' and '.join(names)})")
 
 
@@ -61,14 +61,13 @@ def differences(first: "Run", second: "Run") -> list[str]:
 
 
 def _prints(run: "Run") -> list[str]:
-    return sorted(source["fingerprint"] for source in run.origin["sources"])
+    return sorted(source.fingerprint for source in run.origin.sources)
 
 
 def _same_corpus(first: "Run", second: "Run") -> str:
-    name = " + ".join(source["name"] for source in first.origin["sources"])
+    name = " + ".join(source.name for source in first.origin.sources)
     counts = [
-        sum(source.get("documents", 0) for source in run.origin["sources"])
-        for run in (first, second)
+        sum(source.documents or 0 for source in run.origin.sources) for run in (first, second)
     ]
     if counts[0] == counts[1]:
         of = f"{counts[0]} documents of " if counts[0] else ""
@@ -89,25 +88,26 @@ def _shared_documents(first: "Run", second: "Run") -> float:
     return len(np.intersect1d(*samples)) / max(map(len, samples))
 
 
-def _told(run: "Run") -> dict[str, Any]:
+def _told(run: "Run") -> dict[str, object]:
     origin = run.origin
-    sources = origin["sources"]
-    model = origin.get("model", {})
-    told = {
-        "model": model.get("model"),
-        "weights": model.get("sha"),
-        "tokenizer": model.get("tokenizer"),
-        "dtype": ", ".join(sorted({source["dtype"] for source in sources})),
-        "corpus": ", ".join(source["name"] for source in sources),
-        "width": ", ".join(sorted({str(source["width"]) for source in sources})),
-        "seed": origin["seed"],
+    model = origin.model
+    told: dict[str, object] = {
+        "model": model and model.model,
+        "weights": model and model.sha,
+        "tokenizer": model and model.tokenizer,
+        "dtype": ", ".join(sorted({source.dtype for source in origin.sources})),
+        "corpus": ", ".join(source.name for source in origin.sources),
+        "width": ", ".join(sorted({str(source.width) for source in origin.sources})),
+        "seed": origin.seed,
     }
     settings = {
-        name: value for name, value in origin["settings"].items() if name not in _NOT_TOLD
+        name: value
+        for name, value in origin.settings.to_dict().items()
+        if name not in _NOT_TOLD
     }
     return told | settings
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = "none" if value in (None, "") else str(value)
     return text if len(text) <= 40 else f"{text[:8]}…"

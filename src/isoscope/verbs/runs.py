@@ -44,7 +44,7 @@ def merge(
         )
     loaded = [load(run) for run in runs]
     for run in loaded:
-        if run.origin["kind"] == "sweep":
+        if run.origin.kind == "sweep":
             raise MergeError(
                 f"cannot merge {run.path.name!r}, which is a sweep, with other runs",
                 hint="a sweep goes on where it was stopped: give it more --seeds or --weights "
@@ -52,14 +52,13 @@ def merge(
                 slug="merge-sweep",
             )
     origin = mergeable([run.origin for run in loaded])
-    settings = origin["settings"]
     config = {"merge": {"runs": [str(Path(run).resolve()) for run in runs]}}
     with staged(target) as folder:
         state = folder / STATE
         merge_states(loaded, state)
         whole = State(state)
         readings = read_state(
-            whole, settings["measures"], Path(output).name, options_of(settings)
+            whole, origin.settings.measures, Path(output).name, options_of(origin.settings)
         )
         save(output, whole, readings, origin, config, overwrite)
     return readings

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from isoscope.errors import IsoscopeError, SourceError
-from isoscope.source.corpus import SKIPPABLE, audio, open_corpus, resampled
+from isoscope.errors import DocumentError, IsoscopeError, SourceError
+from isoscope.source.corpus import audio, open_corpus, resampled
 
 
 @pytest.mark.parametrize("suffix", [".wav", ".flac", ".aiff", ".au", ".caf", ".w64"])
@@ -86,7 +86,7 @@ def test_samples_that_are_not_finite_are_refused_when_they_are_read(tmp_path):
     corpus = open_corpus(tmp_path / "a.wav")
     with pytest.raises(SourceError, match="not finite") as caught:
         corpus.document(0)
-    assert caught.value.slug in SKIPPABLE
+    assert isinstance(caught.value, DocumentError)
 
 
 def test_endless_sound_is_refused(tmp_path, wav, monkeypatch):

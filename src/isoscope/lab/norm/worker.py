@@ -94,10 +94,10 @@ def _open_run(spec: NormSpec) -> "Run | None":
 
 def _same_model(run: "Run", loaded: "Loaded") -> None:
     """Refuse a run of another model: its rows never went through this norm."""
-    theirs = run.origin.get("model")
-    if isinstance(theirs, dict) and theirs.get("sha") == loaded.identity.get("sha"):
+    theirs = run.origin.model
+    if theirs is not None and theirs.sha == loaded.identity["sha"]:
         return
-    name = str(theirs.get("model", "another model")) if isinstance(theirs, dict) else "no model"
+    name = "no model" if theirs is None else theirs.model or "another model"
     raise MergeError(
         f"cannot follow {loaded.name} through the run {run.path.name!r} of {name}",
         hint="survey this model with -o and name that run",

@@ -11,7 +11,7 @@ from torch import Tensor
 from isoscope.capture.feed import Batch
 from isoscope.capture.threads import threads
 from isoscope.control import IStar, Penalty
-from isoscope.errors import PenaltyError
+from isoscope.errors import StreamError
 from isoscope.lab.sweep.encode import order
 from isoscope.lab.sweep.geometry import geometry
 from isoscope.lab.sweep.head import Head
@@ -106,8 +106,8 @@ class Cells:
         )
         try:
             penalty.stream(self.trainer.body, batches, tokens=STREAM)
-        except PenaltyError as error:
-            if epoch == 0 or error.slug != "stream-batches":
+        except StreamError as error:
+            if epoch == 0:
                 raise
             # The last step of an epoch left no finite state behind.
             raise DivergedError("the states of an epoch are NaN or infinite") from error

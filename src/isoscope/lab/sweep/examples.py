@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from isoscope.errors import ConfigError, IsoscopeError, SourceError
+from isoscope.errors import ConfigError, SourceError, UnknownColumnError
 from isoscope.lab.sweep.metric import METRICS
 from isoscope.lab.sweep.preset import PRESETS, Columns
 from isoscope.lab.sweep.spans import span_examples
@@ -117,13 +117,11 @@ def examples_of(
         )
     if layout.kind == "span":
         return span_examples(path, layout.columns[0], skip_bad=skip_bad)
-    first: IsoscopeError | None = None
+    first: UnknownColumnError | None = None
     for columns in layout.columns:
         try:
             return _rows(path, columns, layout, skip_bad)
-        except IsoscopeError as error:
-            if error.slug != "unknown-column":
-                raise
+        except UnknownColumnError as error:
             first = first or error
     assert first is not None
     raise first

@@ -1,12 +1,12 @@
 """What a sweep found, from the readings and the origin of its run."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from isoscope.lab.sweep.diverged import told
 from isoscope.lab.sweep.layout import SWEEP_LINES
 from isoscope.lab.sweep.summary import Line, compared, lines_of, was_learnt
 from isoscope.report import Results
+from isoscope.store import Origin
 from isoscope.types import Reading
 
 NOT_LEARNT = (
@@ -16,29 +16,27 @@ NOT_LEARNT = (
 ONE_SEED = "one seed: no intervals, and whether the task was learnt cannot be determined"
 
 
-def sweeps_of(
-    readings: Sequence[Reading], origin: dict[str, Any], model: str = ""
-) -> Results[Line]:
+def sweeps_of(readings: Sequence[Reading], origin: Origin, model: str = "") -> Results[Line]:
     """Return one line per weight."""
-    task, settings = origin["task"], origin["settings"]
-    lines = lines_of(readings, task["metric"])
-    learnt = was_learnt(lines, task["baseline"])
-    gone = list(task.get("diverged", ()))  # runs of old have no such list
+    task, settings = origin.sweep()
+    lines = lines_of(readings, task.metric)
+    learnt = was_learnt(lines, task.baseline)
+    gone = list(task.diverged)
     remarks = [
-        *task["remarks"],
+        *task.remarks,
         *([told(gone)] if gone else []),
-        *([NOT_LEARNT.format(baseline=task["baseline"])] if learnt is False else []),
+        *([NOT_LEARNT.format(baseline=task.baseline)] if learnt is False else []),
         *([ONE_SEED] if learnt is None else compared(lines)),
     ]
     shared = {
-        "model": model or str(origin["model"].get("model", "")),
-        "task": task["name"],
-        "penalty": settings["penalty"]["name"],
-        "metric": task["metric"],
-        "baseline": task["baseline"],
+        "model": model or (origin.model.model if origin.model is not None else ""),
+        "task": task.name,
+        "penalty": settings.penalty.name,
+        "metric": task.metric,
+        "baseline": task.baseline,
         "learnt": learnt,
         "diverged": gone,
-        "steps": settings["steps"],
-        "seeds": len(settings["seeds"]),
+        "steps": settings.steps,
+        "seeds": len(settings.seeds),
     }
     return Results(lines, SWEEP_LINES, remarks=remarks, shared=shared)

@@ -121,23 +121,23 @@ class SweepWorker:
         loaded, task = self.subject.loaded, self.trainer.task
         target = done.target
         readings = readings_of(done.records, target.name if target else loaded.name)
+        right = None if task.kind == "span" else self.trainer.test.targets
         origin = new_origin(
             sources=self._sources(),
             settings=self._settings(plan, readings),
             seed=self.spec.seed,
             kind="sweep",
+            model=loaded.identity,
+            task={
+                "name": task.name,
+                "kind": task.kind,
+                "metric": task.metric,
+                "baseline": METRICS[task.metric].baseline(right),
+                "classes": list(task.classes),
+                "remarks": [*self._remarks(), *done.notes],
+                "diverged": gone,
+            },
         )
-        right = None if task.kind == "span" else self.trainer.test.targets
-        origin["model"] = dict(loaded.identity)
-        origin["task"] = {
-            "name": task.name,
-            "kind": task.kind,
-            "metric": task.metric,
-            "baseline": METRICS[task.metric].baseline(right),
-            "classes": list(task.classes),
-            "remarks": [*self._remarks(), *done.notes],
-            "diverged": gone,
-        }
         if target is not None:
             flags = absolute(self.spec, ("model", "data", "test"))
             config = {"sweep": {**flags, "threads": plan.threads}}

@@ -3,7 +3,6 @@
 from isoscope.source.corpus.audio import resampled
 from isoscope.source.corpus.corpus import KINDS, Corpus, Kind
 from isoscope.source.corpus.document import Document
-from isoscope.source.corpus.fault import SKIPPABLE
 from isoscope.source.corpus.open import open_corpus
 
-__all__ = ["KINDS", "SKIPPABLE", "Corpus", "Document", "Kind", "open_corpus", "resampled"]
+__all__ = ["KINDS", "Corpus", "Document", "Kind", "open_corpus", "resampled"]

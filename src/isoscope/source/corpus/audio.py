@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from isoscope.errors import SourceError
+from isoscope.errors import DocumentError, SourceError
 from isoscope.source.border import border, shown
 from isoscope.source.corpus.document import Document
 from isoscope.source.corpus.extra import needed
@@ -37,8 +37,8 @@ class Audio(Files):
             try:
                 with _opened(path):
                     kept.append(path)
-            except SourceError as error:
-                if not wanted.skip_bad or not error.slug.startswith("audio-"):
+            except DocumentError:
+                if not wanted.skip_bad:
                     raise
                 self.dropped.add("sound files that cannot be used", str(path))
         self.keep(kept)
@@ -83,7 +83,7 @@ def _opened(path: Path) -> Any:
 
 def _check(path: Path, rate: int, frames: int, channels: int) -> None:
     if not 0 < rate <= HIGHEST:
-        raise SourceError(
+        raise DocumentError(
             f"expected a rate from 1 to {HIGHEST} samples a second in {path}, got {rate}",
             hint=f"write it again with its true rate; {SKIP}",
             slug="audio-rate",
@@ -119,17 +119,17 @@ def _decoded(path: Path) -> tuple[Array, int]:
     return samples, rate
 
 
-def unreadable(path: Path, reason: str) -> SourceError:
+def unreadable(path: Path, reason: str) -> DocumentError:
     """Return the error for a file that is no sound."""
     plain = shown(reason.removeprefix(f"Error opening {str(path)!r}: ")).rstrip(". ").lower()
-    return SourceError(
+    return DocumentError(
         f"expected a sound file at {path}, got {plain!r}", hint=SKIP, slug="audio-unreadable"
     )
 
 
-def too_short(path: Path, frames: int, rate: int) -> SourceError:
+def too_short(path: Path, frames: int, rate: int) -> DocumentError:
     """Return the error for a sound shorter than one window of a model."""
-    return SourceError(
+    return DocumentError(
         f"expected {SHORTEST * 1000:g} ms of sound or more in {path}, "
         f"got {1000 * frames / rate:.1f} ms",
         hint=SKIP,

@@ -3,20 +3,10 @@
 import errno
 from collections.abc import Iterable
 
-from isoscope.errors import IsoscopeError, SourceError
+from isoscope.errors import ColumnError, DocumentError, IsoscopeError, SourceError
 from isoscope.registry import unknown
 from isoscope.source.border import shown
 
-# A document that fails with one of these may be left out: the others are not affected.
-SKIPPABLE = frozenset(
-    {
-        "audio-unreadable",
-        "audio-short",
-        "image-unreadable",
-        "image-too-large",
-        "document-too-large",
-    }
-)
 SKIP = "--skip-bad (in Python skip_bad=True) drops and counts such documents"
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 MAX_DOCUMENT = 64 << 20  # bytes of text
@@ -43,15 +33,15 @@ def nothing(place: str, found: str = "none") -> SourceError:
     )
 
 
-def bad_document(place: str, error: BadDocumentError) -> SourceError:
+def bad_document(place: str, error: BadDocumentError) -> DocumentError:
     """Return the error for a document that cannot be read; the place has its line."""
     if isinstance(error, BadEncodingError):
-        return SourceError(
+        return DocumentError(
             f"expected UTF-8 text in {place}, got {error}",
             hint=f"convert it, as with iconv -f latin1 -t utf-8; {SKIP}",
             slug="not-utf8",
         )
-    return SourceError(
+    return DocumentError(
         f"expected a text in {place}, got {error}", hint=SKIP, slug="document-unreadable"
     )
 
@@ -67,9 +57,9 @@ def no_column(name: str, names: Iterable[str], place: str) -> IsoscopeError:
     return type(error)(f"{error.problem} in {place}", hint=hint, slug=error.slug)
 
 
-def columns_given(place: str, name: str) -> SourceError:
+def columns_given(place: str, name: str) -> ColumnError:
     """Return the error for the name of a column where there are no columns."""
-    return SourceError(
+    return ColumnError(
         f"cannot take a column from {place} with none in it: {name!r}",
         hint="leave it out; jsonl, parquet, csv and tsv have columns",
         slug="no-columns",
@@ -85,9 +75,9 @@ def changed(place: str) -> SourceError:
     )
 
 
-def too_large(place: str, most: str, got: str) -> SourceError:
+def too_large(place: str, most: str, got: str) -> DocumentError:
     """Return the error for one document that would not fit into memory."""
-    return SourceError(
+    return DocumentError(
         f"expected documents of {most} at most, got {got} in {place}",
         hint="cut it into smaller ones; text can be read a document per line: --per line",
         slug="document-too-large",

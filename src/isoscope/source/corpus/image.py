@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from isoscope.errors import SourceError
+from isoscope.errors import DocumentError, SourceError
 from isoscope.source.border import border, shown
 from isoscope.source.corpus.document import Document
 from isoscope.source.corpus.extra import needed
@@ -34,8 +34,8 @@ class Images(Files):
             try:
                 with _opened(path):
                     kept.append(path)
-            except SourceError as error:
-                if not wanted.skip_bad or not error.slug.startswith("image-"):
+            except DocumentError:
+                if not wanted.skip_bad:
                     raise
                 self.dropped.add("images that cannot be used", str(path))
         self.keep(kept)
@@ -82,19 +82,19 @@ def _pixels(image: Any) -> Array:
     return np.array(upright.convert("RGB"), dtype=np.uint8)
 
 
-def too_many_pixels(place: str, got: str) -> SourceError:
+def too_many_pixels(place: str, got: str) -> DocumentError:
     """Return the error for an image that would fill the memory."""
-    return SourceError(
+    return DocumentError(
         f"expected {MOST_PIXELS} pixels at most in {place}, got {got}",
         hint=f"make it smaller; {SKIP}",
         slug="image-too-large",
     )
 
 
-def _unreadable(place: str, error: Exception) -> SourceError:
+def _unreadable(place: str, error: Exception) -> DocumentError:
     name = type(error).__name__
     reason = "no image" if name == "UnidentifiedImageError" else str(error) or name
-    return SourceError(
+    return DocumentError(
         f"expected an image at {place}, got {shown(reason)!r}",
         hint=f"write or copy it again; {SKIP}",
         slug="image-unreadable",

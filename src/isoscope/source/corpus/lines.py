@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from isoscope.errors import SourceError
+from isoscope.errors import DocumentError
 from isoscope.source.border import border
 from isoscope.source.corpus.fault import (
     MAX_DOCUMENT,
@@ -47,7 +47,7 @@ def plain_text(held: Held) -> None:
     with border(held.place), held.open() as stream:
         head = stream.read(HEAD)
     if not is_text(head):
-        raise SourceError(
+        raise DocumentError(
             f"expected text in {held.place}, got {described(head)}",
             hint="text is UTF-8; --kind tokens, audio or image reads something else",
             slug="corpus-kind",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from isoscope.errors import SourceError
+from isoscope.errors import DocumentError
 from isoscope.source.border import border
 from isoscope.source.corpus.document import Document
 from isoscope.source.corpus.fault import (
@@ -20,8 +20,6 @@ from isoscope.source.corpus.pieces import Fields, Layout, Piece, Pieces
 from isoscope.source.corpus.wanted import Wanted
 from isoscope.source.lines import BOM
 
-BAD = ("not-utf8", "document-too-large", "corpus-kind")
-
 
 class WholeFiles(Files):
     """Text files, each one document; those that hold nothing are dropped and counted."""
@@ -34,8 +32,8 @@ class WholeFiles(Files):
         for path in paths:
             try:
                 blank = not content(path).strip()
-            except SourceError as error:
-                if not wanted.skip_bad or error.slug not in BAD:
+            except DocumentError:
+                if not wanted.skip_bad:
                     raise
                 self.dropped.add("documents that cannot be read", str(path))
                 continue
