@@ -146,7 +146,7 @@ def _swept(run: "Run") -> tuple[list[Curve], list[str]]:
     from isoscope.verbs.swept import swept
 
     try:
-        return swept(run), [BEFORE]
+        return [swept(run)], [BEFORE]
     except StoreError as error:
         return [], [error.problem]
 
