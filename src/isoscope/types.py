@@ -1,4 +1,4 @@
-"""The nouns that every folder shares: chunk, reading, change, outcome, curve, note."""
+"""The nouns that every folder shares: chunk, reading, change, outcome, curves, note."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

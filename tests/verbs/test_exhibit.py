@@ -90,3 +90,9 @@ def test_a_run_of_a_newer_schema_is_refused_in_one_line(run, tmp_path):
 def test_no_runs_are_refused():
     with pytest.raises(ConfigError, match="at least 1 run"):
         exhibits([])
+
+
+@pytest.mark.parametrize("given", [lambda found: found, lambda found: [found]])
+def test_records_that_are_no_readings_are_refused(run, given):
+    with pytest.raises(ConfigError, match="shows runs and readings, got causes"):
+        exhibits(given(iso.explain(run)))
