@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoscope.types import Chunk, Curve, Note, Reading, as_rows
+from isoscope import types
+from isoscope.types import Array, Chunk, Curve, Note, Reading, SinkShare, Spectrum, as_rows
 
 NARROW = ["float16", "int8", "uint8", "int16", "uint16", "bool"]
 WIDE = ["int32", "uint32", "int64", "uint64"]
@@ -64,7 +65,9 @@ def test_a_chunk_is_as_long_as_its_rows():
     [
         Chunk(np.ones((1, 1)), "a", 0),
         Reading("r", "rows", "all", "", None, "isoscore", 0.5, 0.4, 0.6, 9, 3),
-        Curve("rows", "all", "spectrum"),
+        Curve("rows", "all"),
+        Spectrum("rows", "all", np.ones(2), np.ones(2), np.ones(2), 9.0),
+        SinkShare("rows", "all", 0.9, 3, 9, 3),
         Note("isoscore", "Evenness.", "(PR - 1) / (d - 1)", "rudman2022", "Few rows."),
     ],
     ids=lambda thing: type(thing).__name__,
@@ -86,6 +89,22 @@ def test_a_reading_has_no_warnings_unless_there_are_some():
     assert reading.warnings == ()
 
 
-def test_two_curves_do_not_share_their_arrays():
-    one, other = (Curve("rows", "all", "spectrum") for _ in range(2))
-    assert one.arrays is not other.arrays
+def curves():
+    """Return every kind of curve."""
+    kinds = (each for each in vars(types).values() if isinstance(each, type))
+    return [each for each in kinds if issubclass(each, Curve) and each is not Curve]
+
+
+def test_every_curve_is_of_a_site_and_a_variant_and_frozen():
+    assert len(curves()) == 6
+    for kind in curves():
+        names = [field.name for field in dataclasses.fields(kind)]
+        assert names[:2] == ["site", "variant"]
+        assert kind.__dataclass_params__.frozen, kind
+
+
+def test_words_of_curves_are_not_in_arrays():
+    """A page escapes strings and tuples of a curve; in an array it would not find them."""
+    for kind in curves():
+        for field in dataclasses.fields(kind):
+            assert field.type is Array or "Array" not in str(field.type), (kind, field.name)

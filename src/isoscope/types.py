@@ -1,7 +1,7 @@
-"""The nouns that every folder shares: chunk, reading, change, outcome, curve, note."""
+"""The nouns that every folder shares: chunk, reading, change, outcome, curves, note."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -104,12 +104,115 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A named set of arrays at a site: a spectrum, a heat map, a histogram."""
+    """What a page draws of one site; each kind of curve is a class of its own.
+
+    Arrays hold numbers. Words are in strings and tuples, where a page finds and escapes them.
+    """
 
     site: str
     variant: str
-    name: str
-    arrays: dict[str, Array] = field(default_factory=dict[str, Array])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spectrum(Curve):
+    """Eigenvalues of the covariance over their average, at some ranks."""
+
+    rank: Array
+    value: Array
+    isotropic: Array  # of an isotropic cloud with as many effective rows
+    rows: float  # effective ones
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DimensionScores(Curve):
+    """The largest outlier score within each group of neighbouring dimensions."""
+
+    first: Array  # dimension that a group begins with
+    end: Array  # and the one after its last
+    largest: Array  # dimension with the largest score of the group
+    score: Array  # mean square over the average of all dimensions
+
+
+@dataclass(frozen=True, slots=True)
+class SinkShare(Curve):
+    """How much of the variance goes when sinks are excluded."""
+
+    share: float
+    rows: int  # that are sinks
+    n: int  # rows in all
+    documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class CauseShare:
+    """How much of the mean cosine of a site is owed to one cause."""
+
+    cause: str
+    share: float
+    low: float | None  # 95 % interval
+    high: float | None
+    detail: str  # a sentence
+    named: bool  # whether the sentence names dimensions, sinks or bands
+
+
+@dataclass(frozen=True, slots=True)
+class CauseShares(Curve):
+    """The causes of the mean cosine of a site, in the order of attribution."""
+
+    cosine: float
+    causes: tuple[CauseShare, ...]
+    warnings: tuple[str, ...] = ()  # causes that cannot be determined, and why
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MatrixCells(Curve):
+    """Rows of a matrix along its first two singular vectors, counted in cells."""
+
+    x: Array
+    y: Array
+    rows: Array  # number of rows in each cell
+    band: Array  # index into `bands`
+    bands: tuple[str, ...]  # how often tokens were seen
+    of: int  # rows of the whole matrix
+
+
+@dataclass(frozen=True, slots=True)
+class SweepWeight:
+    """One weight of a sweep: how the task went, and the difference to weight 0."""
+
+    weight: float
+    mean: float
+    sd: float | None
+    seeds: int
+    value: float | None = None  # difference; None for weight 0 itself
+    low: float | None = None  # 95 % interval
+    high: float | None = None
+    p: float | None = None  # after Holm's correction
+
+
+@dataclass(frozen=True, slots=True)
+class SweepCell:
+    """One measure at one site after the last step of a cell, or before fine-tuning."""
+
+    measure: str
+    site: str
+    weight: float
+    seed: int | None  # None before fine-tuning
+    geometry: float
+    metric: float | None  # of the task; None before fine-tuning
+
+
+@dataclass(frozen=True, slots=True)
+class SweepGrid(Curve):
+    """A sweep: its task, its weights, and the geometry of every cell."""
+
+    task: str
+    metric: str
+    penalty: str
+    baseline: float  # the metric of knowing nothing
+    learnt: bool | None  # None where one seed cannot tell
+    weights: tuple[SweepWeight, ...]
+    cells: tuple[SweepCell, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,15 @@
 import numpy as np
 
 from isoscope.report.page.exhibit import Exhibit
-from isoscope.types import Curve, Reading
+from isoscope.types import (
+    CauseShare,
+    CauseShares,
+    DimensionScores,
+    MatrixCells,
+    Reading,
+    SinkShare,
+    Spectrum,
+)
 
 MEASURES = {
     "mean-cosine": 0.3,
@@ -68,45 +76,32 @@ def exhibit(
 def curves_of(site, variant):
     rank = np.arange(1, 65)
     seed = len(site) + len(variant)
-    spectrum = {
-        "rank": rank,
-        "value": np.exp(-rank / (9.0 + seed)),
-        "isotropic": np.linspace(1.3, 0.7, 64),
-        "rows": np.array(800.0),
-        "documents": np.array(100),
-    }
-    yield Curve(site, variant, "spectrum", spectrum)
+    value = np.exp(-rank / (9.0 + seed))
+    yield Spectrum(site, variant, rank, value, np.linspace(1.3, 0.7, 64), rows=800.0)
     score = np.random.default_rng(seed).uniform(0.5, 2.0, 32)
     score[7] = 40.0 + seed
     first = np.arange(0, 64, 2)
-    cells = {"first": first, "end": first + 2, "largest": first + 1, "score": score}
-    yield Curve(site, variant, "dimensions", cells)
+    yield DimensionScores(site, variant, first, first + 2, first + 1, score)
     if variant == "all":
-        causes = {
-            "cause": np.array(["sinks", "dimensions", "mean"]),
-            "share": np.array([0.2, 0.3, 0.5]),
-            "low": np.array([0.1, 0.2, np.nan]),
-            "high": np.array([0.3, 0.4, np.nan]),
-            "detail": np.array(["12 of 900 rows", "15 (30%)", "what all rows share"], object),
-            "named": np.array([False, True, False]),
-            "warnings": np.array([], object),
-            "cosine": np.array(0.3),
-        }
-        yield Curve(site, "all", "causes", causes)
+        causes = (
+            CauseShare("sinks", 0.2, 0.1, 0.3, "12 of 900 rows", False),
+            CauseShare("dimensions", 0.3, 0.2, 0.4, "15 (30%)", True),
+            CauseShare("mean", 0.5, None, None, "what all rows share", False),
+        )
+        yield CauseShares(site, "all", 0.3, causes)
     if variant == "all" and site in ("resid.1", "resid.2"):
-        sinks = {"share": 0.97, "rows": 100, "n": 5000, "documents": 100}
-        arrays = {key: np.array(value) for key, value in sinks.items()}
-        yield Curve(site, "all", "sinks", arrays)
+        yield SinkShare(site, "all", share=0.97, rows=100, n=5000, documents=100)
 
 
 def matrix():
     rng = np.random.default_rng(3)
-    arrays = {
-        "x": rng.normal(size=50),
-        "y": rng.normal(size=50),
-        "rows": rng.integers(1, 9, 50),
-        "band": rng.integers(0, 3, 50),
-        "bands": np.array(["not seen", "1 to 9 times", "not known"], object),
-        "of": np.array(30522),
-    }
-    return Curve("embed.weight", "all", "matrix", arrays)
+    return MatrixCells(
+        "embed.weight",
+        "all",
+        x=rng.normal(size=50),
+        y=rng.normal(size=50),
+        rows=rng.integers(1, 9, 50),
+        band=rng.integers(0, 3, 50),
+        bands=("not seen", "1 to 9 times", "not known"),
+        of=30522,
+    )

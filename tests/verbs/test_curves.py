@@ -7,6 +7,7 @@ import isoscope as iso
 from isoscope.accumulate import Block, Moments
 from isoscope.accumulate.hashing import named_documents
 from isoscope.measure.isotropic import spectrum
+from isoscope.types import CauseShares, DimensionScores, SinkShare, Spectrum
 from isoscope.verbs.curves import curves_of, effective_rows, scores_of, spectrum_of
 
 
@@ -46,12 +47,9 @@ def test_a_white_cloud_of_documents_follows_its_isotropic_line(white):
     moments = moments_of(*white)
     curve = spectrum_of(moments, effective_rows(moments))
     inner = slice(2, -8)  # the law has no tails; few eigenvalues lie beyond its edges
-    assert curve["value"][inner] == pytest.approx(curve["isotropic"][inner], rel=0.08)
-    naive = spectrum(5000, 64)[curve["rank"] - 1]
-    assert (
-        np.abs(curve["value"] - naive).mean()
-        > 3 * np.abs(curve["value"] - curve["isotropic"]).mean()
-    )
+    assert curve.value[inner] == pytest.approx(curve.isotropic[inner], rel=0.08)
+    naive = spectrum(5000, 64)[curve.rank - 1]
+    assert np.abs(curve.value - naive).mean() > 3 * np.abs(curve.value - curve.isotropic).mean()
 
 
 def test_eigenvalues_are_over_their_average_and_rounding_is_dropped():
@@ -60,8 +58,8 @@ def test_eigenvalues_are_over_their_average_and_rounding_is_dropped():
     rows[:, 0] = rows[:, 1]  # one direction without variance
     curve = spectrum_of(moments_of(rows), 400)
     expected = np.linalg.eigvalsh(np.cov(rows.T))[::-1]
-    assert curve["value"][:7] == pytest.approx(expected[:7] / expected.mean(), rel=1e-9)
-    assert curve["value"][7] == 0
+    assert curve.value[:7] == pytest.approx(expected[:7] / expected.mean(), rel=1e-9)
+    assert curve.value[7] == 0
 
 
 def test_a_score_is_the_mean_square_over_the_average():
@@ -69,9 +67,9 @@ def test_a_score_is_the_mean_square_over_the_average():
     rows[:, 17] += 20
     found = scores_of(moments_of(rows))
     square = (rows**2).mean(axis=0)
-    assert found["largest"][np.argmax(found["score"])] == 17
-    assert found["score"].max() == pytest.approx(square[17] / square.mean())
-    assert found["end"][-1] == 300 and len(found["score"]) == 128
+    assert found.largest[np.argmax(found.score)] == 17
+    assert found.score.max() == pytest.approx(square[17] / square.mean())
+    assert found.end[-1] == 300 and len(found.score) == 128
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +85,10 @@ def test_a_surveyed_site_has_a_spectrum_scores_and_causes(surveyed):
     for survey in surveyed.by_site():
         (site,) = {site for site, _ in survey.held}
         found = curves_of(survey, site, "run")
-        assert {"spectrum", "dimensions"} <= {c.name for c in found.curves}
+        assert {Spectrum, DimensionScores} <= set(map(type, found.curves))
         assert all(n > 1 for n in found.effective.values())
-        causes += [c.arrays["share"].sum() for c in found.curves if c.name == "causes"]
+        shares = [c.causes for c in found.curves if isinstance(c, CauseShares)]
+        causes += [sum(each.share for each in found) for found in shares]
     assert len(causes) >= 4  # where there is no mean cosine there is nothing to explain
     assert causes == pytest.approx([1.0] * len(causes))
 
@@ -106,6 +105,6 @@ def test_sinks_are_what_the_variance_loses_without_them():
         part = Moments(8)
         part.update(Block(rows))
         survey.held["resid.0", kind] = {Moments: part}
-    (sinks,) = [c for c in curves_of(survey, "resid.0", "x").curves if c.name == "sinks"]
-    assert sinks.arrays["rows"] == 100
-    assert sinks.arrays["share"] == pytest.approx(1 - 900 / (900 + 1e6), abs=0.01)
+    (sinks,) = [c for c in curves_of(survey, "resid.0", "x").curves if isinstance(c, SinkShare)]
+    assert sinks.rows == 100
+    assert sinks.share == pytest.approx(1 - 900 / (900 + 1e6), abs=0.01)

@@ -9,6 +9,7 @@ import pytest
 
 import isoscope as iso
 from isoscope.errors import ConfigError, StoreError
+from isoscope.types import DimensionScores, Spectrum
 from isoscope.verbs.exhibit import exhibits, facts_of
 
 
@@ -27,7 +28,7 @@ def test_a_folder_a_run_and_readings_are_all_taken(run):
     assert one.name == two.name == three.name == "run"
     assert len(one.readings) == len(three.readings)
     assert one.noun == "vectors"
-    assert {c.name for c in one.curves} >= {"spectrum", "dimensions"}
+    assert set(map(type, one.curves)) >= {Spectrum, DimensionScores}
 
 
 def test_an_exhibit_is_shown_as_it_is_and_keeps_its_name(run):
@@ -89,3 +90,9 @@ def test_a_run_of_a_newer_schema_is_refused_in_one_line(run, tmp_path):
 def test_no_runs_are_refused():
     with pytest.raises(ConfigError, match="at least 1 run"):
         exhibits([])
+
+
+@pytest.mark.parametrize("given", [lambda found: found, lambda found: [found]])
+def test_records_that_are_no_readings_are_refused(run, given):
+    with pytest.raises(ConfigError, match="shows runs and readings, got causes"):
+        exhibits(given(iso.explain(run)))

@@ -26,11 +26,11 @@ def test_tokens_are_found_again():
 def test_cells_count_every_row_of_the_sample():
     rows = np.random.default_rng(0).normal(size=(600, 12)) + 1.0
     curve = picture(held(rows), SITE, None, 7)
-    assert curve.arrays["rows"].sum() == 600
-    assert curve.arrays["bands"].tolist() == [UNKNOWN]
+    assert curve.rows.sum() == 600
+    assert curve.bands == (UNKNOWN,)
     axes = np.linalg.svd(rows)[2][:2].T
     spread = np.ptp(rows @ axes, axis=0)
-    assert np.isclose(np.ptp(curve.arrays["x"]), spread[0], rtol=0.05)
+    assert np.isclose(np.ptp(curve.x), spread[0], rtol=0.05)
 
 
 def test_bands_are_how_often_tokens_were_seen():
@@ -43,8 +43,8 @@ def test_bands_are_how_often_tokens_were_seen():
     counts = Counts(words)
     assert counts.bands(np.array([0, 1, 2, 500, -1])).tolist() == [1, 2, 3, 0, 4]
     curve = picture(held(rows), SITE, counts, 7)
-    assert curve.arrays["bands"].tolist() == [*BANDS, UNKNOWN]
-    by_band = np.bincount(curve.arrays["band"], curve.arrays["rows"])
+    assert curve.bands == (*BANDS, UNKNOWN)
+    by_band = np.bincount(curve.band, curve.rows)
     assert by_band.tolist() == [300, 100, 100, 100]
 
 

@@ -3,7 +3,6 @@
 import json
 import shutil
 
-import numpy as np
 import pytest
 
 import isoscope as iso
@@ -25,23 +24,27 @@ def run(tiny, reviews, tmp_path_factory):
 
 
 def test_weights_are_the_lines_of_the_sweep(run):
-    weights, _ = swept(run)
+    grid = swept(run)
     lines = sweeps_of(run.readings, run.origin)
-    assert weights.arrays["weight"].tolist() == [-3.0, 0.0, 3.0]
-    assert weights.arrays["mean"].tolist() == [line.mean for line in lines]
-    assert np.isnan(weights.arrays["value"][1])  # weight 0 does not differ from itself
+    assert [each.weight for each in grid.weights] == [-3.0, 0.0, 3.0]
+    assert [each.mean for each in grid.weights] == [line.mean for line in lines]
+    assert grid.weights[1].value is None  # weight 0 does not differ from itself
     for place in (0, 2):
-        apart = lines[place].difference
-        told = [weights.arrays[name][place] for name in ("value", "low", "high", "p")]
-        known = [apart.value, apart.low, apart.high, apart.p_holm]
-        assert told == pytest.approx([np.nan if k is None else k for k in known], nan_ok=True)
+        apart, found = lines[place].difference, grid.weights[place]
+        told = (found.value, found.low, found.high, found.p)
+        assert told == (apart.value, apart.low, apart.high, apart.p_holm)
+    assert grid.task == "reviews" and grid.penalty == "istar"
+    assert grid.learnt is lines.shared["learnt"]
 
 
 def test_cells_are_the_readings_after_the_last_step(run):
-    _, cells = swept(run)
-    rows = list(zip(*(array.tolist() for array in cells.arrays.values()), strict=True))
-    assert len(rows) == 4 * 4 * (1 + 6)  # measures, sites, before and cells
-    found = {(m, s, w, seed): (x, y) for m, s, w, seed, x, y in rows}
+    cells = swept(run).cells
+    assert len(cells) == 4 * 4 * (1 + 6)  # measures, sites, before and cells
+    assert sum(each.seed is None for each in cells) == 4 * 4
+    found = {
+        (each.measure, each.site, each.weight, each.seed): (each.geometry, each.metric)
+        for each in cells
+    }
     for each in run.readings:
         cell = cell_of(each.group)
         if cell and each.step == 4 and (each.measure, each.site) == ("mean-cosine", "resid.1"):

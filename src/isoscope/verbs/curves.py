@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isoscope.errors import StoreError, TooFewRowsError, UndefinedError
-from isoscope.types import Array, Curve
+from isoscope.types import (
+    CauseShare,
+    CauseShares,
+    Curve,
+    DimensionScores,
+    SinkShare,
+    Spectrum,
+)
 
 if TYPE_CHECKING:
     from isoscope.accumulate import MomentsSummary
@@ -42,8 +49,8 @@ def curves_of(survey: "Survey", site: str, run: str) -> SiteCurves:
             rows = effective_rows(summary)
             for variant in alike:
                 moments[variant], effective[variant] = summary, rows
-            found.append(Curve(site, alike[0], "spectrum", spectrum_of(summary, rows)))
-            found.append(Curve(site, alike[0], "dimensions", scores_of(summary)))
+            found.append(spectrum_of(summary, rows, site, alike[0]))
+            found.append(scores_of(summary, site, alike[0]))
     found += _sinks(site, moments)
     found += _causes(survey.held, site, run)
     return SiteCurves(found, effective)
@@ -75,7 +82,9 @@ def effective_rows(moments: "MomentsSummary") -> float:
     return float(np.clip((1 + unbiased) / (plain - unbiased), least, n))
 
 
-def spectrum_of(moments: "MomentsSummary", rows: float) -> dict[str, Array]:
+def spectrum_of(
+    moments: "MomentsSummary", rows: float, site: str = "rows", variant: str = "all"
+) -> Spectrum:
     """Return eigenvalues over their average at a few ranks, and those of an isotropic cloud."""
     from threadpoolctl import threadpool_limits
 
@@ -98,48 +107,51 @@ def spectrum_of(moments: "MomentsSummary", rows: float) -> dict[str, Array]:
     if width > POINTS:
         places = np.unique(np.geomspace(1, width, POINTS).round().astype(int)) - 1
     white = spectrum(max(int(rows), 2), width)
-    return {
-        "rank": places + 1,
-        "value": values[places] / mean,
-        "isotropic": white[places] / white.mean(),
-        "rows": np.array(rows),
-        "documents": np.array(moments.documents),
-    }
+    return Spectrum(
+        site,
+        variant,
+        rank=places + 1,
+        value=values[places] / mean,
+        isotropic=white[places] / white.mean(),
+        rows=float(rows),
+    )
 
 
-def scores_of(moments: "MomentsSummary") -> dict[str, Array]:
+def scores_of(
+    moments: "MomentsSummary", site: str = "rows", variant: str = "all"
+) -> DimensionScores:
     """Return the mean square of dimensions over their average, the largest of each cell."""
     square = np.diag(moments.whole.scatter) / moments.count + moments.mean**2
     average = float(square.mean())
     score = square / average if average > 0 else np.ones_like(square)
     edges = np.linspace(0, len(score), min(CELLS, len(score)) + 1).round().astype(int)
     largest = np.array([int(a + np.argmax(score[a:b])) for a, b in pairwise(edges)])
-    return {
-        "first": edges[:-1],
-        "end": edges[1:],
-        "largest": largest,
-        "score": score[largest],
-    }
+    return DimensionScores(
+        site, variant, first=edges[:-1], end=edges[1:], largest=largest, score=score[largest]
+    )
 
 
-def _sinks(site: str, moments: Mapping[str, "MomentsSummary"]) -> list[Curve]:
-    """Return how much of the variance goes when sinks are left out, where there are any."""
+def _sinks(site: str, moments: Mapping[str, "MomentsSummary"]) -> list[SinkShare]:
+    """Return how much of the variance goes when sinks are excluded, where there are any."""
     whole, without = moments.get("all"), moments.get("no-sink")
     if whole is None or without is None or whole.count == without.count:
         return []
     before, after = (float(np.trace(each.whole.scatter)) for each in (whole, without))
     if before <= 0:
         return []
-    arrays = {
-        "share": np.array(max(1.0 - after / before, 0.0)),
-        "rows": np.array(whole.count - without.count),
-        "n": np.array(whole.count),
-        "documents": np.array(whole.documents),
-    }
-    return [Curve(site, "all", "sinks", arrays)]
+    return [
+        SinkShare(
+            site,
+            "all",
+            share=max(1.0 - after / before, 0.0),
+            rows=int(whole.count - without.count),
+            n=int(whole.count),
+            documents=int(whole.documents),
+        )
+    ]
 
 
-def _causes(held: Mapping[tuple[str, str], Held], site: str, run: str) -> list[Curve]:
+def _causes(held: Mapping[tuple[str, str], Held], site: str, run: str) -> list[CauseShares]:
     from isoscope.verbs.explain import explained
 
     try:
@@ -148,15 +160,9 @@ def _causes(held: Mapping[tuple[str, str], Held], site: str, run: str) -> list[C
         return []
     if not causes or not all(np.isfinite(each.share) for each in causes):
         return []
-    none = float("nan")
-    arrays = {
-        "cause": np.array([each.cause for each in causes]),
-        "share": np.array([each.share for each in causes]),
-        "low": np.array([none if each.low is None else each.low for each in causes]),
-        "high": np.array([none if each.high is None else each.high for each in causes]),
-        "detail": np.array([each.detail for each in causes], dtype=object),
-        "named": np.array([bool(each.named) for each in causes]),
-        "warnings": np.array(list(causes[0].warnings), dtype=object),
-        "cosine": np.array(causes[0].mean_cosine),
-    }
-    return [Curve(site, "all", "causes", arrays)]
+    shares = (
+        CauseShare(each.cause, each.share, each.low, each.high, each.detail, bool(each.named))
+        for each in causes
+    )
+    first = causes[0]
+    return [CauseShares(site, "all", first.mean_cosine, tuple(shares), first.warnings)]

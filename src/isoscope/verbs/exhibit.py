@@ -43,11 +43,17 @@ def _is_one(runs: Any) -> bool:
 
 
 def _loaded(given: Any) -> Any:
-    from isoscope.report import Results
+    from isoscope.report import READINGS, Results
     from isoscope.report.page.exhibit import Exhibit
     from isoscope.store import load
     from isoscope.store.run import Run
 
+    if isinstance(given, Results) and given.layout.name != READINGS.name:
+        raise ConfigError(
+            f"a report shows runs and readings, got {given.layout.name}",
+            hint="name the run folder itself; its page shows causes and dimensions too",
+            slug="report-other-records",
+        )
     return given if isinstance(given, Run | Results | Exhibit) else load(given)
 
 
@@ -147,7 +153,7 @@ def _swept(run: "Run") -> tuple[list[Curve], list[str]]:
     from isoscope.verbs.swept import swept
 
     try:
-        return swept(run), [BEFORE]
+        return [swept(run)], [BEFORE]
     except StoreError as error:
         return [], [error.problem]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from isoscope.types import Array, Curve
+from isoscope.types import Array, MatrixCells
 
 CELLS = 56  # each way
 BANDS = ("not seen", "1 to 9 times", "10 to 99 times", "100 times or more")
@@ -15,7 +15,7 @@ _LARGEST = 2**21  # rows of a matrix whose keys are worked out to find tokens ag
 
 def picture(
     here: Mapping[Any, Any], site: str, counts: "Counts | None", seed: int
-) -> Curve | None:
+) -> MatrixCells | None:
     """Return the cells of one matrix, or None where its rows were not sampled."""
     from threadpoolctl import threadpool_limits
 
@@ -35,9 +35,9 @@ def picture(
     if counts is not None and moments.count <= _LARGEST:
         tokens = tokens_of(sample.documents, site, moments.count, seed)
         names, band = [*BANDS, UNKNOWN], counts.bands(tokens)
-    bands = np.array(names, dtype=object)
-    arrays = {**_cells(points, band), "bands": bands, "of": np.array(moments.count)}
-    return Curve(site, "all", "matrix", arrays)
+    return MatrixCells(
+        site, "all", *_cells(points, band), bands=tuple(names), of=int(moments.count)
+    )
 
 
 class Counts:
@@ -68,7 +68,8 @@ def tokens_of(documents: Array, site: str, rows: int, seed: int) -> Array:
     return np.where(keys[found] == documents, found, -1)
 
 
-def _cells(points: Array, band: Array) -> dict[str, Array]:
+def _cells(points: Array, band: Array) -> tuple[Array, Array, Array, Array]:
+    """Return where each cell lies (x, y), its rows, and its band."""
     low, high = points.min(axis=0), points.max(axis=0)
     size = np.where(high > low, high - low, 1.0) / CELLS
     at = np.minimum(((points - low) / size).astype(int), CELLS - 1)
@@ -76,4 +77,4 @@ def _cells(points: Array, band: Array) -> dict[str, Array]:
         np.column_stack([at, band]), axis=0, return_inverse=True, return_counts=True
     )
     x, y = (np.bincount(where, points[:, axis]) / rows for axis in (0, 1))
-    return {"x": x, "y": y, "rows": rows, "band": cells[:, 2]}
+    return x, y, rows, cells[:, 2]

@@ -1,68 +1,61 @@
-"""A sweep as curves of a page: every cell, and what each weight changes."""
+"""A sweep as a page draws it: every cell, and what each weight changes."""
 
-from collections.abc import Mapping
-from math import nan
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from collections.abc import Iterable, Iterator
+from math import isfinite
+from typing import TYPE_CHECKING
 
 from isoscope.errors import StoreError
 from isoscope.lab.sweep.results import sweeps_of
-from isoscope.types import Curve
+from isoscope.types import SweepCell, SweepGrid, SweepWeight
 
 if TYPE_CHECKING:
+    from isoscope.lab.sweep.summary import Line
     from isoscope.store.run import Run
 
-CELLS, WEIGHTS = "sweep-cells", "sweep-weights"
 
+def swept(run: "Run") -> SweepGrid:
+    """Return the weights of a sweep and its cells; raise where a run has not both."""
+    from isoscope.lab.sweep.summary import was_learnt
 
-def swept(run: "Run") -> list[Curve]:
-    """Return the cells of a sweep and its weights; raise where a run has not both."""
     try:
-        found = sweeps_of(run.readings, run.origin)
-        weights = {name: np.array(cells) for name, cells in _weights(found).items()}
-        cells = {name: np.array(cells) for name, cells in _cells(run, found.shared).items()}
+        lines = sweeps_of(run.readings, run.origin)
+        task, settings = run.origin.sweep()
+        return SweepGrid(
+            site="task",
+            variant="all",
+            task=task.name,
+            metric=task.metric,
+            penalty=settings.penalty.name,
+            baseline=task.baseline,
+            learnt=was_learnt(lines, task.baseline),
+            weights=tuple(_weights(lines)),
+            cells=tuple(_cells(run, task.metric)),
+        )
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise StoreError(
             f"expected the cells of a sweep in {run.path.name!r}, got others: {error!r}"[:300],
             hint="sweep again",
             slug="store-damaged",
         ) from error
-    return [
-        Curve("task", "all", WEIGHTS, weights),
-        Curve("task", "all", CELLS, cells),
-    ]
 
 
-def _weights(found: Any) -> dict[str, list[Any]]:
-    """Return a row for each weight; what is the same for all stands in every row."""
-    shared: Mapping[str, Any] = found.shared
-    learnt = {True: "yes", False: "no", None: "unknown"}[shared["learnt"]]
-    table: dict[str, list[Any]] = {}
-    for line in found:
+def _weights(lines: "Iterable[Line]") -> Iterator[SweepWeight]:
+    for line in lines:
         apart = line.difference
-        row = {
-            "weight": float(line.weight),
-            "mean": line.mean,
-            "sd": _number(line.sd),
-            "seeds": len(line.seeds),
-            "value": _number(apart and apart.value),
-            "low": _number(apart and apart.low),
-            "high": _number(apart and apart.high),
-            "p": _number(apart and apart.p_holm),
-            "task": str(shared["task"]),
-            "metric": str(shared["metric"]),
-            "penalty": str(shared["penalty"]),
-            "baseline": float(shared["baseline"]),
-            "learnt": learnt,
-        }
-        for name, cell in row.items():
-            table.setdefault(name, []).append(cell)
-    return table
+        yield SweepWeight(
+            weight=float(line.weight),
+            mean=line.mean,
+            sd=_finite(line.sd),
+            seeds=len(line.seeds),
+            value=_finite(apart and apart.value),
+            low=_finite(apart and apart.low),
+            high=_finite(apart and apart.high),
+            p=_finite(apart and apart.p_holm),
+        )
 
 
-def _cells(run: "Run", shared: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return a row for each cell, measure and site, after the last step; before: seed -1."""
+def _cells(run: "Run", metric: str) -> Iterator[SweepCell]:
+    """Yield every measure and site of the cells after the last step, and before the first."""
     from isoscope.lab.sweep.cells import TASK, cell_of
     from isoscope.lab.sweep.layout import SHOWN
 
@@ -70,24 +63,18 @@ def _cells(run: "Run", shared: Mapping[str, Any]) -> dict[str, list[Any]]:
     judged: dict[tuple[float, int], float] = {}
     for each in run.readings:
         cell = cell_of(each.group)
-        if cell and (each.site, each.measure, each.step) == (TASK, shared["metric"], last):
+        if cell and (each.site, each.measure, each.step) == (TASK, metric, last):
             judged[cell] = each.value
-    names = ("measure", "site", "weight", "seed", "geometry", "metric")
-    table: dict[str, list[Any]] = {name: [] for name in names}
     for each in run.readings:
         cell = cell_of(each.group)
         if each.measure not in SHOWN or each.site == TASK:
             continue
         if cell is None:
-            row = (each.measure, each.site, 0.0, -1, each.value, nan)
+            yield SweepCell(each.measure, each.site, 0.0, None, each.value, None)
         elif each.step == last and cell in judged:
-            row = (each.measure, each.site, *cell, each.value, judged[cell])
-        else:
-            continue
-        for name, value in zip(names, row, strict=True):
-            table[name].append(value)
-    return table
+            weight, seed = cell
+            yield SweepCell(each.measure, each.site, weight, seed, each.value, judged[cell])
 
 
-def _number(value: float | None) -> float:
-    return nan if value is None else float(value)
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not isfinite(value) else float(value)

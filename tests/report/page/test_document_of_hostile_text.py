@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-import numpy as np
+from isoscope.types import CauseShares, MatrixCells
 
 HOSTILE = "</script><img src=x onerror=document.title='obeyed'>\x1b[2J\u202e"
 
@@ -28,25 +28,19 @@ def test_hostile_names_are_shown_as_text(opened, exhibits):
     assert (said, outside) == ([], [])
 
 
-HOSTILE_CAUSES = {
-    "detail": np.array([HOSTILE] * 3, object),
-    "named": np.array([True] * 3),
-    "warnings": np.array([HOSTILE], object),
-}
+def hostile(curve):
+    """Return a curve whose words try to be obeyed."""
+    if isinstance(curve, CauseShares):
+        causes = tuple(replace(each, detail=HOSTILE, named=True) for each in curve.causes)
+        return replace(curve, causes=causes, warnings=(HOSTILE,))
+    if isinstance(curve, MatrixCells):
+        return replace(curve, bands=(HOSTILE, "b", "c"))
+    return curve
 
 
 def test_hostile_words_of_causes_and_bands_are_shown_as_text(opened, exhibits):
     bad = exhibits.exhibit("words", layers=1, bands=[f"frequency {HOSTILE}", "frequency b"])
-    curves = [
-        replace(c, arrays=c.arrays | HOSTILE_CAUSES) if c.name == "causes" else c
-        for c in bad.curves
-    ]
-    curves = [
-        replace(c, arrays=c.arrays | {"bands": np.array([HOSTILE, "b", "c"], object)})
-        if c.name == "matrix"
-        else c
-        for c in curves
-    ]
+    curves = [hostile(curve) for curve in bad.curves]
     assert opened([replace(bad, curves=curves)]) == ""
     obeyed_nothing(opened)
     text = "return document.querySelector(arguments[0]).textContent"

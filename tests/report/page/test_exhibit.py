@@ -2,18 +2,16 @@
 
 from dataclasses import replace
 
-import numpy as np
-
-from isoscope.types import Reading
+from isoscope.types import CauseShares, DimensionScores, Reading, Spectrum, SweepCell, SweepGrid
 
 
-def test_curves_and_readings_are_found_by_name(demo):
-    assert demo.curve("spectrum", "resid.1", "no-sink")["rank"][0] == 1
-    assert demo.curve("spectrum", "nowhere") is None
+def test_curves_are_found_by_kind_and_readings_by_name(demo):
+    assert demo.curve(Spectrum, "resid.1", "no-sink").rank[0] == 1
+    assert demo.curve(Spectrum, "nowhere") is None
     assert demo.reading("isoscore", "embed").value == 0.2
     assert demo.reading("isoscore", "nowhere") is None
     assert demo.sites[0] == "embed"
-    assert len(demo.drawn("causes")) == len(demo.sites)
+    assert len(demo.drawn(CauseShares)) == len(demo.sites)
 
 
 def test_a_reading_of_a_group_is_not_that_of_the_site(demo):
@@ -38,13 +36,27 @@ def test_an_interval_that_is_no_number_is_no_interval(demo):
 
 
 def test_words_of_curves_are_written_out_too(exhibits):
-    (curve,) = [c for c in exhibits.curves_of("a\x1b", "all") if c.name == "causes"]
-    words = np.array(["\x1b[2J", "b", "c"], object)
-    bad = exhibits.Exhibit("a", [], [replace(curve, arrays=curve.arrays | {"detail": words})])
+    whole = exhibits.Exhibit("a", [], list(exhibits.curves_of("a\x1b", "all")))
+    (curve,) = whole.drawn(CauseShares)
+    words = tuple(replace(each, detail="\x1b[2J") for each in curve.causes)
+    bad = exhibits.Exhibit("a", [], [replace(curve, causes=words, warnings=("\x1b",))])
     (shown,) = bad.harmless.curves
-    assert shown.site == r"a\x1b"
-    assert shown.arrays["detail"].tolist() == [r"\x1b[2J", "b", "c"]
-    assert shown.arrays["share"] is curve.arrays["share"]
+    assert shown.site == r"a\x1b" and shown.warnings == (r"\x1b",)
+    assert {each.detail for each in shown.causes} == {r"\x1b[2J"}
+    assert [each.share for each in shown.causes] == [each.share for each in curve.causes]
+
+
+def test_numbers_of_curves_are_not_copied(exhibits):
+    whole = exhibits.Exhibit("a", [], list(exhibits.curves_of("a\x1b", "all")))
+    (before,), (after,) = (e.drawn(DimensionScores) for e in (whole, whole.harmless))
+    assert after.score is before.score and after.site == r"a\x1b"
+
+
+def test_words_deep_in_a_sweep_are_written_out(exhibits):
+    cell = SweepCell("twonn\x1b", "resid", 0.0, None, 0.5, None)
+    grid = SweepGrid("task", "all", "\x1b[2J", "accuracy", "istar", 0.5, True, (), (cell,))
+    (shown,) = exhibits.Exhibit("a", [], [grid]).harmless.curves
+    assert shown.task == r"\x1b[2J" and shown.cells[0].measure == r"twonn\x1b"
 
 
 def test_names_that_would_be_obeyed_are_written_out(exhibits):

@@ -4,12 +4,12 @@ import math
 from dataclasses import replace
 
 import altair as alt
-import numpy as np
 import pytest
 
 import isoscope as iso
 from isoscope.report.page.exhibit import Exhibit
 from isoscope.report.section.causes import ORDER, show
+from isoscope.types import CauseShares
 
 
 def test_shares_of_a_site_add_up_and_stand_in_order(demo):
@@ -34,9 +34,10 @@ def test_the_same_shares_stand_in_a_table_with_their_intervals(demo):
 
 
 def test_rounding_below_zero_is_nothing(demo):
-    curve = demo.drawn("causes")[0]
-    shares = curve.arrays | {"share": np.array([-3e-10, 0.4, 0.6])}
-    panel = show([Exhibit("a", [], [replace(curve, arrays=shares)])])
+    curve = demo.drawn(CauseShares)[0]
+    pairs = zip(curve.causes, (-3e-10, 0.4, 0.6), strict=True)
+    causes = tuple(replace(each, share=share) for each, share in pairs)
+    panel = show([Exhibit("a", [], [replace(curve, causes=causes)])])
     rows = panel.charts[0].rows()
     assert [r["share"] for r in rows] == [0.0, 0.4, 0.6]
     assert "-0" not in panel.body
@@ -46,8 +47,7 @@ def test_rounding_below_zero_is_nothing(demo):
 
 def test_what_could_not_be_told_is_said_with_its_sites(demo):
     curves = [
-        replace(c, arrays=c.arrays | {"warnings": np.array(["frequency is not told"], object)})
-        for c in demo.drawn("causes")[:2]
+        replace(c, warnings=("frequency is not told",)) for c in demo.drawn(CauseShares)[:2]
     ]
     lead = show([Exhibit("a", [], curves)]).lead
     assert lead[1] == "Frequency is not told (embed, resid.0)."

@@ -1,10 +1,12 @@
 """The heat map of dimensions."""
 
+from dataclasses import replace
+
 import altair as alt
 
 from isoscope.report.page.exhibit import Exhibit
 from isoscope.report.section.dimensions import show, worst
-from isoscope.types import Curve
+from isoscope.types import DimensionScores
 
 
 def test_cells_are_the_scores_of_the_curve(demo):
@@ -13,9 +15,9 @@ def test_cells_are_the_scores_of_the_curve(demo):
     alt.Chart.from_dict(chart.spec, validate=True)
     rows = chart.rows(variant="all")
     scores = [r["score"] for r in rows if r["site"] == "resid.1"]
-    curve = demo.curve("dimensions", "resid.1")
+    curve = demo.curve(DimensionScores, "resid.1")
     assert len(scores) == 32
-    assert scores[7] == float(f"{curve['score'][7]:.3g}")
+    assert scores[7] == float(f"{curve.score[7]:.3g}")
     assert min(scores) >= 1.0
 
 
@@ -28,17 +30,15 @@ def test_the_worst_dimension_is_named_with_its_site(demo):
 
 
 def test_where_none_stands_out_that_is_said(demo):
-    (curve,) = [c for c in demo.drawn("dimensions") if (c.site, c.variant) == ("embed", "all")]
-    calm = Curve(
-        "embed", "all", "dimensions", curve.arrays | {"score": curve.arrays["score"] / 99}
-    )
+    curve = demo.curve(DimensionScores, "embed")
+    calm = replace(curve, score=curve.score / 99)
     table = worst([Exhibit("a", [], [calm])])
     assert "no dimension" in table.rows[0][0]
 
 
 def test_a_colour_means_the_same_in_every_run(exhibits):
     runs = [exhibits.exhibit("one"), exhibits.exhibit("two")]
-    most = max(float(c.arrays["score"].max()) for e in runs for c in e.drawn("dimensions"))
+    most = max(float(c.score.max()) for e in runs for c in e.drawn(DimensionScores))
     color = show(runs).charts[0].spec["encoding"]["color"]
     assert color["scale"]["domain"] == [1, most]
 

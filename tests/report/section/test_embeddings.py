@@ -4,25 +4,26 @@ import altair as alt
 
 from isoscope.report.page.exhibit import Exhibit
 from isoscope.report.section.embeddings import show
+from isoscope.types import MatrixCells
 
 
 def test_rows_are_cells_with_their_band(demo):
     (chart,) = show([demo]).charts
     alt.Chart.from_dict(chart.spec, validate=True)
-    (curve,) = demo.drawn("matrix")
+    (curve,) = demo.drawn(MatrixCells)
     rows = chart.rows()
-    names = ("band", "x", "y", "rows")
-    cells = zip(*(curve.arrays[name].tolist() for name in names), strict=True)
+    arrays = (curve.band, curve.x, curve.y, curve.rows)
+    cells = zip(*(array.tolist() for array in arrays), strict=True)
     # What is not known lies below, frequent tokens are drawn on top.
     expected = sorted(cells, key=lambda cell: (cell[0] + 1) % 3)
-    bands = curve.arrays["bands"].tolist()
+    bands = curve.bands
     assert [(bands.index(r["band"]), r["x"], r["y"], r["rows"]) for r in rows] == expected
     shapes = chart.spec["encoding"]["shape"]["scale"]["range"]
     assert len(set(shapes)) == 3
 
 
 def test_it_is_said_how_many_rows_are_shown(demo):
-    shown = int(demo.drawn("matrix")[0].arrays["rows"].sum())
+    shown = int(demo.drawn(MatrixCells)[0].rows.sum())
     assert show([demo]).lead[1] == f"Rows shown: embed.weight {shown} of 30,522."
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from isoscope.report.page.exhibit import Exhibit
 from isoscope.report.section.spectrum import show
+from isoscope.types import Spectrum
 
 
 def test_rows_are_eigenvalues_and_marks_are_readings(demo):
@@ -13,9 +14,9 @@ def test_rows_are_eigenvalues_and_marks_are_readings(demo):
     alt.LayerChart.from_dict(chart.spec, validate=True)
     assert panel.chosen == {"site": "norm.out", "variant": "all"}
     rows = chart.rows(site="resid.1", variant="no-sink")
-    curve = demo.curve("spectrum", "resid.1", "no-sink")
-    assert [r["value"] for r in rows if r["kind"] == "spectrum"] == curve["value"].tolist()
-    assert [r["value"] for r in rows if r["kind"] == "isotropic"] == curve["isotropic"].tolist()
+    curve = demo.curve(Spectrum, "resid.1", "no-sink")
+    assert [r["value"] for r in rows if r["kind"] == "spectrum"] == curve.value.tolist()
+    assert [r["value"] for r in rows if r["kind"] == "isotropic"] == curve.isotropic.tolist()
     marks = {r["text"].rpartition(" ")[0]: r["rank"] for r in rows if r["kind"] == "mark"}
     assert marks == {
         "effective rank": demo.reading("effective-rank", "resid.1", "no-sink").value,

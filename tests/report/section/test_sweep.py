@@ -1,53 +1,42 @@
 """Task against isotropy: dots, means, differences, and what the verdict says."""
 
-import numpy as np
 import pytest
 
 from isoscope.report.page.exhibit import Exhibit
 from isoscope.report.section.sweep import show, told
 from isoscope.report.section.verdict import sentences
-from isoscope.types import Curve
+from isoscope.types import SweepCell, SweepGrid, SweepWeight
 
 SEEDS = (0, 1)
 METRIC = {-3.0: (0.5, 0.6), 0.0: (0.8, 0.84), 3.0: (0.82, 0.9)}
 GEOMETRY = {-3.0: 0.05, 0.0: 0.2, 3.0: 0.5}
 
 
-def made(name="sst2", learnt="yes", **other):
-    weights = {
-        "weight": [-3.0, 0.0, 3.0],
-        "mean": [0.55, 0.82, 0.86],
-        "sd": [0.07, 0.028, 0.057],
-        "seeds": [2, 2, 2],
-        "value": [-0.27, np.nan, 0.04],
-        "low": [-0.5, np.nan, -0.2],
-        "high": [-0.1, np.nan, 0.3],
-        "p": [0.02, np.nan, 0.4],
-        "task": ["sst2"] * 3,
-        "metric": ["accuracy"] * 3,
-        "penalty": ["istar"] * 3,
-        "baseline": [0.51] * 3,
-        "learnt": [learnt] * 3,
-    } | other
-    rows = [
-        (measure, site, w, s, GEOMETRY[w] + 0.01 * s + shift, METRIC[w][s])
+NONE = (None, None, None)
+
+
+def made(
+    name="sst2", learnt=True, sd=(0.07, 0.028, 0.057), value=(-0.27, None, 0.04),
+    low=(-0.5, None, -0.2), high=(-0.1, None, 0.3), p=(0.02, None, 0.4), task="sst2",
+):  # fmt: skip
+    columns = ((-3.0, 0.0, 3.0), (0.55, 0.82, 0.86), sd, (2, 2, 2), value, low, high, p)
+    cells = [
+        SweepCell(measure, site, w, s, GEOMETRY[w] + 0.01 * s + shift, METRIC[w][s])
         for measure, shift in (("isoscore-star", 0.1), ("isoscore-debiased", 0.0))
         for site in ("resid.0", "resid.1", "resid")
         for w in METRIC
         for s in SEEDS
     ]
-    rows += [
-        (measure, site, 0.0, -1, 0.22, np.nan)
+    cells += [
+        SweepCell(measure, site, 0.0, None, 0.22, None)
         for measure in ("isoscore-star", "isoscore-debiased")
         for site in ("resid.0", "resid.1", "resid")
     ]
-    names = ("measure", "site", "weight", "seed", "geometry", "metric")
-    cells = dict(zip(names, map(np.array, zip(*rows, strict=True)), strict=True))
-    curves = [
-        Curve("task", "all", "sweep-weights", {k: np.array(v) for k, v in weights.items()}),
-        Curve("task", "all", "sweep-cells", cells),
-    ]
-    return Exhibit(name, [], curves)
+    grid = SweepGrid(
+        "task", "all", task, "accuracy", "istar", 0.51, learnt,
+        tuple(SweepWeight(*row) for row in zip(*columns, strict=True)), tuple(cells),
+    )  # fmt: skip
+    return Exhibit(name, [], [grid])
 
 
 def test_seeds_are_dots_and_means_have_their_weight_as_label():
@@ -109,22 +98,21 @@ def test_the_verdict_is_about_the_task_the_best_weight_and_the_geometry():
     [(0.01, 0.04, "more than seeds alone would"), (0.01, -0.04, "all of them do harm")],
 )
 def test_a_difference_that_is_sure_is_said_to_be(p, value, says):
-    found = made(p=[0.01, np.nan, p], value=[-0.27, np.nan, value])
+    found = made(p=[0.01, None, p], value=[-0.27, None, value])
     assert says in told(found)[1][1]
 
 
 def test_a_task_that_was_not_learnt_is_marked_in_lead_and_verdict():
-    panel = show([made(learnt="no")])
+    panel = show([made(learnt=False)])
     assert "not learnt" in panel.lead[-1]
-    said = told(made(learnt="no"))
+    said = told(made(learnt=False))
     assert "not learnt" in said[0][1]
     assert not any("best of" in text for _, text, _ in said)  # it would say nothing
-    assert "one seed cannot tell" in told(made(learnt="unknown"))[0][1]
+    assert "one seed cannot tell" in told(made(learnt=None))[0][1]
 
 
 def test_one_seed_has_no_interval_and_no_chance():
-    nothing = [np.nan] * 3
-    found = made(sd=nothing, low=nothing, high=nothing, p=nothing)
+    found = made(sd=NONE, low=NONE, high=NONE, p=NONE)
     without, best = told(found)[:2]
     assert (
         without[0] == "0.820"
@@ -134,7 +122,7 @@ def test_one_seed_has_no_interval_and_no_chance():
 
 
 def test_hostile_names_are_escaped():
-    task = ["<img src=x>\x1b[2J"] * 3
+    task = "<img src=x>\x1b[2J"
     panel = show([made("<b>a</b>", task=task).harmless, made("b").harmless])
     assert "<b>" not in panel.body and "<img" not in panel.body
     assert "\x1b" not in "".join(panel.lead)

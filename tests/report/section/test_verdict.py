@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from isoscope.report.page.exhibit import Exhibit
 from isoscope.report.section.verdict import output_site, sentences, show
-from isoscope.types import Reading
+from isoscope.types import Reading, SinkShare
 
 
 def test_three_sentences_are_about_the_output(demo):
@@ -20,7 +20,7 @@ def test_three_sentences_are_about_the_output(demo):
 
 
 def test_without_sinks_the_third_is_about_dimensions(demo):
-    quiet = replace(demo, curves=[c for c in demo.curves if c.name != "sinks"])
+    quiet = replace(demo, curves=[c for c in demo.curves if not isinstance(c, SinkShare)])
     assert sentences(quiet)[2].figure == f"{1.3 * 24:.0f}"
 
 

@@ -1,13 +1,16 @@
 """An exhibit: one run as a page sees it, all of it plain values from types."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from math import isfinite
+from typing import Any, TypeVar
 
 from isoscope.report.escape import plain
-from isoscope.types import Array, Curve, Reading
+from isoscope.types import Curve, Reading
 
 Level = Mapping[tuple[str, str, str], float]  # (site, variant, measure) to its isotropic value
+
+C = TypeVar("C", bound=Curve)
 
 
 @dataclass(frozen=True)
@@ -22,16 +25,16 @@ class Exhibit:
     noun: str = "rows"  # what a row is: tokens, texts, vectors
     remarks: Sequence[str] = ()  # what could not be computed or read, and why
 
-    def drawn(self, name: str) -> list[Curve]:
-        """Return the curves of this name, in the order of the run."""
-        return [curve for curve in self.curves if curve.name == name]
+    def drawn(self, kind: type[C]) -> list[C]:
+        """Return the curves of one kind, in the order of the run."""
+        return [curve for curve in self.curves if isinstance(curve, kind)]
 
-    def curve(self, name: str, site: str, variant: str = "all") -> dict[str, Array] | None:
-        """Return the arrays of one curve, or None where the run has no such thing."""
-        for each in self.curves:
-            if (each.name, each.site, each.variant) == (name, site, variant):
-                return each.arrays
-        return None
+    def curve(self, kind: type[C], site: str, variant: str = "all") -> C | None:
+        """Return one curve, or None where the run has no such thing."""
+        found = (
+            each for each in self.drawn(kind) if (each.site, each.variant) == (site, variant)
+        )
+        return next(found, None)
 
     def reading(self, measure: str, site: str, variant: str = "all") -> Reading | None:
         """Return a reading of all rows of a site, the last step of a series."""
@@ -64,7 +67,7 @@ class Exhibit:
             self,
             name=plain(self.name),
             readings=[_harmless(each) for each in self.readings],
-            curves=[_harmless_curve(curve) for curve in self.curves],
+            curves=[_written_out(curve) for curve in self.curves],
             facts={plain(name): plain(text) for name, text in self.facts.items()},
             levels={
                 (plain(site), plain(variant), plain(measure)): level
@@ -80,18 +83,16 @@ def _bounded(each: Reading) -> Reading:
     return each if all(map(isfinite, ends)) else replace(each, low=None, high=None)
 
 
-def _harmless_curve(curve: Curve) -> Curve:
-    arrays = {
-        name: array if array.dtype.kind in "bifu" else _harmless_words(array)
-        for name, array in curve.arrays.items()
-    }
-    return replace(curve, site=plain(curve.site), arrays=arrays)
-
-
-def _harmless_words(words: Array) -> Array:
-    out = words.astype(object)
-    out[...] = [plain(word) for word in words.tolist()]
-    return out
+def _written_out(value: Any) -> Any:
+    """Return a value with every text in it made harmless, however deep it lies."""
+    if isinstance(value, str):
+        return plain(value)
+    if isinstance(value, tuple):
+        return tuple(map(_written_out, value))
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {each.name: getattr(value, each.name) for each in fields(value)}
+        return replace(value, **{name: _written_out(part) for name, part in parts.items()})
+    return value
 
 
 def _harmless(each: Reading) -> Reading:

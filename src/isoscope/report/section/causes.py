@@ -1,6 +1,6 @@
 """Causes: how much of the mean cosine is owed to what, over depth."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
@@ -12,7 +12,7 @@ from isoscope.report.page.panel import Chart, Columns, Panel, Section, Switch
 from isoscope.report.page.place import ordered, place_of
 from isoscope.report.page.profile import ROWS
 from isoscope.report.table import Column, Table
-from isoscope.types import Array, Curve
+from isoscope.types import CauseShare, CauseShares
 
 ORDER = ("sinks", "dimensions", "frequency", "position", "mean")
 LEAD = (
@@ -27,10 +27,10 @@ WIDE = 16  # pixels across, below which a bar has no room for numbers
 
 def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     """Return the stacked bars, and what stands behind each part of them."""
-    curves = [curve for exhibit in exhibits for curve in exhibit.drawn("causes")]
+    curves = [curve for exhibit in exhibits for curve in exhibit.drawn(CauseShares)]
     if not curves:
         return None
-    runs = tuple((e.name, e.name) for e in exhibits if e.drawn("causes"))
+    runs = tuple((e.name, e.name) for e in exhibits if e.drawn(CauseShares))
     switches: list[Switch] = []
     if len(runs) > 1:
         switches.append(Switch("run", "Run", runs, runs[0][0]))
@@ -108,28 +108,35 @@ def columns(exhibits: Sequence[Exhibit]) -> Columns:
     more = ("run", "site", "at", "part", "order", "cosine", "text")
     table: Columns = {name: [] for name in (*names, *more)}
     for exhibit in exhibits:
-        for curve in exhibit.drawn("causes"):
+        for curve in exhibit.drawn(CauseShares):
             place = place_of(curve.site)
-            cosine = float(curve.arrays["cosine"])
-            for cells in zip(*(curve.arrays[name].tolist() for name in names), strict=True):
-                row: dict[str, Any] = dict(zip(names, cells, strict=True))
-                row["share"] = 0.0 if abs(row["share"]) < NEXT_TO_NOTHING else row["share"]
-                row |= {"site": curve.site, "at": place.label, "part": place.part}
-                row |= {"run": exhibit.name, "cosine": cosine}
-                row["order"] = ORDER.index(row["cause"]) if row["cause"] in ORDER else 9
-                large = row["share"] >= LABELLED
-                row["text"] = _hundredths(row["share"]) if large else ""
+            for each in curve.causes:
+                share = 0.0 if abs(each.share) < NEXT_TO_NOTHING else each.share
+                row = {
+                    "cause": each.cause,
+                    "share": share,
+                    "low": each.low,
+                    "high": each.high,
+                    "detail": each.detail,
+                    "run": exhibit.name,
+                    "site": curve.site,
+                    "at": place.label,
+                    "part": place.part,
+                    "order": ORDER.index(each.cause) if each.cause in ORDER else 9,
+                    "cosine": curve.cosine,
+                    "text": _hundredths(share) if share >= LABELLED else "",
+                }
                 for name, cell in row.items():
                     table[name].append(cell)
     return table
 
 
-def _untold(curves: Sequence[Curve]) -> list[str]:
+def _untold(curves: Sequence[CauseShares]) -> list[str]:
     """Return what could not be told, and where, once for each reason."""
     where: dict[str, list[str]] = {}
     for curve in curves:
-        for reason in curve.arrays.get("warnings", ()):
-            where.setdefault(str(reason), []).append(curve.site)
+        for reason in curve.warnings:
+            where.setdefault(reason, []).append(curve.site)
     return [
         f"{reason[:1].upper()}{reason[1:]} ({', '.join(dict.fromkeys(sites))})."
         for reason, sites in where.items()
@@ -144,9 +151,9 @@ def _hundredths(share: float) -> str:
 def _details(exhibits: Sequence[Exhibit]) -> str:
     """Return the shares as a table that folds away: colour is not their only carrier."""
     rows = [
-        (exhibit.name, curve.site, f"{float(curve.arrays['cosine']):.3f}", *_told(curve.arrays))
+        (exhibit.name, curve.site, f"{curve.cosine:.3f}", *_told(curve.causes))
         for exhibit in exhibits
-        for curve in exhibit.drawn("causes")
+        for curve in exhibit.drawn(CauseShares)
     ]
     heads = ("run", "site", "mean cosine", *ORDER, "dimensions that stand out", "sinks are")
     words = {"run", "site", *heads[-2:]}
@@ -159,23 +166,21 @@ def _details(exhibits: Sequence[Exhibit]) -> str:
     return f"<details><summary>The shares as a table</summary>{table}</details>"
 
 
-def _told(arrays: dict[str, Array]) -> list[str]:
+def _told(causes: Sequence[CauseShare]) -> list[str]:
     """Return a cell for each cause, then what dimensions and sinks were found."""
-    names = ("share", "low", "high", "detail", "named")
-    lines = zip(*(arrays[name].tolist() for name in ("cause", *names)), strict=True)
-    found = {cause: dict(zip(names, cells, strict=True)) for cause, *cells in lines}
+    found = {each.cause: each for each in causes}
     named = [
-        found[cause]["detail"] if cause in found and found[cause]["named"] else ""
+        found[cause].detail if cause in found and found[cause].named else ""
         for cause in ("dimensions", "sinks")
     ]
     return [_cell(found[cause]) if cause in found else "" for cause in ORDER] + named
 
 
-def _cell(line: Mapping[Any, Any]) -> str:
-    low, high = line["low"], line["high"]
-    if not isfinite(low) or not isfinite(high):
-        return _hundredths(line["share"])
-    return f"{_hundredths(line['share'])} [{_hundredths(low)}, {_hundredths(high)}]"
+def _cell(each: CauseShare) -> str:
+    share, low, high = each.share, each.low, each.high
+    if low is None or high is None or not isfinite(low) or not isfinite(high):
+        return _hundredths(share)
+    return f"{_hundredths(share)} [{_hundredths(low)}, {_hundredths(high)}]"
 
 
 SECTION = Section("causes", "Causes", show)

@@ -12,7 +12,7 @@ from isoscope.report.page.place import ordered
 from isoscope.report.page.profile import ROWS
 from isoscope.report.section.layers import VARIANT_NAMES
 from isoscope.report.table import Column, Table
-from isoscope.types import VARIANTS
+from isoscope.types import VARIANTS, DimensionScores
 
 LEAD = (
     "The outlier score of a dimension is its mean square over the average of all dimensions "
@@ -25,12 +25,12 @@ STANDS_OUT = 5.0  # times the average, from which on a site counts as one where 
 
 def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     """Return the heat map, and a table of the worst dimensions."""
-    curves = [curve for exhibit in exhibits for curve in exhibit.drawn("dimensions")]
+    curves = [curve for exhibit in exhibits for curve in exhibit.drawn(DimensionScores)]
     if not curves:
         return None
     variants = [v for v in VARIANTS if any(curve.variant == v for curve in curves)]
     switches: list[Switch] = []
-    runs = tuple((e.name, e.name) for e in exhibits if e.drawn("dimensions"))
+    runs = tuple((e.name, e.name) for e in exhibits if e.drawn(DimensionScores))
     if len(runs) > 1:
         switches.append(Switch("run", "Run", runs, runs[0][0]))
     if len(variants) > 1:
@@ -40,7 +40,7 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     chart = Chart(
         name="dimensions",
         title="Outlier dimensions",
-        spec=spec(sites, max(float(curve.arrays["score"].max()) for curve in curves)),
+        spec=spec(sites, max(float(curve.score.max()) for curve in curves)),
         columns=columns(exhibits, variants),
         alt="Outlier score of dimensions, one line a site.",
         wide=True,
@@ -91,13 +91,13 @@ def columns(exhibits: Sequence[Exhibit], variants: Sequence[str]) -> Columns:
     names = ("run", "site", "variant", "first", "end", "largest", "score")
     table: Columns = {name: [] for name in names}
     for exhibit in exhibits:
-        curves = exhibit.drawn("dimensions")
+        curves = exhibit.drawn(DimensionScores)
         have = {(curve.site, curve.variant) for curve in curves}
         for curve in curves:
             missing = [v for v in variants if (curve.site, v) not in have]
             for variant in [curve.variant, *(missing if curve.variant == "all" else ())]:
-                arrays = (curve.arrays[name].tolist() for name in names[3:])
-                for cells in zip(*arrays, strict=True):
+                arrays = (curve.first, curve.end, curve.largest, curve.score)
+                for cells in zip(*(array.tolist() for array in arrays), strict=True):
                     row = (exhibit.name, curve.site, variant, *cells)
                     for name, cell in zip(names, row, strict=True):
                         table[name].append(cell)
@@ -110,10 +110,10 @@ def worst(exhibits: Sequence[Exhibit]) -> Table:
     """Return the dimensions with the largest scores, in rows of all kinds."""
     found: dict[tuple[str, int], list[tuple[float, str]]] = {}
     for exhibit in exhibits:
-        for curve in exhibit.drawn("dimensions"):
+        for curve in exhibit.drawn(DimensionScores):
             if curve.variant != "all":
                 continue
-            pairs = zip(curve.arrays["largest"], curve.arrays["score"], strict=True)
+            pairs = zip(curve.largest, curve.score, strict=True)
             for dimension, score in pairs:
                 key = (exhibit.name, int(dimension))
                 found.setdefault(key, []).append((float(score), curve.site))

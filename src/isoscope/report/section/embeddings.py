@@ -10,6 +10,7 @@ from isoscope.report.page.panel import Chart, Columns, Panel, Section, Switch
 from isoscope.report.page.place import ordered
 from isoscope.report.page.profile import ROWS
 from isoscope.report.page.theme import SHAPES
+from isoscope.types import MatrixCells
 
 LEAD = (
     "A sample of the rows of each matrix along its first two singular vectors, counted in "
@@ -20,18 +21,18 @@ LEAD = (
 
 def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     """Return the picture of each matrix, with a choice of which."""
-    curves = [curve for exhibit in exhibits for curve in exhibit.drawn("matrix")]
+    curves = [curve for exhibit in exhibits for curve in exhibit.drawn(MatrixCells)]
     if not curves:
         return None
     switches: list[Switch] = []
-    runs = tuple((e.name, e.name) for e in exhibits if e.drawn("matrix"))
+    runs = tuple((e.name, e.name) for e in exhibits if e.drawn(MatrixCells))
     if len(runs) > 1:
         switches.append(Switch("run", "Run", runs, runs[0][0]))
     sites = ordered(curve.site for curve in curves)
     if len(sites) > 1:
         named = tuple((site, site) for site in sites)
         switches.append(Switch("site", "Matrix", named, sites[0]))
-    longest = max((curve.arrays["bands"].tolist() for curve in curves), key=len)
+    longest = max((curve.bands for curve in curves), key=len)
     table = columns(exhibits)
     there = [band for band in longest if band in table["band"]]
     chart = Chart(
@@ -49,9 +50,9 @@ def _shown(exhibits: Sequence[Exhibit]) -> str:
     """Return how many rows are shown of how many there are."""
     counts = [
         f"{exhibit.name + ', ' if len(exhibits) > 1 else ''}{curve.site} "
-        f"{int(curve.arrays['rows'].sum()):,} of {int(curve.arrays['of']):,}"
+        f"{int(curve.rows.sum()):,} of {curve.of:,}"
         for exhibit in exhibits
-        for curve in exhibit.drawn("matrix")
+        for curve in exhibit.drawn(MatrixCells)
     ]
     return f"Rows shown: {'; '.join(counts)}."
 
@@ -90,16 +91,15 @@ def spec(bands: Sequence[str], there: Sequence[str]) -> dict[str, Any]:
 
 def columns(exhibits: Sequence[Exhibit]) -> Columns:
     """Return one row a cell."""
-    names = ("x", "y", "rows", "band")
-    table: Columns = {name: [] for name in (*names, "run", "site")}
+    table: Columns = {name: [] for name in ("x", "y", "rows", "band", "run", "site")}
     for exhibit in exhibits:
-        for curve in exhibit.drawn("matrix"):
-            bands = curve.arrays["bands"]
-            cells = [curve.arrays[name].tolist() for name in names[:3]]
-            cells.append([str(bands[place]) for place in curve.arrays["band"]])
+        for curve in exhibit.drawn(MatrixCells):
+            bands = [curve.bands[place] for place in curve.band]
+            cells = (curve.x.tolist(), curve.y.tolist(), curve.rows.tolist(), bands)
             rows = zip(*cells, strict=True)
             # Frequent ones on top; the last band, of which nothing is known, at the bottom.
-            place = {str(band): (n + 1) % len(bands) for n, band in enumerate(bands)}
+            count = len(curve.bands)
+            place = {band: (n + 1) % count for n, band in enumerate(curve.bands)}
             for row in sorted(rows, key=lambda row: place[row[3]]):
                 for name, cell in zip(table, (*row, exhibit.name, curve.site), strict=True):
                     table[name].append(cell)

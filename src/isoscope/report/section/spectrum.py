@@ -11,7 +11,7 @@ from isoscope.report.page.place import last_of_stream, ordered
 from isoscope.report.page.profile import ROWS
 from isoscope.report.page.theme import DASHES
 from isoscope.report.section.layers import VARIANT_NAMES
-from isoscope.types import VARIANTS, Curve
+from isoscope.types import VARIANTS, Spectrum
 
 LEAD = (
     "Eigenvalues of the covariance, largest first, each over their average, so that an "
@@ -27,7 +27,7 @@ MARKS = {"effective-rank": "effective rank", "participation": "participation"}
 
 def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     """Return the chart of spectra, with a choice of site and variant."""
-    curves = [curve for exhibit in exhibits for curve in exhibit.drawn("spectrum")]
+    curves = [curve for exhibit in exhibits for curve in exhibit.drawn(Spectrum)]
     if not curves:
         return None
     sites = ordered(curve.site for curve in curves)
@@ -99,7 +99,7 @@ def columns(exhibits: Sequence[Exhibit], variants: Sequence[str]) -> Columns:
     names = ("run", "site", "variant", "kind", "rank", "value", "rows", "text")
     table: Columns = {name: [] for name in names}
     for exhibit in exhibits:
-        curves = exhibit.drawn("spectrum")
+        curves = exhibit.drawn(Spectrum)
         have = {(curve.site, curve.variant) for curve in curves}
         for curve in curves:
             alike = [curve.variant]
@@ -111,11 +111,10 @@ def columns(exhibits: Sequence[Exhibit], variants: Sequence[str]) -> Columns:
     return table
 
 
-def _append(table: Columns, exhibit: Exhibit, curve: Curve, variant: str, of: str) -> None:
-    rows = float(curve.arrays["rows"])
+def _append(table: Columns, exhibit: Exhibit, curve: Spectrum, variant: str, of: str) -> None:
     found: list[tuple[str, float, float | None, str]] = []
-    for kind, name in (("spectrum", "value"), ("isotropic", "isotropic")):
-        pairs = zip(curve.arrays["rank"], curve.arrays[name], strict=True)
+    for kind, values in (("spectrum", curve.value), ("isotropic", curve.isotropic)):
+        pairs = zip(curve.rank, values, strict=True)
         found += [(kind, float(rank), float(value), "") for rank, value in pairs if value > 0]
     for measure, text in MARKS.items():
         reading = exhibit.reading(measure, curve.site, curve.variant)
@@ -123,7 +122,7 @@ def _append(table: Columns, exhibit: Exhibit, curve: Curve, variant: str, of: st
             said = f"{text} {reading.value:.3g}{of}"
             found.append(("mark", float(reading.value), None, said))
     for kind, rank, value, text in found:
-        cells = (exhibit.name, curve.site, variant, kind, rank, value, rows, text)
+        cells = (exhibit.name, curve.site, variant, kind, rank, value, curve.rows, text)
         for name, cell in zip(table, cells, strict=True):
             table[name].append(cell)
 

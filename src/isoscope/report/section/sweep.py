@@ -1,7 +1,6 @@
 """Sweep: how a task went against how isotropic the layers became, seeds as dots."""
 
-from collections.abc import Mapping, Sequence
-from math import isfinite
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
@@ -16,9 +15,8 @@ from isoscope.report.page.place import ordered
 from isoscope.report.page.profile import ROWS
 from isoscope.report.page.theme import SHAPES
 from isoscope.report.table import Column, Table
-from isoscope.types import Array
+from isoscope.types import SweepGrid, SweepWeight
 
-CELLS, WEIGHTS = "sweep-cells", "sweep-weights"
 CELL = ("measure", "site", "weight", "seed", "geometry", "metric")
 ALL_LAYERS = "resid"  # the site of all layers as one cloud
 SIGNS = ("weight below 0", "weight 0", "weight above 0")
@@ -39,16 +37,17 @@ TITLES = {
     "twonn": "TwoNN",
 }
 SURE = 0.05
+Swept = tuple[str, SweepGrid]  # the name of a run, and its sweep
 _ROOM = alt.Scale(zero=False, nice=False, padding=14)
 
 
 def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     """Return the cells of all sweeps, and the differences between their weights."""
-    held = [each for each in exhibits if each.drawn(WEIGHTS) and each.drawn(CELLS)]
-    if not held:
+    sweeps = _sweeps(exhibits)
+    if not sweeps:
         return None
-    cells, weights = columns(held), differences(held)
-    metrics = {str(_weights(each)["metric"][0]) for each in held}
+    cells, weights = _columns(sweeps), _differences(sweeps)
+    metrics = {grid.metric for _, grid in sweeps}
     metric = metrics.pop() if len(metrics) == 1 else "metric of the task"
     charts = (
         Chart(
@@ -68,55 +67,51 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
             half=True,
         ),
     )
-    leads = (LEAD, APART, *(_said(each, len(held) > 1) for each in held))
-    return Panel(leads, _switches(held, cells), charts, _table(held))
+    leads = [_said(f"{name}: " if len(sweeps) > 1 else "", grid) for name, grid in sweeps]
+    return Panel((LEAD, APART, *leads), _switches(sweeps, cells), charts, _table(sweeps))
 
 
 def told(exhibit: Exhibit) -> list[tuple[str, str, str]]:
     """Return the findings of a sweep as figure, text and rule."""
-    if not exhibit.drawn(WEIGHTS):
-        return []
-    table = _weights(exhibit)
-    lines = _lines(table)
-    plain = [line for line in lines if line["weight"] == 0]
-    others = [line for line in lines if line["weight"] != 0 and isfinite(line["value"])]
-    found = [_without(table, line) for line in plain]
-    if others and table["learnt"][0] != "no":
-        found.append(_best(others))
-    return found + _moved(exhibit)
+    found: list[tuple[str, str, str]] = []
+    for _, grid in _sweeps([exhibit]):
+        found += [_without(grid, each) for each in grid.weights if each.weight == 0]
+        others = [each for each in grid.weights if each.weight != 0 and each.value is not None]
+        if others and grid.learnt is not False:
+            found.append(_best(grid.penalty, others))
+        found += _moved(grid)
+    return found
 
 
-def _without(table: Mapping[str, Array], line: Mapping[str, Any]) -> tuple[str, str, str]:
-    spread = f" ± {line['sd']:.3f}" if isfinite(line["sd"]) else ""
+def _without(grid: SweepGrid, each: SweepWeight) -> tuple[str, str, str]:
+    spread = "" if each.sd is None else f" ± {each.sd:.3f}"
     text = (
-        f"is the {line['metric']} of {line['task']} without a penalty; knowing nothing gives "
-        f"{line['baseline']:.3g}{_doubt(table)}"
+        f"is the {grid.metric} of {grid.task} without a penalty; knowing nothing gives "
+        f"{grid.baseline:.3g}{_doubt(grid)}"
     )
-    rule = f"mean and standard deviation over {line['seeds']} seeds"
-    return f"{line['mean']:.3f}{spread}", text, rule
+    rule = f"mean and standard deviation over {each.seeds} seeds"
+    return f"{each.mean:.3f}{spread}", text, rule
 
 
-def _best(lines: Sequence[Mapping[str, Any]]) -> tuple[str, str, str]:
-    best = max(lines, key=lambda line: line["value"])
-    known = isfinite(best["p"])
+def _best(penalty: str, weights: Sequence[SweepWeight]) -> tuple[str, str, str]:
+    value, best = max(((each.value or 0.0, each) for each in weights), key=lambda pair: pair[0])
     text = (
-        f"is what the best of {len(lines)} weights of {best['penalty']}, {best['weight']:g}, "
-        f"changes against weight 0{_sure(best) if known else ''}"
+        f"is what the best of {len(weights)} weights of {penalty}, {best.weight:g}, "
+        f"changes against weight 0"
     )
-    rule = (
-        f"paired over seeds, 95 % interval {best['low']:.3g} to {best['high']:.3g}, "
-        f"p = {best['p']:.3g} after Holm"
-    )
-    return (
-        f"{best['value']:+.3f}",
-        text,
-        rule if known else "no interval: one seed, or the same difference with each",
-    )
+    rule = "no interval: one seed, or the same difference with each"
+    if best.p is not None and best.low is not None and best.high is not None:
+        text += _sure(best.p, value)
+        rule = (
+            f"paired over seeds, 95 % interval {best.low:.3g} to {best.high:.3g}, "
+            f"p = {best.p:.3g} after Holm"
+        )
+    return f"{value:+.3f}", text, rule
 
 
-def _moved(exhibit: Exhibit) -> list[tuple[str, str, str]]:
+def _moved(grid: SweepGrid) -> list[tuple[str, str, str]]:
     """Say how far the lowest and the highest weight are apart, and where the model began."""
-    cells = columns([exhibit])
+    cells = _columns([("", grid)])
     wanted = ("isoscore-debiased", ALL_LAYERS)
     places = [
         (kind, weight, geometry)
@@ -139,7 +134,7 @@ def _moved(exhibit: Exhibit) -> list[tuple[str, str, str]]:
     return [(f"{least:.2g} to {most:.2g}", text, rule)]
 
 
-def columns(exhibits: Sequence[Exhibit]) -> Columns:
+def _columns(sweeps: Sequence[Swept]) -> Columns:
     """Return rows of three kinds: seeds, means over them, and the model before."""
     names = ("run", "kind", *CELL, "sign", "label")
     table: Columns = {name: [] for name in names}
@@ -148,35 +143,35 @@ def columns(exhibits: Sequence[Exhibit]) -> Columns:
         for name, cell in zip(names, cells, strict=True):
             table[name].append(cell)
 
-    for exhibit in exhibits:
-        arrays = exhibit.drawn(CELLS)[0].arrays
-        rows = list(zip(*(arrays[name].tolist() for name in CELL), strict=True))
+    for run, grid in sweeps:
         means: dict[tuple[str, str, float], list[tuple[float, float]]] = {}
-        for measure, site, weight, seed, geometry, metric in rows:
-            if seed < 0:
-                put(exhibit.name, "before", measure, site, 0.0, -1, geometry, None, "", "")
+        for each in grid.cells:
+            where = (each.measure, each.site)
+            if each.seed is None or each.metric is None:
+                put(run, "before", *where, 0.0, -1, each.geometry, None, "", "")
                 continue
-            cells = (measure, site, weight, seed, geometry, metric)
-            put(exhibit.name, "seed", *cells, _sign(weight), "")
-            means.setdefault((measure, site, weight), []).append((geometry, metric))
+            cells = (*where, each.weight, each.seed, each.geometry, each.metric)
+            put(run, "seed", *cells, _sign(each.weight), "")
+            means.setdefault((*where, each.weight), []).append((each.geometry, each.metric))
         for (measure, site, weight), pairs in sorted(means.items()):
             x, y = (float(np.mean(part)) for part in zip(*pairs, strict=True))
             cells = (measure, site, weight, -1, x, y)
-            put(exhibit.name, "mean", *cells, _sign(weight), f"{weight:g}")
+            put(run, "mean", *cells, _sign(weight), f"{weight:g}")
     return table
 
 
-def differences(exhibits: Sequence[Exhibit]) -> Columns:
-    """Return one row a weight other than 0."""
+def _differences(sweeps: Sequence[Swept]) -> Columns:
+    """Return one row per weight other than 0."""
     names = ("run", "weight", "value", "low", "high", "p", "sign")
     table: Columns = {name: [] for name in names}
-    for exhibit in exhibits:
-        for line in _lines(_weights(exhibit)):
-            if line["weight"] == 0 or not isfinite(line["value"]):
+    for run, grid in sweeps:
+        for each in grid.weights:
+            if each.weight == 0 or each.value is None:
                 continue
-            row = {"run": exhibit.name, "sign": _sign(line["weight"])}
-            for name in names:
-                table[name].append(row.get(name) or _finite(line[name]))
+            ends = (each.value, each.low, each.high, each.p)
+            row = (run, each.weight, *ends, _sign(each.weight))
+            for name, cell in zip(names, row, strict=True):
+                table[name].append(cell)
     return table
 
 
@@ -247,10 +242,10 @@ def _whole(layers: Sequence[Any], title: str, says: str) -> dict[str, Any]:
     return chart.to_dict(validate=False) | {"title": {"text": title, "subtitle": says}}
 
 
-def _switches(exhibits: Sequence[Exhibit], cells: Columns) -> tuple[Switch, ...]:
+def _switches(sweeps: Sequence[Swept], cells: Columns) -> tuple[Switch, ...]:
     found: list[Switch] = []
-    if len(exhibits) > 1:
-        named = tuple((each.name, each.name) for each in exhibits)
+    if len(sweeps) > 1:
+        named = tuple((run, run) for run, _ in sweeps)
         found.append(Switch("run", "Run", named, named[0][0]))
     measures = list(dict.fromkeys(cells["measure"]))
     named = tuple((name, TITLES.get(name, titled(name))) for name in measures)
@@ -264,63 +259,52 @@ def _switches(exhibits: Sequence[Exhibit], cells: Columns) -> tuple[Switch, ...]
     return tuple(found)
 
 
-def _said(exhibit: Exhibit, several: bool) -> str:
-    table = _weights(exhibit)
-    name = f"{exhibit.name}: " if several else ""
+def _said(run: str, grid: SweepGrid) -> str:
     return (
-        f"{name}{table['task'][0]} with the penalty {table['penalty'][0]}, judged by "
-        f"{table['metric'][0]}; knowing nothing gives {table['baseline'][0]:.3g}"
-        f"{_doubt(table)}."
+        f"{run}{grid.task} with the penalty {grid.penalty}, judged by {grid.metric}; knowing "
+        f"nothing gives {grid.baseline:.3g}{_doubt(grid)}."
     )
 
 
-def _doubt(table: Mapping[str, Array]) -> str:
-    learnt = str(table["learnt"][0])
-    return {"no": f". It was {NOT_LEARNT}", "unknown": f"; {UNKNOWN}"}.get(learnt, "")
+def _doubt(grid: SweepGrid) -> str:
+    if grid.learnt is None:
+        return f"; {UNKNOWN}"
+    return "" if grid.learnt else f". It was {NOT_LEARNT}"
 
 
-def _sure(line: Mapping[str, Any]) -> str:
-    if line["p"] >= SURE:
+def _sure(p: float, value: float) -> str:
+    if p >= SURE:
         return ", which seeds alone may do"
-    return ", more than seeds alone would" if line["value"] > 0 else ": all of them do harm"
+    return ", more than seeds alone would" if value > 0 else ": all of them do harm"
 
 
-def _table(exhibits: Sequence[Exhibit]) -> str:
+def _table(sweeps: Sequence[Swept]) -> str:
     """Return the weights as a table that folds away."""
     rows: list[tuple[str, ...]] = []
-    for exhibit in exhibits:
-        for line in _lines(_weights(exhibit)):
-            ends = (_finite(line["low"]), _finite(line["high"]))
-            apart = shown(line["value"], *ends) if isfinite(line["value"]) else ("", "")
-            spread = f" ± {line['sd']:.4f}" if isfinite(line["sd"]) else ""
-            chance = f"{line['p']:.3f}" if isfinite(line["p"]) else ""
-            metric = f"{line['mean']:.4f}{spread}"
-            rows.append((exhibit.name, f"{line['weight']:g}", metric, *apart, chance))
+    for run, grid in sweeps:
+        for each in grid.weights:
+            apart = ("", "") if each.value is None else shown(each.value, each.low, each.high)
+            spread = "" if each.sd is None else f" ± {each.sd:.4f}"
+            chance = "" if each.p is None else f"{each.p:.3f}"
+            rows.append((run, f"{each.weight:g}", f"{each.mean:.4f}{spread}", *apart, chance))
     heads = ("run", "weight", "metric", "difference", "95 % interval", "p (Holm)")
     built = [
         Column(head, tuple(cells), words=head == "run")
         for head, cells in zip(heads, zip(*rows, strict=True), strict=True)
-        if any(cells) and (head != "run" or len(exhibits) > 1)
+        if any(cells) and (head != "run" or len(sweeps) > 1)
     ]
     table = as_html(Table("Mean and standard deviation over seeds", tuple(built)))
     return f"<details><summary>The weights as a table</summary>{table}</details>"
 
 
-def _weights(exhibit: Exhibit) -> dict[str, Array]:
-    return exhibit.drawn(WEIGHTS)[0].arrays
-
-
-def _lines(table: Mapping[str, Array]) -> list[dict[str, Any]]:
-    rows = zip(*(cells.tolist() for cells in table.values()), strict=True)
-    return [dict(zip(table, row, strict=True)) for row in rows]
+def _sweeps(exhibits: Sequence[Exhibit]) -> list[Swept]:
+    return [
+        (each.name, grid) for each in exhibits for grid in each.drawn(SweepGrid) if grid.weights
+    ]
 
 
 def _sign(weight: float) -> str:
     return SIGNS[int(np.sign(weight)) + 1]
-
-
-def _finite(value: Any) -> Any:
-    return value if isfinite(value) else None
 
 
 SECTION = Section("sweep", "Sweep", show)

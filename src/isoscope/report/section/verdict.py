@@ -10,7 +10,7 @@ from isoscope.report.page.exhibit import Exhibit
 from isoscope.report.page.panel import Panel, Section
 from isoscope.report.page.place import STREAM, last_of_stream, place_of
 from isoscope.report.section.sweep import told
-from isoscope.types import Curve, Reading
+from isoscope.types import Reading, SinkShare
 
 SINKS_MATTER = (0.9, 0.5)  # shares of the variance from which on sinks are the story
 
@@ -66,30 +66,25 @@ def _shared(exhibit: Exhibit, site: str) -> Sentence | None:
 
 def _sinks(exhibit: Exhibit) -> Sentence | None:
     """Say where sinks carry most of the variance."""
-    stream = [c for c in exhibit.drawn("sinks") if place_of(c.site).part.endswith("stream")]
-    limits = (limit for limit in SINKS_MATTER if any(_share(c) > limit for c in stream))
+    stream = [c for c in exhibit.drawn(SinkShare) if place_of(c.site).part.endswith("stream")]
+    limits = (limit for limit in SINKS_MATTER if any(c.share > limit for c in stream))
     limit = next(limits, None)
     if limit is None:
         return None
-    heavy = [curve for curve in stream if _share(curve) > limit]
-    least = min(_share(curve) for curve in heavy)
-    worst = max(heavy, key=_share)
-    rows, documents = float(worst.arrays["rows"]), float(worst.arrays["documents"])
-    each_document = rows / max(documents, 1)
+    heavy = [curve for curve in stream if curve.share > limit]
+    least = min(curve.share for curve in heavy)
+    worst = max(heavy, key=lambda curve: curve.share)
+    each_document = worst.rows / max(worst.documents, 1)
     who = "one token" if 0.75 <= each_document <= 1.25 else f"{each_document:.2g} tokens"
     text = (
         f"or more of the variance is carried by {who} per document, an attention sink, "
         f"{_blocks([curve.site for curve in heavy])}"
     )
     rule = (
-        f"1 - tr S(no sinks) / tr S(all) is above {limit:g} there; {_share(worst):.3f} at "
-        f"{worst.site}, where {rows:,.0f} of {float(worst.arrays['n']):,.0f} rows are sinks"
+        f"1 - tr S(no sinks) / tr S(all) is above {limit:g} there; {worst.share:.3f} at "
+        f"{worst.site}, where {worst.rows:,} of {worst.n:,} rows are sinks"
     )
     return Sentence(f"{floor(100 * least)} %", text, rule)
-
-
-def _share(curve: Curve) -> float:
-    return float(curve.arrays["share"])
 
 
 def _filled(exhibit: Exhibit, site: str) -> Sentence | None:
