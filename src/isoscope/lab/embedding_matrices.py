@@ -14,6 +14,7 @@ from isoscope.lab.subject import subject_of
 from isoscope.measure.partition import as_published, log_two_sided, reference
 from isoscope.measure.view import PartitionSums
 from isoscope.registry import unknown
+from isoscope.site import DECODER, EMBED, UNEMBED, Site
 from isoscope.survey import block_rows
 from isoscope.survey.read import second_passes
 from isoscope.types import Array
@@ -25,7 +26,7 @@ TIED = "tied: the output matrix is the input matrix, measured once"
 class MatrixIsotropy(Plain):
     """I(W) of one matrix, about the origin or about its mean."""
 
-    site: str  # "embed.weight", "unembed.weight", with "enc." or "dec." before it
+    site: str  # EMBED or UNEMBED, of one stack or of both
     centred: bool
     rows: int
     width: int
@@ -46,8 +47,9 @@ class Matrices(Plain):
     def get(self, site: str, *, centred: bool = False) -> MatrixIsotropy:
         """Return one of them; a tied output matrix is the input matrix of its stack."""
         found = {each.site: each for each in self.matrices if each.centred == centred}
-        if self.tied and site == "unembed.weight":
-            site = "dec.embed.weight" if "dec.embed.weight" in found else "embed.weight"
+        if self.tied and site == UNEMBED:
+            decoder = str(Site(EMBED, stack=DECODER))
+            site = decoder if decoder in found else EMBED
         if site not in found:
             raise unknown("site", site, found)
         return found[site]
@@ -69,7 +71,7 @@ def matrix_isotropy(model: Any, *, against_random: bool = False, **given: Any) -
         )
     one = tied(subject.loaded.model)
     if one:
-        weights.pop("unembed.weight")
+        weights.pop(UNEMBED)
     found = [
         partition_of(matrix.float().cpu().numpy(), site, centred, against_random)
         for site, matrix in weights.items()

@@ -12,6 +12,7 @@ from isoscope.lab.affine import Affine
 from isoscope.lab.final_norm import FinalNorm, no_final_norm
 from isoscope.lab.plain import Plain
 from isoscope.lab.run_places import places_of, run_of
+from isoscope.site import Site
 from isoscope.store.run import Run
 from isoscope.types import VARIANTS, Array
 
@@ -69,9 +70,9 @@ def through_norm(
     whole = run_of(run)
     known = {norm.site: norm for norm in norms}
     sites = dict.fromkeys(
-        reading.site.removesuffix(".out")
-        for reading in whole.readings
-        if reading.site.endswith("norm.out")
+        site.group
+        for site in (Site.parse(reading.site) for reading in whole.readings)
+        if site.is_final_norm and site.part == "out"
     )
     if not sites:
         raise no_final_norm(f"the run {whole.path.name!r}")

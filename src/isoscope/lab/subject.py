@@ -10,8 +10,7 @@ from isoscope.capture.feed import sample_inputs
 from isoscope.capture.model.load import load
 from isoscope.capture.model.loaded import Loaded
 from isoscope.capture.sites import Sites
-
-PREFIXES = ("", "enc.", "dec.")
+from isoscope.site import DECODER, Site
 
 
 @dataclass(frozen=True)
@@ -23,8 +22,13 @@ class Subject:
 
     @property
     def last(self) -> str:
-        """The prefix of the stack whose states become the output."""
-        return "dec." if any(site.startswith("dec.") for site in self.sites.names) else ""
+        """The stack whose states become the output."""
+        stacks = {Site.parse(name).stack for name in self.sites.names}
+        return DECODER if DECODER in stacks else ""
+
+    def site(self, family: str, part: str = "") -> str:
+        """Return the name of a site in that stack: `embed`, or `norm` with its part."""
+        return str(Site(family, part=part, stack=self.last))
 
 
 def subject_of(model: Any, **given: Any) -> Subject:

@@ -18,6 +18,7 @@ from isoscope.lab.outlier_dimensions import shares_of
 from isoscope.lab.plain import Plain
 from isoscope.lab.subject import Subject, subject_of
 from isoscope.measure.interval import LEAST_DOCUMENTS, around, standard_error
+from isoscope.site import UNEMBED
 from isoscope.types import Array
 
 
@@ -79,7 +80,7 @@ def zeroed_kl(
     feed = feed_for(subject.loaded, length=length)
     ready = [each for _, each in prepared_of(opened, feed, documents=documents, seed=seed)]
     batches = list(batched(ready, feed, batch))
-    width = subject.sites.widths[f"{subject.last}embed"]
+    width = subject.sites.widths[subject.site("embed")]
     shares = _shares(subject, batches)
     if random is None:
         random = 3 if dimensions is None else 0
@@ -115,7 +116,7 @@ def zeroed_kl(
 
 
 def _predicts(subject: Subject) -> None:
-    if "unembed.weight" not in subject.sites.weights:
+    if UNEMBED not in subject.sites.weights:
         kind = type(subject.loaded.model).__name__
         raise UndefinedError(
             f"expected a model that predicts tokens, got {kind}, which has no such head",
@@ -146,7 +147,7 @@ def _divergence(plain: Tensor, changed: Tensor) -> float:
 
 def _shares(subject: Subject, batches: Sequence[Batch]) -> Array | None:
     """Return each dimension's share of the mean cosine at the final norm's output."""
-    site = f"{subject.last}norm.out"
+    site = subject.site("norm", "out")
     if site not in subject.sites.taps:
         return None
     seen = Directions(subject.sites.widths[site])

@@ -118,13 +118,18 @@ def _opened(run: str | os.PathLike[str] | None, measures: Sequence[str] | None) 
     from isoscope.store import load
 
     whole = load(run)
-    known = dict.fromkeys(
-        each.measure for each in whole.readings if each.site.endswith("norm.out")
-    )
+    known = dict.fromkeys(each.measure for each in whole.readings if _is_output(each.site))
     for name in measures or ():
         if name not in known:
             raise unknown("measure", name, known)
     return whole
+
+
+def _is_output(name: str) -> bool:
+    from isoscope.site import Site
+
+    site = Site.parse(name)
+    return site.is_final_norm and site.part == "out"
 
 
 def _same_model(run: "Run", loaded: Any) -> None:

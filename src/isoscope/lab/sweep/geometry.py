@@ -10,6 +10,7 @@ from isoscope.capture.feed import Batch
 from isoscope.capture.feed.batch import Marks
 from isoscope.capture.listener import Listener
 from isoscope.lab.subject import Subject
+from isoscope.site import is_layer
 from isoscope.survey import Survey, kinds_for
 from isoscope.types import Reading
 
@@ -29,9 +30,9 @@ class Plainly:
         """The ids of its documents."""
         return self.batch.documents
 
-    def marks(self, prefix: str, length: int) -> Marks:
+    def marks(self, stack: str, length: int) -> Marks:
         """Return which positions are real; a penalty counts special tokens, so do we."""
-        real = self.batch.marks(prefix, length // self.layers).real
+        real = self.batch.marks(stack, length // self.layers).real
         real = real.repeat(1, self.layers)
         return Marks(real, torch.zeros_like(real), None)
 
@@ -47,7 +48,7 @@ def geometry(
     seed: int = 0,
 ) -> list[Reading]:
     """Return readings of each layer and of all together, over all real tokens."""
-    names = [site for site in subject.sites.names if site.startswith("resid.")]
+    names = [name for name in subject.sites.names if is_layer(name)]
     kinds = kinds_for(MEASURES)
     survey = Survey()
     listener = Listener(
