@@ -176,7 +176,7 @@ def differences(design: Design, repetitions: int, first_seed: int) -> dict:
             together = paired(a.value, b.value, both)
             alone = apart(a.value, b.value, ((a.low, a.high), (b.low, b.high)))
             gaps = (together.low, together.high, alone.low, alone.high)
-            found[name].append((together.value, *gaps, together.chance))
+            found[name].append((together.value, *gaps, together.p))
     out = {"design": asdict(design), "name": design.name, "repetitions": repetitions}
     out |= {"likeness": LIKENESS, "of": {}}
     for name, draws in found.items():

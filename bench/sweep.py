@@ -20,12 +20,13 @@ from statistics import fmean
 import torch
 
 import isoscope as iso
+from isoscope.lab.plain import as_plain
 from isoscope.lab.sweep.cells import LOSS, TASK, Cells, cell_of, readings_of
-from isoscope.lab.sweep.compare import holm, paired
 from isoscope.lab.sweep.encode import Encoder
 from isoscope.lab.sweep.examples import Asked, task_of
 from isoscope.lab.sweep.penalties import checked_choice
 from isoscope.lab.sweep.train import Recipe, Trainer
+from isoscope.measure.statistics import holm, paired_difference
 from isoscope.verbs.sweep import sweeps_of
 
 ROOT = Path(__file__).parent
@@ -192,7 +193,7 @@ def compared(name, weight, seeds, plain, metric):
             [side[seed][what] for seed in sorted(seeds)] for side in (seeds, plain)
         )
         row[key] = {"mean": fmean(values), "values": values}
-        row[key] |= paired(values, others).to_dict()
+        row[key] |= as_plain(paired_difference(values, others))
     return row
 
 

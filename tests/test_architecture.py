@@ -12,7 +12,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "isoscope"
 
 # Modules beside the folders that every folder may import.
-NOUNS = {"types", "errors", "registry"}
+NOUNS = {"types", "errors", "registry", "site"}
 ABOVE_LAB = {
     "source", "capture", "accumulate", "measure", "explain", "survey", "store", "engine"
 }  # fmt: skip

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from isoscope.accumulate import CentredDirections, Directions, merged
+from isoscope.accumulate.directions import contributions, cosine_over_pairs
 from isoscope.errors import MergeError, TooFewRowsError
 
 WIDTH = 3
@@ -143,3 +144,16 @@ def test_a_saved_centre_comes_back(make_block, feed):
     back = CentredDirections.from_state(seen.state(), width=2)
     assert (back.centre == centre).all()
     back.merge(seen)
+
+
+def test_the_mean_cosine_and_its_parts_need_no_pairs():
+    rows = np.random.default_rng(3).normal(size=(12, 5)) + 0.4
+    units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    pairs = [(u, v) for i, u in enumerate(units) for k, v in enumerate(units) if i != k]
+    total = units.sum(axis=0)
+    known = np.mean([u @ v for u, v in pairs])
+    assert cosine_over_pairs(total @ total, len(units)) == pytest.approx(known)
+    parts = contributions(total, (units**2).sum(axis=0))
+    np.testing.assert_allclose(parts, sum(u * v for u, v in pairs))
+    both = cosine_over_pairs(np.array([total @ total, 4.0]), np.array([12.0, 2.0]))
+    np.testing.assert_allclose(both, [known, 1.0])

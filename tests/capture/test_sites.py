@@ -8,7 +8,7 @@ from families import FAMILIES
 from torch import nn
 from transformers import AutoModelForCausalLM
 
-from isoscope.capture.sites import Sites, family_of, outline
+from isoscope.capture.sites import Sites, outline
 from isoscope.errors import UnknownNameError
 
 
@@ -169,11 +169,7 @@ def test_layer_one_is_not_layer_ten():
     assert sites.chosen(["at"]) == ("at.1", "at.10")
 
 
-def test_families_of_sites_and_their_outline():
-    assert family_of("enc.resid.3") == "enc.resid"
-    assert family_of("norm.mid") == "norm"
-    assert family_of("dec.embed.weight") == "dec.embed.weight"
-    assert family_of("my.site") == "my.site"
+def test_the_outline_counts_sites_by_family_and_width():
     assert ("unembed.weight", 1, 32) in outline(causal())
     assert ("dec.q", 8, 8) in outline(sites_of("t5"))
 

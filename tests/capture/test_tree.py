@@ -8,6 +8,7 @@ from transformers import AutoConfig, AutoModel
 
 from isoscope.capture.tree import candidates, no_blocks, stacks
 from isoscope.errors import SourceError
+from isoscope.site import prefix_of
 
 
 def built(kind, **settings):
@@ -22,7 +23,7 @@ def stacks_of(name):
 @pytest.mark.parametrize("name", [n for n in FAMILIES if n != "albert"])
 def test_stacks_have_as_many_blocks_as_the_model(name):
     family, found = FAMILIES[name], stacks_of(name)
-    assert tuple(stack.prefix for stack in found) == family.prefixes
+    assert tuple(prefix_of(stack.name) for stack in found) == family.prefixes
     assert tuple(stack.path for stack in found) == family.blocks
     assert tuple(len(stack.blocks) for stack in found) == family.layers
     assert [stack.spatial for stack in found] == [bool(family.widths)] * len(found)

@@ -30,3 +30,11 @@ def test_a_record_becomes_what_json_takes_without_what_is_not_told():
 
 def test_what_is_not_finite_becomes_none():
     assert as_plain((float("inf"), 1, "x", True, None)) == [None, 1, "x", True, None]
+
+
+def test_records_of_other_folders_are_turned_as_well():
+    @dataclass(frozen=True)
+    class Other:
+        value: float
+
+    assert as_plain({"a": Other(2.0)}) == {"a": {"value": 2.0}}

@@ -6,7 +6,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from isoscope.accumulate import DirectionsSummary
 from isoscope.errors import TooFewRowsError
+from isoscope.measure.interval import interval
 from isoscope.measure.mean_cosine import mean_cosine, over_pairs
 from isoscope.measure.view import Units
 
@@ -80,3 +82,19 @@ def test_without_a_group_it_is_the_mean_cosine_of_the_others(viewed):
     left = {round(mean_cosine(seen.without(group)), 12) for group in range(10)}
     others = {round(by_definition(rows[documents != each]), 12) for each in range(10)}
     assert left == others
+
+
+def test_one_row_that_is_left_has_no_mean_cosine_and_the_whole_no_interval():
+    units = np.eye(9)[:, :4]
+    seen = DirectionsSummary(
+        nonzero=np.r_[np.zeros(8), 2.0],
+        units=units,
+        energy=np.ones(4),
+        own=np.zeros(9),
+        pairs=np.zeros(9),
+        documents=9,
+        keys=np.arange(9, dtype=np.uint64),
+    )
+    with np.errstate(all="ignore"):
+        assert not np.isfinite(over_pairs(Units(seen).without(8)))
+        assert interval(Units(seen), over_pairs, 0.5, logarithmic=False) is None

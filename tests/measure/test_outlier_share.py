@@ -6,8 +6,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from isoscope.accumulate.directions import contributions
 from isoscope.errors import TooFewRowsError
-from isoscope.measure.outlier_share import contributions
 from isoscope.measure.view import Units
 
 numbers = st.integers(-80, 80).map(lambda i: i / 8)
@@ -40,7 +40,8 @@ def test_equals_the_share_of_the_three_largest_over_all_pairs(value, rows):
 
 def test_each_dimension_has_its_own_part(viewed):
     rows = np.random.default_rng(1).normal(size=(9, 5)) + np.arange(5)
-    np.testing.assert_allclose(contributions(viewed(Units, rows)), by_dimension(rows))
+    seen = viewed(Units, rows).seen
+    np.testing.assert_allclose(contributions(seen.total, seen.energy), by_dimension(rows))
 
 
 def test_three_loud_dimensions_of_many_explain_the_cone(value):

@@ -4,17 +4,24 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import (
+    Bands,
     Block,
     CentredDirections,
     Copies,
+    Crossing,
     Directions,
     Groups,
     Moments,
+    Norms,
     Partitions,
     Reservoir,
+    Sentences,
+    Sinks,
     Tally,
+    Vocabulary,
 )
 from isoscope.measure import MEASURES
+from isoscope.site import Site
 from isoscope.survey.read import kinds_for, measurable, read_place, second_passes
 
 PLACE = ("rows", "all")
@@ -47,6 +54,72 @@ def test_a_second_pass_needs_what_it_starts_from_and_what_stands_in_for_it():
 
 def test_the_order_of_names_does_not_change_the_order_of_accumulators():
     assert kinds_for(EVERY) == kinds_for(EVERY[::-1])
+
+
+OF_STREAM = {Vocabulary, Sentences, Bands, Crossing, Sinks}
+TEXT = [m.name for m in MEASURES.values() if m.default or m.offered == "text"]
+
+
+@pytest.mark.parametrize(
+    "site",
+    [
+        "resid.3",
+        "enc.norm.out",
+        "embed",
+        "pooled",
+        "attn.0",
+        "mlp.9",
+        "rows",
+        "stage.1",
+        "my.q",
+    ],
+)
+def test_most_sites_collect_what_they_always_did(site):
+    assert kinds_for(TEXT, causes=True, site=site) == kinds_for(TEXT, causes=True)
+    assert set(kinds_for(TEXT, causes=True)) >= OF_STREAM
+
+
+@pytest.mark.parametrize(
+    "site", ["q.3.11", "k", "dec.v.0.1", "grad.2", "gradw.h.0.weight", "embed.weight"]
+)
+def test_heads_gradients_and_matrices_do_without_what_tokens_of_a_stream_need(site):
+    kinds = kinds_for(TEXT, causes=True, site=site)
+    assert set(kinds) == set(kinds_for(TEXT, causes=True)) - OF_STREAM
+    assert set(kinds) == {Tally, Moments, Groups, Directions, Norms, Reservoir, Copies}
+    assert kinds == kinds_for(TEXT, causes=True, site=Site.parse(site))
+
+
+def test_a_measure_that_was_named_has_what_it_needs_everywhere():
+    kinds = kinds_for(TEXT, causes=True, site="q.3.11", named=["self-similarity"])
+    assert OF_STREAM & set(kinds) == {Vocabulary}
+    assert set(kinds_for(["mean-cosine"], site="q.0.0")) == {Tally, Copies, Directions}
+
+
+def test_a_head_says_that_a_measure_was_not_collected_there():
+    rows = cloud()
+    here = {kind: kind(6) for kind in kinds_for(TEXT, site="q.0.0")}
+    for accumulator in here.values():
+        accumulator.update(Block(rows))
+    names = ["mean-cosine", "self-similarity"]
+    readings, left_out = read_place(("q.0.0", "all"), here, names, run="", options={})
+    assert [reading.measure for reading in readings] == ["mean-cosine"]
+    reason = "not collected at q sites unless named: vocabulary"
+    assert left_out == {"self-similarity": reason}
+    _, left_out = read_place(("resid.0", "all"), here, names, run="", options={})
+    assert left_out["self-similarity"].startswith("a measure by token type needs rows with")
+
+
+def test_a_matrix_reads_the_same_without_what_belongs_to_documents():
+    rows, found = cloud(), []
+    for site in (None, "embed.weight"):
+        kinds = [k for k in kinds_for(TEXT, causes=True, site=site) if not k.by_token]
+        here = {kind: kind(6) for kind in kinds}
+        for accumulator in here.values():
+            accumulator.update(Block(rows))
+        here = {kind: each for kind, each in here.items() if not kind.by_place}
+        found.append(read_place(("embed.weight", "all"), here, TEXT, run="", options={}))
+    assert found[0][0] == found[1][0]
+    assert found[0][1].keys() == found[1][1].keys()
 
 
 def test_what_is_held_decides_what_can_be_measured():

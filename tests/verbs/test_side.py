@@ -2,7 +2,7 @@
 
 import pytest
 
-from isoscope.measure.interval import quantile
+from isoscope.measure.statistics import quantile
 from isoscope.store import load
 from isoscope.verbs.side import Side, gap_between, opened
 

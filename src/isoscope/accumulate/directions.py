@@ -2,13 +2,36 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from isoscope.accumulate.block import Block
 from isoscope.accumulate.cells import Cellwise
 from isoscope.types import Array
+
+N = TypeVar("N", float, Array)
+
+
+def cosine_over_pairs(squared: N, count: N) -> N:
+    """Return the mean cosine of all pairs of different rows, from their unit vectors' sum.
+
+    The sum of all dot products of n unit vectors is the squared length of their sum, n of
+    them of a row with itself: (|sum u|^2 - n) / (n (n - 1)). One row has no pairs: NumPy's
+    numbers then give NaN or infinity, which intervals take as undefined, Python's an error.
+
+    >>> cosine_over_pairs(4.0, 2)
+    1.0
+    """
+    return (squared - count) / (count * (count - 1))
+
+
+def contributions(total: Array, energy: Array) -> Array:
+    """Return the part of each dimension in the sum of cosines over all pairs, (d,).
+
+    `total` is the sum of unit vectors and `energy` the sum of their squared components.
+    """
+    return total**2 - energy
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 from isoscope.accumulate.block import Block, directions
 from isoscope.accumulate.cells import Cellwise
 from isoscope.accumulate.hashing import GROUPS
+from isoscope.accumulate.pairwise import pairwise_weights
 from isoscope.errors import MergeError
 from isoscope.types import Array
 
@@ -157,16 +158,15 @@ class Groups(Cellwise[GroupsSummary]):
 
     def _pool(self, slots: Array, parts: Mapping[str, Array]) -> None:
         ours, theirs = self.parts["rows"][slots], parts["rows"]
-        total = ours + theirs
+        share, weight = pairwise_weights(ours, theirs)
         step = parts["mean"] - self.parts["mean"][slots]
-        weight = ours * theirs / total
         seen = step @ self._directions
         gap = seen[:, :, None] * (weight[:, None] * step)[:, None, :]
         self.parts["sketch"][slots] += parts["sketch"] + gap
         gaps = weight * np.einsum("kd,kd->k", step, step)
         self.parts["trace"][slots] += parts["trace"] + gaps
-        self.parts["mean"][slots] += step * (theirs / total)[:, None]
-        self.parts["rows"][slots] = total
+        self.parts["mean"][slots] += step * share[:, None]
+        self.parts["rows"][slots] = ours + theirs
 
     def _absorb(self, other: Any) -> None:
         self._agree(other.rank, other.precision)

@@ -8,6 +8,7 @@ import numpy as np
 
 from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block
+from isoscope.accumulate.pairwise import pairwise_weights
 from isoscope.types import Array
 
 
@@ -63,8 +64,8 @@ class Half:
             self.origin = other.origin
         elif self.origin is not other.origin and (self.origin != other.origin).any():
             mine, other = self.centred(), other.centred()
-            count = mine.count + other.count
-            step = (other.origin - mine.origin) * (other.count / count)
+            share, _ = pairwise_weights(mine.count, other.count)
+            step = (other.origin - mine.origin) * share
             mine = mine.moved(-step)
             other = other.moved(other.origin - mine.origin)
             vars(self).update(vars(mine))

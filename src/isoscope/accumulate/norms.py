@@ -8,6 +8,7 @@ import numpy as np
 
 from isoscope.accumulate.block import Block
 from isoscope.accumulate.cells import Cellwise
+from isoscope.accumulate.pairwise import pairwise_weights
 from isoscope.types import Array
 
 ACCURACY = 0.005  # relative error of a quantile
@@ -97,11 +98,11 @@ class Norms(Cellwise[NormsSummary]):
 
     def _pool(self, slots: Array, parts: Mapping[str, Array]) -> None:
         ours, theirs = self.parts["sizes"][slots], parts["sizes"]
-        total = ours + theirs
+        share, weight = pairwise_weights(ours, theirs)
         step = parts["mean"] - self.parts["mean"][slots]
-        self.parts["spread"][slots] += parts["spread"] + step**2 * (ours * theirs / total)
-        self.parts["mean"][slots] += step * (theirs / total)
-        self.parts["sizes"][slots] = total
+        self.parts["spread"][slots] += parts["spread"] + step**2 * weight
+        self.parts["mean"][slots] += step * share
+        self.parts["sizes"][slots] = ours + theirs
 
     def _absorb(self, other: Any) -> None:
         super()._absorb(other)

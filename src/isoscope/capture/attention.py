@@ -15,7 +15,9 @@ from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
 
-PARTS = ("q", "k", "v")
+from isoscope.site import HEADS
+
+PARTS = HEADS
 Seen = Callable[[nn.Module, str, Tensor], None]  # part, and (batch, heads, positions, width)
 
 _seen_by: WeakKeyDictionary[nn.Module, list[Seen]] = WeakKeyDictionary()

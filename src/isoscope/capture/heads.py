@@ -13,6 +13,7 @@ from isoscope.capture.families import CROSS
 from isoscope.capture.projection import overhearing, projects
 from isoscope.capture.tap import Calls, Hear
 from isoscope.capture.watch import Watch
+from isoscope.site import Site
 
 Way = Literal["interface", "projection"]
 
@@ -72,20 +73,23 @@ class HeadWatch:
             # keys of cross-attention, of a cache or of windows have another shape
             if place is None or (tensor.shape[0], tensor.shape[2]) != place.shape[:2]:
                 return
-            root = f"{place.prefix}{part}.{place.layer}"
-            heads = [
-                Head(f"{root}.{number}", name, way, part, call, number, tensor.shape[3])
+            sites = [
+                Site(part, place.layer, number, stack=place.stack)
                 for number in range(tensor.shape[1])
             ]
-            key = (place.prefix, part, place.layer)
+            heads = [
+                Head(str(site), name, way, part, call, number, tensor.shape[3])
+                for number, site in enumerate(sites)
+            ]
+            key = (place.stack, part, place.layer)
             self._found.setdefault(key, {}).setdefault(way, heads)
 
         return seen
 
 
 def _order(key: tuple[str, str, int]) -> tuple[str, int, int]:
-    prefix, part, layer = key
-    return prefix, PARTS.index(part), layer
+    stack, part, layer = key
+    return stack, PARTS.index(part), layer
 
 
 @contextmanager

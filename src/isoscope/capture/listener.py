@@ -12,11 +12,11 @@ from isoscope.accumulate.sums import DocumentSums, SinkRows
 from isoscope.capture.blocks import Layout, TensorBlock
 from isoscope.capture.rows import SINK, Positions, sinks, times_median
 from isoscope.errors import ConfigError
+from isoscope.site import Site
 from isoscope.types import VARIANTS, Array
 
 Take = Callable[[str, str, TensorBlock], None]  # site, class of rows or variant, block
 Meet = Callable[[str, str, list[DocumentSums]], None]  # site, variant, its classes
-PREFIXES = ("enc.", "dec.")
 
 
 class Marked(Protocol):
@@ -27,8 +27,8 @@ class Marked(Protocol):
         """The ids of its documents."""
         ...
 
-    def marks(self, prefix: str, length: int) -> Any:
-        """Return which of so many positions are real, and which are special."""
+    def marks(self, stack: str, length: int) -> Any:
+        """Return which of `length` positions of a stack are real, and which are special."""
         ...
 
 
@@ -83,8 +83,8 @@ class Listener:
         if site in self._bad:
             return
         self._documents_first(site, tensor)
-        prefix = site[:4] if site.startswith(PREFIXES) else ""
-        positions, real = self._positions(prefix, tensor.shape[1], tensor.device)
+        stack = Site.parse(site).stack
+        positions, real = self._positions(stack, tensor.shape[1], tensor.device)
         precise = None if tensor.dtype == torch.float64 else torch.float32
         norms = torch.linalg.vector_norm(tensor, dim=-1, dtype=precise)
         if not self._finite(site, norms, real):
@@ -94,7 +94,7 @@ class Listener:
         if bool(found.any()):
             layouts = cut(found.cpu().numpy(), tensor.device)
         else:  # the same rows as at any other such site of this batch
-            place = (prefix, tensor.shape[1])
+            place = (stack, tensor.shape[1])
             if place not in self._usual:
                 self._usual[place] = cut(None, tensor.device)
             layouts = self._usual[place]
@@ -197,12 +197,12 @@ class Listener:
             )
 
     def _positions(
-        self, prefix: str, length: int, device: torch.device
+        self, stack: str, length: int, device: torch.device
     ) -> tuple[Positions, Tensor]:
-        key = (prefix, length)
+        key = (stack, length)
         if key not in self._known:
             assert self._batch is not None and self._keys is not None
-            marks = self._batch.marks(prefix, length)
+            marks = self._batch.marks(stack, length)
             real = marks.real.to(device)
             tokens = getattr(marks, "tokens", None)
             found = Positions(

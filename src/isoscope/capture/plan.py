@@ -12,6 +12,7 @@ from isoscope.capture.norm import centring, is_norm, normalised
 from isoscope.capture.tap import Tap, spatial
 from isoscope.capture.tree import Stack, no_blocks
 from isoscope.capture.watch import Event, Place, Watch
+from isoscope.site import Site
 
 
 def planned(watch: Watch, run: Callable[[], Any]) -> dict[str, Tap]:
@@ -21,13 +22,13 @@ def planned(watch: Watch, run: Callable[[], Any]) -> dict[str, Tap]:
     them is told by what it is given, because names and places differ (wav2vec2 has a norm
     beside its blocks that comes before them).
     """
-    of = {stack.prefix: _parts_of(watch.body, stack) for stack in watch.stacks}
+    of = {stack.name: _parts_of(watch.body, stack) for stack in watch.stacks}
     listened = {name for found in of.values() for family in found.values() for name in family}
     events = watch.run(listened | _norms(watch.body, watch.stacks), run)
     taps: list[Tap] = []
     for stack in watch.stacks:
         taps += _stream(stack, events)
-        for family, names in of[stack.prefix].items():
+        for family, names in of[stack.name].items():
             taps += _parts(stack, family, names, events)
         taps += _final_norm(watch.body, stack, events)
     if not taps:
@@ -64,20 +65,26 @@ def _runs(stack: Stack, events: Sequence[Event]) -> list[tuple[int, Event, Place
         for number, event in enumerate(events)
         if event.module in stack.blocks
         and event.place is not None
-        and event.place.prefix == stack.prefix
+        and event.place.stack == stack.name
     ]
 
 
 def _stream(stack: Stack, events: Sequence[Event]) -> list[Tap]:
-    runs, prefix = _runs(stack, events), stack.prefix
+    runs = _runs(stack, events)
     family = "stage" if stack.spatial else "resid"
     first = [
-        Tap(f"{prefix}embed", event.module, "input", event.call, _turn(event.given))
+        Tap(
+            str(Site("embed", stack=stack.name)),
+            event.module,
+            "input",
+            event.call,
+            _turn(event.given),
+        )
         for _, event, _ in runs[:1]
     ]
     return first + [
         Tap(
-            f"{prefix}{family}.{place.layer}",
+            str(Site(family, place.layer, stack=stack.name)),
             event.module,
             "output",
             event.call,
@@ -100,7 +107,7 @@ def _parts(stack: Stack, family: str, names: set[str], events: Sequence[Event]) 
             continue
         flat = is_flat(said, place)
         if flat or said.shape[:-1] == place.shape[:-1]:
-            site = f"{stack.prefix}{family}.{place.layer}"
+            site = str(Site(family, place.layer, stack=stack.name))
             within = place.block if flat else None
             tap = Tap(site, event.module, "output", event.call, within=within)
             found.setdefault(site, tap)
@@ -122,17 +129,18 @@ def _final_norm(body: nn.Module, stack: Stack, events: Sequence[Event]) -> list[
     after = [e for e in events[end + 1 :] if _same(e.given, last.said)]
     inside = [e for e in events[:end] if e.place == place and _same(e.said, last.said)]
     norms = [e for e in (*after, *reversed(inside)) if is_norm(body.get_submodule(e.module))]
-    return _norm_taps(body, stack.prefix, norms[0], place) if norms else []
+    return _norm_taps(body, stack.name, norms[0], place) if norms else []
 
 
-def _norm_taps(body: nn.Module, prefix: str, event: Event, place: Place) -> list[Tap]:
+def _norm_taps(body: nn.Module, stack: str, event: Event, place: Place) -> list[Tap]:
     given, said = event.given, event.said
     if given is None or said is None:
         return []
     within = place.block if is_flat(given, place) else None
 
     def tap(name: str, side: Literal["input", "output"], through: Any = None) -> Tap:
-        return Tap(f"{prefix}norm.{name}", event.module, side, event.call, through, within)
+        site = str(Site("norm", part=name, stack=stack))
+        return Tap(site, event.module, side, event.call, through, within)
 
     norm = body.get_submodule(event.module)
     centred = centring(norm, given, said)

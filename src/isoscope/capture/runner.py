@@ -11,8 +11,8 @@ from isoscope.capture.feed.batch import Batch, Prepared
 from isoscope.capture.listener import Listener
 from isoscope.capture.sites import Sites
 from isoscope.capture.tap import first_tensor
+from isoscope.site import POOLED
 
-POOLED = "pooled"
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 

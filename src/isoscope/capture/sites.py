@@ -1,6 +1,5 @@
 """The sites of a model: what there is to listen to, and listening to some of it."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,12 +18,9 @@ from isoscope.capture.watch import Watch
 from isoscope.capture.weight import weights
 from isoscope.errors import UnknownNameError
 from isoscope.registry import unknown
+from isoscope.site import HEADS, Site
 
-FAMILIES = (
-    "embed", "resid", "stage", "attn", "mlp", "norm", "q", "k", "v",
-    "embed.weight", "unembed.weight",
-)  # fmt: skip
-_SIDE = re.compile(r"^(enc|dec)\.")
+ON_REQUEST = ("attn", "mlp", *HEADS, "grad", "gradw")  # families that the default leaves out
 
 
 @dataclass(frozen=True)
@@ -56,7 +52,7 @@ class Sites:
         widths = _heard_widths(body, list(taps.values()), run)
         widths |= {site: head.width for site, head in heads.items()}
         widths |= {site: matrix.shape[1] for site, matrix in matrices.items()}
-        ordered = {site: widths[site] for site in sorted(widths, key=_order)}
+        ordered = {site: widths[site] for site in sorted(widths, key=Site.parse)}
         return cls(body, ordered, taps, heads, matrices)
 
     @classmethod
@@ -85,16 +81,16 @@ class Sites:
         "resid" takes the stages of a convolutional network too. What was named must be
         there, but for the default, of which every model has its share.
         """
-        default = tuple(families) == self.DEFAULT
+        sites = {name: Site.parse(name) for name in self.names}
+        if tuple(families) == self.DEFAULT:
+            return tuple(n for n, site in sites.items() if site.family not in ON_REQUEST)
         taken: set[str] = set()
         for family in families:
-            here = {site for site in self.names if _belongs(site, family)}
-            if not here and not default:
+            here = {name for name, site in sites.items() if site.matches(family)}
+            if not here:
                 raise self._unknown(family)
             taken |= here
-        if default:
-            taken |= {site for site in self.names if not _is_known(site)}
-        return tuple(site for site in self.names if site in taken)
+        return tuple(name for name in self.names if name in taken)
 
     @contextmanager
     def listening(self, sites: Sequence[str], hear: Hear) -> Generator[Calls]:
@@ -118,7 +114,7 @@ class Sites:
             yield calls
 
     def _unknown(self, name: str) -> UnknownNameError:
-        families = dict.fromkeys(family_of(site) for site in self.names)
+        families = dict.fromkeys(Site.parse(name).group for name in self.names)
         error = unknown("site", name, [*families, *self.names])
         if error.hint.startswith("did you mean"):
             error.hint += f" this model has: {', '.join(families)}"
@@ -126,41 +122,9 @@ class Sites:
 
 
 def outline(sites: Sites) -> list[tuple[str, int, int]]:
-    """Return (family, how many, width), a row for each width that a family has."""
-    rows = Counter((family_of(site), width) for site, width in sites.widths.items())
+    """Return (family, number of sites, width), one row per width that a family has."""
+    rows = Counter((Site.parse(name).group, width) for name, width in sites.widths.items())
     return [(family, count, width) for (family, width), count in rows.items()]
-
-
-def family_of(site: str) -> str:
-    """Return what a site is one of: "enc.resid.3" of "enc.resid", "norm.mid" of "norm"."""
-    bare = _SIDE.sub("", site)
-    side = site[: len(site) - len(bare)]
-    if bare in FAMILIES:
-        return site
-    first = bare.split(".")[0]
-    return side + first if first in FAMILIES else site
-
-
-def _is_known(site: str) -> bool:
-    """Whether a site is of a family, and not one that was given by name."""
-    return _SIDE.sub("", family_of(site)) in FAMILIES
-
-
-def _belongs(site: str, family: str) -> bool:
-    bare = _SIDE.sub("", site)
-    if _SIDE.sub("", family) == "resid" and bare.startswith("stage."):
-        return site.startswith(family.removesuffix("resid"))
-    return any(name == family or name.startswith(f"{family}.") for name in (site, bare))
-
-
-def _order(site: str) -> tuple[bool, int, int, tuple[int, ...]]:
-    """Sort by side, family, layer and head; matrices last; norm.in, norm.mid, norm.out."""
-    bare = _SIDE.sub("", site)
-    side = ("enc.", "dec.").index(site[:4]) if site != bare else 0
-    family = bare if bare in FAMILIES else bare.split(".")[0]
-    numbers = tuple(int(part) for part in bare.split(".")[1:] if part.isdigit())
-    within = numbers or (("in", "mid", "out").index(bare[5:]),) if family == "norm" else numbers
-    return bare.endswith(".weight"), side, FAMILIES.index(family), within
 
 
 def _per_call(tap: Tap, count: int) -> list[Tap]:

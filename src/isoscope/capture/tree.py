@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from torch import nn
 
 from isoscope.errors import SourceError
+from isoscope.site import DECODER, ENCODER
 
-SIDES = {"encoder": "enc.", "decoder": "dec."}
+SIDES = {"encoder": ENCODER, "decoder": DECODER}
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
     """The blocks that pass a stream of hidden states on to each other."""
 
-    prefix: str  # of its sites: "enc." and "dec." in encoder-decoders
+    name: str  # in its sites: "enc" and "dec" in encoder-decoders, else ""
     path: str  # dotted name of the list
     blocks: tuple[str, ...]  # dotted names, in order
     spatial: bool  # stages of a convolutional network
@@ -65,19 +66,21 @@ def _attends(module: nn.Module) -> bool:
     return any("attention" in type(each).__name__.lower() for each in module.modules())
 
 
-def _stack(model: nn.Module, path: str, prefix: str) -> Stack:
+def _stack(model: nn.Module, path: str, name: str) -> Stack:
     module = model.get_submodule(path)
     first = next(iter(module.children()))
-    inner = [name for name, child in first.named_children() if isinstance(child, nn.ModuleList)]
+    inner = [part for part, child in first.named_children() if isinstance(child, nn.ModuleList)]
     names = [f"{path}.{number}" for number, _ in enumerate(module.children())]
     if len(list(first.children())) == 1 and len(inner) == 1 and not _is_block(first, inner[0]):
         # a group of layers that are called again and again: ALBERT
         names = [
-            f"{name}.{inner[0]}.{number}"
-            for name in names
-            for number in range(len(list(model.get_submodule(f"{name}.{inner[0]}").children())))
+            f"{group}.{inner[0]}.{number}"
+            for group in names
+            for number in range(
+                len(list(model.get_submodule(f"{group}.{inner[0]}").children()))
+            )
         ]
-    return Stack(prefix, path, tuple(names), _is_spatial(first))
+    return Stack(name, path, tuple(names), _is_spatial(first))
 
 
 def _is_block(block: nn.Module, inner: str) -> bool:

@@ -17,7 +17,7 @@ from isoscope.capture.tree import Stack
 class Place:
     """A run of a block: layers are numbered in the order in which they run."""
 
-    prefix: str
+    stack: str  # its name
     layer: int
     block: str  # dotted name
     shape: tuple[int, ...]  # of the stream that enters it
@@ -50,7 +50,7 @@ class Watch:
         """Return the run of a block within which a module of this name is being called."""
         for stack in self.stacks:
             if name.startswith(f"{stack.path}."):
-                return self._places.get(stack.prefix)
+                return self._places.get(stack.name)
         return None
 
     def run(self, modules: Collection[str], run: Callable[[], Any]) -> list[Event]:
@@ -75,9 +75,9 @@ class Watch:
         def hook(_module: nn.Module, inputs: tuple[Any, ...], keywords: Any) -> None:
             tensor = given_tensor(inputs, keywords)
             shape = () if tensor is None else tuple(tensor.shape)
-            layer = self._layers[stack.prefix]
-            self._layers[stack.prefix] += 1
-            self._places[stack.prefix] = Place(stack.prefix, layer, name, shape)
+            layer = self._layers[stack.name]
+            self._layers[stack.name] += 1
+            self._places[stack.name] = Place(stack.name, layer, name, shape)
 
         return hook
 

@@ -5,6 +5,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from isoscope.site import DECODER, EMBED, ENCODER, UNEMBED, Site
+
 
 def weights(model: nn.Module) -> dict[str, Tensor]:
     """Return `embed.weight` and `unembed.weight`, a row per token, where there are any.
@@ -15,7 +17,7 @@ def weights(model: nn.Module) -> dict[str, Tensor]:
     found = _embeddings(model)
     output = _matrix(model, "get_output_embeddings")
     if output is not None:
-        found["unembed.weight"] = output
+        found[UNEMBED] = output
     return found
 
 
@@ -29,15 +31,15 @@ def _embeddings(model: nn.Module) -> dict[str, Tensor]:
     shared = _matrix(model, "get_input_embeddings")
     sides: dict[str, Tensor] = {}
     if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
-        for prefix, name in (("enc.", "get_encoder"), ("dec.", "get_decoder")):
+        for stack, name in ((ENCODER, "get_encoder"), (DECODER, "get_decoder")):
             half = _called(getattr(model, name, None))
             matrix = _matrix(half, "get_input_embeddings")
             if matrix is not None:
-                sides[f"{prefix}embed.weight"] = matrix
+                sides[str(Site(EMBED, stack=stack))] = matrix
     values = list(sides.values())
     if len(values) == 1 or (len(values) == 2 and not _one(*values)):
         return sides
-    return {} if shared is None else {"embed.weight": shared}
+    return {} if shared is None else {EMBED: shared}
 
 
 def _matrix(model: Any, getter: str) -> Tensor | None:

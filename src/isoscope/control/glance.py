@@ -5,12 +5,14 @@ are on, and the sums of all processes are added before anything is computed.
 """
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from math import isfinite
 
 import torch
 from torch import Tensor
 
+from isoscope.accumulate.directions import cosine_over_pairs
 from isoscope.control.join import Join
 from isoscope.control.sums import Sums
 from isoscope.registry import Registry
@@ -88,19 +90,16 @@ class Whole:
 
 
 def _merged(a: Sums, b: Sums) -> Sums:
-    both = Sums(a.scatter[:0])
-    both.count = a.count + b.count
-    shift = b.mean - a.mean
-    share = b.count / max(both.count, 1)
-    both.mean = a.mean + shift * share
-    both.scatter = a.scatter + b.scatter + torch.outer(shift, shift) * (a.count * share)
+    both = deepcopy(a)
+    if b.count:
+        both.pool(b.count, b.mean, b.scatter)
     return both
 
 
 def mean_cosine(seen: Whole) -> float | None:
     """Mean cosine between two different rows."""
     n = seen.directions
-    return None if n < 2 else (float(seen.units @ seen.units) - n) / (n * (n - 1))
+    return None if n < 2 else cosine_over_pairs(float(seen.units @ seen.units), n)
 
 
 def effective_rank(seen: Whole) -> float | None:

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from isoscope.accumulate.pairwise import pairwise_weights
 from isoscope.control.cloud import working
 from isoscope.control.join import Join
 
@@ -27,12 +28,16 @@ class Sums:
             return
         mean = block.mean(dim=0)
         about = block - mean
-        shift = mean.to(self.dtype) - self.mean
-        total = self.count + n
-        self.scatter += (about.T @ about).to(self.dtype)
-        self.scatter += torch.outer(shift, shift) * (self.count * n / total)
-        self.mean += shift * (n / total)
-        self.count = total
+        self.pool(n, mean.to(self.dtype), (about.T @ about).to(self.dtype))
+
+    def pool(self, count: int, mean: Tensor, scatter: Tensor) -> None:
+        """Take in the sums of other rows, of which there is at least one."""
+        share, weight = pairwise_weights(self.count, count)
+        shift = mean - self.mean
+        self.scatter += scatter
+        self.scatter += torch.outer(shift, shift) * weight
+        self.mean += shift * share
+        self.count += count
 
     def joined(self, join: Join) -> tuple[int, Tensor]:
         """Return the count and the scatter about the mean of the rows of all processes."""

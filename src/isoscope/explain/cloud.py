@@ -7,6 +7,7 @@ import numpy as np
 from isoscope.accumulate import Directions
 from isoscope.accumulate.bands import FREQUENCIES, POSITIONS, Bands
 from isoscope.accumulate.crossing import Crossing
+from isoscope.accumulate.directions import contributions, cosine_over_pairs
 from isoscope.accumulate.hashing import GROUPS
 from isoscope.explain.bands import Scale
 from isoscope.types import Array
@@ -169,13 +170,13 @@ class Totals:
         """Mean cosine between two different rows, sinks among them."""
         n = self.rows + self.sink_rows
         whole = self.unit + self.sinks
-        return float((whole @ whole - n) / (n * (n - 1)))
+        return float(cosine_over_pairs(np.float64(whole @ whole), n))
 
     @property
     def by_dimension(self) -> Array:
         """Each dimension's part in the mean cosine of the rows that are no sinks, (d,)."""
         n = self.rows
-        return (self.unit**2 - self.energy) / (n * (n - 1))
+        return contributions(self.unit, self.energy) / (n * (n - 1))
 
     @property
     def design(self) -> Array:

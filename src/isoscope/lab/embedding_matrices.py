@@ -18,6 +18,7 @@ from isoscope.lab.plain import Plain
 from isoscope.measure.partition import as_published, log_two_sided, reference
 from isoscope.measure.view import PartitionSums
 from isoscope.registry import unknown
+from isoscope.site import DECODER, EMBED, UNEMBED, Site
 from isoscope.store.summaries import State
 from isoscope.study.execution import Place
 from isoscope.study.keywords import call
@@ -33,7 +34,7 @@ TIED = "tied: the output matrix is the input matrix, measured once"
 class MatrixIsotropy(Plain):
     """I(W) of one matrix, about the origin or about its mean."""
 
-    site: str  # "embed.weight", "unembed.weight", with "enc." or "dec." before it
+    site: str  # EMBED or UNEMBED, of one stack or of both
     centred: bool
     rows: int
     width: int
@@ -55,8 +56,9 @@ class Matrices(Plain):
     def get(self, site: str, *, centred: bool = False) -> MatrixIsotropy:
         """Return one of them; a tied output matrix is the input matrix of its stack."""
         found = {each.site: each for each in self.matrices if each.centred == centred}
-        if self.tied and site == "unembed.weight":
-            site = "dec.embed.weight" if "dec.embed.weight" in found else "embed.weight"
+        if self.tied and site == UNEMBED:
+            decoder = str(Site(EMBED, stack=DECODER))
+            site = decoder if decoder in found else EMBED
         if site not in found:
             raise unknown("site", site, found)
         return found[site]
@@ -94,7 +96,7 @@ class MatricesWorker:
     def plan(self) -> MatricesPlan:
         """Return two units per matrix; one that input and output share is measured once."""
         one = tied(self.subject.loaded.model)
-        sites = [site for site in self.weights if not (one and site == "unembed.weight")]
+        sites = [site for site in self.weights if not (one and site == UNEMBED)]
         units = [OneMatrix(site, centred) for site in sites for centred in (False, True)]
         name = self.subject.loaded.name
         return MatricesPlan(stages=(tuple(units),), tied=one, model=name)

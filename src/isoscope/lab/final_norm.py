@@ -9,7 +9,8 @@ from isoscope.errors import UndefinedError
 from isoscope.lab.affine import Affine, affine_of
 from isoscope.lab.norm_outliers import SIGMAS, outlying
 from isoscope.lab.plain import Plain
-from isoscope.study.model import PREFIXES, subject_of
+from isoscope.site import STACKS, Site
+from isoscope.study.model import subject_of
 from isoscope.types import Array
 
 NO_BIAS = (
@@ -30,7 +31,7 @@ class FinalNorm(Plain):
     the bias is common to the vectors.
     """
 
-    site: str  # "norm", "enc.norm" or "dec.norm"
+    site: str  # "norm" with the stack before it
     module: str
     kind: str  # class of the norm
     centred: bool  # whether it takes the mean of each row away
@@ -49,8 +50,8 @@ def final_norms(model: Any, *, sigmas: float = SIGMAS, **given: Any) -> list[Fin
     """Return the final norm of each stack of a model; encoder-decoders have two."""
     subject = subject_of(model, **given)
     found: list[FinalNorm] = []
-    for prefix in PREFIXES:
-        tap = subject.sites.taps.get(f"{prefix}norm.in")
+    for stack in STACKS:
+        tap = subject.sites.taps.get(str(Site("norm", part="in", stack=stack)))
         if tap is None:
             continue
         module = subject.sites.body.get_submodule(tap.module)
@@ -58,7 +59,7 @@ def final_norms(model: Any, *, sigmas: float = SIGMAS, **given: Any) -> list[Fin
         affine = affine_of(module, width)
         if affine is None:
             raise _unexplained(tap.module, type(module).__name__)
-        names = f"{prefix}norm", tap.module, type(module).__name__
+        names = str(Site("norm", stack=stack)), tap.module, type(module).__name__
         found.append(_described(*names, affine, sigmas))
     if not found:
         raise no_final_norm(subject.loaded.name)

@@ -48,7 +48,7 @@ def chosen_norms(subject: Subject, norms: str | int | Sequence[str]) -> list[str
     if isinstance(norms, int):
         return _of_last_blocks(subject, norms)
     if norms == FINAL:
-        tap = subject.sites.taps.get(f"{subject.last}norm.in")
+        tap = subject.sites.taps.get(subject.site("norm", "in"))
         if tap is None:
             raise no_final_norm(subject.loaded.name)
         return [tap.module]
@@ -62,14 +62,14 @@ def chosen_norms(subject: Subject, norms: str | int | Sequence[str]) -> list[str
 
 def _of_last_blocks(subject: Subject, count: int) -> list[str]:
     body = subject.sites.body
-    stack = next(each for each in stacks(body) if each.prefix == subject.last)
+    stack = next(each for each in stacks(body) if each.name == subject.last)
     if not 1 <= count <= len(stack.blocks):
         raise ConfigError(
             f"expected 1 to {len(stack.blocks)} blocks, got {count}",
             hint="give as many blocks as the model has, or fewer",
             slug="number-range",
         )
-    width = subject.sites.widths[f"{subject.last}embed"]
+    width = subject.sites.widths[subject.site("embed")]
     return [
         f"{block}.{name}"
         for block in stack.blocks[-count:]

@@ -11,6 +11,7 @@ from isoscope.capture.tree import Stack, stacks
 from isoscope.errors import UndefinedError
 from isoscope.lab.affine import Affine, affine_of
 from isoscope.lab.plain import Plain
+from isoscope.site import Site, prefix_of
 from isoscope.study.model import subject_of
 from isoscope.types import Array
 
@@ -33,7 +34,7 @@ class RoleOutliers(Plain):
     A dimension is common where its gain, or its bias, is out in more than half of them.
     """
 
-    stack: str  # "", "enc." or "dec."
+    stack: str  # what stands before its sites, or nothing
     role: str  # name within the block, such as "output.LayerNorm"
     layers: int
     width: int
@@ -55,7 +56,7 @@ def outlying_parameters(
     body = subject.sites.body
     found: list[RoleOutliers] = []
     for stack in stacks(body):
-        width = subject.sites.widths.get(f"{stack.prefix}embed")
+        width = subject.sites.widths.get(str(Site("embed", stack=stack.name)))
         if width is not None:
             found += _of_stack(body, stack, width, sigmas)
     if not found:
@@ -83,7 +84,10 @@ def _of_stack(body: Any, stack: Stack, width: int, sigmas: float) -> list[RoleOu
             affine = affine_of(module, width) if is_norm(module) else None
             if affine is not None and len(affine.gain) == width:
                 roles.setdefault(role, {})[f"{block}.{role}"] = affine
-    return [_of_role(stack.prefix, role, width, norms, sigmas) for role, norms in roles.items()]
+    return [
+        _of_role(prefix_of(stack.name), role, width, norms, sigmas)
+        for role, norms in roles.items()
+    ]
 
 
 def _of_role(

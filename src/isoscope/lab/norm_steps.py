@@ -2,16 +2,18 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from isoscope.accumulate import Moments, Reservoir
+from isoscope.accumulate.directions import cosine_over_pairs
 from isoscope.lab.affine import Affine
 from isoscope.lab.final_norm import FinalNorm, no_final_norm
 from isoscope.lab.plain import Plain
 from isoscope.lab.run_places import places_of, run_of
+from isoscope.site import Site
 from isoscope.store.run import Run
 from isoscope.types import VARIANTS, Array
 
@@ -69,9 +71,9 @@ def through_norm(
     whole = run_of(run)
     known = {norm.site: norm for norm in norms}
     sites = dict.fromkeys(
-        reading.site.removesuffix(".out")
-        for reading in whole.readings
-        if reading.site.endswith("norm.out")
+        site.group
+        for site in (Site.parse(reading.site) for reading in whole.readings)
+        if site.is_final_norm and site.part == "out"
     )
     if not sites:
         raise no_final_norm(f"the run {whole.path.name!r}")
@@ -114,7 +116,7 @@ def mean_cosine(rows: Array) -> float:
     if n < 2:
         return float("nan")
     total = units.sum(axis=0)
-    return float((total @ total - n) / (n * (n - 1)))
+    return float(cosine_over_pairs(total @ total, n))
 
 
 def _reference(norm: FinalNorm | None) -> float | None:
@@ -124,10 +126,10 @@ def _reference(norm: FinalNorm | None) -> float | None:
 def _steps(run: Run, site: str, variant: str) -> list[Step]:
     values: dict[str, dict[str, float]] = {}
     for reading in run.readings:
-        where = reading.site.removeprefix(f"{site}.")
+        at = Site.parse(reading.site)
         plain = not reading.group and reading.variant == variant
-        if plain and where in ("in", "mid", "out"):
-            values.setdefault(reading.measure, {})[where] = reading.value
+        if plain and at.is_final_norm and at.group == site:
+            values.setdefault(reading.measure, {})[at.part] = reading.value
     return [
         Step(measure, found.get("in"), found.get("mid"), found.get("out"))
         for measure, found in values.items()
@@ -137,7 +139,7 @@ def _steps(run: Run, site: str, variant: str) -> list[Step]:
 def _gained(run: Run, site: str, variant: str, norm: FinalNorm | None) -> Gained | None:
     if norm is None:
         return None
-    for _, _, here in places_of(run, [f"{site}.mid"], variant):
+    for _, _, here in places_of(run, [str(replace(Site.parse(site), part="mid"))], variant):
         if Reservoir in here and Moments in here:
             sample = here[Reservoir].finalize()
             return gained(sample.rows, norm.affine, here[Moments].finalize())

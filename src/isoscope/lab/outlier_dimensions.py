@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from isoscope.accumulate import Directions, Moments, Reservoir
+from isoscope.accumulate.directions import contributions, cosine_over_pairs
 from isoscope.errors import TooFewRowsError
 from isoscope.lab.plain import Plain
 from isoscope.lab.run_places import places_of, run_of
-from isoscope.measure.interval import LEAST_DOCUMENTS, quantile, standard_error
+from isoscope.measure.interval import LEAST_DOCUMENTS, standard_error
+from isoscope.measure.statistics import quantile
 from isoscope.store.run import Run
 from isoscope.types import Array
 
@@ -95,7 +97,7 @@ def rogue_dimensions(
 
 def shares_of(seen: Any) -> Array:
     """Return E[CC_i] / A of every dimension; their sum is one."""
-    parts = seen.total**2 - seen.energy
+    parts = contributions(seen.total, seen.energy)
     whole = parts.sum()
     count = seen.count
     if abs(whole) <= _NOTHING * count * max(count - 1, 1):
@@ -150,7 +152,7 @@ def _of_place(
     variance = np.diag(moments.whole.scatter) / moments.count
     average = float(variance.mean())
     ratio = variance / average if average else np.zeros_like(variance)
-    parts = seen.total**2 - seen.energy
+    parts = contributions(seen.total, seen.energy)
     order = np.argsort(-parts, kind="stable")
     errors = _errors(seen, shares)
     several = min(max(top, default=1), len(order))
@@ -163,7 +165,7 @@ def _of_place(
         variant=variant,
         n=seen.count,
         d=len(order),
-        mean_cosine=float((total @ total - seen.count) / (seen.count * (seen.count - 1))),
+        mean_cosine=float(cosine_over_pairs(total @ total, seen.count)),
         top=[
             _dimension(int(i), shares, errors, moments.mean, ratio, kurtosis)
             for i in order[:several]

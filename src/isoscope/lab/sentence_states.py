@@ -12,7 +12,8 @@ from isoscope.capture.feed import Batch, feed_for
 from isoscope.lab.batches import batched, corpus_of, prepared_of
 from isoscope.lab.labels import labels_for
 from isoscope.registry import unknown
-from isoscope.study.model import PREFIXES, Subject, subject_of
+from isoscope.site import Site, is_matrix
+from isoscope.study.model import Subject, subject_of
 from isoscope.types import Array
 
 At = Literal["first", "last", "mean"]
@@ -58,8 +59,7 @@ def states_of(
     parts: list[Array] = []
 
     def hear(name: str, tensor: Tensor, batch: Batch) -> None:
-        prefix = next((p for p in PREFIXES if p and name.startswith(p)), "")
-        real = batch.marks(prefix, tensor.shape[1]).real.to(tensor.device)
+        real = batch.marks(Site.parse(name).stack, tensor.shape[1]).real.to(tensor.device)
         parts.append(taken(tensor.float(), real, at).cpu().numpy())
 
     for each in batched([document for _, document in ready], feed, batch):
@@ -94,10 +94,10 @@ def taken(states: Tensor, real: Tensor, at: At) -> Tensor:
 
 
 def _site(subject: Subject, site: str | None) -> str:
-    heard = [each for each in subject.sites.names if not each.endswith(".weight")]
+    heard = [each for each in subject.sites.names if not is_matrix(each)]
     if site is None:
-        final = f"{subject.last}norm.out"
-        resid = [each for each in heard if each.startswith(f"{subject.last}resid.")]
+        final, stream = subject.site("norm", "out"), subject.site("resid")
+        resid = [each for each in heard if Site.parse(each).group == stream]
         return final if final in heard else (resid or heard)[-1]
     if site not in heard:
         raise unknown("site", site, heard)

@@ -21,6 +21,7 @@ from isoscope.lab.outlier_dimensions import shares_of
 from isoscope.lab.plain import Plain
 from isoscope.lab.zero.spec import Documents, ZeroPlan, ZeroSpec
 from isoscope.measure.interval import LEAST_DOCUMENTS, around, standard_error
+from isoscope.site import UNEMBED
 from isoscope.store.summaries import State
 from isoscope.study.execution import Place
 from isoscope.study.keywords import call
@@ -94,7 +95,7 @@ class ZeroWorker:
         spec = self.spec
         found = prepared_of(self.corpus, self.feed, documents=spec.documents, seed=spec.seed)
         ready = [each for _, each in found]
-        width = self.subject.sites.widths[f"{self.subject.last}embed"]
+        width = self.subject.sites.widths[self.subject.site("embed")]
         shares = _shares(self.subject, list(batched(ready, self.feed, spec.batch)))
         random = 3 if spec.random is None else spec.random
         chosen = _chosen(spec.dimensions, shares, width, spec.top, random, spec.seed)
@@ -166,7 +167,7 @@ def _norms(names: Sequence[str]) -> str | int | list[str]:
 
 
 def _predicts(subject: Subject) -> None:
-    if "unembed.weight" not in subject.sites.weights:
+    if UNEMBED not in subject.sites.weights:
         kind = type(subject.loaded.model).__name__
         raise UndefinedError(
             f"expected a model that predicts tokens, got {kind}, which has no such head",
@@ -197,7 +198,7 @@ def _divergence(plain: Tensor, changed: Tensor) -> float:
 
 def _shares(subject: Subject, batches: Sequence[Batch]) -> Array | None:
     """Return each dimension's share of the mean cosine at the final norm's output."""
-    site = f"{subject.last}norm.out"
+    site = subject.site("norm", "out")
     if site not in subject.sites.taps:
         return None
     survey = Survey()

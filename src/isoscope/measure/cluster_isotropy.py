@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from isoscope.accumulate.directions import cosine_over_pairs
 from isoscope.errors import UndefinedError
 from isoscope.measure.base import Companion, measure
 from isoscope.measure.view import Clusters
@@ -38,4 +39,4 @@ def cluster_isotropy(seen: Clusters) -> float:
             slug="no-spread",
         )
     n, total = n[usable], total[usable]
-    return float(np.mean((np.vecdot(total, total) - n) / (n * (n - 1))))
+    return float(np.mean(cosine_over_pairs(np.vecdot(total, total), n)))

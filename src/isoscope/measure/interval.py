@@ -3,27 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, log, sqrt
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from isoscope.errors import TooFewRowsError, UndefinedError
+from isoscope.measure.statistics import quantile
 from isoscope.types import Array
 
 LEAST_DOCUMENTS = 8
-_Z = NormalDist().inv_cdf(0.975)
-FARTHEST = 300.0  # a reach in the logarithm beyond which an end is no number any more
-
-
-def quantile(freedom: float) -> float:
-    """The 97.5 % point of Student's t, by Cornish-Fisher; within 1e-3 from six degrees on."""
-    z, v = _Z, freedom
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    fourth = (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160
-    return z + first / v + second / v**2 + third / v**3 + fourth / v**4
+FARTHEST = 300.0  # a reach in the logarithm beyond which an end is not finite
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ import numpy as np
 
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measure.base import measure
-from isoscope.measure.interval import FARTHEST, LEAST_DOCUMENTS, Spread, quantile
+from isoscope.measure.interval import FARTHEST, LEAST_DOCUMENTS, Spread
 from isoscope.measure.isoscore import from_ratio
+from isoscope.measure.statistics import quantile
 from isoscope.measure.view import Halves
 from isoscope.measure.view.parts import SampledParts, SketchedParts, calibrated
 from isoscope.types import Array

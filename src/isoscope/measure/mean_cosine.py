@@ -1,5 +1,6 @@
 """Mean cosine: do two vectors drawn at random point the same way?"""
 
+from isoscope.accumulate.directions import cosine_over_pairs
 from isoscope.measure.base import measure
 from isoscope.measure.view import Units
 
@@ -7,7 +8,7 @@ from isoscope.measure.view import Units
 def over_pairs(seen: Units) -> float:
     """Return the mean cosine over all pairs of different rows."""
     n, total = seen.count, seen.seen.total
-    return float((total @ total - n) / (n * (n - 1)))
+    return float(cosine_over_pairs(total @ total, n))
 
 
 @measure(

@@ -2,17 +2,12 @@
 
 import numpy as np
 
+from isoscope.accumulate.directions import contributions
 from isoscope.errors import UndefinedError
 from isoscope.measure.base import measure
 from isoscope.measure.view import Units
-from isoscope.types import Array
 
 TOP = 3
-
-
-def contributions(seen: Units) -> Array:
-    """Return each dimension's part in the sum of cosines over all pairs, (d,)."""
-    return seen.seen.total**2 - seen.seen.energy
 
 
 @measure(
@@ -29,7 +24,7 @@ def contributions(seen: Units) -> Array:
 )
 def outlier_share(seen: Units) -> float:
     """Share of the mean cosine owed to the three dimensions that contribute most."""
-    parts = contributions(seen)
+    parts = contributions(seen.seen.total, seen.seen.energy)
     whole = parts.sum()
     if abs(whole) <= 1e-9 * seen.count:
         raise UndefinedError(

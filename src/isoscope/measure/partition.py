@@ -3,7 +3,8 @@
 import numpy as np
 
 from isoscope.measure.base import Companion, measure
-from isoscope.measure.interval import interval, quantile
+from isoscope.measure.interval import interval
+from isoscope.measure.statistics import quantile
 from isoscope.measure.view import PartitionSums
 from isoscope.types import Array
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from isoscope.errors import ConfigError, TooFewRowsError
+from isoscope.site import DECODER, POOLED, is_matrix
 from isoscope.survey.frequency import Frequencies, read_frequencies
 from isoscope.survey.select import Selection, selected
 
@@ -12,9 +13,6 @@ if TYPE_CHECKING:
     from isoscope.capture.model.pooling import Pooling
     from isoscope.source.corpus.corpus import Corpus
     from isoscope.study.model import Subject
-
-WEIGHT = ".weight"  # how sites that are matrices end
-POOLED = "pooled"
 
 
 def select_documents(
@@ -50,36 +48,35 @@ def select_documents(
     return selection
 
 
-def has_tokens(found: "Subject") -> bool:
+def has_tokens(subject: "Subject") -> bool:
     """Whether some rows of a model are of tokens: it reads text, or writes it."""
-    writes = any(name.startswith("dec.") for name in found.sites.names)
-    return found.loaded.takes == "text" or writes
+    return subject.loaded.takes == "text" or subject.last == DECODER
 
 
-def frequencies_for(found: "Subject", table: str | None) -> Frequencies:
+def frequencies_for(subject: "Subject", table: str | None) -> Frequencies:
     """Return the counts of tokens a table gives, or room to count them."""
     if table is None:
         return Frequencies()
     if not has_tokens(found):
         raise ConfigError(
-            f"expected a model of text for --frequencies, got {found.loaded.name}",
+            f"expected a model of text for --frequencies, got {subject.loaded.name}",
             hint="sounds and images have no tokens; leave --frequencies out",
             slug="frequency-table",
         )
-    size = getattr(found.loaded.body.config, "vocab_size", None)
-    known = found.loaded.tokenizer
+    size = getattr(subject.loaded.body.config, "vocab_size", None)
+    known = subject.loaded.tokenizer
     return read_frequencies(table, known, int(size or (len(known) if known else 0)))
 
 
-def pooling_for(found: "Subject", mode: str | None) -> "Pooling | None":
+def pooling_for(subject: "Subject", mode: str | None) -> "Pooling | None":
     """Return how tokens become one vector: as an option says, or as the model does."""
     from isoscope.capture.model.pooling import Pooling
 
     if mode is None:
-        return found.loaded.pooling
-    if found.loaded.takes != "text" or any(n.startswith("dec.") for n in found.sites.names):
+        return subject.loaded.pooling
+    if subject.loaded.takes != "text" or subject.last == DECODER:
         raise ConfigError(
-            f"cannot pool the tokens of {found.loaded.name}",
+            f"cannot pool the tokens of {subject.loaded.name}",
             hint="--pooling is for text models with one stack",
             slug="pooling",
         )
@@ -87,18 +84,18 @@ def pooling_for(found: "Subject", mode: str | None) -> "Pooling | None":
 
 
 def select_sites(
-    found: "Subject", families: Sequence[str] | None, pooled: bool
+    subject: "Subject", families: Sequence[str] | None, pooled: bool
 ) -> tuple[str, ...]:
     """Return the sites that families name, or the usual ones."""
-    wanted = list(families) if families else list(found.sites.DEFAULT)
+    wanted = list(families) if families else list(subject.sites.DEFAULT)
     if POOLED in wanted and not pooled:
         raise ConfigError(
-            f"expected a model that says how its tokens are pooled, got {found.loaded.name}",
+            f"expected a model that says how its tokens are pooled, got {subject.loaded.name}",
             hint="say it: --pooling mean, cls, last or max",
             slug="pooling",
         )
     plain = [each for each in wanted if each != POOLED]
-    sites = found.sites.chosen(plain) if plain else ()
+    sites = subject.sites.chosen(plain) if plain else ()
     if pooled and (not families or POOLED in wanted):
         sites = (*sites, POOLED)
     return sites
@@ -115,12 +112,12 @@ def check_truncation(sites: tuple[str, ...], width: int | None) -> None:
 
 
 def turns_for(
-    found: "Subject", sites: tuple[str, ...], turns: int | None, say: Callable[[str], None]
+    subject: "Subject", sites: tuple[str, ...], turns: int | None, say: Callable[[str], None]
 ) -> int:
     """Return in how many turns the sites are done, and say so where it is more than one."""
     from isoscope.survey.room import as_bytes, available, state_bytes
 
-    widths = [found.sites.widths.get(site, 0) for site in sites if not site.endswith(WEIGHT)]
+    widths = [subject.sites.widths.get(site, 0) for site in sites if not is_matrix(site)]
     needed, free = state_bytes(widths), available()
     if turns is None:
         turns = min(max(1, -(-needed * 2 // max(free, 1))), max(len(widths), 1))

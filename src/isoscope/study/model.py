@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from isoscope.errors import SourceError
+from isoscope.site import DECODER, Site
 from isoscope.study.option import Part, about
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from isoscope.capture.sites import Sites
     from isoscope.source.corpus.corpus import Corpus
 
-PREFIXES = ("", "enc.", "dec.")
 CORPUS = (
     "Text (one document per line), a folder, jsonl, parquet, csv; token ids (npy); audio or "
     "images; - for stdin. Without one: the bundled text."
@@ -93,8 +93,13 @@ class Subject:
 
     @property
     def last(self) -> str:
-        """The prefix of the stack whose states become the output."""
-        return "dec." if any(site.startswith("dec.") for site in self.sites.names) else ""
+        """The stack whose states become the output."""
+        stacks = {Site.parse(name).stack for name in self.sites.names}
+        return DECODER if DECODER in stacks else ""
+
+    def site(self, family: str, part: str = "") -> str:
+        """Return the name of a site in that stack: `embed`, or `norm` with its part."""
+        return str(Site(family, part=part, stack=self.last))
 
 
 def open_model(

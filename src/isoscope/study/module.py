@@ -132,7 +132,7 @@ class ModuleWorker:
 
         self.spec = spec
         self.module = module
-        self.kinds = SiteKinds(spec.reads.names(), causes=False)
+        self.kinds = SiteKinds(spec.reads.names(), causes=False, named=spec.reads.measures)
         stream = iter(batches)
         first = next(stream, None)
         if first is None:

@@ -19,15 +19,24 @@ if TYPE_CHECKING:
 class SiteKinds:
     """Which kinds of summaries each site has: of the first pass and of the second."""
 
-    def __init__(self, names: Sequence[str], *, causes: bool = True) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        *,
+        causes: bool = True,
+        named: Sequence[str] | None = None,
+    ) -> None:
         self.names = tuple(names)
+        self.named = tuple(named or ())  # measures that the user asked for by name
         self.causes = causes
         self._known: dict[str, tuple[Kind, ...]] = {}
 
     def of(self, site: str) -> tuple["Kind", ...]:
         """Return all kinds of a site, by its family."""
         if site not in self._known:
-            self._known[site] = kinds_for(self.names, causes=self.causes)
+            self._known[site] = kinds_for(
+                self.names, causes=self.causes, site=site, named=self.named
+            )
         return self._known[site]
 
     def first(self, site: str) -> tuple["Kind", ...]:

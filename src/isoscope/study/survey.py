@@ -13,9 +13,9 @@ from isoscope.engine import Notify
 from isoscope.engine.base import Ticks
 from isoscope.engine.scratch import Scratch
 from isoscope.errors import IsoscopeError
+from isoscope.site import is_matrix
 from isoscope.store.summaries import State
 from isoscope.study.choose import (
-    WEIGHT,
     check_truncation,
     frequencies_for,
     has_tokens,
@@ -97,9 +97,7 @@ class SurveyPlan(Plan, frozen=True, kw_only=True):
 
     def heard(self, turn: int) -> tuple[str, ...]:
         """Return the sites of a turn; matrices are not heard."""
-        return tuple(site for site in self.sites if not site.endswith(WEIGHT))[
-            turn :: self.turns
-        ]
+        return tuple(site for site in self.sites if not is_matrix(site))[turn :: self.turns]
 
     def batches(self, unit: Batches) -> list[list[int]]:
         """Return the documents of a unit, batch by batch."""
@@ -274,8 +272,8 @@ class ModelWorker:
         documents = [batch for unit in units for batch in unit]
         lengths = {item.ordinal: item.length for item in selection.items}
         ordinals = [ordinal for batch in documents for ordinal in batch]
-        matrices = tuple(site for site in sites if site.endswith(WEIGHT))
-        heard = [site for site in sites if not site.endswith(WEIGHT)]
+        matrices = tuple(site for site in sites if is_matrix(site))
+        heard = [site for site in sites if not is_matrix(site)]
         first = _batches(units, turns if heard else 0)
         again = tuple(first) if spec.reads.all and self._has_second(names, heard) else ()
         last = (Matrices(matrices),) if matrices else ()
@@ -293,7 +291,7 @@ class ModelWorker:
         )
 
     def _has_second(self, names: Sequence[str], sites: Sequence[str]) -> bool:
-        kinds = SiteKinds(names)
+        kinds = SiteKinds(names, named=self.spec.reads.measures)
         return any(kinds.second(site) for site in sites)
 
     def _drawn(self, selection: "Selection") -> Drawn:
@@ -318,7 +316,7 @@ class ModelWorker:
 
         self.planned = plan
         self.before = before
-        self.kinds = SiteKinds(plan.names)
+        self.kinds = SiteKinds(plan.names, named=self.spec.reads.measures)
         counts = Frequencies(plan.counts.array) if plan.counts.shape[0] else Frequencies()
         self.hearing = Hearing(
             sinks=self.spec.sinks,

@@ -24,14 +24,17 @@ from isoscope.accumulate import (
     Partitions,
     Reservoir,
     ReservoirSummary,
+    Sentences,
     Sinks,
     Tally,
+    Vocabulary,
 )
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measure import MEASURES, Measure, level
 from isoscope.measure.interval import Spread, interval, spread
 from isoscope.measure.view import Summaries
 from isoscope.measure.view.spectrum import decomposed
+from isoscope.site import HEADS, MATRICES, Site
 from isoscope.survey.band import by_band
 from isoscope.survey.variant import Kind, Place
 from isoscope.survey.warn import about_bias, about_rows
@@ -42,17 +45,47 @@ _AIDS: tuple[Kind, ...] = (Tally, Copies)  # what warnings are made of
 _CAUSES: tuple[Kind, ...] = (Directions, Bands, Crossing, Sinks)  # what explanations are
 
 
-def kinds_for(names: Iterable[str], *, causes: bool = False) -> tuple[Kind, ...]:
+# What only tokens of a stream need. Other families of sites do without, unless a measure that
+# was named needs it: there are hundreds of heads, and rows of a matrix are in no document.
+_OF_TOKENS: frozenset[Kind] = frozenset((Vocabulary, Sentences, Bands, Crossing, Sinks))
+NOT_COLLECTED: dict[str, frozenset[Kind]] = dict.fromkeys(
+    (*HEADS, "grad", "gradw", *MATRICES), _OF_TOKENS
+)
+
+
+def kinds_for(
+    names: Iterable[str],
+    *,
+    causes: bool = False,
+    site: Site | str | None = None,
+    named: Iterable[str] = (),
+) -> tuple[Kind, ...]:
     """Return the accumulators that these measures need, each once, in a fixed order.
 
-    With causes, also what tells them: rows by frequency and position, and the sinks.
+    With causes, also what explanations are made of: rows by frequency and position, and the
+    sinks. With a site, or the name of its family, only what that family collects, and what
+    the measures in `named` need, which the user asked for by name.
+
+    At d = 64, 64,000 tokens of 512 documents and the default measures, a head takes
+    1,055,854 bytes per class of rows instead of 1,991,682; with mean-cosine alone, 34,370.
     """
     needed: set[Kind] = {*_AIDS, *(_CAUSES if causes else ())}
-    for name in names:
-        needed.update(MEASURES[name].reads.needs)
+    needed |= _needs(names)
+    needed = (needed - _not_collected(site)) | _needs(named)
     if needed & set(SECOND_PASS):
         needed |= {Moments, Reservoir}  # what it starts from, and where it cannot be had
     return tuple(kind for kind in ACCUMULATORS if kind in needed)
+
+
+def _needs(names: Iterable[str]) -> set[Kind]:
+    return {kind for name in names for kind in MEASURES[name].reads.needs}
+
+
+def _not_collected(site: Site | str | None) -> frozenset[Kind]:
+    if site is None:
+        return frozenset()
+    family = (Site.parse(site) if isinstance(site, str) else site).family
+    return NOT_COLLECTED.get(family, frozenset())
 
 
 def measurable(here: Mapping[Kind, Accumulator[Any]]) -> tuple[str, ...]:
@@ -91,7 +124,14 @@ def read_place(
     summaries = _summarised(here, names)
     readings: list[Reading] = []
     left_out: dict[str, str] = {}
+    site = Site.parse(place[0])
+    without = frozenset[Kind]() if site.is_matrix else _not_collected(site) - here.keys()
     for name in names:
+        if lacking := sorted(k.__name__.lower() for k in _needs([name]) & without):
+            left_out[name] = (
+                f"not collected at {site.family} sites unless named: {', '.join(lacking)}"
+            )
+            continue
         try:
             readings += _readings(MEASURES[name], summaries, place, run, options)
         except (TooFewRowsError, UndefinedError) as problem:

@@ -11,7 +11,7 @@ from isoscope.verbs.rule import Rule, known_measures, parsed
 from isoscope.verbs.side import Folder, Side, gap_between, opened
 
 if TYPE_CHECKING:
-    from isoscope.measure.difference import Gap
+    from isoscope.measure.statistics import Difference
     from isoscope.report import Results
     from isoscope.store import Run
 
@@ -130,7 +130,12 @@ class _Gate:
         return self._told(rule, reading, base.value, rule.number * base.value, gap)
 
     def _told(
-        self, rule: Rule, reading: Reading, baseline: float | None, limit: float, gap: "Gap"
+        self,
+        rule: Rule,
+        reading: Reading,
+        baseline: float | None,
+        limit: float,
+        gap: "Difference",
     ) -> Outcome:
         stated = f"{limit:.4g}" if baseline is None else f"{rule.number:g} x {baseline:.4g}"
         state, message = _state(rule, gap, stated)
@@ -171,15 +176,15 @@ class _Gate:
         return f"the run has no {rule.measure}{at} in variant {side.variant}"
 
 
-def _shifted(reading: Reading, limit: float) -> "Gap":
+def _shifted(reading: Reading, limit: float) -> "Difference":
     """Return how far a reading lies above a number that is known exactly."""
-    from isoscope.measure.difference import Gap
+    from isoscope.measure.statistics import Difference
 
     low, high = (None if end is None else end - limit for end in (reading.low, reading.high))
-    return Gap(reading.value - limit, low, high, None)
+    return Difference(reading.value - limit, low, high, None)
 
 
-def _state(rule: Rule, gap: "Gap", limit: str) -> tuple[str, str]:
+def _state(rule: Rule, gap: "Difference", limit: str) -> tuple[str, str]:
     """Return what a distance from the limit means for a rule, and the reason."""
     side = "above" if rule.sign.startswith(">") else "below"
     if not rule.beyond(gap.value):

@@ -12,11 +12,11 @@ from isoscope.verbs.pairing import Pairing, differences, pairing
 from isoscope.verbs.side import Key, Side, gap_between
 
 if TYPE_CHECKING:
-    from isoscope.measure.difference import Gap
+    from isoscope.measure.statistics import Difference
     from isoscope.report import Results
 
 LEVEL = 0.05
-Row = tuple[Reading, Reading, "Gap", bool]
+Row = tuple[Reading, Reading, "Difference", bool]
 
 
 def compare(
@@ -108,14 +108,12 @@ def _rows(sides: tuple[Side, Side], keys: Iterable[tuple[Key, Key]], how: Pairin
 
 def _judged(rows: list[Row]) -> list[Change]:
     """Return the changes, with chances corrected for how many rows there are."""
-    from isoscope.measure.difference import holm, same
+    from isoscope.measure.difference import same
+    from isoscope.measure.statistics import holm
 
-    tested = [place for place, row in enumerate(rows) if row[2].chance is not None]
-    raw = [chance for *_, gap, _ in rows if (chance := gap.chance) is not None]
-    corrected = dict(zip(tested, holm(raw), strict=True))
+    corrected = holm([gap.p for *_, gap, _ in rows])
     changes: list[Change] = []
-    for place, (a, b, gap, paired) in enumerate(rows):
-        chance = corrected.get(place)
+    for (a, b, gap, paired), chance in zip(rows, corrected, strict=True):
         if same(a.value, b.value):
             verdict = "same"
         elif chance is None:

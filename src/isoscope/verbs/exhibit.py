@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isoscope.errors import ConfigError, StoreError
+from isoscope.site import is_matrix
 from isoscope.types import Curve, Reading
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _curves(run: "Run", name: str) -> tuple[list[Curve], Effective, list[str]]:
                 drawn = curves_of(survey, site, name)
                 found += drawn.curves
                 effective |= {(site, variant): n for variant, n in drawn.effective.items()}
-                if site.endswith(".weight"):
+                if is_matrix(site):
                     seen = picture(
                         survey.held.get((site, "all"), {}), site, counts, run.origin.seed
                     )

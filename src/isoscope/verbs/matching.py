@@ -1,10 +1,10 @@
 """Which site of one run is held against which of the other: by name, or by relative depth."""
 
-import re
 from collections.abc import Sequence
 
+from isoscope.site import Site
+
 MATCHES = ("name", "depth")
-_LAYER = re.compile(r"([a-z][a-z.]*\.)(\d+)")  # resid.3, enc.attn.0; not heads
 
 
 def matched(first: Sequence[str], second: Sequence[str], how: str) -> list[tuple[str, str]]:
@@ -28,9 +28,10 @@ def matched(first: Sequence[str], second: Sequence[str], how: str) -> list[tuple
 def _families(sites: Sequence[str]) -> dict[str, dict[int, str]]:
     """Return the sites that are layers, by family and number."""
     found: dict[str, dict[int, str]] = {}
-    for site in sites:
-        if layer := _LAYER.fullmatch(site):
-            found.setdefault(layer[1], {})[int(layer[2])] = site
+    for name in sites:
+        site = Site.parse(name)
+        if site.layer is not None and site.head is None:
+            found.setdefault(site.group, {})[site.layer] = name
     return found
 
 

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from isoscope.site import is_matrix
+
 if TYPE_CHECKING:
     from isoscope.store import Run
 
-MATRIX = ".weight"  # rows of a matrix are tokens, whatever the corpus
 SHARED = 0.5  # of the sampled documents, from which on two collections are of the same texts
 _NOT_TOLD = {"measures", "sites", "documents", "skip_bad"}  # the readings show these
 
@@ -23,7 +24,8 @@ class Pairing:
 
     def at(self, site: str) -> bool:
         """Whether a site's readings are paired."""
-        return self.matrices if site.endswith(MATRIX) else self.documents
+        # rows of a matrix are tokens, whatever the corpus
+        return self.matrices if is_matrix(site) else self.documents
 
 
 def pairing(first: "Run", second: "Run") -> Pairing:

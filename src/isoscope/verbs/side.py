@@ -11,8 +11,8 @@ from isoscope.types import Reading
 from isoscope.verbs.runs import read
 
 if TYPE_CHECKING:
-    from isoscope.measure.difference import Gap
     from isoscope.measure.interval import Spread
+    from isoscope.measure.statistics import Difference
     from isoscope.store import Run
 
 Key = tuple[str, int | None, str]  # site, step, measure
@@ -85,7 +85,7 @@ def opened(given: "Folder | Run") -> "Run":
 
 def gap_between(
     ours: Side, first: Reading, theirs: Side, second: Reading, *, paired: bool, times: float = 1
-) -> "tuple[Gap, bool]":
+) -> "tuple[Difference, bool]":
     """Return first - times x second, and whether it could be paired by document group."""
     from isoscope.measure.difference import apart
     from isoscope.measure.difference import paired as subtracted

@@ -12,13 +12,13 @@ def everywhere(length):
 
 
 def test_marks_are_of_the_stack_and_length_asked_for():
-    batch = Batch({}, ("a",), {"enc.": everywhere})
-    assert batch.marks("enc.", 7).real.shape == (1, 7)
+    batch = Batch({}, ("a",), {"enc": everywhere})
+    assert batch.marks("enc", 7).real.shape == (1, 7)
 
 
 def test_a_stack_that_is_not_fed_is_refused():
-    with pytest.raises(ValueError, match=r"no stack is called ''; this batch feeds 'enc\.'"):
-        Batch({}, ("a",), {"enc.": everywhere}).marks("", 7)
+    with pytest.raises(ValueError, match=r"no stack is called ''; this batch feeds 'enc'"):
+        Batch({}, ("a",), {"enc": everywhere}).marks("", 7)
 
 
 def test_prepared_documents_share_no_marks():

@@ -23,10 +23,10 @@ def test_company_changes_nothing(zoo, kind):
     assert feed.mixes_lengths
     documents = [zoo.Document(str(n), zoo.sentence(n, seed=n)) for n in (4, 19, 8)]
     documents.append(zoo.Document("t", zoo.sentence(5), target=zoo.sentence(13)))
-    sides = {"enc.": loaded.body.encoder, "dec.": loaded.body.decoder}
+    sides = {"enc": loaded.body.encoder, "dec": loaded.body.decoder}
     batch = zoo.same_alone_and_beside(feed, loaded, documents, sides)
     around = 1 if kind == "t5" else 2
-    encoder, decoder = batch.marks("enc.", 10 + around), batch.marks("dec.", 14)
+    encoder, decoder = batch.marks("enc", 10 + around), batch.marks("dec", 14)
     assert encoder.real.sum(dim=1).tolist() == [n + around for n in (2, 10, 4, 5)]
     assert decoder.real.sum(dim=1).tolist() == [3, 10, 5, 14]
     assert encoder.special.sum(dim=1).tolist() == [around] * 4
@@ -37,10 +37,10 @@ def test_bytes_are_halved_too(zoo):
     loaded = zoo.byt5_model()
     feed = PairFeed(loaded, length=512, prompt=None)
     documents = [zoo.Document("a", "the cat"), zoo.Document("b", "né" * 9)]
-    sides = {"enc.": loaded.body.encoder, "dec.": loaded.body.decoder}
+    sides = {"enc": loaded.body.encoder, "dec": loaded.body.decoder}
     batch = zoo.same_alone_and_beside(feed, loaded, documents, sides)
-    assert batch.marks("enc.", 15).real.sum(dim=1).tolist() == [5, 15]
-    assert batch.marks("dec.", 14).real.sum(dim=1).tolist() == [4, 14]
+    assert batch.marks("enc", 15).real.sum(dim=1).tolist() == [5, 15]
+    assert batch.marks("dec", 14).real.sum(dim=1).tolist() == [4, 14]
 
 
 def test_the_second_half_goes_to_the_decoder(zoo):
@@ -91,7 +91,7 @@ def test_token_files_are_halved(zoo):
     ready = feed.prepare(zoo.Document("a", np.array([1, 5, 6, 7, 8, 2])))
     assert ready.inputs["input_ids"].tolist() == [1, 5, 6, 2]
     assert ready.inputs["decoder_input_ids"].tolist() == [2, 7, 8]
-    assert ready.special["enc."].tolist() == [True, False, False, True]
+    assert ready.special["enc"].tolist() == [True, False, False, True]
 
 
 def test_the_one_in_the_middle_is_the_encoders():
@@ -126,4 +126,4 @@ def test_the_first_token_is_special_whatever_it_is(zoo):
     feed, _ = fed(zoo, decoder_start_token_id=7)
     ready = feed.prepare(zoo.Document("a", "the cat sat on"))
     assert ready.inputs["decoder_input_ids"][0] == 7
-    assert ready.special["dec."].tolist() == [True, False, False]
+    assert ready.special["dec"].tolist() == [True, False, False]

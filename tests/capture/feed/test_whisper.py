@@ -30,11 +30,11 @@ def test_company_changes_nothing_and_silence_is_not_counted(zoo):
         clip(zoo, 0.9, "sat on a mat and ran"),
         clip(zoo, 0.5),
     ]
-    sides = {"enc.": loaded.body.encoder, "dec.": loaded.body.decoder}
+    sides = {"enc": loaded.body.encoder, "dec": loaded.body.decoder}
     batch = zoo.same_alone_and_beside(feed, loaded, documents, sides)
-    assert batch.marks("enc.", 50).real.sum(dim=1).tolist() == [10, 45, 25]
+    assert batch.marks("enc", 50).real.sum(dim=1).tolist() == [10, 45, 25]
     width = batch.inputs["decoder_input_ids"].shape[1]
-    marks = batch.marks("dec.", width)
+    marks = batch.marks("dec", width)
     assert marks.special[:, :2].all() and not marks.special[:2, 2:].any()
     assert marks.real.sum(dim=1).tolist()[:2] == [4, 8]
 
@@ -100,7 +100,7 @@ def test_models_of_many_languages_are_asked_for_the_one_they_hear(zoo):
     assert ids[0] == 60 and ids[1] in (50, 51) and ids[2:4].tolist() == [52, 61]
     assert len(ids) == 6
     assert (
-        feed.prepare(clip(zoo, 0.5, "the cat")).special["dec."].tolist()
+        feed.prepare(clip(zoo, 0.5, "the cat")).special["dec"].tolist()
         == [True] * 4 + [False] * 2
     )
 
@@ -150,5 +150,5 @@ def test_a_speech_of_1961_is_heard(zoo):
     assert "country" in tokenizer.decode(ids[2:])
     assert (ready.length, ready.cost, ready.truncated) == (550, 1500, False)
     told = zoo.Document("told", samples.mean(axis=1), "And so, my fellow Americans", rate)
-    sides = {"enc.": model.model.encoder, "dec.": model.model.decoder}
+    sides = {"enc": model.model.encoder, "dec": model.model.decoder}
     zoo.same_alone_and_beside(feed, loaded, [document, told], sides)

@@ -30,7 +30,7 @@ class Prepared:
     length: int  # positions that count in the main stack; batches are sorted by it
     cost: int  # padded positions it will occupy
     truncated: bool
-    special: dict[str, Array] = field(default_factory=dict[str, Array])  # by prefix of stack
+    special: dict[str, Array] = field(default_factory=dict[str, Array])  # by stack
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Batch:
 
     inputs: dict[str, Tensor]
     documents: tuple[str, ...]
-    layouts: Mapping[str, Layout]  # by prefix of stack
+    layouts: Mapping[str, Layout]  # by stack
 
-    def marks(self, prefix: str, length: int) -> Marks:
-        """Return the marks of a tensor heard in a stack: "", "enc." or "dec."."""
-        if prefix not in self.layouts:
+    def marks(self, stack: str, length: int) -> Marks:
+        """Return the marks of a tensor of a stack: "", "enc" or "dec"."""
+        if stack not in self.layouts:
             known = ", ".join(repr(each) for each in self.layouts)
-            raise ValueError(f"no stack is called {prefix!r}; this batch feeds {known}")
-        return self.layouts[prefix](length)
+            raise ValueError(f"no stack is called {stack!r}; this batch feeds {known}")
+        return self.layouts[stack](length)

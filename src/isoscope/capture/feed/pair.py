@@ -9,6 +9,7 @@ from isoscope.capture.feed.batch import Batch, Prepared
 from isoscope.capture.feed.given import Given, Loaded
 from isoscope.capture.feed.text import TextFeed, trial_tokens
 from isoscope.capture.feed.tokens import Tokens
+from isoscope.site import DECODER, ENCODER
 from isoscope.types import Array
 
 
@@ -50,17 +51,17 @@ class PairFeed(TextFeed):
             length=len(tokens.ids),
             cost=len(tokens.ids) + len(ids),
             truncated=tokens.truncated or over or len(later) > room,
-            special={"enc.": tokens.special, "dec.": special},
+            special={ENCODER: tokens.special, DECODER: special},
         )
 
     def joined(self, prepared: Sequence[Prepared]) -> Batch:
         """Return the padded batch of both sides."""
-        inputs, encoder = self.side(prepared, "enc.", "input_ids", "attention_mask")
+        inputs, encoder = self.side(prepared, ENCODER, "input_ids", "attention_mask")
         more, decoder = self.side(
-            prepared, "dec.", "decoder_input_ids", "decoder_attention_mask"
+            prepared, DECODER, "decoder_input_ids", "decoder_attention_mask"
         )
         documents = tuple(each.id for each in prepared)
-        return Batch(inputs | more, documents, {"enc.": encoder, "dec.": decoder})
+        return Batch(inputs | more, documents, {ENCODER: encoder, DECODER: decoder})
 
     def trial(self, count: int) -> Prepared:
         """Return a document with so many tokens on the encoder's side, as on the decoder's."""

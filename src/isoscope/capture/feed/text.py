@@ -54,13 +54,13 @@ class TextFeed(Feed):
         return Batch(inputs, tuple(each.id for each in prepared), {"": layout})
 
     def side(
-        self, prepared: Sequence[Prepared], prefix: str, name: str, mask: str
+        self, prepared: Sequence[Prepared], stack: str, name: str, mask: str
     ) -> tuple[dict[str, Tensor], Layout]:
         """Return the inputs of one stack, and the layout of its positions."""
         tokens = self.column(prepared, name, fill=self.reader.pad)
         counts = [len(each.inputs[name]) for each in prepared]
         real = within(counts, tokens.shape[1], self.device)
-        rows = [each.special[prefix] for each in prepared]
+        rows = [each.special[stack] for each in prepared]
         special = stacked(rows, multiple=self.multiple, device=self.device)
         inputs = {name: tokens}
         if mask in self.accepted:

@@ -16,6 +16,7 @@ from isoscope.capture.feed.layout import FrameLayout, TokenLayout, within
 from isoscope.capture.feed.pad import stacked
 from isoscope.capture.feed.sound import extractor, samples_of
 from isoscope.errors import ConfigError
+from isoscope.site import DECODER, ENCODER
 from isoscope.types import Array
 
 GREEDY = 64  # tokens at most that the model writes where there is no transcript
@@ -65,7 +66,7 @@ class WhisperFeed(Feed):
             length=frames,
             cost=int(self.config.max_source_positions),
             truncated=cut or len(samples) > len(heard),
-            special={"dec.": special},
+            special={DECODER: special},
         )
 
     def joined(self, prepared: Sequence[Prepared]) -> Batch:
@@ -75,7 +76,7 @@ class WhisperFeed(Feed):
         fill = int(self.config.pad_token_id or 0)
         tokens = stacked(rows, fill=fill, device=self.device)
         real = within([len(row) for row in rows], tokens.shape[1], self.device)
-        special = stacked([each.special["dec."] for each in prepared], device=self.device)
+        special = stacked([each.special[DECODER] for each in prepared], device=self.device)
         inputs = {
             "input_features": self._features(features),
             "decoder_input_ids": tokens,
@@ -86,7 +87,7 @@ class WhisperFeed(Feed):
         encoder = FrameLayout(counts, total, self.device)
         decoder = TokenLayout(real, special, tokens)
         documents = tuple(each.id for each in prepared)
-        return Batch(inputs, documents, {"enc.": encoder, "dec.": decoder})
+        return Batch(inputs, documents, {ENCODER: encoder, DECODER: decoder})
 
     def _transcript(self, document: Given, features: Array) -> tuple[Array, bool]:
         given = (document.target or "").strip()

@@ -15,6 +15,7 @@ from isoscope.lab.norm.spec import AllNorms, NormPlan, NormsFound, NormSpec
 from isoscope.lab.norm_outliers import RoleOutliers, outlying_parameters
 from isoscope.lab.norm_steps import through_norm
 from isoscope.registry import unknown
+from isoscope.site import Site
 from isoscope.store import load
 from isoscope.store.summaries import State
 from isoscope.study.model import open_model
@@ -83,13 +84,16 @@ def _open_run(spec: NormSpec) -> "Run | None":
     if spec.run is None:
         return None
     whole = load(spec.run)
-    known = dict.fromkeys(
-        each.measure for each in whole.readings if each.site.endswith("norm.out")
-    )
+    known = dict.fromkeys(each.measure for each in whole.readings if _is_output(each.site))
     for name in spec.measures or ():
         if name not in known:
             raise unknown("measure", name, known)
     return whole
+
+
+def _is_output(name: str) -> bool:
+    site = Site.parse(name)
+    return site.is_final_norm and site.part == "out"
 
 
 def _same_model(run: "Run", loaded: "Loaded") -> None:

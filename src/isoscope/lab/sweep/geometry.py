@@ -9,6 +9,7 @@ from torch import Tensor
 
 from isoscope.capture.feed import Batch
 from isoscope.capture.feed.batch import Marks
+from isoscope.site import is_layer
 from isoscope.study.model import Subject
 from isoscope.study.sums import Hearing, SiteKinds, first_pass
 from isoscope.survey import Survey
@@ -30,9 +31,9 @@ class Plainly:
         """The ids of its documents."""
         return self.batch.documents
 
-    def marks(self, prefix: str, length: int) -> Marks:
+    def marks(self, stack: str, length: int) -> Marks:
         """Return which positions are real; a penalty counts special tokens, so do we."""
-        real = self.batch.marks(prefix, length // self.layers).real
+        real = self.batch.marks(stack, length // self.layers).real
         real = real.repeat(1, self.layers)
         return Marks(real, torch.zeros_like(real), None)
 
@@ -48,7 +49,7 @@ def geometry(
     seed: int = 0,
 ) -> list[Reading]:
     """Return readings of each layer and of all together, over all real tokens."""
-    names = [site for site in subject.sites.names if site.startswith("resid.")]
+    names = [name for name in subject.sites.names if is_layer(name)]
     survey = Survey()
     # Without sinks: rows are counted alike, however long.
     kinds, hearing = SiteKinds(MEASURES, causes=False), Hearing(sinks=inf, seed=seed)

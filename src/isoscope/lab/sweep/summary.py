@@ -7,7 +7,9 @@ from typing import Any
 
 from isoscope.lab.plain import Plain
 from isoscope.lab.sweep.cells import LOSS, TASK, cell_of
-from isoscope.lab.sweep.compare import Difference, differences, learnt
+from isoscope.lab.sweep.compare import differences, learnt
+from isoscope.measure.statistics import Difference
+from isoscope.site import is_layer
 from isoscope.types import Reading
 
 PAIRED = "differences to weight 0 over the same seeds"
@@ -91,7 +93,7 @@ def _means(cells: Sequence[Sequence[Reading]]) -> Means:
 
 def over_layers(means: Means, measure: str) -> float | None:
     """Return the mean of a measure over the layers; None where it could not be measured."""
-    layers = [v for site, v in means.get(measure, {}).items() if site.startswith("resid.")]
+    layers = [v for site, v in means.get(measure, {}).items() if is_layer(site)]
     return fmean(layers) if layers else None
 
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from isoscope.accumulate import Accumulator, Directions, Vocabulary, VocabularySummary
+from isoscope.accumulate.directions import cosine_over_pairs
 from isoscope.accumulate.hashing import GROUPS
 from isoscope.errors import UndefinedError
 from isoscope.measure.view.summaries import Summaries
@@ -44,7 +45,8 @@ class TypeSums:
             raise no_types()
         lengths = np.vecdot(s, s)
         twice = n >= 2
-        within = np.where(twice, (lengths - n) / np.maximum(n * (n - 1), 1.0), 0.0)
+        within = np.zeros(len(n))
+        within[twice] = cosine_over_pairs(lengths[twice], n[twice])
         dealt = kept.hashes[seen] % np.uint64(GROUPS)
         keys, groups = np.unique(dealt, return_inverse=True)
         means = s / n[:, None]

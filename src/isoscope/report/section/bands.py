@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from isoscope.report.page.exhibit import Exhibit
 from isoscope.report.page.measures import titled
 from isoscope.report.page.panel import Chart, Columns, Panel, Section, Switch
-from isoscope.report.page.place import last_of_stream, ordered
 from isoscope.report.page.profile import Axis, empty_rows, profile
 from isoscope.report.section.layers import VARIANT_NAMES
+from isoscope.site import last_of_stream, order_sites
 from isoscope.types import VARIANTS, Reading
 
 LEAD = (
@@ -26,7 +26,7 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     readings = [each for exhibit in exhibits for each in exhibit.readings if _family(each)]
     if not readings:
         return None
-    sites = ordered(each.site for each in readings)
+    sites = order_sites(each.site for each in readings)
     output = last_of_stream(sites) or sites[0]
     switches = [Switch("site", "Site", tuple((site, site) for site in sites), output)]
     variants = [v for v in VARIANTS if any(each.variant == v for each in readings)]

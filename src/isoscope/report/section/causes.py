@@ -9,9 +9,9 @@ import altair as alt
 from isoscope.report.html import as_html
 from isoscope.report.page.exhibit import Exhibit
 from isoscope.report.page.panel import Chart, Columns, Panel, Section, Switch
-from isoscope.report.page.place import ordered, place_of
 from isoscope.report.page.profile import ROWS
 from isoscope.report.table import Column, Table
+from isoscope.site import Site, order_regions, order_sites
 from isoscope.types import CauseShare, CauseShares
 
 ORDER = ("sinks", "dimensions", "frequency", "position", "mean")
@@ -34,12 +34,11 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     switches: list[Switch] = []
     if len(runs) > 1:
         switches.append(Switch("run", "Run", runs, runs[0][0]))
-    parts = list(dict.fromkeys(place_of(curve.site).part for curve in curves))
-    parts.sort(key=lambda part: part == "other sites")
+    parts = order_regions(Site.parse(curve.site).region for curve in curves)
     if len(parts) > 1:
         named = tuple((part, part) for part in parts)
         switches.append(Switch("part", "Sites", named, parts[0]))
-    labels = [place_of(site).label for site in ordered(curve.site for curve in curves)]
+    labels = [Site.parse(site).label for site in order_sites(curve.site for curve in curves)]
     table = columns(exhibits)
     shown = {c for c, share in zip(table["cause"], table["share"], strict=True) if share}
     there = [cause for cause in ORDER if cause in shown]
@@ -109,7 +108,7 @@ def columns(exhibits: Sequence[Exhibit]) -> Columns:
     table: Columns = {name: [] for name in (*names, *more)}
     for exhibit in exhibits:
         for curve in exhibit.drawn(CauseShares):
-            place = place_of(curve.site)
+            site = Site.parse(curve.site)
             for each in curve.causes:
                 share = 0.0 if abs(each.share) < NEXT_TO_NOTHING else each.share
                 row = {
@@ -120,8 +119,8 @@ def columns(exhibits: Sequence[Exhibit]) -> Columns:
                     "detail": each.detail,
                     "run": exhibit.name,
                     "site": curve.site,
-                    "at": place.label,
-                    "part": place.part,
+                    "at": site.label,
+                    "part": site.region,
                     "order": ORDER.index(each.cause) if each.cause in ORDER else 9,
                     "cosine": curve.cosine,
                     "text": _hundredths(share) if share >= LABELLED else "",

@@ -8,10 +8,10 @@ import altair as alt
 from isoscope.report.html import as_html
 from isoscope.report.page.exhibit import Exhibit
 from isoscope.report.page.panel import Chart, Columns, Panel, Section, Switch
-from isoscope.report.page.place import ordered
 from isoscope.report.page.profile import ROWS
 from isoscope.report.section.layers import VARIANT_NAMES
 from isoscope.report.table import Column, Table
+from isoscope.site import order_sites
 from isoscope.types import VARIANTS, DimensionScores
 
 LEAD = (
@@ -36,7 +36,7 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     if len(variants) > 1:
         named = tuple((name, VARIANT_NAMES[name]) for name in variants)
         switches.append(Switch("variant", "Rows", named, variants[0]))
-    sites = ordered(curve.site for curve in curves)
+    sites = order_sites(curve.site for curve in curves)
     chart = Chart(
         name="dimensions",
         title="Outlier dimensions",

@@ -7,9 +7,9 @@ import altair as alt
 
 from isoscope.report.page.exhibit import Exhibit
 from isoscope.report.page.panel import Chart, Columns, Panel, Section, Switch
-from isoscope.report.page.place import ordered
 from isoscope.report.page.profile import ROWS
 from isoscope.report.page.theme import SHAPES
+from isoscope.site import order_sites
 from isoscope.types import MatrixCells
 
 LEAD = (
@@ -28,7 +28,7 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     runs = tuple((e.name, e.name) for e in exhibits if e.drawn(MatrixCells))
     if len(runs) > 1:
         switches.append(Switch("run", "Run", runs, runs[0][0]))
-    sites = ordered(curve.site for curve in curves)
+    sites = order_sites(curve.site for curve in curves)
     if len(sites) > 1:
         named = tuple((site, site) for site in sites)
         switches.append(Switch("site", "Matrix", named, sites[0]))

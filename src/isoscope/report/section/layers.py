@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from isoscope.report.page.exhibit import Exhibit
 from isoscope.report.page.measures import DEBIASED, PLAIN, Subject, subjects
 from isoscope.report.page.panel import Chart, Columns, Panel, Section, Switch
-from isoscope.report.page.place import last_of_stream, ordered, place_of
 from isoscope.report.page.profile import Axis, empty_rows, profile
+from isoscope.site import Site, last_of_stream, order_regions, order_sites
 from isoscope.types import VARIANTS, Reading
 
 OPEN = 6  # charts shown before all are asked for
@@ -23,8 +23,8 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     readings = [each for exhibit in exhibits for each in exhibit.readings if not each.group]
     if not readings:
         return None
-    sites = ordered(each.site for each in readings)
-    labels = list(dict.fromkeys(place_of(site).label for site in sites))
+    sites = order_sites(each.site for each in readings)
+    labels = list(dict.fromkeys(Site.parse(site).label for site in sites))
     runs = [exhibit.name for exhibit in exhibits]
     charts = [
         Chart(
@@ -61,11 +61,10 @@ def switches(readings: Sequence[Reading], *, parts: bool = True) -> tuple[Switch
     if len(steps) > 1:
         named = tuple((str(step), f"{step:,}") for step in steps)
         found.append(Switch("step", "Step", named, str(steps[-1])))
-    names = list(dict.fromkeys(place_of(each.site).part for each in readings))
-    names.sort(key=lambda part: part == "other sites")
+    names = order_regions(Site.parse(each.site).region for each in readings)
     if parts and len(names) > 1:
         output = last_of_stream([each.site for each in readings])
-        usual = place_of(output).part if output else names[0]
+        usual = Site.parse(output).region if output else names[0]
         found.append(Switch("part", "Sites", tuple((name, name) for name in names), usual))
     return tuple(found)
 
@@ -111,21 +110,21 @@ def filled(readings: Sequence[Reading]) -> list[tuple[str, Reading]]:
 
 
 def _append(table: Columns, exhibit: Exhibit, each: Reading, variant: str, form: str) -> None:
-    place = place_of(each.site)
+    site = Site.parse(each.site)
     level = exhibit.levels.get((each.site, each.variant, each.measure))
     cells = {
         "run": exhibit.name,
         "site": each.site,
-        "at": place.label,
-        "order": place.depth[0] * 1000 + place.depth[1],
-        "stretch": "norm" if place.after_blocks else "blocks",
+        "at": site.label,
+        "order": site.depth[0] * 1000 + site.depth[1],
+        "stretch": "norm" if site.is_final_norm else "blocks",
         "value": each.value,
         "low": each.low,
         "high": each.high,
         "level": level,
         "n": each.n,
         "variant": variant,
-        "part": place.part,
+        "part": site.region,
         "form": form,
         "step": "" if each.step is None else str(each.step),
     }

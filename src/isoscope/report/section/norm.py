@@ -7,8 +7,9 @@ from isoscope.report.page.measures import subjects
 from isoscope.report.page.panel import Chart, Columns, Panel, Section
 from isoscope.report.page.profile import Axis, profile
 from isoscope.report.section.layers import columns, levelled, switches
+from isoscope.site import Site
 
-STAGES = {"norm.in": "before", "norm.mid": "between", "norm.out": "after"}
+STAGES = {"in": "before", "mid": "between", "out": "after"}
 LEAD = (
     "The same rows before the final norm, between (normalised, neither gain nor bias yet) and "
     "after it. What gain and bias do one after the other is told by: isoscope norm MODEL "
@@ -49,8 +50,9 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     return Panel((LEAD,), switches(readings), tuple(charts))
 
 
-def _stage(site: str) -> str:
-    return next((name for end, name in STAGES.items() if site.endswith(end)), "")
+def _stage(name: str) -> str:
+    site = Site.parse(name)
+    return STAGES[site.part] if site.is_final_norm else ""
 
 
 def _staged(table: Columns) -> Columns:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from isoscope.report.page.exhibit import Exhibit
 from isoscope.report.page.measures import Subject, subjects
 from isoscope.report.page.panel import Chart, Columns, Panel, Section, Switch
-from isoscope.report.page.place import last_of_stream, ordered
 from isoscope.report.page.profile import Axis, profile
 from isoscope.report.section.layers import OPEN, columns, levelled, switches
+from isoscope.site import last_of_stream, order_sites
 from isoscope.types import Reading
 
 LEAD = "Each measure over the steps of the series, at the site chosen."
@@ -41,7 +41,7 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
         )
         for place, subject in enumerate(subjects(each.measure for each in stepped))
     ]
-    sites = ordered(each.site for each in stepped)
+    sites = order_sites(each.site for each in stepped)
     output = last_of_stream(sites) or sites[0]
     chooser = Switch("site", "Site", tuple((site, site) for site in sites), output)
     others = [s for s in switches(stepped, parts=False) if s.name != "step"]

@@ -7,10 +7,10 @@ import altair as alt
 
 from isoscope.report.page.exhibit import Exhibit
 from isoscope.report.page.panel import Chart, Columns, Panel, Section, Switch
-from isoscope.report.page.place import last_of_stream, ordered
 from isoscope.report.page.profile import ROWS
 from isoscope.report.page.theme import DASHES
 from isoscope.report.section.layers import VARIANT_NAMES
+from isoscope.site import last_of_stream, order_sites
 from isoscope.types import VARIANTS, Spectrum
 
 LEAD = (
@@ -30,7 +30,7 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     curves = [curve for exhibit in exhibits for curve in exhibit.drawn(Spectrum)]
     if not curves:
         return None
-    sites = ordered(curve.site for curve in curves)
+    sites = order_sites(curve.site for curve in curves)
     variants = [v for v in VARIANTS if any(curve.variant == v for curve in curves)]
     output = last_of_stream(sites) or sites[0]
     switches = [Switch("site", "Site", tuple((site, site) for site in sites), output)]

@@ -11,10 +11,10 @@ from isoscope.report.number import shown
 from isoscope.report.page.exhibit import Exhibit
 from isoscope.report.page.measures import titled
 from isoscope.report.page.panel import Chart, Columns, Panel, Section, Switch
-from isoscope.report.page.place import ordered
 from isoscope.report.page.profile import ROWS
 from isoscope.report.page.theme import SHAPES
 from isoscope.report.table import Column, Table
+from isoscope.site import order_sites
 from isoscope.types import SweepGrid, SweepWeight
 
 CELL = ("measure", "site", "weight", "seed", "geometry", "metric")
@@ -251,7 +251,7 @@ def _switches(sweeps: Sequence[Swept], cells: Columns) -> tuple[Switch, ...]:
     named = tuple((name, TITLES.get(name, titled(name))) for name in measures)
     if named:
         found.append(Switch("measure", "Geometry", named, measures[0]))
-    sites = ordered(cells["site"])
+    sites = order_sites(cells["site"])
     sites.sort(key=lambda site: site != ALL_LAYERS)
     named = tuple((s, "all layers as one cloud" if s == ALL_LAYERS else s) for s in sites)
     if named:

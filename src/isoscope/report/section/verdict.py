@@ -8,8 +8,8 @@ from isoscope.report.escape import for_html
 from isoscope.report.number import count
 from isoscope.report.page.exhibit import Exhibit
 from isoscope.report.page.panel import Panel, Section
-from isoscope.report.page.place import STREAM, last_of_stream, place_of
 from isoscope.report.section.sweep import told
+from isoscope.site import STREAM, Site, last_of_stream
 from isoscope.types import Reading, SinkShare
 
 SINKS_MATTER = (0.9, 0.5)  # shares of the variance from which on sinks are the story
@@ -66,7 +66,7 @@ def _shared(exhibit: Exhibit, site: str) -> Sentence | None:
 
 def _sinks(exhibit: Exhibit) -> Sentence | None:
     """Say where sinks carry most of the variance."""
-    stream = [c for c in exhibit.drawn(SinkShare) if place_of(c.site).part.endswith("stream")]
+    stream = [c for c in exhibit.drawn(SinkShare) if Site.parse(c.site).is_stream]
     limits = (limit for limit in SINKS_MATTER if any(c.share > limit for c in stream))
     limit = next(limits, None)
     if limit is None:
@@ -129,8 +129,8 @@ def _rule(each: Reading) -> str:
 
 def _blocks(sites: Sequence[str]) -> str:
     """Return sites as a range where they are consecutive blocks."""
-    places = [place_of(site) for site in sites]
-    layers = sorted({p.depth[0] for p in places if p.part == STREAM and p.label.isdigit()})
+    stream = [site for site in map(Site.parse, sites) if site.region == STREAM]
+    layers = sorted({site.layer for site in stream if site.layer is not None})
     if not layers:
         return f"at {', '.join(sites)}"
     if len(layers) == 1:
