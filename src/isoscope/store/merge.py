@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isoscope.errors import StoreError
+from isoscope.site import is_matrix
 from isoscope.store.run import Run
 from isoscope.store.stream import StateWriter, first_reasons
 
 if TYPE_CHECKING:
     from isoscope.survey import Survey
 
-MATRIX = ".weight"  # how sites that are matrices of a model end
 
 Place = tuple[str, str]  # site, and class or variant
 
@@ -47,7 +47,7 @@ def _merge_place(runs: Sequence[Run], place: Place, *, alone: bool) -> "Survey":
     """Return what runs have collected at a place, added up in their order."""
     from isoscope.survey import SECOND_PASS, Survey
 
-    if place[0].endswith(MATRIX):  # it is in every run of the model, and counts once
+    if is_matrix(place[0]):  # it is in every run of the model, and counts once
         return runs[0].survey_at(place)
     total = Survey()
     for run in runs:

@@ -57,7 +57,7 @@ def frequencies_for(subject: "Subject", table: str | None) -> Frequencies:
     """Return the counts of tokens a table gives, or room to count them."""
     if table is None:
         return Frequencies()
-    if not has_tokens(found):
+    if not has_tokens(subject):
         raise ConfigError(
             f"expected a model of text for --frequencies, got {subject.loaded.name}",
             hint="sounds and images have no tokens; leave --frequencies out",
