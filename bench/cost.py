@@ -29,9 +29,9 @@ from isoscope.capture.sites import Sites
 from isoscope.cli.memory import give_back
 from isoscope.cli.survey import STATE
 from isoscope.source.corpus import open_corpus
+from isoscope.study.reads import measure_names
 from isoscope.survey import Survey, kinds_for
 from isoscope.survey.frequency import Frequencies
-from isoscope.verbs.answer import chosen
 
 RESULTS = Path(__file__).parent / "results" / "cost.json"
 TURNS = 7
@@ -119,8 +119,8 @@ def measured(name, folder):
     """Return the rows of one model: ratios of moments and directions, and of everything."""
     bench = Bench(name, folder)
     few = (Moments, Directions)
-    every = kinds_for(chosen(None))
-    causes = kinds_for(chosen(None, text=True), causes=True)
+    every = kinds_for(measure_names(None))
+    causes = kinds_for(measure_names(None, text=True), causes=True)
     bench.plain(), bench.surveyed(few, False), bench.surveyed(causes, True, bench.bands)
     plain, light, whole, told = [], [], [], []
     for _ in range(TURNS):

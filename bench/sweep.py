@@ -114,10 +114,11 @@ def sweep(name):
 
 def curve(name):
     """Train with one penalty as the sweep of SST-2 does, with the same seeds and examples."""
-    from isoscope.engine import here
-    from isoscope.study.model import subject_of
-    from isoscope.lab.sweep.head import place_of
     from isoscope.store.ledger import Ledger
+
+    from isoscope.engine import here
+    from isoscope.lab.sweep.head import place_of
+    from isoscope.study.model import subject_of
 
     penalty, given, weights = CURVES[name]
     chosen = TASKS["sst2"]

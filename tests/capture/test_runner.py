@@ -14,8 +14,8 @@ from isoscope.capture.listener import Listener
 from isoscope.capture.model.pooling import Pooling
 from isoscope.capture.runner import Runner, halved, is_out_of_memory
 from isoscope.errors import ConfigError
+from isoscope.study.model import load_model
 from isoscope.survey import Survey
-from isoscope.verbs.model import opened
 
 
 @given(
@@ -51,7 +51,7 @@ def test_lack_of_memory_is_told_from_faults(error, short):
 
 @pytest.fixture(scope="module")
 def found(tiny):
-    return opened(tiny)
+    return load_model(tiny)
 
 
 def documents(texts):

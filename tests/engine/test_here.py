@@ -8,13 +8,13 @@ import time
 
 import numpy as np
 import pytest
+from isoscope.store.unit import Units
 
 from isoscope.accumulate import Block, Moments, Reservoir, Tally
 from isoscope.accumulate.hashing import named_documents
 from isoscope.engine import here
 from isoscope.errors import StoreError
 from isoscope.store.state import read_state
-from isoscope.store.unit import Units
 from isoscope.survey import Survey
 
 PLACE = ("resid.0", "all")

@@ -8,8 +8,8 @@ import torch
 
 from isoscope.errors import ConfigError, UndefinedError
 from isoscope.lab import zeroed
-from isoscope.study.model import subject_of
 from isoscope.lab.zeroed import zeroed_kl
+from isoscope.study.model import subject_of
 
 
 def bits(model):

@@ -19,9 +19,10 @@ from isoscope.measure.view import (
     RawSpectrum,
     Spectrum,
 )
+from isoscope.study.rows import ROWS as PLACE
 from isoscope.survey import SECOND_PASS, Survey, kinds_for, run
 from isoscope.types import Chunk
-from isoscope.verbs.vectors import PLACE, measure
+from isoscope.verbs.vectors import measure
 
 WIDTH = 16
 EXACT = (

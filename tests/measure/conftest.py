@@ -8,9 +8,10 @@ from isoscope.accumulate.hashing import named_documents
 from isoscope.errors import TooFewRowsError
 from isoscope.measure import MEASURES
 from isoscope.measure.view import Summaries
+from isoscope.study.rows import ROWS as PLACE
 from isoscope.survey import SECOND_PASS, Survey, kinds_for, run
 from isoscope.types import Chunk
-from isoscope.verbs.vectors import PLACE, measure
+from isoscope.verbs.vectors import measure
 
 FIRST = tuple(kind for kind in ACCUMULATORS if kind not in SECOND_PASS)
 

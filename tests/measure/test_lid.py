@@ -35,10 +35,10 @@ def test_it_is_not_in_the_default_set_and_has_an_interval(measured):
     rows = np.random.default_rng(1).normal(size=(500, 5))
     reading = measured(rows, NAME)[NAME]
     assert reading.low < reading.value < reading.high
-    from isoscope.verbs.answer import chosen
+    from isoscope.study.reads import measure_names
 
-    assert NAME not in chosen(None)
-    assert NAME in chosen(None, all=True)
+    assert NAME not in measure_names(None)
+    assert NAME in measure_names(None, all=True)
 
 
 def test_few_rows_are_too_few():

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from isoscope.accumulate.hashing import chained, named_documents
+from isoscope.study.model import load_model
 from isoscope.verbs import survey
-from isoscope.verbs.model import opened
 
 NAMES = (
     "self-similarity",
@@ -21,7 +21,7 @@ SITE = "resid.1"
 @pytest.fixture(scope="module")
 def stored(tiny, texts):
     """Return rows, document, position, token and special of one site, text by text."""
-    found = opened(tiny)
+    found = load_model(tiny)
     tokenizer, body = found.loaded.tokenizer, found.loaded.body
     parts = []
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from isoscope.store.frontier import MANIFEST, Frontier
+from isoscope.store.unit import Units
 
 from isoscope.accumulate import Block, Tally
 from isoscope.errors import StoreError
-from isoscope.store.frontier import MANIFEST, Frontier
 from isoscope.store.state import read_state
 from isoscope.store.tree import Node
-from isoscope.store.unit import Units
 from isoscope.survey import Survey
 
 UNITS = Units.of([{"number": number} for number in range(4)])

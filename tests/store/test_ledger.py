@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-
-from isoscope.errors import ResumeError
 from isoscope.store.ledger import Ledger
 from isoscope.store.unit import Units
+
+from isoscope.errors import ResumeError
 
 UNITS = Units.of([{"number": number} for number in range(3)])
 

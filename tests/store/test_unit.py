@@ -1,7 +1,6 @@
 """Units are named by what they have to do."""
 
 import numpy as np
-
 from isoscope.store.unit import Unit, Units, address
 
 

@@ -5,16 +5,16 @@ import pytest
 
 from isoscope.accumulate import Block
 from isoscope.accumulate.hashing import named_documents
+from isoscope.study.reads import measure_names
 from isoscope.survey import SECOND_PASS, Survey, kinds_for
 from isoscope.survey.room import ROW_CLASSES, as_bytes, available, site_bytes, state_bytes
-from isoscope.verbs.answer import chosen
 
 
 def held_bytes(width):
     """Return what a site really holds after many documents."""
     rng = np.random.default_rng(0)
     survey = Survey()
-    kinds = [kind for kind in kinds_for(chosen(None)) if kind not in SECOND_PASS]
+    kinds = [kind for kind in kinds_for(measure_names(None)) if kind not in SECOND_PASS]
     for start in (0, 300):
         number = np.repeat(np.arange(start, start + 300), 5)
         rows = rng.normal(size=(1500, width)).astype(np.float32)

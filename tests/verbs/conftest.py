@@ -122,51 +122,6 @@ def decoder(tiny, tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="session")
-def other_tiny(tiny, tmp_path_factory):
-    """Return the small model with other weights."""
-    from safetensors.numpy import load_file, save_file
-
-    folder = tmp_path_factory.mktemp("other") / "model"
-    shutil.copytree(tiny, folder)
-    weights = load_file(folder / "model.safetensors")
-    turned = {name: each[::-1].copy() for name, each in weights.items()}
-    save_file(turned, folder / "model.safetensors", metadata={"format": "pt"})
-    return folder
-
-
-# A model says something else in the seventh digit where a batch is another one. Of a variance
-# that is zero float32 leaves noise, which RankMe takes the root of; TwoNN divides by the
-# distance of the two nearest rows. They differ by up to 2e-5, all others by less than 1e-6.
-NOISY = {"rankme": 5e-5, "twonn": 5e-5}
-
-
-def by_place(readings):
-    """Return readings by site, variant and measure."""
-    return {(each.site, each.variant, each.measure, each.group): each for each in readings}
-
-
-@pytest.fixture(scope="session")
-def assert_alike():
-    """Compare two surveys: the same places, values and intervals within a tolerance."""
-
-    def check(left, right, *, rel=0.0, absolute=0.0):
-        ours, theirs = by_place(left), by_place(right)
-        assert ours.keys() == theirs.keys()
-        assert len(ours) > 10
-        for place, one in ours.items():
-            other = theirs[place]
-            assert (one.n, one.d) == (other.n, other.d), place
-            for name in ("value", "low", "high"):
-                a, b = getattr(one, name), getattr(other, name)
-                assert (a is None) == (b is None), (place, name)
-                if a is not None:
-                    near = max(rel, NOISY.get(one.measure, rel)) if rel else 0.0
-                    assert a == pytest.approx(b, rel=near, abs=absolute), (place, name)
-
-    return check
-
-
 @dataclass(frozen=True)
 class Hook:
     """What a site is to plain torch: a side of a module, in one of its calls."""

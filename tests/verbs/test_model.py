@@ -9,8 +9,9 @@ import pytest
 
 from isoscope.errors import IsoscopeError
 from isoscope.store import load
+from isoscope.study.model import load_model
 from isoscope.verbs import survey
-from isoscope.verbs.model import opened, sites
+from isoscope.verbs.model import sites
 
 EVERY = ("resid", "norm", "embed", "unembed", "attn", "mlp", "q", "k", "v")
 
@@ -169,7 +170,7 @@ def test_a_mean_is_that_of_the_last_block(tiny, texts):
 
     from isoscope.verbs import measure
 
-    found = opened(tiny)
+    found = load_model(tiny)
     rows = []
     for text in texts:
         given = found.loaded.tokenizer(text, return_tensors="pt")
@@ -269,7 +270,7 @@ def one_document_overflows(tiny, texts):
     """
     import torch
 
-    found = opened(tiny)
+    found = load_model(tiny)
     heard = []
     module = found.loaded.body.encoder.layer[1].attention.output
     handle = module.register_forward_hook(lambda _m, _i, out: heard.append(out[0].amax(dim=0)))

@@ -9,9 +9,9 @@ import transformers
 from stored import SPANS_LESS, Read, Stored, compared, stored
 
 from isoscope.source.corpus import open_corpus
+from isoscope.study.model import load_model
+from isoscope.study.reads import measure_names
 from isoscope.verbs import survey
-from isoscope.verbs.answer import chosen
-from isoscope.verbs.model import opened
 
 # How rxnfp and rxnmapper cut reaction SMILES: an atom, a bond, a bracket, a number.
 ATOMS = re.compile(
@@ -66,7 +66,7 @@ def test_a_small_random_model_reads_as_its_stored_rows(tiny, texts, hooks_of):
     kept = stored(body, read_texts(tokenizer, texts), hooks)
     matrices = {"embed.weight": body.get_input_embeddings().weight}
     found = surveyed(tiny, texts, every=True, sites=[*hooks, *matrices])
-    assert compared(found, kept, chosen(None, all=True, text=True), matrices) > 600
+    assert compared(found, kept, measure_names(None, all=True, text=True), matrices) > 600
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_minilm_reads_as_its_stored_rows(minilm, minilm_kept):
     kept = only(kept, lambda site: site.startswith(("embed", "resid", "norm")))
     found = surveyed(minilm, texts)
     assert {"pooled", "norm.mid", "embed", "resid.5"} <= {r.site for r in found}
-    assert compared(found, kept, chosen(None, text=True), matrices, pool="resid.5") > 500
+    assert compared(found, kept, measure_names(None, text=True), matrices, pool="resid.5") > 500
 
 
 @pytest.mark.real
@@ -103,7 +103,7 @@ def test_two_passes_over_minilm_read_as_its_stored_rows(minilm, minilm_kept):
     kept = only(kept, lambda site: site in ("resid.3", "norm.out"))
     found = surveyed(minilm, texts, every=True, sites=list(kept.rows))
     assert {"partition", "mean-cosine-centred"} <= {r.measure for r in found}
-    assert compared(found, kept, chosen(None, all=True, text=True)) > 100
+    assert compared(found, kept, measure_names(None, all=True, text=True)) > 100
 
 
 @pytest.mark.real
@@ -112,7 +112,7 @@ def test_every_part_of_minilm_reads_as_its_stored_rows(minilm, minilm_kept):
     texts, kept, matrices = minilm_kept
     sites = [*kept.rows, *matrices, "pooled"]
     found = surveyed(minilm, texts, every=True, sites=sites)
-    names = chosen(None, all=True, text=True)
+    names = measure_names(None, all=True, text=True)
     assert compared(found, kept, names, matrices, pool="resid.5") > 3000
 
 
@@ -120,7 +120,7 @@ def test_every_part_of_minilm_reads_as_its_stored_rows(minilm, minilm_kept):
 def smollm_kept(smollm, hooks_of):
     """Return texts, and what SmolLM2 says of them at all its sites; its matrix is one."""
     # Four parsings of a GGUF file take longer than all else: this makes it two.
-    found = opened(smollm).loaded
+    found = load_model(smollm).loaded
     texts = bundled(36, 120)
     hooks = hooks_of.llama(found.body) | hooks_of.llama_parts(found.body, 11)
     kept = stored(found.body, read_texts(found.tokenizer, texts), hooks)
@@ -136,7 +136,7 @@ def test_smollm_reads_as_its_stored_rows(smollm, smollm_kept):
     found = surveyed(smollm, texts, sites=list(kept.rows))
     rows = {r.variant: r.n for r in found if r.site == "resid.15" and not r.group}
     assert rows["no-sink"] < rows["all"]
-    assert compared(found, kept, chosen(None, text=True)) > 150
+    assert compared(found, kept, measure_names(None, text=True)) > 150
 
 
 @pytest.mark.real
@@ -144,7 +144,7 @@ def test_smollm_reads_as_its_stored_rows(smollm, smollm_kept):
 def test_every_layer_of_smollm_reads_as_its_stored_rows(smollm, smollm_kept):
     texts, kept, matrices = smollm_kept
     found = surveyed(smollm, texts, sites=[*kept.rows, *matrices])
-    assert compared(found, kept, chosen(None, text=True), matrices) > 2000
+    assert compared(found, kept, measure_names(None, text=True), matrices) > 2000
 
 
 @pytest.mark.real
@@ -156,7 +156,7 @@ def test_rxnfp_reads_as_its_stored_rows(shared_models, reactions, hooks_of, name
     kept = stored(body, read_reactions(folder, reactions), hooks_of.bert(body))
     matrices = {"embed.weight": body.get_input_embeddings().weight}
     found = surveyed(folder, reactions, every=True)
-    assert compared(found, kept, chosen(None, all=True, text=True), matrices) > 900
+    assert compared(found, kept, measure_names(None, all=True, text=True), matrices) > 900
 
 
 @pytest.mark.real
@@ -172,7 +172,9 @@ def test_rxnmapper_reads_as_its_stored_rows(shared_models, reactions, hooks_of):
     }
     found = surveyed(folder, reactions, every=True)
     assert (
-        compared(found, kept, chosen(None, all=True, text=True), matrices, loose=SPANS_LESS)
+        compared(
+            found, kept, measure_names(None, all=True, text=True), matrices, loose=SPANS_LESS
+        )
         > 900
     )
 
@@ -231,4 +233,4 @@ def test_whisper_reads_as_its_stored_rows(shared_models, speech, hooks_of):
     matrices = {"dec.embed.weight": matrix, "unembed.weight": matrix}
     found = surveyed(folder, speech)
     assert {"enc.resid.3", "enc.norm.mid", "dec.embed", "dec.norm.out"} <= set(kept.rows)
-    assert compared(found, kept, chosen(None, text=True), matrices) > 800
+    assert compared(found, kept, measure_names(None, text=True), matrices) > 800

@@ -10,8 +10,9 @@ import torch
 
 import isoscope as iso
 from isoscope.errors import MergeError, StoreError, UndefinedError, UnknownNameError
-from isoscope.lab import final_norms, outlying_parameters, subject_of, through_norm
+from isoscope.lab import final_norms, outlying_parameters, through_norm
 from isoscope.store.stream import StateReader
+from isoscope.study.model import subject_of
 from isoscope.verbs.norm import FINAL, OUTLIERS, STEPS, records_of
 
 

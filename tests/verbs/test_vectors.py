@@ -17,8 +17,8 @@ from isoscope.errors import (
 )
 from isoscope.measure import MEASURES
 from isoscope.report import Results
+from isoscope.study.reads import measure_names
 from isoscope.verbs import measure
-from isoscope.verbs.answer import chosen
 from isoscope.verbs.vectors import planted
 
 SOME = ["mean-cosine", "isoscore", "effective-rank", "norm-spread"]
@@ -173,14 +173,14 @@ def test_a_stream_is_read_once_and_its_sample_stands_in(tmp_path):
 
 
 def test_the_default_set_needs_one_pass_and_all_adds_the_others():
-    assert list(chosen(None)) == DEFAULT
-    assert list(chosen(None, all=True)) == EVERY
+    assert list(measure_names(None)) == DEFAULT
+    assert list(measure_names(None, all=True)) == EVERY
     assert "partition" not in DEFAULT and "mean-cosine-centred" not in DEFAULT
 
 
 def test_names_are_kept_in_order_each_once():
-    assert chosen(["isoscore", "alpha", "isoscore"]) == ("isoscore", "alpha")
-    assert chosen("alpha") == ("alpha",)
+    assert measure_names(["isoscore", "alpha", "isoscore"]) == ("isoscore", "alpha")
+    assert measure_names("alpha") == ("alpha",)
 
 
 def test_an_unknown_measure_is_refused_before_anything_is_read():

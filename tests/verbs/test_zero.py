@@ -6,7 +6,8 @@ import pytest
 
 import isoscope as iso
 from isoscope.errors import ConfigError, UndefinedError, UnknownNameError
-from isoscope.study.model import subject_of, zeroed_kl
+from isoscope.lab import zeroed_kl
+from isoscope.study.model import subject_of
 from isoscope.verbs.zero import FEW
 
 

@@ -76,20 +76,6 @@ def companions(name: str) -> set[str]:
     return {f"{name}-{suffix}" for suffix in MEASURES[name].beside}
 
 
-def read_survey(
-    survey: "Survey", names: Sequence[str], run: str, options: Mapping[str, Any]
-) -> "Results[Reading]":
-    """Return the readings; an error where not one of them could be computed."""
-    from isoscope.report import READINGS, Results
-
-    found = survey.read(names, run=run, **options)
-    if not found:
-        raise nothing(survey.left_out)
-    left_out = [f"{name}: {why}" for name, why in survey.left_out.items()]
-    levels = isotropic_levels(found, options)
-    return Results(found, READINGS, left_out=left_out, isotropic=levels)
-
-
 def read_state(
     state: "State",
     names: Sequence[str],

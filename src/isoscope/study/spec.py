@@ -87,7 +87,8 @@ class Spec(Part, frozen=True, kw_only=True):
             for name, option in self.options().items()
             if not option.about.path
         }
-        return {"command": self.command, "options": values, "content": dict(content)}
+        found = {"command": self.command, "options": values, "content": dict(content)}
+        return msgspec.json.decode(msgspec.json.encode(found))  # as a file gives it back
 
     def address(self, content: Mapping[str, str]) -> str:
         """Return a name that follows from the options and from the content they name."""

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from isoscope.study.model import subject_of
 from isoscope.lab.sweep.encode import Encoder
 from isoscope.lab.sweep.examples import Asked, task_of
 from isoscope.lab.sweep.train import Trainer
+from isoscope.study.model import subject_of
 
 TEXT = (
     "the boats carry people of town a small fire in hills was seen from road before rain "

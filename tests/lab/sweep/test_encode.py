@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from isoscope.errors import ConfigError
-from isoscope.study.model import subject_of
 from isoscope.lab.sweep.encode import Encoder, order
 from isoscope.lab.sweep.examples import Asked, task_of
+from isoscope.study.model import subject_of
 
 
 def encoded(model, path, length=32, **asked):

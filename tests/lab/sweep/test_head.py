@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from isoscope.errors import UnknownNameError
-from isoscope.study.model import subject_of
 from isoscope.lab.sweep.head import Head, place_of
+from isoscope.study.model import subject_of
 
 
 @pytest.fixture

@@ -4,13 +4,13 @@ import pytest
 
 from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine
 from isoscope.errors import ConfigError, PenaltyError, UnknownNameError
-from isoscope.study.model import subject_of
 from isoscope.lab.sweep.penalties import (
     PENALTIES,
     checked_choice,
     checked_weights,
     in_model,
 )
+from isoscope.study.model import subject_of
 
 
 @pytest.mark.parametrize(

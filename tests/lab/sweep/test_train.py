@@ -92,10 +92,10 @@ def test_a_loss_that_is_lost_with_the_last_step_is_told(trainer):
 
 
 def test_a_decoder_is_trained_as_well(speaker, reviews):
-    from isoscope.study.model import subject_of
     from isoscope.lab.sweep.encode import Encoder
     from isoscope.lab.sweep.examples import Asked, task_of
     from isoscope.lab.sweep.train import Trainer
+    from isoscope.study.model import subject_of
 
     subject = subject_of(speaker)
     task = task_of(reviews, None, Asked(label="stars"))

@@ -12,7 +12,7 @@ from isoscope.measure.view.types import no_types, not_repeated
 def view(words, token_survey):
     from isoscope.accumulate import Directions, Vocabulary
     from isoscope.measure.view import Summaries
-    from isoscope.verbs.vectors import PLACE
+    from isoscope.study.rows import ROWS as PLACE
 
     held = token_survey(*words, ["self-similarity"]).held[PLACE]
     summaries = Summaries()

@@ -1,38 +1,47 @@
 """A study is done in portions: killed, short of memory or in halves, it reads the same."""
 
-import inspect
 import json
 import os
 import subprocess
 import sys
 
+import msgspec
 import numpy as np
 import pytest
 import torch
 
-from isoscope.errors import IsoscopeError, MergeError
+from isoscope.engine import Notify
+from isoscope.errors import IsoscopeError, MergeError, ResumeError
+from isoscope.study.model import load_model
+from isoscope.study.run import run
+from isoscope.study.survey import Batches, Matrices, SurveyPlan, SurveySpec
 from isoscope.verbs import merge, read, survey
-from isoscope.verbs.answer import answered_places, chosen
-from isoscope.verbs.model import opened
-from isoscope.verbs.study import Study
 
 SITES = ["embed", "resid", "norm.mid"]
-DEFAULTS = {name: each.default for name, each in inspect.signature(survey).parameters.items()}
 
 
-def planned(folder, texts, work, **given):
-    """Return a study as the verb plans it."""
-    found = opened(folder)
-    settings = {**DEFAULTS, "corpus": texts, "sites": SITES, "tokens": None, **given}
-    return Study.planned(found, work, chosen(None), settings)
+def worker_of(folder, texts, notify=None, **options):
+    """Return an open worker of a survey in memory."""
+    given = {"sites": SITES, "tokens": None, **options}
+    spec = SurveySpec.of(model=str(folder), **given)
+    return spec.open(notify or Notify(), {"corpus": texts})
 
 
-def answers(study):
-    return answered_places(study.done(), study.names, "run", study.options, study.sites)
+def read_by(worker, texts, notify=None):
+    """Run a spec with a worker that is open already, and return its readings."""
+    spec = worker.spec
+
+    class Opened(type(spec), frozen=True, kw_only=True):
+        def open(self, notify, live=None):
+            worker.notify = notify
+            return worker
+
+    again = Opened(**{name: getattr(spec, name) for name in spec.__struct_fields__})
+    return run(again, live={"corpus": texts}, notify=notify)
 
 
-def short_of_memory(study, documents):
-    """Let the model's forward pass fail for more than so many documents."""
+def short_of_memory(worker, documents):
+    """Let the model's forward pass fail for more documents than these."""
     seen = []
 
     def refuse(_module, _arguments, named):
@@ -40,46 +49,142 @@ def short_of_memory(study, documents):
         if seen[-1] > documents:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
 
-    study.found.loaded.body.register_forward_pre_hook(refuse, with_kwargs=True)
+    worker.subject.loaded.body.register_forward_pre_hook(refuse, with_kwargs=True)
     return seen
 
 
-def test_batches_are_halved_until_they_fit(tiny, texts, tmp_path, assert_alike):
-    wanted = answers(planned(tiny, texts, tmp_path / "enough"))
+def test_every_document_is_in_one_unit(tiny, texts):
+    plan = worker_of(tiny, texts, unit=150, sites=["resid.0", "embed.weight"]).plan()
+    (units,) = plan.stages
+    *batches, matrices = units
+    assert len(batches) > 3
+    ordinals = [each for unit in batches for batch in plan.batches(unit) for each in batch]
+    assert sorted(ordinals) == list(range(len(texts)))
+    assert matrices == Matrices(("embed.weight",))
+    assert plan.total() == plan.drawn.rows == sum(plan.size(0, n) for n in range(len(units)))
+
+
+def test_units_are_ranges_into_the_plan_and_never_lists(tiny, texts):
+    plan = worker_of(tiny, texts, unit=150).plan()
+    for unit in plan.stages[0]:
+        if isinstance(unit, Batches):
+            assert len(msgspec.json.encode(unit)) < 60
+
+
+def test_turns_share_the_sites_and_repeat_the_documents(tiny, texts):
+    plan = worker_of(tiny, texts, sites=["embed", "resid"], turns=2).plan()
+    heard = [site for site in plan.sites if site != "embed.weight"]
+    assert plan.heard(0) == tuple(heard[::2])
+    assert plan.heard(1) == tuple(heard[1::2])
+    one, two = (unit for unit in plan.stages[0] if isinstance(unit, Batches))
+    assert plan.batches(one) == plan.batches(two)
+    assert (one.turn, two.turn) == (0, 1)
+
+
+def test_a_plan_is_the_same_after_a_file_and_in_another_worker(tiny, texts):
+    options = {"unit": 150, "all": True}
+    plan = worker_of(tiny, texts, **options).plan()
+    assert SurveyPlan.decode(plan.encode()) == plan
+    assert worker_of(tiny, texts, **options).plan() == plan
+    assert len(plan.stages) == 2
+    assert plan.stages[1] == tuple(u for u in plan.stages[0] if isinstance(u, Batches))
+
+
+def test_batches_are_halved_until_they_fit(tiny, texts, assert_alike):
+    wanted = read_by(worker_of(tiny, texts), texts)
     said, told = [], []
-    study = planned(
-        tiny, texts, tmp_path / "short", say=said.append,
-        progress=lambda *each: told.append(each),
-    )  # fmt: skip
-    seen = short_of_memory(study, 4)
-    assert_alike(wanted, answers(study), rel=1e-6, absolute=1e-6)
+    worker = worker_of(tiny, texts)
+    seen = short_of_memory(worker, 4)
+    notify = Notify(lambda *each: told.append(each), said.append)
+    found = read_by(worker, texts, notify)
+    assert_alike(wanted, found, rel=1e-6, absolute=1e-6)
     assert seen[:4] == [32, 16, 8, 4]
     assert max(seen[3:]) == 4
     assert [each.rpartition(" ")[2] for each in said] == ["2", "4", "8"]
     assert all("memory ran out" in each for each in said)
+    assert [each for each in found.remarks if "memory ran out" in each] == said
     assert told == sorted(told)
     assert told[-1][0] == told[-1][1]
 
 
-def test_one_document_that_does_not_fit_is_an_error_of_ours(tiny, texts, tmp_path):
-    study = planned(tiny, texts, tmp_path / "short")
-    short_of_memory(study, 0)
+def test_one_document_that_does_not_fit_is_an_error_of_ours(tiny, texts):
+    worker = worker_of(tiny, texts)
+    short_of_memory(worker, 0)
     with pytest.raises(IsoscopeError, match="memory ran out with a single document") as caught:
-        study.done()
+        read_by(worker, texts)
     assert caught.value.slug == "out-of-memory"
     assert "--length" in caught.value.hint
 
 
-def test_other_faults_of_a_model_are_not_taken_for_lack_of_memory(tiny, texts, tmp_path):
-    study = planned(tiny, texts, tmp_path / "broken")
+def test_other_faults_of_a_model_are_not_taken_for_lack_of_memory(tiny, texts):
+    worker = worker_of(tiny, texts)
 
     def fail(_module, _arguments):
         raise RuntimeError("shapes do not match")
 
-    study.found.loaded.body.register_forward_pre_hook(fail)
+    worker.subject.loaded.body.register_forward_pre_hook(fail)
     with pytest.raises(RuntimeError, match="shapes do not match"):
-        study.done()
-    assert study.halvings == 0
+        read_by(worker, texts)
+    assert worker.halvings == 0
+
+
+@pytest.fixture(scope="module")
+def stopped(tiny, texts, tmp_path_factory):
+    """Return the path of a survey that was interrupted after one unit, and its options."""
+    place = tmp_path_factory.mktemp("stopped")
+    (place / "c.txt").write_text("\n".join(texts) + "\n")
+    options = {"tokens": None, "unit": 150, "sites": ["resid.0"], "output": place / "run"}
+    reached = []
+
+    def stop(done, total):
+        reached.append(done)
+        if done > 200:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        survey(tiny, place / "c.txt", progress=stop, **options)
+    assert list((place / "run" / "stage-1").glob("node-*"))
+    return place, options
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [({"seed": 1}, "--seed 1"), ({"length": 16}, "--length 16"), ({"sinks": 5.0}, "--sinks 5"),
+     ({"prompt": "the"}, "--prompt 'the'"), ({"batch": 3}, "--batch 3"),
+     ({"all": True}, "--all true"),
+     ({"tokens": 100}, "--tokens 100"), ({"measures": ["isoscore"]}, "isoscore"),
+     ({"zeta": 0.5}, "--zeta 0.5"), ({"threads": 1}, "--threads 1")],
+)  # fmt: skip
+def test_a_run_begun_with_another_option_says_which_and_both_values(
+    tiny, stopped, change, named
+):
+    place, options = stopped
+    with pytest.raises(ResumeError) as caught:
+        survey(tiny, place / "c.txt", **{**options, **change})
+    assert named in caught.value.problem
+    assert "it was begun with" in caught.value.problem
+    assert list((place / "run" / "stage-1").glob("node-*"))  # nothing is lost
+
+
+def test_a_run_begun_on_another_corpus_or_model_says_so(tiny, other_tiny, texts, stopped):
+    place, options = stopped
+    (place / "other").mkdir(exist_ok=True)
+    (place / "other" / "c.txt").write_text("\n".join(texts[1:]) + "\n")
+    with pytest.raises(ResumeError, match="with another corpus"):
+        survey(tiny, place / "other" / "c.txt", **options)
+    with pytest.raises(ResumeError, match="with another model"):
+        survey(other_tiny, place / "c.txt", **options)
+
+
+def test_a_path_with_the_same_content_resumes_to_the_same_bytes(tiny, stopped, tmp_path):
+    place, options = stopped
+    (tmp_path / "moved").mkdir()
+    (tmp_path / "moved" / "c.txt").write_bytes((place / "c.txt").read_bytes())
+    whole = tmp_path / "run"
+    survey(tiny, place / "c.txt", **{**options, "output": whole})
+    survey(tiny, tmp_path / "moved" / "c.txt", **options)
+    for name in ("state.safetensors", "readings.parquet"):
+        assert (place / "run" / name).read_bytes() == (whole / name).read_bytes()
 
 
 REALLY_SHORT = """
@@ -128,7 +233,7 @@ def halves(tiny, texts, tmp_path_factory):
     place = tmp_path_factory.mktemp("halves")
     lines = [json.dumps({"text": text, "key": f"d{n}"}) for n, text in enumerate(texts)]
     parts = {"a": lines[::2], "b": lines[1::2], "whole": lines}
-    tokenizer = opened(tiny).loaded.tokenizer
+    tokenizer = load_model(tiny).loaded.tokenizer
     ids = np.concatenate([tokenizer(text)["input_ids"] for text in texts])
     np.save(place / "counts.npy", np.bincount(ids, minlength=len(tokenizer)))
     for name, part in parts.items():
@@ -190,7 +295,7 @@ def test_second_passes_of_two_runs_are_not_mixed_up(tiny, texts, tmp_path):
 
 def norms_over_median(folder, texts):
     """Return of each document the largest norm in block 0 over its median, sorted."""
-    found, heard = opened(folder), []
+    found, heard = load_model(folder), []
     handle = found.loaded.body.encoder.layer[0].register_forward_hook(
         lambda _m, _i, out: heard.append((out[0] if isinstance(out, tuple) else out)[0])
     )
