@@ -179,6 +179,14 @@ def test_tables_are_the_same_in_every_format(kind):
 
 
 @every_kind
+def test_no_records_are_shown_as_none_in_every_format(kind):
+    none = FULL[kind][:0]
+    assert none.to_json() == "" and len(none.to_csv().splitlines()) == 1
+    for text in (str(none), none.to_markdown(), none.to_latex(), none._repr_html_()):
+        assert "isoscore" not in text
+
+
+@every_kind
 def test_every_kind_has_a_summary_in_words(kind):
     assert FULL[kind].summary and FULL[kind][:0].summary
 

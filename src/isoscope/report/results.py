@@ -21,7 +21,17 @@ DATA = ("json", "csv")  # formats without room for remarks
 
 
 class Results(list[T]):
-    """A list of records and what belongs to all of them; its layout says how they look."""
+    """A list of records and what belongs to all of them; its layout says how they look.
+
+    >>> from isoscope.report.readings import READINGS
+    >>> from isoscope.types import Reading
+    >>> one = Reading("a", "rows", "all", "", None, "isoscore", 0.5, 0.4, 0.6, 9, 3)
+    >>> Results([one], READINGS)
+    run a, site rows, variant all
+    <BLANKLINE>
+    measure   value  95 % interval  n  d
+    isoscore   0.50   [0.40, 0.60]  9  3
+    """
 
     def __init__(
         self,

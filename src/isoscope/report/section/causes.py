@@ -102,7 +102,7 @@ def spec(labels: Sequence[str], causes: Sequence[str]) -> dict[str, Any]:
 
 
 def columns(exhibits: Sequence[Exhibit]) -> Columns:
-    """Return one row a cause and site."""
+    """Return one row per cause and site."""
     names = ("cause", "share", "low", "high", "detail")
     more = ("run", "site", "at", "part", "order", "cosine", "text")
     table: Columns = {name: [] for name in (*names, *more)}

@@ -87,7 +87,7 @@ def spec(sites: Sequence[str], most: float) -> dict[str, Any]:
 
 
 def columns(exhibits: Sequence[Exhibit], variants: Sequence[str]) -> Columns:
-    """Return one row a cell of the heat map."""
+    """Return one row per cell of the heat map."""
     names = ("run", "site", "variant", "first", "end", "largest", "score")
     table: Columns = {name: [] for name in names}
     for exhibit in exhibits:

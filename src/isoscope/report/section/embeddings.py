@@ -90,7 +90,7 @@ def spec(bands: Sequence[str], there: Sequence[str]) -> dict[str, Any]:
 
 
 def columns(exhibits: Sequence[Exhibit]) -> Columns:
-    """Return one row a cell."""
+    """Return one row per cell."""
     table: Columns = {name: [] for name in ("x", "y", "rows", "band", "run", "site")}
     for exhibit in exhibits:
         for curve in exhibit.drawn(MatrixCells):
