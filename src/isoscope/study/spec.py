@@ -59,10 +59,9 @@ class Spec(Part, frozen=True, kw_only=True):
         flags: dict[str, Any] = {}
         for option in self.options().values():
             value = leaf(self, option.path)
-            if value is None or value is False:
-                if option.default in (None, False) or option.required:
+            if value is option.default or (option.required and value is None):
+                if value in (None, False):
                     continue
-                raise ValueError(f"{option.flag} cannot be written as a flag: {value!r}")
             if isinstance(value, tuple):
                 value = ",".join(map(_word, value)) if option.about.commas else list(value)
             flags[option.flag] = value

@@ -140,8 +140,16 @@ class SweepWorker:
         )
         if target is not None:
             flags = absolute(self.spec, ("model", "data", "test"))
-            config = {"sweep": {**flags, "threads": plan.threads}}
-            save(target, State(Survey()), readings, origin, config, done.overwrite, resume=True)
+            flags |= {"rows": self.spec.rows or 0, "threads": plan.threads}
+            save(
+                target,
+                State(Survey()),
+                readings,
+                origin,
+                {"sweep": flags},
+                done.overwrite,
+                resume=True,
+            )
         return sweeps_of(readings, origin, loaded.name)
 
     def _settings(self, plan: SweepPlan, readings: list[Reading]) -> dict[str, Any]:
