@@ -71,7 +71,9 @@ class NormWorker:
         roles = msgspec.convert(record["outliers"], list[RoleOutliers])
         steps = [] if self.whole is None else through_norm(self.whole, final)
         steps = [each for each in steps if each.variant == self.spec.variant]
-        return NormsFound(self.subject.loaded.name, final, roles, steps, record["problems"])
+        name, named = self.subject.loaded.name, self.spec.measures or ()
+        problems, sigmas = record["problems"], self.spec.sigmas
+        return NormsFound(name, final, roles, steps, problems, named, sigmas)
 
 
 def _attempt(find: Callable[[], list[T]]) -> tuple[list[T], list[UndefinedError]]:
