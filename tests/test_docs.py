@@ -338,4 +338,4 @@ def test_the_changelog_keeps_its_shape():
     text = (ROOT / "CHANGELOG.md").read_text()
     newest = re.split(r"^## ", text, flags=re.MULTILINE)[1]
     parts = re.findall(r"^### (.+)$", newest, flags=re.MULTILINE)
-    assert parts == ["Added", "Changed numbers", "Fixed"]
+    assert parts == ["Added", "Changed", "Changed numbers", "Fixed"]
