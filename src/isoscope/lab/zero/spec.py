@@ -72,12 +72,7 @@ class ZeroSpec(Runnable["ZeroedKL"], frozen=True, kw_only=True):
     ] = 3
     random: Annotated[
         int | None,
-        about(
-            "Zero N random dimensions to compare with",
-            "N",
-            least=0,
-            default="3; in Python none beside given dimensions",
-        ),
+        about("Zero N random dimensions to compare with.", "N", least=0),
     ] = 3
     documents: Annotated[int, about("Documents drawn from the corpus.", "N", least=1)] = 16
     length: Annotated[int, about("Tokens a document is cut to.", "N", least=2)] = 128
