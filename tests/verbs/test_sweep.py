@@ -15,8 +15,10 @@ import pytest
 import isoscope as iso
 from isoscope.errors import IsoscopeError
 from isoscope.lab.sweep.cells import cell_of
+from isoscope.lab.sweep.results import NOT_LEARNT, ONE_SEED, sweeps_of
+from isoscope.lab.sweep.spec import SweepSpec
+from isoscope.lab.sweep.worker import layers_of
 from isoscope.store import Origin
-from isoscope.verbs.sweep import NOT_LEARNT, ONE_SEED, checked_layers, sweeps_of
 
 SOURCES = Path(__file__).parents[2] / "src"
 QUICK = {
@@ -262,8 +264,10 @@ def test_sweeps_are_not_merged(swept, tmp_path):
 
 
 def test_layers_are_words_or_numbers():
-    assert checked_layers(None) is None
-    assert checked_layers("last") == "last"
-    assert checked_layers("0,2") == [0, 2]
+    assert layers_of(None) is None
+    assert layers_of(("last",)) == "last"
+    assert layers_of(SweepSpec.of(model="m", data="d", layers="0,2").layers) == [0, 2]
+    assert layers_of(SweepSpec.of(model="m", data="d", layers=[0, 2]).layers) == [0, 2]
+    assert layers_of(SweepSpec.of(model="m", data="d", layers=2).layers) == [2]
     with pytest.raises(IsoscopeError, match="numbers of layers"):
-        checked_layers("first")
+        layers_of(("first",))

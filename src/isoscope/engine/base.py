@@ -5,14 +5,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from isoscope.engine.scratch import Scratch
 from isoscope.errors import ConfigError
 from isoscope.registry import unknown
 from isoscope.store.summaries import State
 
-R = TypeVar("R")
+R = TypeVar("R", covariant=True)
 ENGINES = ("here", "pool")
 
 
@@ -56,7 +56,7 @@ class Worker(Protocol[R]):
 class Opens(Protocol):
     """A spec, as engines see it."""
 
-    keeps: str  # "summaries" or "records"
+    keeps: ClassVar[str]  # "summaries" or "records"
 
     def open(self, notify: Notify, live: Any = None) -> Worker[Any]:
         """Open what it names."""
@@ -110,6 +110,11 @@ class Tracker:
     _under_way: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
     _shown: int = -1
     _lock: RLock = field(default_factory=RLock)
+
+    def begin(self) -> None:
+        """Report that work begins."""
+        with self._lock:
+            self._show()
 
     def at(self, stage: int, unit: int, done: int) -> None:
         """Report how much of a unit is done."""

@@ -67,7 +67,7 @@ class Runnable(Spec, Generic[R], frozen=True, kw_only=True):
         """Open what the spec names; `live` has objects in place of names."""
         raise NotImplementedError
 
-    def finish(self, done: Finished[R], worker: Planner) -> R:
+    def finish(self, done: Finished[R], worker: Any) -> R:
         """Return the results, and write the run where there is a target."""
         raise NotImplementedError
 
@@ -136,6 +136,7 @@ def _done(
         notify.tell(text)
 
     tracker = Tracker(notify, plan.total(), note)
+    tracker.begin()
     job = Job(
         spec, plan, plan.encode, worker, plan.threads, working.scratch, working.spare, live
     )
