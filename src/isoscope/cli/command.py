@@ -52,16 +52,16 @@ class LazyCommand(PlainCommand):
         return found[0], option.about.help + extra_text(option)
 
     @property
-    def params(self) -> list[Any]:  # pyright: ignore
+    def params(self) -> list[Any]:
         """The arguments and flags."""
         return self._built.params
 
     @params.setter
-    def params(self, _none: list[Any]) -> None:
+    def params(self, _none: list[Any]) -> None:  # pyright: ignore
         """Take no parameters from typer: they are not known yet."""
 
     @property
-    def callback(self) -> Callable[..., Any]:  # pyright: ignore
+    def callback(self) -> Callable[..., Any]:
         """The function behind the command."""
         return self._built.callback
 

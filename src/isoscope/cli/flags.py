@@ -87,6 +87,6 @@ def replace(
         kept = each.replace(kind=inspect.Parameter.KEYWORD_ONLY) if each.name != name else None
         parameters += flags if kept is None else [kept]
     run.__name__, run.__doc__ = command.__name__, command.__doc__
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature(parameters)
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run
