@@ -1,6 +1,6 @@
 """The spec of `isoscope sweep`."""
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from isoscope.engine import Notify
 from isoscope.study.model import ModelSpec
@@ -104,7 +104,7 @@ class SweepSpec(Runnable["Results[Line]"], frozen=True, kw_only=True):
     ] = 2048
     as_published: Annotated[bool, about("cosreg divided by the square of the rows.")] = False
     at: Annotated[
-        Literal["first", "last", "mean"] | None,
+        str | None,
         about(
             "What stands for a text: first, last or mean", "WHERE", default="the model's own"
         ),
