@@ -140,9 +140,9 @@ def test_both_engines_write_the_same_bytes(isoscope, place):
 def test_values_of_a_file_are_checked_like_those_of_the_command_line(isoscope, place):
     done = isoscope("measure", "vectors.npy", *config({"zeta": 3}))
     assert done.exit_code == 2 and done.stderr.splitlines()[2].endswith("#number-range")
-    done = isoscope("measure", "vectors.npy", *config({"threds": 3}))
+    done = isoscope("measure", "vectors.npy", *config({"thread": 3}))
     first, hint, see = done.stderr.splitlines()
-    assert first == "error: no setting is called 'threds', in 'c.yaml'"
+    assert first == "error: no setting is called 'thread', in 'c.yaml'"
     assert hint == "  hint: did you mean 'threads'?"
     assert see.endswith("#config-unknown")
 

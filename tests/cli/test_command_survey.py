@@ -214,7 +214,7 @@ def interrupted(isoscope, model, corpus, environment):
     return words, kept
 
 
-def test_a_killed_survey_goes_on_where_it_was(isoscope, interrupted, other_model):
+def test_a_killed_survey_goes_on_where_it_was(isoscope, interrupted, other_model, monkeypatch):
     words, kept = interrupted
     for changed in (
         ("other", *words[1:]),
@@ -230,13 +230,20 @@ def test_a_killed_survey_goes_on_where_it_was(isoscope, interrupted, other_model
     assert other.exit_code == 0, other.stderr
     assert {r.site for r in load("other-run").readings} == {"resid.0"}
     told = []
+    ran = []
+    from isoscope.study.survey import ModelWorker
     from isoscope.verbs import survey
 
+    run = ModelWorker.run
+    monkeypatch.setattr(
+        ModelWorker, "run", lambda self, unit, *rest: ran.append(unit) or run(self, unit, *rest)
+    )
     resumed = survey(
         words[0], words[1], output="run", unit=30, batch=2, sites=["resid", "attn", "mlp"],
         progress=lambda *each: told.append(each),
     )  # fmt: skip
-    assert told[2][0] > 50  # 0, then two units that are not run again
+    assert ran[0].first > 0  # the first units are not run again
+    assert told[0][0] == 0
     assert told[-1][0] == told[-1][1]
     assert {p.name for p in Path("run").iterdir()} >= {"run.json", "readings.parquet"}
     assert not Path("run/stage-1").exists()
