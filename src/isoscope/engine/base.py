@@ -5,14 +5,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from isoscope.engine.scratch import Scratch
 from isoscope.errors import ConfigError
 from isoscope.registry import unknown
 from isoscope.store.summaries import State
 
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 ENGINES = ("here", "pool")
 
 
@@ -41,14 +41,14 @@ class Ticks(Protocol):
         ...
 
 
-class Worker(Protocol[R]):
+class Worker(Protocol[R_co]):
     """A spec that is open in some process: what it names is loaded and ready."""
 
     def enter(self, plan: Any, stage: int, before: State | None) -> None:
         """Turn to a stage; `before` is the merged state of the one before it."""
         ...
 
-    def run(self, unit: Any, scratch: Scratch, ticks: Ticks) -> R:
+    def run(self, unit: Any, scratch: Scratch, ticks: Ticks) -> R_co:
         """Do one unit, knowing of no other; what is in `scratch` survives a kill."""
         ...
 
@@ -56,7 +56,7 @@ class Worker(Protocol[R]):
 class Opens(Protocol):
     """A spec, as engines see it."""
 
-    keeps: str  # "summaries" or "records"
+    keeps: ClassVar[str]  # "summaries" or "records"
 
     def open(self, notify: Notify, live: Any = None) -> Worker[Any]:
         """Open what it names."""
@@ -78,13 +78,14 @@ class Job:
     threads: int
     scratch: Callable[[], Path]
     spare: Callable[[], Path]
-    live: bool = False
+    descriptors: tuple[int, ...] = ()  # that worker processes hold as long as they live
 
 
 class Keeper(Protocol):
     """Where results of units go."""
 
     folder: Path | None
+    id: str
 
     def missing(self) -> list[int]:
         """Return the units that are not done yet, in order."""
@@ -95,7 +96,7 @@ class Keeper(Protocol):
         ...
 
     def flush(self) -> None:
-        """Write what waits in memory."""
+        """Write what waits in memory, where there is a folder."""
         ...
 
 
