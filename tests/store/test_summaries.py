@@ -1,4 +1,4 @@
-"""The keeper of summaries: one result to the last bit, in memory, through files, after kills."""
+"""The keeper of summaries: the same bits in memory, through files and after kills."""
 
 import functools
 import itertools
