@@ -25,9 +25,11 @@ from isoscope.lab.sweep.cells import LOSS, TASK, Cells, cell_of, readings_of
 from isoscope.lab.sweep.encode import Encoder
 from isoscope.lab.sweep.examples import Asked, task_of
 from isoscope.lab.sweep.penalties import checked_choice
+from isoscope.lab.sweep.results import sweeps_of
+from isoscope.lab.sweep.spec import Cell
 from isoscope.lab.sweep.train import Recipe, Trainer
 from isoscope.measure.statistics import holm, paired_difference
-from isoscope.verbs.sweep import sweeps_of
+from isoscope.store.records import RecordKeeper
 
 ROOT = Path(__file__).parent
 RUNS = ROOT / "runs"
@@ -114,9 +116,6 @@ def sweep(name):
 
 def curve(name):
     """Train with one penalty as the sweep of SST-2 does, with the same seeds and examples."""
-    from isoscope.store.ledger import Ledger
-
-    from isoscope.engine import here
     from isoscope.lab.sweep.head import place_of
     from isoscope.study.model import subject_of
 
@@ -133,19 +132,15 @@ def curve(name):
         Trainer(subject, task, encoder, *parts),
         checked_choice(penalty, **given),
         recipe,
-        weights,
-        tuple(range(SEEDS)),
         256,
         chosen["length"],
         THREADS,
     )
-    here(
-        cells.units(),
-        cells.done,
-        RUNS / "sweep-curves" / name,
-        progress=lambda a, b: print(f"{name}: {a} of {b} cells", flush=True),
-        keep=Ledger,
-    )
+    units = [Cell(weight, seed) for seed in range(SEEDS) for weight in weights]
+    keeper = RecordKeeper(len(units), RUNS / "sweep-curves" / name)
+    for number in keeper.missing():
+        print(f"{name}: {number} of {len(units)} cells", flush=True)
+        keeper.add(number, cells.run(units[number]))
 
 
 def curves():
@@ -159,9 +154,9 @@ def curves():
     plain = swept[0.0]
     found = {name: {w: swept[w] for w in weights} for name, weights in SHARED.items()}
     for name, (_, _, weights) in CURVES.items():
-        places = list((RUNS / "sweep-curves" / name).glob("unit-*.json"))
-        if len(places) == 1 + SEEDS * len(weights):
-            found[name] = side(readings_of([json.loads(p.read_text()) for p in places], ""))
+        keeper = RecordKeeper(SEEDS * len(weights), RUNS / "sweep-curves" / name)
+        if not keeper.missing():
+            found[name] = side(readings_of(keeper.total(), ""))
     return [
         compared(name, weight, seeds, plain, metric)
         for name, by_weight in found.items()

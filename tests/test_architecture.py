@@ -124,6 +124,23 @@ def test_every_folder_has_its_row_in_the_table():
     assert beside - NOUNS - EVERYTHING == set()
 
 
+def feeders():
+    """Return the modules that make blocks of rows, or a listener, for accumulators."""
+    found = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
+            if name in {"Block", "Listener"} and place(path) != "accumulate":
+                found.setdefault(str(path.relative_to(SOURCE)), set()).add(name)
+    return found
+
+
+def test_two_places_feed_sums_rows_and_models():
+    of_samples = {"survey/read.py", "measure/view/partition.py"}  # rows that are kept already
+    torch_twin = {"capture/blocks.py"}  # what a listener hands on
+    assert feeders().keys() - of_samples - torch_twin == {"survey/run.py", "study/sums.py"}
+
+
 def test_the_arrows_have_no_circle():
     done = set()
     while ready := {f for f in MAY_IMPORT.keys() - done if MAY_IMPORT[f] <= done}:

@@ -9,6 +9,7 @@ import torch
 from isoscope.errors import ConfigError, UndefinedError
 from isoscope.lab import zeroed
 from isoscope.lab.zeroed import zeroed_kl
+from isoscope.source.corpus import open_corpus
 from isoscope.study.model import subject_of
 
 
@@ -129,7 +130,7 @@ def test_the_dimensions_with_the_largest_shares_are_taken_and_random_ones(speaki
     assert how == ["top"] * 3 + ["random"] * 4
     assert len({each.index for each in found.dimensions}) == 7
     body, parts = speaking.loaded.body, []
-    opened = zeroed.corpus_of(texts)
+    opened = open_corpus(texts)
     for ordinal in opened.order(0)[:12]:
         ids = speaking.loaded.tokenizer(texts[ordinal], return_tensors="pt").input_ids
         with torch.inference_mode():

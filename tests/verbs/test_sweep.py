@@ -15,8 +15,11 @@ import pytest
 import isoscope as iso
 from isoscope.errors import IsoscopeError
 from isoscope.lab.sweep.cells import cell_of
+from isoscope.lab.sweep.results import NOT_LEARNT, ONE_SEED, sweeps_of
+from isoscope.lab.sweep.spec import SweepSpec
+from isoscope.lab.sweep.worker import layers_of
 from isoscope.store import Origin
-from isoscope.verbs.sweep import NOT_LEARNT, ONE_SEED, checked_layers, sweeps_of
+from isoscope.store.schema import FILES
 
 SOURCES = Path(__file__).parents[2] / "src"
 QUICK = {
@@ -68,7 +71,7 @@ def test_the_run_holds_everything_that_was_found(swept):
     assert again.remarks == found.remarks
     names = {each.measure for each in iso.read(run)}
     assert {"accuracy", "loss", "isoscore-star", "twonn"} <= names
-    assert not (run / "units").exists()
+    assert {each.name for each in run.iterdir()} == set(FILES)
 
 
 def test_the_config_of_a_run_does_it_again(swept, tiny, reviews, tmp_path):
@@ -93,14 +96,15 @@ def test_weights_and_rows_are_written_as_they_were(tiny, reviews, tmp_path):
 KILLED = """
 import sys, isoscope as iso
 from isoscope.lab.sweep.cells import Cells
-done = Cells.done
+run, calls = Cells.run, []
 def slow(self, unit):
-    found = done(self, unit)
-    if unit.number == 3:
+    found = run(self, unit)
+    calls.append(unit)
+    if len(calls) == 4:
         print("third", flush=True)
         sys.stdin.read()
     return found
-Cells.done = slow
+Cells.run = slow
 iso.sweep(sys.argv[1], sys.argv[2], output=sys.argv[3], **{given!r})
 """
 
@@ -117,7 +121,7 @@ def test_a_sweep_that_was_killed_goes_on_with_the_same_numbers(swept, tiny, revi
     assert process.stdout.readline() == "third\n"
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    kept = sorted(path.name.split("-")[1] for path in run.glob("units/unit-*"))
+    kept = sorted(path.name.split("-")[1] for path in run.glob("stage-1/unit-*"))
     assert kept == ["0", "1", "2"]
     with pytest.raises(IsoscopeError) as caught:
         iso.sweep(tiny, reviews, output=run, **(QUICK | {"steps": 5}))
@@ -208,7 +212,7 @@ def test_where_every_weight_diverges_the_cells_are_kept_and_it_is_told(tiny, rev
             given = QUICK | {"weights": [1e39], "seeds": 1}
             iso.sweep(tiny, reviews, output=tmp_path / "run", **given)
         assert caught.value.slug == "sweep-loss"
-        assert len(list(tmp_path.glob("run/units/unit-*"))) == 3
+        assert len(list(tmp_path.glob("run/stage-1/unit-*"))) == 3
 
 
 def test_scores_and_steps_between_are_read(tiny, reviews, tmp_path):
@@ -262,8 +266,10 @@ def test_sweeps_are_not_merged(swept, tmp_path):
 
 
 def test_layers_are_words_or_numbers():
-    assert checked_layers(None) is None
-    assert checked_layers("last") == "last"
-    assert checked_layers("0,2") == [0, 2]
+    assert layers_of(None) is None
+    assert layers_of(("last",)) == "last"
+    assert layers_of(SweepSpec.of(model="m", data="d", layers="0,2").layers) == [0, 2]
+    assert layers_of(SweepSpec.of(model="m", data="d", layers=[0, 2]).layers) == [0, 2]
+    assert layers_of(SweepSpec.of(model="m", data="d", layers=2).layers) == [2]
     with pytest.raises(IsoscopeError, match="numbers of layers"):
-        checked_layers("first")
+        layers_of(("first",))

@@ -8,8 +8,8 @@ import pytest
 import isoscope as iso
 from isoscope.errors import IsoscopeError, StoreError
 from isoscope.lab.sweep.cells import cell_of
+from isoscope.lab.sweep.results import sweeps_of
 from isoscope.verbs.exhibit import BEFORE, exhibits
-from isoscope.verbs.sweep import sweeps_of
 from isoscope.verbs.swept import swept
 
 

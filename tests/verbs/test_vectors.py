@@ -198,7 +198,7 @@ def test_all_measures_are_read_with_their_companions():
 
 @pytest.mark.parametrize("zeta", [-0.1, 1.5])
 def test_a_zeta_that_is_none_is_refused(zeta):
-    with pytest.raises(ConfigError, match="expected zeta between 0 and 1"):
+    with pytest.raises(ConfigError, match="expected at least 0 and at most 1 as zeta"):
         measure(cloud(), measures=["isoscore-star"], zeta=zeta)
 
 

@@ -112,6 +112,11 @@ class Tracker:
     _shown: int = -1
     _lock: RLock = field(default_factory=RLock)
 
+    def begin(self) -> None:
+        """Report that work begins."""
+        with self._lock:
+            self._show()
+
     def at(self, stage: int, unit: int, done: int) -> None:
         """Report how much of a unit is done."""
         with self._lock:

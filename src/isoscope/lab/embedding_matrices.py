@@ -52,6 +52,7 @@ class Matrices(Plain):
     remark: str
     matrices: list[MatrixIsotropy]
     model: str = ""
+    as_published: bool = False  # which of the two values tables show
 
     def get(self, site: str, *, centred: bool = False) -> MatrixIsotropy:
         """Return one of them; a tied output matrix is the input matrix of its stack."""
@@ -112,10 +113,13 @@ class MatricesWorker:
         return asdict(found)
 
 
-def collect(plan: MatricesPlan, records: Sequence[Mapping[str, Any]]) -> Matrices:
+def collect(
+    spec: MatricesSpec, plan: MatricesPlan, records: Sequence[Mapping[str, Any]]
+) -> Matrices:
     """Return the matrices of a model as typed values."""
     found = [msgspec.convert(dict(each), MatrixIsotropy) for each in records]
-    return Matrices(plan.tied, TIED if plan.tied else "", found, plan.model)
+    remark = TIED if plan.tied else ""
+    return Matrices(plan.tied, remark, found, plan.model, spec.as_published)
 
 
 def partition_of(

@@ -61,17 +61,26 @@ class ZeroedKL(Plain):
         return float(np.mean([each.kl for each in self.dimensions if each.chosen == chosen]))
 
 
-def zeroed_kl(model: Any, corpus: Any = None, **options: Any) -> ZeroedKL:
+def zeroed_kl(
+    model: Any,
+    corpus: Any = None,
+    *,
+    dimensions: Sequence[int] | None = None,
+    random: int | None = None,
+    **options: Any,
+) -> ZeroedKL:
     """Return the mean KL over tokens when one dimension of norms is zeroed.
 
     Zeroed are gain and bias of the dimension: of the final norm, of all norms of the last
     N blocks (Timkey: 4), or of norms by name. Without `dimensions`, those with the largest
-    share of the mean cosine at the final norm are taken, and random others to compare with.
+    share of the mean cosine at the final norm are taken, and three random others to compare
+    with; beside given ones there are none unless `random` says how many.
     The model is left as it was: nothing is written to its weights. The options are those of
     `ZeroSpec`.
     """
-    if options.get("dimensions") is not None:
-        options.setdefault("random", 0)
+    if random is None:
+        random = 3 if dimensions is None else 0
+    options |= {"dimensions": dimensions, "random": random}
     return call(ZeroSpec, (model, corpus), options, Place)
 
 
@@ -97,8 +106,7 @@ class ZeroWorker:
         ready = [each for _, each in found]
         width = self.subject.sites.widths[self.subject.site("embed")]
         shares = _shares(self.subject, list(batched(ready, self.feed, spec.batch)))
-        random = 3 if spec.random is None else spec.random
-        chosen = _chosen(spec.dimensions, shares, width, spec.top, random, spec.seed)
+        chosen = _chosen(spec.dimensions, shares, width, spec.top, spec.random, spec.seed)
         step = spec.batch if self.feed.mixes_lengths else 1
         units = [
             Documents(first, min(first + step, len(ready)))

@@ -129,7 +129,11 @@ def _may_replace(target: Path, overwrite: bool) -> None:
             slug="store-foreign",
         )
     if not overwrite:
-        raise _exists(target, "choose another name, or replace the run with --overwrite")
+        raise _exists(
+            target,
+            f"look at it with isoscope read {target} or isoscope report {target}; choose "
+            "another name, or replace the run with --overwrite",
+        )
     foreign = sorted(each.name for each in target.iterdir() if each.name not in FILES)
     if foreign:
         raise StoreError(

@@ -156,17 +156,19 @@ class Working:
 
     def _acquire(self, target: Path) -> Path:
         """Lock the folder for units; another driver may have finished the run meanwhile."""
-        folder = _folder_for(target)
         while True:
+            check_target(target, self.overwrite, resume=True)
+            folder = _folder_for(target)
             self._was_empty = folder.is_dir() and not any(folder.iterdir())
             self._lock = lock.Lock(folder)
             self._lock.acquire()
-            if unfinished(folder):
+            if unfinished(folder) and folder == _folder_for(target):
                 return folder
             self._lock.release()
             self._lock = None
-            check_target(target, self.overwrite, resume=True)
-            if folder == (folder := _folder_for(target)):
+            with suppress(OSError):
+                folder.rmdir()  # where it was made for nothing
+            if folder != target and folder.exists():
                 raise StoreError(
                     f"cannot write a run to {str(folder)!r}: it holds other files",
                     hint="move them elsewhere, or choose another name for the output",

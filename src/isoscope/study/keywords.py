@@ -21,7 +21,7 @@ def keywords(spec: type[Runnable[Any]], where: type[Part] = Execution) -> Callab
     """Give a function the signature of a spec and of where it runs."""
 
     def decorate(function: F) -> F:
-        function.__signature__ = signature(spec, where, function)  # type: ignore[attr-defined]
+        function.__signature__ = signature(spec, where, function)
         return function
 
     return decorate
@@ -32,12 +32,12 @@ def signature(
 ) -> inspect.Signature:
     """Return the signature: arguments of the spec, then all options as keywords."""
     spec_options = list(spec.options().values())
-    options = [each for each in spec_options if each.about.argument]
+    options = [each for each in spec_options if _has_place(each)]
     parameters = [_parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in options]
-    rest = [each for each in spec_options if not each.about.argument]
+    rest = [each for each in spec_options if not _has_place(each)]
     rest += list(named_options(where).values())
     parameters += [_parameter(each, inspect.Parameter.KEYWORD_ONLY) for each in rest]
-    for name, kind in (("progress", Progress | None), ("say", Say | None)):
+    for name, kind in (("progress", "Progress | None"), ("say", "Say | None")):
         parameters.append(
             inspect.Parameter(
                 name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind
@@ -93,6 +93,10 @@ def refuse_missing(spec: Runnable[Any], live: Mapping[str, Any]) -> None:
     for name, option in spec.options().items():
         if option.required and spec.value(name) is None and name not in live:
             raise TypeError(f"{spec.command}() missing a required argument: {name!r}")
+
+
+def _has_place(option: Option) -> bool:
+    return option.about.argument or option.about.positional
 
 
 def _parameter(option: Option, kind: Any) -> inspect.Parameter:

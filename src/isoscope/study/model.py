@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from isoscope.errors import SourceError
 from isoscope.site import DECODER, Site
@@ -62,7 +62,7 @@ class WideCorpusSpec(CorpusSpec, frozen=True, kw_only=True):
     ] = None
     id: Annotated[str | None, about("The column of document ids.", "C", local=True)] = None
     per: Annotated[
-        Literal["line", "file"] | None,
+        str | None,
         about(
             "What a document of a text is: a line, or a whole file.", "line|file", local=True
         ),

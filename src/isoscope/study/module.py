@@ -96,13 +96,13 @@ class ModuleBatch:
     documents: tuple[str, ...]
     mask: "Tensor | None" = None  # (documents, positions), True where a position counts
 
-    def marks(self, prefix: str, length: int) -> "Marks":
+    def marks(self, stack: str, length: int) -> "Marks":
         """Return which positions count; none is special."""
         import torch
 
         from isoscope.capture.feed.batch import Marks
 
-        _ = prefix
+        _ = stack
         shape = (len(self.documents), length)
         if self.mask is None:
             real = torch.ones(shape, dtype=torch.bool)

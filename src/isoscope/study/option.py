@@ -4,7 +4,7 @@ A spec is a frozen struct; its fields are options, or parts that hold options. W
 in the annotation of a field is all that flags, keywords, `--config` and help know of it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from types import NoneType, UnionType
@@ -32,7 +32,8 @@ class About:
     least: float | None = None
     most: float | None = None
     default: str = ""  # how help describes a default of None
-    argument: bool = False  # named by its position on the command line
+    argument: bool = False  # named by its position on the command line, and in Python
+    positional: bool = False  # named by its position in Python only
     commas: bool = False  # several values are one word on the command line
     path: bool = False  # names content, which ids hash in place of the name
     local: bool = False  # may differ between runs that are merged
@@ -103,12 +104,16 @@ class Option:
                 value = [part.strip() for part in parts if part.strip()]
             elif isinstance(value, int | float):
                 value = [value]
+            if isinstance(value, Mapping) or not isinstance(value, Iterable):
+                raise self._wrong(value)
             return [self._one(each) for each in value]
         return self._one(value)
 
     def _one(self, value: Any) -> Any:
         if self.plain is float and isinstance(value, int) and not isinstance(value, bool):
             return float(value)
+        if self.many and self.plain is str and type(value) is int:
+            return str(value)
         if self.plain is float and isinstance(value, str) and self.about.commas:
             try:
                 return float(value)
@@ -128,6 +133,8 @@ class Option:
                 continue
             if (least is None or each >= least) and (most is None or each <= most):
                 continue
+            if self.name == "seed":
+                raise self._wrong(each)
             whole = self.plain is int and most is None
             bounds = [f"at least {least:g}"] if least is not None else []
             bounds += [f"at most {most:g}"] if most is not None else []

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from isoscope.engine import Notify
@@ -136,8 +137,8 @@ class RowsWorker:
 
         source = self.source
         found = {"name": source.name}
-        if source.rereadable:
-            found["vectors"] = source.fingerprint
+        # What is read from a stream cannot be read again, so that nothing of it is resumed.
+        found["vectors"] = source.fingerprint if source.rereadable else f"stream {token_hex(8)}"
         for role in ("document", "id", "text"):
             value = self.spec.value(role)
             if isinstance(value, str) and value.endswith(".npy"):

@@ -69,7 +69,7 @@ class Runnable(Spec, Generic[R], frozen=True, kw_only=True):
         """Open what the spec names; `live` has objects in place of names."""
         raise NotImplementedError
 
-    def finish(self, done: Finished[R], worker: Planner) -> R:
+    def finish(self, done: Finished[R], worker: Any) -> R:
         """Return the results, and write the run where there is a target."""
         raise NotImplementedError
 
@@ -152,6 +152,7 @@ def _do_stages(
         notify.tell(text)
 
     tracker = Tracker(notify, plan.total(), note)
+    tracker.begin()
     job = Job(
         spec,
         plan,

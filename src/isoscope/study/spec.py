@@ -40,6 +40,9 @@ class Spec(Part, frozen=True, kw_only=True):
                     slug="option-missing",
                 )
         checked = {name: known[name].check(value) for name, value in values.items()}
+        for name, option in known.items():
+            if option.required:
+                checked.setdefault(name, None)  # an object takes its place
         return build(cls, checked)
 
     @classmethod
@@ -59,9 +62,9 @@ class Spec(Part, frozen=True, kw_only=True):
         flags: dict[str, Any] = {}
         for option in self.options().values():
             value = leaf(self, option.path)
-            if value is option.default or (option.required and value is None):
-                if value in (None, False):
-                    continue
+            usual = value is option.default or option.required
+            if usual and value in (None, False):
+                continue
             if isinstance(value, tuple):
                 value = ",".join(map(_word, value)) if option.about.commas else list(value)
             flags[option.flag] = value

@@ -67,14 +67,13 @@ def matrices(*arguments: Any, **options: Any) -> "Results[MatrixIsotropy]":
     with the same norms.
     """
     found = call(MatricesSpec, arguments, options, Place)
-    as_published = bool(options.get("as_published"))
     remarks = [found.remark] if found.tied else []
-    layout = replace(MATRICES, tables=partial(_tables, as_published=as_published))
+    layout = replace(MATRICES, tables=partial(_tables, as_published=found.as_published))
     return Results(
         found.matrices,
         layout,
         shared={"model": found.model, "tied": found.tied},
-        remarks=[*remarks, ONE_SIDED] if as_published else remarks,
+        remarks=[*remarks, ONE_SIDED] if found.as_published else remarks,
     )
 
 

@@ -99,9 +99,7 @@ def norm(*arguments: Any, **options: Any) -> Results[Told]:
     one after the other.
     """
     found = call(NormSpec, arguments, options, Place)
-    measures, sigmas = options.get("measures"), options.get("sigmas", SIGMAS)
-    names = (measures,) if isinstance(measures, str) else tuple(measures or ())
-    tables = partial(_tables, measures=names, sigmas=sigmas)
+    tables = partial(_tables, measures=found.measures, sigmas=found.sigmas)
     return Results(
         [
             *(Told(FINAL, each) for each in found.final),

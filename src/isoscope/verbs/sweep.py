@@ -1,11 +1,8 @@
 """The function of control: fine-tune with a penalty at several weights, and compare."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isoscope.errors import RunExistsError
 from isoscope.lab.sweep.spec import SweepSpec
-from isoscope.store.schema import MANIFEST
 from isoscope.study.keywords import call, keywords
 
 if TYPE_CHECKING:
@@ -21,15 +18,4 @@ def sweep(*arguments: Any, **options: Any) -> "Results[Line]":
     `output` a run folder is written; an unfinished one with the same options is resumed.
     Held-out examples are those of `test`, or a share of `data`.
     """
-    try:
-        return call(SweepSpec, arguments, options)
-    except RunExistsError as error:
-        output = options.get("output")
-        if output is None or not (Path(output) / MANIFEST).is_file():
-            raise
-        raise RunExistsError(
-            error.problem,
-            hint=f"see what it found with isoscope report {output}, or all its numbers with "
-            f"isoscope read {output} --json; to sweep again take another name or --overwrite",
-            slug=error.slug,
-        ) from None
+    return call(SweepSpec, arguments, options)

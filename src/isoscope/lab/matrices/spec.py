@@ -54,4 +54,4 @@ class MatricesSpec(Runnable["Matrices"], frozen=True, kw_only=True):
         from isoscope.lab.embedding_matrices import collect
 
         _ = worker
-        return collect(done.plan, done.records)
+        return collect(self, done.plan, done.records)

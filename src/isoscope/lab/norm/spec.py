@@ -36,6 +36,8 @@ class NormsFound:
     outliers: "list[RoleOutliers]"
     steps: "list[NormSteps]"
     problems: list[str]
+    measures: tuple[str, ...]  # of the run, in its table; all there are if none are named
+    sigmas: float
 
 
 class NormSpec(Runnable[NormsFound], frozen=True, kw_only=True):

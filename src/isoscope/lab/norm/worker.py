@@ -5,11 +5,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+import numpy as np
 
 from isoscope.engine import Notify
 from isoscope.engine.base import Ticks
 from isoscope.engine.scratch import Scratch
 from isoscope.errors import MergeError, UndefinedError
+from isoscope.lab.affine import Affine
 from isoscope.lab.final_norm import FinalNorm, final_norms
 from isoscope.lab.norm.spec import AllNorms, NormPlan, NormsFound, NormSpec
 from isoscope.lab.norm_outliers import RoleOutliers, outlying_parameters
@@ -58,18 +60,20 @@ class NormWorker:
         if not final and not roles:
             raise [*problems, *more][0]
         return {
-            "final": [asdict(each) for each in final],
+            "final": [_record(each) for each in final],
             "outliers": [asdict(each) for each in roles],
             "problems": [each.problem for each in (*problems, *more)],
         }
 
     def collect(self, record: dict[str, Any]) -> NormsFound:
         """Return the record as typed values, and the way of the run's rows."""
-        final = msgspec.convert(record["final"], list[FinalNorm])
+        final = [_final_norm(each) for each in record["final"]]
         roles = msgspec.convert(record["outliers"], list[RoleOutliers])
         steps = [] if self.whole is None else through_norm(self.whole, final)
         steps = [each for each in steps if each.variant == self.spec.variant]
-        return NormsFound(self.subject.loaded.name, final, roles, steps, record["problems"])
+        name, named = self.subject.loaded.name, self.spec.measures or ()
+        problems, sigmas = record["problems"], self.spec.sigmas
+        return NormsFound(name, final, roles, steps, problems, named, sigmas)
 
 
 def _attempt(find: Callable[[], list[T]]) -> tuple[list[T], list[UndefinedError]]:
@@ -77,6 +81,21 @@ def _attempt(find: Callable[[], list[T]]) -> tuple[list[T], list[UndefinedError]
         return find(), []
     except UndefinedError as problem:
         return [], [problem]
+
+
+def _record(norm: FinalNorm) -> dict[str, Any]:
+    """Return a norm as plain values."""
+    gain, bias = norm.affine.gain, norm.affine.bias
+    affine = {"gain": gain.tolist(), "bias": None if bias is None else bias.tolist()}
+    return {**asdict(norm), "affine": {**affine, "centred": norm.affine.centred}}
+
+
+def _final_norm(record: Mapping[str, Any]) -> FinalNorm:
+    """Return the norm that a record is of."""
+    affine = record["affine"]
+    bias = None if affine["bias"] is None else np.array(affine["bias"])
+    whole = Affine(np.array(affine["gain"]), bias, affine["centred"])
+    return FinalNorm(**{**record, "affine": whole})
 
 
 def _open_run(spec: NormSpec) -> "Run | None":

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from isoscope.engine import Notify
-from isoscope.study.model import CorpusSpec, ModelSpec
-from isoscope.study.option import about
+from isoscope.study.model import ModelSpec
+from isoscope.study.option import Part, about
 from isoscope.study.plan import Plan, Unit
 from isoscope.study.run import Finished, Live, Planner, Runnable
 
@@ -57,7 +57,7 @@ class Probing:
     sites: list[ProbedSite]
 
 
-class LabelledSpec(CorpusSpec, frozen=True, kw_only=True):
+class LabelledSpec(Part, frozen=True, kw_only=True):
     """Documents with labels."""
 
     corpus: Annotated[
@@ -65,8 +65,14 @@ class LabelledSpec(CorpusSpec, frozen=True, kw_only=True):
     ]
     label: Annotated[
         str | None,
-        about("The column of labels, or a .txt file with one label per line.", "C", live=True),
+        about(
+            "The column of labels, or a .txt file with one label per line.",
+            "C",
+            live=True,
+            positional=True,
+        ),
     ]
+    column: Annotated[str | None, about("The column of texts.", "C", local=True)] = None
     id: Annotated[str | None, about("The column of document ids.", "C", local=True)] = None
     skip_bad: Annotated[
         bool, about("Drop and count documents that cannot be read.", local=True)

@@ -1,6 +1,6 @@
 """The spec of `isoscope sweep`."""
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from isoscope.engine import Notify
 from isoscope.study.model import ModelSpec
@@ -9,7 +9,8 @@ from isoscope.study.plan import Plan, Unit
 from isoscope.study.run import Finished, Live, Planner, Runnable
 
 if TYPE_CHECKING:
-    from isoscope.lab.sweep.result import Sweeps
+    from isoscope.lab.sweep.summary import Line
+    from isoscope.report import Results
 
 WEIGHTS = (-5.0, -3.0, -1.0, 0.0, 1.0, 3.0, 5.0)
 
@@ -33,7 +34,7 @@ class SweepPlan(Plan, frozen=True, kw_only=True):
     seeds: tuple[int, ...]
 
 
-class SweepSpec(Runnable["Sweeps"], frozen=True, kw_only=True):
+class SweepSpec(Runnable["Results[Line]"], frozen=True, kw_only=True):
     """Fine-tune a model with a penalty, once for each weight and seed."""
 
     command: ClassVar[str] = "sweep"
@@ -103,7 +104,7 @@ class SweepSpec(Runnable["Sweeps"], frozen=True, kw_only=True):
     ] = 2048
     as_published: Annotated[bool, about("cosreg divided by the square of the rows.")] = False
     at: Annotated[
-        Literal["first", "last", "mean"] | None,
+        str | None,
         about(
             "What stands for a text: first, last or mean", "WHERE", default="the model's own"
         ),
@@ -127,6 +128,6 @@ class SweepSpec(Runnable["Sweeps"], frozen=True, kw_only=True):
 
         return SweepWorker(self, notify, live or {})
 
-    def finish(self, done: Finished["Sweeps"], worker: Any) -> "Sweeps":
+    def finish(self, done: Finished["Results[Line]"], worker: Any) -> "Results[Line]":
         """Return one line per weight, and write the run."""
         return worker.finish(done)

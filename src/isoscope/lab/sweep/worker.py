@@ -198,14 +198,14 @@ def _choice(spec: SweepSpec) -> Choice:
         spec.penalty,
         zeta=spec.zeta,
         towards=spec.towards,
-        layers=_layers(spec.layers),
+        layers=layers_of(spec.layers),
         rows=spec.rows or None,
         per_layer=spec.per_layer,
         as_published=spec.as_published,
     )
 
 
-def _layers(words: tuple[str, ...] | None) -> str | list[int] | None:
+def layers_of(words: tuple[str, ...] | None) -> str | list[int] | None:
     """Return layers as a penalty takes them: all, last, or numbers."""
     if words is None or words in (("all",), ("last",)):
         return words[0] if words else None

@@ -70,15 +70,7 @@ class ZeroSpec(Runnable["ZeroedKL"], frozen=True, kw_only=True):
     top: Annotated[
         int, about("Zero the N dimensions with the largest shares.", "N", least=0)
     ] = 3
-    random: Annotated[
-        int | None,
-        about(
-            "Zero N random dimensions to compare with",
-            "N",
-            least=0,
-            default="3; in Python none beside given dimensions",
-        ),
-    ] = 3
+    random: Annotated[int, about("Zero N random dimensions to compare with.", "N", least=0)] = 3
     documents: Annotated[int, about("Documents drawn from the corpus.", "N", least=1)] = 16
     length: Annotated[int, about("Tokens a document is cut to.", "N", least=2)] = 128
     batch: Annotated[int, about("Documents at once.", "N", least=1)] = 4

@@ -1,0 +1,107 @@
+"""A spec is frozen, checked, written as flags, and hashed by its content."""
+
+import pickle
+
+import pytest
+import yaml
+
+from isoscope.errors import ConfigError, ResumeError, UnknownNameError
+from isoscope.lab.matrices.spec import MatricesSpec
+from isoscope.lab.norm.spec import NormSpec
+from isoscope.lab.probe.spec import ProbeSpec
+from isoscope.lab.sweep.spec import SweepSpec
+from isoscope.lab.zero.spec import ZeroSpec
+from isoscope.study.rows import MeasureSpec
+from isoscope.study.spec import digest, refuse_other
+from isoscope.study.survey import SurveySpec
+
+SPECS = {
+    MeasureSpec: {"vectors": "v.npy", "measures": ["isoscore"], "zeta": 0.5, "skip_bad": True},
+    SurveySpec: {"model": "m", "corpus": "c.txt", "sites": "resid,norm", "tokens": None},
+    SweepSpec: {"model": "m", "data": "d.tsv", "weights": [-3, 3], "layers": [0, 2]},
+    ZeroSpec: {"model": "m", "dimensions": [3, 11], "norms": 2},
+    ProbeSpec: {"model": "m", "corpus": "c.jsonl", "label": "stars", "sites": ["resid.1"]},
+    MatricesSpec: {"model": "m", "as_published": True},
+    NormSpec: {"model": "m", "run": "r", "variant": "no-sink", "sigmas": 2},
+}
+every_spec = pytest.mark.parametrize(
+    ("kind", "given"), SPECS.items(), ids=lambda x: str(x)[:40]
+)
+
+
+@every_spec
+def test_it_survives_a_process_border_and_a_file(kind, given):
+    spec = kind.of(**given)
+    assert pickle.loads(pickle.dumps(spec)) == spec
+    assert hash(pickle.loads(pickle.dumps(spec))) == hash(spec)
+    text = yaml.safe_dump(spec.to_config())
+    assert kind.from_config(yaml.safe_load(text)) == spec
+
+
+@every_spec
+def test_an_unknown_option_is_refused_with_the_nearest(kind, given):
+    name = list(kind.options())[-1]
+    with pytest.raises(UnknownNameError, match="no option is called") as caught:
+        kind.of(**given, **{f"{name}x": 1})
+    assert f"did you mean {name!r}?" in caught.value.hint
+    with pytest.raises(TypeError):
+        kind.of(**given, **{f"{name}x": 1})
+    flag = kind.options()[name].flag
+    with pytest.raises(ConfigError) as caught:
+        kind.from_config({f"{flag}x": 1})
+    assert caught.value.slug == "config-unknown"
+    assert flag in caught.value.hint
+
+
+@every_spec
+def test_every_number_with_bounds_refuses_what_is_beyond(kind, given):
+    tried = 0
+    for name, option in kind.options().items():
+        for bound, step in ((option.about.least, -1), (option.about.most, 1)):
+            if bound is not None and not option.many:
+                value = (
+                    type(bound)(bound + step) if option.plain is float else int(bound) + step
+                )
+                with pytest.raises(ConfigError):
+                    kind.of(**{**given, name: value})
+                tried += 1
+    assert tried or kind is MatricesSpec
+
+
+def test_the_address_follows_from_options_and_content_and_not_from_paths():
+    spec = SurveySpec.of(model="a/m", corpus="c.txt")
+    moved = SurveySpec.of(model="b/m", corpus="d.txt")
+    other = SurveySpec.of(model="a/m", corpus="c.txt", length=16)
+    content = {"model": "123", "corpus": "456"}
+    assert spec.address(content) == moved.address(content)
+    assert spec.address(content) != other.address(content)
+    assert spec.address(content) != spec.address({**content, "corpus": "457"})
+    assert spec.address(content) == digest(spec.resolved(content))
+
+
+def test_settings_are_what_merged_runs_must_share():
+    settings = SurveySpec.of(model="m", corpus="c", tokens=100, seed=4, length=64).settings()
+    assert settings["length"] == 64
+    assert not {"model", "corpus", "tokens", "seed", "batch", "threads", "all"} & set(settings)
+
+
+def test_a_run_begun_otherwise_says_which_option_and_both_values():
+    content = {"corpus": "1"}
+    begun = SurveySpec.of(model="m", length=512).resolved(content)
+    now = SurveySpec.of(model="m", length=256).resolved(content)
+    with pytest.raises(ResumeError) as caught:
+        refuse_other("run", begun, now)
+    assert caught.value.problem == (
+        "cannot resume 'run' with --length 256: it was begun with 512"
+    )
+    with pytest.raises(ResumeError, match=r"with another corpus: it was begun with '1', this"):
+        refuse_other("run", begun, SurveySpec.of(model="m").resolved({"corpus": "2"}))
+    measure = MeasureSpec.of(vectors="v").resolved({})
+    with pytest.raises(ResumeError, match="with measure: it was begun with survey"):
+        refuse_other("run", begun, measure)
+    refuse_other("run", begun, begun)
+
+
+def test_a_required_option_that_is_missing_is_named():
+    with pytest.raises(ConfigError, match="expected data of a sweep, got none"):
+        SweepSpec.of(model="m")
