@@ -20,7 +20,7 @@ JOBS ?= 2
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMEXPR_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS)
 
-.PHONY: help setup demo test browser vega laws slow bench control simulate real check cover docs serve fmt lint type clean
+.PHONY: help setup demo test browser vega laws slow bench control simulate real check cover derive docs serve fmt lint type clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +82,11 @@ check: test slow docs  ## test, slow and docs: all of it
 
 cover: $(DEV)  ## tests with branch coverage
 	$(PYTEST) --cov --cov-report=term-missing
+
+derive: $(DEV)  ## write what follows from specs: the type stub and docs/options.md
+	$(BIN)/python -m isoscope.cli.stub > src/isoscope/__init__.pyi.new
+	mv src/isoscope/__init__.pyi.new src/isoscope/__init__.pyi
+	$(BIN)/python -m isoscope.cli.options > docs/options.md
 
 docs: $(DEV)  ## build the documentation into site/
 	$(BIN)/zensical build --clean --strict

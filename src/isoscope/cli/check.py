@@ -7,19 +7,19 @@ from typing import Annotated
 import typer
 
 from isoscope.cli.config import ConfigFile
-from isoscope.cli.output import AsJson, Quiet, note, show
+from isoscope.cli.flags import AsJson, Quiet, Run
+from isoscope.cli.output import note, show
 from isoscope.errors import StoreError
 
 NAME = "check"
-EXAMPLES = """\b
-Examples:
-  isoscope check runs/a --fail-if 'mean-cosine > 0.9' --junit check.xml
-  isoscope check runs/b --baseline runs/a --fail-if 'mean-cosine > 2x' --json
-"""
+EXAMPLES = (
+    "isoscope check runs/a --fail-if 'mean-cosine > 0.9' --junit check.xml",
+    "isoscope check runs/b --baseline runs/a --fail-if 'mean-cosine > 2x' --json",
+)
 
 
 def command(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder written by -o.")],
+    run: Run,
     rules: Annotated[
         list[str] | None,
         typer.Option(

@@ -5,24 +5,18 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.output import (
-    AsCsv,
-    AsJson,
-    AsLatex,
-    AsMarkdown,
-    chosen,
-    show,
-)
+from isoscope.cli.flags import Variant, formats, measure, site
+from isoscope.cli.output import show
 
 NAME = "compare"
-EXAMPLES = """\b
-Examples:
-  isoscope compare runs/a runs/b
-  isoscope compare runs/a runs/b -m mean-cosine -m isoscore --markdown
-  isoscope compare vectors.npy other.npy
-"""
+EXAMPLES = (
+    "isoscope compare runs/a runs/b",
+    "isoscope compare runs/a runs/b -m mean-cosine -m isoscore --markdown",
+    "isoscope compare vectors.npy other.npy",
+)
 
 
+@formats
 def command(
     first: Annotated[
         Path,
@@ -31,34 +25,22 @@ def command(
     second: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
     names: Annotated[
         list[str] | None,
-        typer.Option(
-            "-m",
-            "--measure",
-            metavar="NAME",
-            help="A measure; repeat it for more than one. Without it, the usual ones.",
-        ),
+        measure("A measure; repeat it for more than one. Without it, the usual ones."),
     ] = None,
     all_: Annotated[
         bool, typer.Option("--all", help="All measures that both runs have.")
     ] = False,
     sites: Annotated[
-        list[str] | None,
-        typer.Option("-s", "--site", metavar="SITE", help="A site of A; repeat it likewise."),
+        list[str] | None, site("A site of A; repeat it for more than one.")
     ] = None,
-    variant: Annotated[
-        str,
-        typer.Option("--variant", metavar="NAME", help="all, no-special or no-sink."),
-    ] = "all",
+    variant: Variant = "all",
     match: Annotated[
         str,
         typer.Option(
             "--match", metavar="HOW", help="Match sites by name, or layers by relative depth."
         ),
     ] = "name",
-    as_json: AsJson = False,
-    as_csv: AsCsv = False,
-    as_latex: AsLatex = False,
-    as_markdown: AsMarkdown = False,
+    style: str = "",
 ) -> None:
     """Print two runs side by side, and what changed.
 
@@ -66,7 +48,6 @@ def command(
     it is paired by document group and far sharper. What is called changed is so at 5 %
     after Holm's correction over the rows.
     """
-    style = chosen(json=as_json, csv=as_csv, latex=as_latex, markdown=as_markdown)
     from isoscope import verbs
 
     changes = verbs.compare(

@@ -1,14 +1,19 @@
 """--config FILE.yaml: flags out of a file; those on the command line win."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from types import NoneType
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from isoscope.errors import ConfigError
 
+if TYPE_CHECKING:
+    from isoscope.study.option import Option
+
 LARGEST = 2**20  # bytes; a file beyond that is no config
 NOT_IN_FILES = {"config", "help"}
+NULLS = "isoscope.nulls"  # where a context holds the options that a file sets to none
 
 
 def settings(context: typer.Context, path: Path | None) -> Path | None:
@@ -16,14 +21,23 @@ def settings(context: typer.Context, path: Path | None) -> Path | None:
     if path is None or context.resilient_parsing:
         return path
     parameters = _by_flag(context)
+    options = getattr(context.command, "options", {})
     values: dict[str, Any] = {}
-    for key, value in _section(read(path), context, parameters).items():
+    nulls: list[str] = []
+    for key, value in _section(read(path), context).items():
         name = str(key).replace("_", "-")
         if name not in parameters:
             raise _unknown(path, str(key), parameters)
-        if value is not None:
-            values[parameters[name].name] = _as_typed(path, name, value, parameters[name])
+        parameter = parameters[name]
+        option = options.get(parameter.name)
+        if value is None:
+            nulls += [parameter.name] if option is not None and _takes_none(option) else []
+            continue
+        if option is not None and option.about.commas and isinstance(value, list):
+            value = ",".join(_text(path, name, each) for each in value)
+        values[parameter.name] = _as_typed(path, name, value, parameter)
     context.default_map = values
+    context.meta[NULLS] = nulls
     return path
 
 
@@ -51,7 +65,7 @@ def read(path: Path) -> dict[Any, Any]:
         why = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
         raise ConfigError(
             f"cannot read the config {str(path)!r}: {why}",
-            hint="a config is a YAML file of flags, such as `seed: 1`, one a line",
+            hint="a config is a YAML file of flags, such as `seed: 1`, one per line",
             slug="config-file",
         ) from error
     if content is None:
@@ -59,7 +73,7 @@ def read(path: Path) -> dict[Any, Any]:
     if not isinstance(content, dict):
         raise ConfigError(
             f"expected flags and values in {str(path)!r}, got a {type(content).__name__}",
-            hint="write one flag a line, such as `seed: 1`",
+            hint="write one flag per line, such as `seed: 1`",
             slug="config-file",
         )
     return content
@@ -75,9 +89,12 @@ def _by_flag(context: typer.Context) -> dict[str, Any]:
     return {name: flags[name] for name in flags if name not in NOT_IN_FILES}
 
 
-def _section(
-    content: dict[Any, Any], context: typer.Context, parameters: dict[str, Any]
-) -> dict[Any, Any]:
+def _takes_none(option: "Option") -> bool:
+    """Whether none is a value of an option, and another one than its default."""
+    return NoneType in get_args(option.type) and option.default is not None
+
+
+def _section(content: dict[Any, Any], context: typer.Context) -> dict[Any, Any]:
     """The flags of this command: at the top, under its name, or both; others' are skipped."""
     group = context.parent.command if context.parent else None
     commands = set(getattr(group, "commands", ())) | {context.command.name}

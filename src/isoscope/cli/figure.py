@@ -5,26 +5,18 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.output import AsJson
+from isoscope.cli.flags import AsJson, Measures, Runs, output, overwrite, site, variant
 
 NAME = "figure"
-EXAMPLES = """\b
-Examples:
-  isoscope figure runs/a --kind spectrum -o spectrum.pdf
-  isoscope figure runs/a runs/b -m isoscore -o layers.svg --width 174
-"""
+EXAMPLES = (
+    "isoscope figure runs/a --kind spectrum -o spectrum.pdf",
+    "isoscope figure runs/a runs/b -m isoscore -o layers.svg --width 174",
+)
 
 
 def command(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="Run folders written by -o.")
-    ],
-    output: Annotated[
-        Path,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="The file to write: .pdf, .svg or .png."
-        ),
-    ],
+    runs: Runs,
+    file: Annotated[Path, output("FILE", "The file to write: .pdf, .svg or .png.")],
     kind: Annotated[
         str,
         typer.Option(
@@ -34,31 +26,16 @@ def command(
             "sweep.",
         ),
     ] = "layers",
-    names: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-m", "--measure", metavar="NAME", help="A measure; repeat it for more than one."
-        ),
-    ] = None,
-    site: Annotated[
-        str | None,
-        typer.Option(
-            "-s", "--site", metavar="SITE", help="The site of a spectrum, of bands or a series."
-        ),
-    ] = None,
-    variant: Annotated[
-        str | None,
-        typer.Option("--variant", metavar="NAME", help="all, no-special or no-sink."),
-    ] = None,
+    names: Measures = None,
+    one: Annotated[str | None, site("The site of a spectrum, of bands or a series.")] = None,
+    rows: Annotated[str | None, variant()] = None,
     plain: Annotated[
         bool, typer.Option("--plain", help="Estimates as published, not debiased ones.")
     ] = False,
     width: Annotated[
         float, typer.Option("--width", metavar="MM", help="Width in millimetres.")
     ] = 84.0,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the file if there is one.")
-    ] = False,
+    replace: Annotated[bool, overwrite("file")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a chart at the width of a column, and print its path.
@@ -69,14 +46,14 @@ def command(
 
     made = verbs.figure(
         runs,
-        output,
+        file,
         kind=kind,
         measures=names or None,
-        site=site,
-        variant=variant,
+        site=one,
+        variant=rows,
         plain=plain,
         width=width,
-        overwrite=overwrite,
+        overwrite=replace,
     )
     if as_json:
         from json import dumps

@@ -19,9 +19,14 @@ class PlainCommand(TyperCommand):
         """Write arguments, then options."""
         for title, kind in (("Arguments", "argument"), ("Options", "option")):
             shown = [p for p in self.get_params(ctx) if p.param_type_name == kind]
-            records = [record for p in shown if (record := p.get_help_record(ctx))]
-            if kind == "argument":
-                records = [(name.partition(" <")[0], text) for name, text in records]
+            records = [record for each in shown if (record := self.record(each, ctx))]
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
+
+    def record(self, parameter: Any, ctx: Any) -> tuple[str, str] | None:
+        """Return the names and the help of a parameter; None where it is hidden."""
+        found = parameter.get_help_record(ctx)
+        if found is None or parameter.param_type_name != "argument":
+            return found
+        return found[0].partition(" <")[0], found[1]

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isoscope.cli.output import AsJson, show_table
+from isoscope.cli.flags import AsJson, TrustRemoteCode
+from isoscope.cli.output import show_table
 from isoscope.errors import ConfigError
 
 if TYPE_CHECKING:
     from isoscope.report.table import Table
 
 NAME = "list"
-EXAMPLES = """\b
-Examples:
-  isoscope list measures
-  isoscope list measures --json
-  isoscope list sites models/minilm
-"""
+EXAMPLES = (
+    "isoscope list measures",
+    "isoscope list measures --json",
+    "isoscope list sites models/minilm",
+)
 LATER = ("claims",)
 
 
@@ -28,9 +28,7 @@ def command(
         str | None,
         typer.Argument(metavar="[MODEL]", help="Of sites: a folder, a GGUF file or a name."),
     ] = None,
-    trust_remote_code: Annotated[
-        bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")
-    ] = False,
+    trust_remote_code: TrustRemoteCode = False,
     as_json: AsJson = False,
 ) -> None:
     """List the measures, or the sites of a model."""

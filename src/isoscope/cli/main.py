@@ -6,6 +6,7 @@ import signal
 import sys
 import traceback
 from contextlib import suppress
+from inspect import cleandoc
 from typing import Annotated, Any
 
 import typer
@@ -18,29 +19,23 @@ from isoscope.cli import (
     dimensions,
     explain,
     figure,
-    matrices,
-    measure,
     merge,
-    norm,
-    probe,
     read,
     report,
-    survey,
-    sweep,
-    zero,
 )
 from isoscope.cli import list as listing
+from isoscope.cli.command import SpecCommand, epilog
 from isoscope.cli.help import PlainCommand
 from isoscope.errors import DOCS, IsoscopeError
+from isoscope.study.experiment import find_experiment, others
 
 CANNOT, INTERRUPTED, TERMINATED = 2, 130, 143  # 1 is for gates
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-EXAMPLES = """\b
-Examples:
-  isoscope measure vectors.npy
-  isoscope survey models/minilm
-  isoscope list measures
-"""
+EXAMPLES = (
+    "isoscope measure vectors.npy",
+    "isoscope survey models/minilm",
+    "isoscope list measures",
+)
 
 
 class Commands(TyperGroup):
@@ -63,20 +58,57 @@ class Commands(TyperGroup):
             _say("interrupted", INTERRUPTED)
         sys.exit(code or 0)
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return all names; experiments of other packages come last."""
+        for name in others():
+            if name not in self.commands:
+                self.add_command(_command_of(name))
+        return super().list_commands(ctx)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; other packages are looked through where it is none of ours."""
+        if cmd_name not in self.commands:
+            self.list_commands(ctx)
+        return super().get_command(ctx, cmd_name)
+
+
+def _command_of(name: str) -> SpecCommand:
+    """Return the command of an experiment; one that cannot be loaded says so when it runs."""
+    try:
+        found = find_experiment(name)
+    except IsoscopeError as error:
+        return SpecCommand(name=name, help=f"({error.problem})")
+    return SpecCommand(name=name, help=cleandoc(found.help), epilog=epilog(found.examples))
+
 
 app = typer.Typer(
     cls=Commands,
-    epilog=EXAMPLES,
+    epilog=epilog(EXAMPLES),
     rich_markup_mode=None,  # boxes and colours would take twice the time
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
     invoke_without_command=True,
 )
-_READING = (measure, survey, merge, read, explain)
+
+
+def _derived() -> None:
+    """Hold the place of a command whose flags come from a spec."""
+
+
+_READING = ("measure", "survey", merge, read, explain)
 _PAGES = (report, figure, compare, check)
-_LAB = (dimensions, norm, matrices, zero, probe, sweep)
-for _module in (*_READING, *_PAGES, *_LAB, listing, demo):
-    app.command(_module.NAME, cls=PlainCommand, epilog=_module.EXAMPLES)(_module.command)
+_LAB = (dimensions, "norm", "matrices", "zero", "probe", "sweep")
+for _each in (*_READING, *_PAGES, *_LAB, listing):
+    if isinstance(_each, str):
+        _found = find_experiment(_each)
+        _made = app.command(
+            _each, cls=SpecCommand, help=_found.help, epilog=epilog(_found.examples)
+        )
+        _made(_derived)
+    else:
+        _made = app.command(_each.NAME, cls=PlainCommand, epilog=epilog(_each.EXAMPLES))
+        _made(_each.command)
+app.command(demo.NAME, cls=demo.DemoCommand, epilog=epilog(demo.EXAMPLES))(demo.command)
 
 
 def _version(asked: bool) -> None:

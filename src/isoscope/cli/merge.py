@@ -3,29 +3,21 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from isoscope.cli.config import ConfigFile
-from isoscope.cli.output import AsJson, Quiet, chosen, note, show
+from isoscope.cli.flags import AsJson, Quiet, Runs, output, overwrite
+from isoscope.cli.output import note, show
 
 NAME = "merge"
-EXAMPLES = """\b
-Examples:
-  isoscope merge runs/a runs/b -o runs/whole
-  isoscope merge runs/a runs/b -o runs/whole --overwrite --json
-"""
+EXAMPLES = (
+    "isoscope merge runs/a runs/b -o runs/whole",
+    "isoscope merge runs/a runs/b -o runs/whole --overwrite --json",
+)
 
 
 def command(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="Run folders written by -o.")
-    ],
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="RUN", help="The new run folder.")
-    ],
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the run folder if there is one.")
-    ] = False,
+    runs: Runs,
+    whole: Annotated[Path, output("RUN", "The new run folder.")],
+    replace: Annotated[bool, overwrite("run folder")] = False,
     as_json: AsJson = False,
     config: ConfigFile = None,
     quiet: Quiet = False,
@@ -36,8 +28,8 @@ def command(
     with the same settings and seed, on rows of one width and type, and no source is in
     two of them.
     """
-    style = chosen(json=as_json)
     from isoscope import verbs
 
-    show(verbs.merge(runs, output, overwrite=overwrite), style, quiet=quiet)
-    note(f"saved {output}", quiet=quiet)
+    found = verbs.merge(runs, whole, overwrite=replace)
+    show(found, "json" if as_json else "", quiet=quiet)
+    note(f"saved {whole}", quiet=quiet)

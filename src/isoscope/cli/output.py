@@ -1,7 +1,7 @@
 """What every command prints with: a table or one of the formats, and remarks beside it."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -10,12 +10,6 @@ from isoscope.errors import ConfigError
 if TYPE_CHECKING:
     from isoscope.report import Results
     from isoscope.report.table import Table
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
-AsCsv = Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")]
-AsLatex = Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs).")]
-AsMarkdown = Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress, no remarks.")]
 
 
 def chosen(**flags: bool) -> str:

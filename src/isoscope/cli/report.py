@@ -5,26 +5,20 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.output import AsJson, Quiet, note
+from isoscope.cli.flags import AsJson, Quiet, Runs, output, overwrite
+from isoscope.cli.output import note
 
 NAME = "report"
-EXAMPLES = """\b
-Examples:
-  isoscope report runs/a -o page.html
-  isoscope report runs/a runs/b -o both.html --json
-"""
+EXAMPLES = (
+    "isoscope report runs/a -o page.html",
+    "isoscope report runs/a runs/b -o both.html --json",
+)
 
 
 def command(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="Run folders written by -o.")
-    ],
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="PAGE", help="The HTML file to write.")
-    ],
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the page if there is one.")
-    ] = False,
+    runs: Runs,
+    page: Annotated[Path, output("PAGE", "The HTML file to write.")],
+    replace: Annotated[bool, overwrite("page")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -35,14 +29,14 @@ def command(
     """
     from isoscope import verbs
 
-    made = verbs.report(runs, output, overwrite=overwrite)
+    made = verbs.report(runs, page, overwrite=replace)
     size = len(made.text.encode("utf-8", "backslashreplace"))
     if as_json:
         from json import dumps
 
-        typer.echo(dumps({"page": str(output), "bytes": size, "runs": len(runs)}))
+        typer.echo(dumps({"page": str(page), "bytes": size, "runs": len(runs)}))
         return
     from isoscope.report.escape import plain
 
-    typer.echo(plain(str(output)))
+    typer.echo(plain(str(page)))
     note(f"{size / 1e6:.2f} MB; open it in a browser", quiet=quiet)

@@ -2,8 +2,9 @@
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from types import NoneType
+from typing import Any, TypeVar, get_args
 
 from isoscope.engine import Notify
 from isoscope.study.execution import Execution
@@ -47,6 +48,19 @@ def signature(
     if function is not None:
         result = function.__annotations__.get("return", result)
     return inspect.Signature(parameters, return_annotation=result)
+
+
+def function_of(spec: type[Runnable[R]], where: type[Part] = Execution) -> Callable[..., R]:
+    """Return the Python function of a spec that has none of its own."""
+
+    def function(*arguments: Any, **options: Any) -> R:
+        return call(spec, arguments, options, where)
+
+    function.__name__ = function.__qualname__ = spec.command.replace("-", "_")
+    function.__module__ = spec.__module__
+    function.__doc__ = spec.__doc__
+    function.__annotations__.pop("return")  # a type variable says nothing
+    return keywords(spec, where)(function)
 
 
 def call(
@@ -101,9 +115,17 @@ def _has_place(option: Option) -> bool:
 
 def _parameter(option: Option, kind: Any) -> inspect.Parameter:
     default = inspect.Parameter.empty if option.required else option.default
-    annotation = option.type
+    return inspect.Parameter(option.name, kind, default=default, annotation=_accepted(option))
+
+
+def _accepted(option: Option) -> Any:
+    """Return the type of what Python may pass: more than what the spec holds."""
     if option.about.live:
-        annotation = Any
-    elif option.about.path:
-        annotation = option.type | os.PathLike[str]
-    return inspect.Parameter(option.name, kind, default=default, annotation=annotation)
+        return Any
+    if option.about.path:
+        return option.type | os.PathLike[str]
+    if option.many:
+        one = option.plain
+        several = one | Sequence[one]
+        return several | None if NoneType in get_args(option.type) else several
+    return option.type

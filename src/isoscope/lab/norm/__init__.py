@@ -1,1 +1,24 @@
 """What the norms of a model hold, and what the final one does."""
+
+from isoscope.study.experiment import PLACE, Experiment, add
+
+add(
+    Experiment(
+        "norm",
+        """Print what the norms of MODEL hold and what the final one does.
+
+        The norms of gain and bias, r = |bias| / |gain|, and r^2 / (1 + r^2): the mean cosine of
+        the output if nothing but the bias were common to it. Then dimensions whose gain or bias
+        stands out. With a run, the readings before, between and after the final norm.
+        """,
+        spec_at="isoscope.lab.norm.spec:NormSpec",
+        where_at=PLACE,
+        function_at="isoscope.verbs:norm",
+        examples=(
+            "isoscope norm models/minilm",
+            "isoscope norm models/minilm --run runs/minilm",
+            "isoscope norm models/minilm --sigmas 2.5 --json",
+        ),
+        noun="units",
+    ),
+)

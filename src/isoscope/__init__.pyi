@@ -1,0 +1,258 @@
+"""Measure, explain and control the anisotropy of Transformer representations."""
+
+# Written by `make derive`, from the specs: edit those.
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any, Literal
+
+from isoscope.lab.embedding_matrices import MatrixIsotropy
+from isoscope.lab.sweep.summary import Line
+from isoscope.report.results import Results
+from isoscope.study.keywords import Progress, Say
+from isoscope.types import Reading
+from isoscope.verbs import (
+    check,
+    compare,
+    dimensions,
+    explain,
+    figure,
+    load,
+    merge,
+    read,
+    report,
+)
+from isoscope.verbs.norm import Told
+from isoscope.verbs.probe import Probed
+from isoscope.verbs.zero import Zeroed
+
+__all__ = [
+    "check",
+    "compare",
+    "dimensions",
+    "explain",
+    "figure",
+    "load",
+    "matrices",
+    "measure",
+    "merge",
+    "norm",
+    "probe",
+    "read",
+    "report",
+    "survey",
+    "survey_module",
+    "sweep",
+    "zero",
+]
+
+def matrices(
+    model: Any,
+    *,
+    dtype: str | None = None,
+    device: str = "cpu",
+    trust_remote_code: bool = False,
+    against_random: bool = False,
+    as_published: bool = False,
+    engine: str = "here",
+    workers: int = 1,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> Results[MatrixIsotropy]:
+    """Measure how isotropic the rows of a model's matrices are: I(W), raw and centred."""
+
+def measure(
+    vectors: Any,
+    *,
+    measures: str | Sequence[str] | None = None,
+    all: bool = False,
+    as_published: bool = False,
+    zeta: float = 0.2,
+    column: str | None = None,
+    document: Any = None,
+    id: Any = None,
+    text: Any = None,
+    name: str | None = None,
+    skip_bad: bool = False,
+    seed: int = 0,
+    threads: int = 2,
+    output: str | PathLike[str] | None = None,
+    overwrite: bool = False,
+    engine: str = "here",
+    workers: int = 1,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> Results[Reading]:
+    """Measure a collection of vectors: an array, a tensor, a column of a frame, or a path."""
+
+def norm(
+    model: Any,
+    *,
+    dtype: str | None = None,
+    device: str = "cpu",
+    trust_remote_code: bool = False,
+    run: str | PathLike[str] | None = None,
+    measures: str | Sequence[str] | None = None,
+    variant: Literal["all", "no-special", "no-sink"] = "all",
+    sigmas: float = 3.0,
+    engine: str = "here",
+    workers: int = 1,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> Results[Told]:
+    """Describe what the norms of a model hold, and what the final one does to the mean
+    cosine.
+    """
+
+def probe(
+    model: Any,
+    corpus: Any,
+    label: Any,
+    *,
+    dtype: str | None = None,
+    device: str = "cpu",
+    trust_remote_code: bool = False,
+    column: str | None = None,
+    id: str | None = None,
+    skip_bad: bool = False,
+    sites: str | Sequence[str] | None = None,
+    at: str | None = None,
+    positive: str | None = None,
+    test: float = 0.5,
+    length: int = 512,
+    batch: int = 16,
+    seed: int = 0,
+    as_published: bool = False,
+    engine: str = "here",
+    workers: int = 1,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> Results[Probed]:
+    """Measure how well one dimension of a document's state distinguishes two labels."""
+
+def survey(
+    model: Any,
+    corpus: Any = None,
+    *,
+    dtype: str | None = None,
+    device: str = "cpu",
+    trust_remote_code: bool = False,
+    column: str | None = None,
+    target: str | None = None,
+    id: str | None = None,
+    per: str | None = None,
+    kind: str | None = None,
+    skip_bad: bool = False,
+    sites: str | Sequence[str] | None = None,
+    measures: str | Sequence[str] | None = None,
+    all: bool = False,
+    as_published: bool = False,
+    zeta: float = 0.2,
+    tokens: int | None = 100000,
+    length: int = 512,
+    batch: int = 32,
+    unit: int | None = None,
+    device_map: str | None = None,
+    untrained: bool = False,
+    pooling: Literal["mean", "cls", "last", "max"] | None = None,
+    prompt: str | None = None,
+    truncate_dim: int | None = None,
+    sinks: float = 10.0,
+    frequencies: str | PathLike[str] | None = None,
+    turns: int | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    output: str | PathLike[str] | None = None,
+    overwrite: bool = False,
+    engine: str = "here",
+    workers: int = 1,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> Results[Reading]:
+    """Run a model over a corpus and read every site; activations are never kept."""
+
+def survey_module(
+    module: Any,
+    batches: Any,
+    taps: Any,
+    *,
+    measures: str | Sequence[str] | None = None,
+    all: bool = False,
+    as_published: bool = False,
+    zeta: float = 0.2,
+    name: str = "module",
+    sinks: float = 10.0,
+    seed: int = 0,
+    engine: str = "here",
+    workers: int = 1,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> Results[Reading]:
+    """Measure any module at the modules named in `taps`, over batches of your own."""
+
+def sweep(
+    model: Any,
+    data: str | PathLike[str],
+    *,
+    dtype: str | None = None,
+    device: str = "cpu",
+    trust_remote_code: bool = False,
+    test: str | PathLike[str] | None = None,
+    hold_out: float = 0.2,
+    task: str | None = None,
+    column: str | None = None,
+    pair: str | None = None,
+    label: str | None = None,
+    score: str | None = None,
+    answer: str | None = None,
+    metric: str | None = None,
+    skip_bad: bool = False,
+    penalty: str = "istar",
+    weights: float | Sequence[float] = (-5.0, -3.0, -1.0, 0.0, 1.0, 3.0, 5.0),
+    seeds: int = 5,
+    seed: int = 0,
+    steps: int = 200,
+    batch: int = 16,
+    length: int = 128,
+    learning_rate: float = 0.0001,
+    every: int | None = None,
+    layers: str | Sequence[str] | None = None,
+    per_layer: bool = False,
+    towards: str = "scaled",
+    zeta: float = 0.2,
+    rows: int | None = 2048,
+    as_published: bool = False,
+    at: Literal["first", "last", "mean"] | None = None,
+    probe: int = 256,
+    threads: int | None = None,
+    output: str | PathLike[str] | None = None,
+    overwrite: bool = False,
+    engine: str = "here",
+    workers: int = 1,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> Results[Line]:
+    """Fine-tune a model on a task with a penalty, once for each weight and seed."""
+
+def zero(
+    model: Any,
+    corpus: Any = None,
+    *,
+    dtype: str | None = None,
+    device: str = "cpu",
+    trust_remote_code: bool = False,
+    column: str | None = None,
+    dimensions: int | Sequence[int] | None = None,
+    norms: str | Sequence[str] = ("final",),
+    top: int = 3,
+    random: int = 3,
+    documents: int = 16,
+    length: int = 128,
+    batch: int = 4,
+    seed: int = 0,
+    engine: str = "here",
+    workers: int = 1,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> Results[Zeroed]:
+    """Measure how far the output distribution moves when one dimension of norms is zeroed."""

@@ -1,0 +1,175 @@
+"""Commands derived from specs: arguments, flags, defaults and help of an experiment."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from isoscope.cli.config import NULLS, ConfigFile
+from isoscope.cli.flags import Command, Quiet, flag, formats, replace
+from isoscope.cli.help import PlainCommand
+from isoscope.cli.output import note, show
+from isoscope.cli.progress import progress
+
+if TYPE_CHECKING:
+    from inspect import Parameter
+
+    from isoscope.study.experiment import Experiment
+    from isoscope.study.option import Option
+
+
+class LazyCommand(PlainCommand):
+    """A command whose flags come from a spec, which is imported when they are needed."""
+
+    def build(self) -> Command:
+        """Return the function that is called, with the signature that typer reads."""
+        raise NotImplementedError
+
+    def describe(self) -> "Iterable[Option]":
+        """Return the options among its flags."""
+        raise NotImplementedError
+
+    @cached_property
+    def options(self) -> "dict[str, Option]":
+        """The options among its flags, by name."""
+        return {option.name: option for option in self.describe()}
+
+    @cached_property
+    def _built(self) -> Any:
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(self.name)(self.build())
+        return typer.main.get_command(alone)
+
+    def record(self, parameter: Any, ctx: Any) -> tuple[str, str] | None:
+        """Return the names and the help of a parameter, with defaults and bounds."""
+        from isoscope.cli.options import extra_text
+
+        found = super().record(parameter, ctx)
+        option = self.options.get(parameter.name)
+        if found is None or option is None:
+            return found
+        return found[0], option.about.help + extra_text(option)
+
+    @property
+    def params(self) -> list[Any]:
+        """The arguments and flags."""
+        return self._built.params
+
+    @params.setter
+    def params(self, _none: list[Any]) -> None:  # pyright: ignore
+        """Take no parameters from typer: they are not known yet."""
+
+    @property
+    def callback(self) -> Callable[..., Any]:
+        """The function behind the command."""
+        return self._built.callback
+
+    @callback.setter
+    def callback(self, _none: object) -> None:
+        """Take no function from typer."""
+
+
+class SpecCommand(LazyCommand):
+    """The command of an experiment."""
+
+    @cached_property
+    def experiment(self) -> "Experiment":
+        """The experiment of this name."""
+        from isoscope.study.experiment import find_experiment
+
+        return find_experiment(str(self.name))
+
+    def describe(self) -> "list[Option]":
+        """Return the options of the spec and of where it runs, in the order of help."""
+        from isoscope.study.option import named_options
+
+        own = list(self.experiment.spec.options().values())
+        where = list(named_options(self.experiment.where).values())
+        inputs = {option.path[0] for option in own if option.about.argument}
+        arguments = [option for option in own if option.about.argument]
+        first = [option for option in where if option.name == "output"]
+        opening = [
+            option for option in own if len(option.path) > 1 and option.path[0] in inputs
+        ]
+        ordered = [*arguments, *first, *(each for each in own if each not in opening)]
+        return list({each.name: each for each in [*ordered, *opening, *where]}.values())
+
+    def build(self) -> Command:
+        """Return a function that runs the experiment and prints its results."""
+        experiment = self.experiment
+
+        def command(
+            context: typer.Context,
+            options: Any,
+            style: Any,
+            config: ConfigFile = None,
+            quiet: Quiet = False,
+        ) -> None:
+            nulls = context.meta.get(NULLS, ())
+            known = {name: None for name in nulls if options[name] is None} | given(options)
+            run(experiment, known, style, quiet)
+
+        return formats(with_options(command, self.options.values()))
+
+
+def run(experiment: "Experiment", options: dict[str, Any], style: str, quiet: bool) -> None:
+    """Do an experiment and print what it found."""
+    from isoscope.cli.memory import give_back
+    from isoscope.report import Results
+    from isoscope.study.reads import refuse_spoilt
+
+    if experiment.blocks is not None:
+        give_back(experiment.blocks)
+    with progress(quiet=quiet, noun=experiment.noun) as tick:
+        results = experiment.function(
+            **options, progress=tick, say=lambda text: note(text, quiet=quiet)
+        )
+    if not isinstance(results, Results):
+        raise TypeError(f"expected Results of {experiment.name}, got {type(results).__name__}")
+    show(results, style, quiet=quiet)
+    if options.get("output") is not None:
+        note(f"saved {options['output']}", quiet=quiet)
+    refuse_spoilt(results)
+
+
+def given(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that were given; the spec has defaults for the others."""
+    return {
+        name: each for name, each in options.items() if each is not None and each is not False
+    }
+
+
+def with_options(command: Command, options: "Iterable[Option]") -> Command:
+    """Give a command a flag per option in place of its parameter `options`."""
+    flags = [parameter(option) for option in options]
+
+    def run(**values: Any) -> None:
+        command(options={each.name: values.pop(each.name) for each in flags}, **values)
+
+    return replace(run, command, "options", flags)
+
+
+def parameter(option: "Option") -> "Parameter":
+    """Return an option as typer reads it; its bounds and words are the spec's to check."""
+    about = option.about
+    if about.argument:
+        info = typer.Argument(metavar=about.metavar, help=about.help, show_default=False)
+    else:
+        names = about.flag.split("/") if about.flag else [f"--{option.flag}"]
+        metavar = about.metavar or None
+        info = typer.Option(*names, metavar=metavar, help=about.help, show_default=False)
+    if option.plain is bool:
+        if option.default is not False:
+            raise TypeError(f"expected {option.name} to be off by default: it is a switch")
+        return flag(option.name, Annotated[bool, info], False)
+    one = option.plain if option.plain in (int, float) and not about.commas else str
+    kind: Any = list[one] if option.many and not about.commas else one
+    if option.required:
+        return flag(option.name, Annotated[kind, info])
+    return flag(option.name, Annotated[kind | None, info], None)
+
+
+def epilog(examples: Sequence[str]) -> str:
+    """Return examples as they stand below a help page."""
+    return "\b\nExamples:\n" + "".join(f"  {line}\n" for line in examples) if examples else ""

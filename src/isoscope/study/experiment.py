@@ -1,0 +1,175 @@
+"""Experiments: one record per kind of work; command, help and documentation follow from it.
+
+A record names its spec and its function by where they are, so that listing all experiments
+imports none of them.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from isoscope.errors import ConfigError, UnknownNameError
+from isoscope.registry import Registry
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from isoscope.study.option import Part
+    from isoscope.study.run import Runnable
+
+GROUP = "isoscope.experiments"  # the entry points with which other packages bring theirs
+EXECUTION = "isoscope.study.execution:Execution"  # engine and run folder
+PLACE = "isoscope.study.execution:Place"  # engine alone, where no run folder is written
+BUILT_IN = {  # the experiments of this package, and the light modules that register them
+    "measure": "isoscope.study",
+    "survey": "isoscope.study",
+    "norm": "isoscope.lab.norm",
+    "matrices": "isoscope.lab.matrices",
+    "zero": "isoscope.lab.zero",
+    "probe": "isoscope.lab.probe",
+    "sweep": "isoscope.lab.sweep",
+}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One kind of work: what it is called, and where its spec and its function are."""
+
+    name: str
+    help: str  # the first line says it all, for lists
+    spec_at: "type[Runnable[Any]] | str"  # a class, or "module:Name"
+    where_at: "type[Part] | str" = EXECUTION
+    function_at: Callable[..., Any] | str | None = None  # None: derived from the spec
+    examples: tuple[str, ...] = ()
+    noun: str = "units"  # what progress counts
+    blocks: int | None = None  # freed blocks of this many bytes go back to the system at once
+
+    @cached_property
+    def spec(self) -> "type[Runnable[Any]]":
+        """The spec of its options."""
+        return _load(self.spec_at)
+
+    @cached_property
+    def where(self) -> "type[Part]":
+        """The options that say where it runs."""
+        return _load(self.where_at)
+
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        """The Python function that does it and returns `Results`."""
+        if self.function_at is not None:
+            return _load(self.function_at)
+        from isoscope.study.keywords import function_of
+
+        return function_of(self.spec, self.where)
+
+
+EXPERIMENTS: Registry[Experiment] = Registry("experiment")
+
+
+def add(experiment: Experiment) -> None:
+    """Register an experiment whose parts are named by where they are."""
+    EXPERIMENTS.add(experiment.name, experiment)
+
+
+def register(
+    spec: "type[Runnable[Any]]",
+    *,
+    help: str = "",
+    examples: tuple[str, ...] = (),
+    noun: str = "units",
+    where: "type[Part] | str" = EXECUTION,
+    function: Callable[..., Any] | None = None,
+) -> Callable[..., Any]:
+    """Register an experiment under the name of its spec's command; return its function.
+
+    The results of the spec are `Results`; a spec whose `finish` writes no run folder is
+    registered with `where=Place`. Without a function, one is derived from the spec.
+    """
+    text = help or (spec.__doc__ or "").strip()
+    made = Experiment(spec.command, text, spec, where, function, examples, noun)
+    add(made)
+    return made.function
+
+
+def built_in() -> list[Experiment]:
+    """Return the experiments of this package."""
+    return [find_experiment(name) for name in BUILT_IN]
+
+
+def find_experiment(name: str) -> Experiment:
+    """Return an experiment by name: of this package, or registered by another one."""
+    if name in BUILT_IN:
+        import_module(BUILT_IN[name])
+    elif name not in EXPERIMENTS:
+        for entry in entries():
+            if entry.name == name:
+                _import(entry)
+    return EXPERIMENTS[name]
+
+
+def others() -> Iterator[str]:
+    """Yield the names of experiments that other packages have registered or announce."""
+    names = [*EXPERIMENTS, *(entry.name for entry in entries())]
+    yield from (name for name in dict.fromkeys(names) if name not in BUILT_IN)
+
+
+def entries() -> "list[EntryPoint]":
+    """Return the entry points of other packages.
+
+    The metadata of all installed packages takes a tenth of a second to parse, longer than
+    all else that a help page needs; so it is searched for the name of the group first.
+    """
+    if not any(_mentions(Path(each)) for each in dict.fromkeys(sys.path) if each):
+        return []
+    from importlib.metadata import entry_points
+
+    return list(entry_points(group=GROUP))
+
+
+def _mentions(folder: Path) -> bool:
+    """Whether a package in a folder has entry points of our group."""
+    try:
+        with os.scandir(folder) as found:
+            places = [e.path for e in found if e.name.endswith((".dist-info", ".egg-info"))]
+    except OSError:
+        return False
+    for place in places:
+        try:
+            content = Path(place, "entry_points.txt").read_bytes()
+        except OSError:
+            continue
+        if GROUP.encode() in content:
+            return True
+    return False
+
+
+def _import(entry: "EntryPoint") -> None:
+    """Import the module that an entry point names; it has to register the experiment."""
+    try:
+        entry.load()
+        _ = EXPERIMENTS[entry.name]
+    except Exception as error:  # whatever somebody else's module does wrong
+        why = error.problem if isinstance(error, UnknownNameError) else repr(error)
+        raise ConfigError(
+            f"cannot load the experiment {entry.name!r} from {entry.value!r}: {why}",
+            hint=f"the module has to register it; reinstall or remove {_owner(entry)}",
+            slug="experiment-load",
+        ) from error
+
+
+def _owner(entry: "EntryPoint") -> str:
+    return entry.dist.name if entry.dist is not None else "the package it comes from"
+
+
+def _load(where: Any) -> Any:
+    """Return what "module:Name" names; anything else is returned as it is."""
+    if not isinstance(where, str):
+        return where
+    module, _, name = where.partition(":")
+    return getattr(import_module(module), name)
