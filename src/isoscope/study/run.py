@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from isoscope.engine import Job, Notify, Tracker, engine_for
@@ -171,12 +172,7 @@ def _do_stages(
             folder = working.stage(number + 1, after)
             if folder is None and not engine.takes_live:
                 folder = working.spare() / f"stage-{number + 1}"
-            name = f"{id} {number + 1} {after}"
-            keeper: SummaryKeeper | RecordKeeper
-            if spec.keeps == "summaries":
-                keeper = SummaryKeeper(len(units), folder, id=name, spare=working.spare)
-            else:
-                keeper = RecordKeeper(len(units), folder, id=name)
+            keeper = _keeper(spec, len(units), folder, f"{id} {number + 1} {after}", working)
             missing = set(keeper.missing())
             for unit in range(len(units)):
                 if unit not in missing:
@@ -194,6 +190,22 @@ def _do_stages(
     return Finished(
         spec, plan, found, id, working.target, working.overwrite, tuple(working.notes), live
     )
+
+
+def _keeper(
+    spec: Runnable[Any], units: int, folder: Path | None, id: str, working: Working
+) -> SummaryKeeper | RecordKeeper:
+    if spec.keeps == "records":
+        return RecordKeeper(units, folder, id=id)
+    spare: list[Path] = []
+
+    def own() -> Path:
+        """Return a folder of its own for what does not fit into memory, made when used."""
+        if not spare:
+            spare.append(Path(mkdtemp(dir=working.spare())))
+        return spare[0]
+
+    return SummaryKeeper(units, folder, id=id, spare=own)
 
 
 def _refuse_live(spec: Spec, engine: Engine, execution: Execution, live: Live | None) -> None:
@@ -216,9 +228,11 @@ def _is_stream(value: object) -> bool:
     """Whether a path names standard input, a pipe or the like."""
     if not isinstance(value, str):
         return False
+    if value == "-" or value.startswith(("/dev/stdin", "/dev/fd/", "/proc/self/fd/")):
+        return True  # even if a file is behind it: it is the one of this process
     with suppress(OSError, ValueError):
         path = Path(value).expanduser()
-        return value == "-" or (path.exists() and not (path.is_file() or path.is_dir()))
+        return path.exists() and not (path.is_file() or path.is_dir())
     return False
 
 
