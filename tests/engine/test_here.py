@@ -1,157 +1,125 @@
-"""Units are done once, in any number of goes, with the same result to the last bit."""
+"""Units are done once, in any number of attempts, with the same result to the last bit."""
 
-import os
 import signal
-import subprocess
-import sys
-import time
 
-import numpy as np
 import pytest
-from isoscope.store.unit import Units
+from counting import CountSpec, SumSpec
+from watching import eventually
 
-from isoscope.accumulate import Block, Moments, Reservoir, Tally
-from isoscope.accumulate.hashing import named_documents
-from isoscope.engine import here
-from isoscope.errors import StoreError
-from isoscope.store.state import read_state
-from isoscope.survey import Survey
-
-PLACE = ("resid.0", "all")
-KINDS = (Tally, Moments, Reservoir)
+from isoscope.engine import Notify
+from isoscope.errors import UndefinedError
+from isoscope.study.execution import Execution
+from isoscope.study.run import run
 
 
-def units(n=11):
-    return Units.of([{"documents": [number]} for number in range(n)])
+@pytest.fixture
+def spec(orders):
+    return SumSpec.of(orders=str(orders), units=11)
 
 
-def work(unit):
-    rng = np.random.default_rng(unit.number)
-    # about zero blocks share an origin, elsewhere each has its own
-    rows = rng.normal(size=(40, 6)).astype(np.float32) + (3 if unit.number % 3 == 0 else 0)
-    names = np.repeat([f"{unit.number}-{i}" for i in range(8)], 5)
-    block = Block(rows, named_documents(names), np.tile(np.arange(5, dtype=np.uint64), 8))
-    survey = Survey()
-    survey.update(PLACE, KINDS, block)
-    return survey
+def into(folder, **where):
+    folder.parent.mkdir(exist_ok=True)
+    return Execution(output=str(folder), **where)
 
 
-def surveyed(folder, units, work, **given):
-    """Return all units added up, as a survey."""
-    frontier = here(units, work, folder, **given)
-    out = folder.with_suffix(".total")
-    out.unlink(missing_ok=True)
-    return Survey.from_state(*read_state(out)) if frontier.total(out) else Survey()
+def bits(run):
+    return (run / "state.safetensors").read_bytes()
 
 
-def bits(survey):
-    return {name: array.tobytes() for name, array in survey.to_state()[1].items()}
-
-
-def test_a_run_in_one_go_has_all_rows(tmp_path):
-    survey = surveyed(tmp_path / "nodes", units(), work)
-    assert survey.held[PLACE][Tally].count == 11 * 40
+@pytest.fixture
+def whole(spec, tmp_path, orders):
+    """Return the bytes of a run that was not interrupted."""
+    assert run(spec, into(tmp_path / "whole" / "run")) == [sum(range(2, 13))]
+    (orders / "log").unlink()
+    return bits(tmp_path / "whole" / "run")
 
 
 @pytest.mark.parametrize("stop", [0, 1, 4, 7, 10])
-def test_a_run_that_stopped_goes_on_with_the_same_bits(tmp_path, stop):
-    whole = surveyed(tmp_path / "whole", units(), work)
-
-    def tired(unit):
-        if unit.number == stop:
-            raise KeyboardInterrupt
-        return work(unit)
-
-    with pytest.raises(KeyboardInterrupt):
-        surveyed(tmp_path / "nodes", units(), tired)
-    done = []
-
-    def counted(unit):
-        done.append(unit.number)
-        return work(unit)
-
-    assert bits(surveyed(tmp_path / "nodes", units(), counted)) == bits(whole)
-    assert done == list(range(stop, 11))
+def test_a_run_that_failed_is_resumed_with_the_same_bits(
+    spec, whole, tmp_path, order, log, stop
+):
+    failing = order(f"fail@1-{stop}")
+    target = tmp_path / "again" / "run"
+    with pytest.raises(UndefinedError):
+        run(spec, into(target))
+    assert target.exists() == (stop > 0)  # nothing is left where nothing was done
+    failing.unlink()
+    run(spec, into(target))
+    assert bits(target) == whole
+    done = [where for _, _, where in log("end")]
+    assert done == [f"1-{number}" for number in range(11)]
 
 
-def test_a_damaged_node_is_done_again(tmp_path):
-    whole = surveyed(tmp_path / "whole", units(4), work)
-    surveyed(tmp_path / "nodes", units(4), work)
-    (node,) = (tmp_path / "nodes").glob("node-*")
-    node.write_bytes(node.read_bytes()[:-1] + b"?")
-    assert bits(surveyed(tmp_path / "nodes", units(4), work)) == bits(whole)
+def test_a_kill_loses_nothing_that_was_kept(spec, whole, tmp_path, order, log, start):
+    target = tmp_path / "again" / "run"
+    options = {"orders": spec.orders, "units": 11}
+    order("fail@1-4")
+    with pytest.raises(UndefinedError):
+        run(spec, into(target))  # units 0 to 3 are kept
+    order("fail@1-4").unlink()
+    order("wait@1-7")
+    driver = start("SumSpec", options, output=str(target))
+    eventually(lambda: ("begin", "1-7") in [line[1:] for line in log()])
+    driver.send_signal(signal.SIGKILL)
+    driver.communicate()
+    order("wait@1-7").unlink()
+    begun = len(log("begin"))
+    run(spec, into(target))
+    assert bits(target) == whole
+    # Units 4 to 6 waited in memory for the minute to be over.
+    assert [where for _, _, where in log("begin")][begun:] == [
+        f"1-{number}" for number in range(4, 11)
+    ]
 
 
-def test_few_files_are_kept(tmp_path):
-    surveyed(tmp_path / "nodes", units(11), work)
-    assert len(list((tmp_path / "nodes").glob("node-*"))) == 3  # 8 + 2 + 1
+def test_records_are_kept_one_by_one(orders, tmp_path, order, log):
+    spec = CountSpec.of(orders=str(orders), units=3)
+    target = tmp_path / "run"
+    failing = order("fail@1-2")
+    with pytest.raises(UndefinedError):
+        run(spec, into(target))
+    failing.unlink()
+    found = run(spec, into(target))
+    assert [each["number"] for each in found] == [0, 1, 2]
+    assert found == run(spec)  # in memory, with the values that files would give
+    assert [where for _, _, where in log("end")][:3] == ["1-0", "1-1", "1-2"]
 
 
-def test_units_of_another_run_are_refused(tmp_path):
-    surveyed(tmp_path / "nodes", units(4), work)
-    with pytest.raises(StoreError, match=r"cannot resume .* with other units of work"):
-        surveyed(tmp_path / "nodes", units(5), work)
-
-
-def test_no_units_are_an_empty_survey(tmp_path):
-    assert surveyed(tmp_path / "nodes", units(0), work).held == {}
-
-
-def test_progress_counts_units(tmp_path):
+def test_progress_counts_units_and_never_goes_back(spec):
     seen = []
-    surveyed(tmp_path / "nodes", units(3), work, progress=lambda *told: seen.append(told))
-    assert seen == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    run(spec, notify=Notify(progress=lambda *told: seen.append(told)))
+    assert seen == [(number, 11) for number in range(12)]
 
 
-SLOWLY = """
-import sys, time
-from pathlib import Path
-sys.path.insert(0, {tests!r})
-from test_here import units, work
-from isoscope.engine import here
-
-def slowly(unit):
-    time.sleep(0.05)
-    print(unit.number, flush=True)
-    return work(unit)
-
-here(units(), slowly, Path(sys.argv[1]))
-"""
+def test_no_units_are_an_empty_result(orders):
+    assert run(SumSpec.of(orders=str(orders), units=0)) == [0]
 
 
-@pytest.mark.parametrize("after", [2, 6])
-def test_a_killed_process_loses_at_most_the_unit_it_was_at(tmp_path, after):
-    whole = surveyed(tmp_path / "whole", units(), work)
-    code = SLOWLY.format(tests=os.path.dirname(__file__))  # noqa: PTH120
-    job = subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path / "nodes")], stdout=subprocess.PIPE, text=True
-    )
-    for line in job.stdout:
-        if int(line) == after:
-            time.sleep(0.01)
-            job.send_signal(signal.SIGKILL)
-            break
-    job.wait()
-    done = []
-
-    def counted(unit):
-        done.append(unit.number)
-        return work(unit)
-
-    assert bits(surveyed(tmp_path / "nodes", units(), counted)) == bits(whole)
-    assert done[0] >= after
+def test_the_second_stage_begins_when_the_first_is_merged(orders, log):
+    spec = SumSpec.of(orders=str(orders), units=3, stages=2)
+    assert run(spec) == [9, 9]
+    places = [where for _, _, where in log("begin")]
+    assert places == ["1-0", "1-1", "1-2", "2-0", "2-1", "2-2"]
 
 
-def test_another_keeper_holds_records_instead_of_surveys(tmp_path):
-    from isoscope.store.ledger import Ledger
-
-    done = []
-
-    def record(unit):
-        done.append(unit.number)
-        return {"number": unit.number}
-
-    first = here(units(3), record, tmp_path / "units", keep=Ledger)
-    again = here(units(3), record, tmp_path / "units", keep=Ledger)
-    assert done == [0, 1, 2]
-    assert first.all() == again.all() == [{"number": number} for number in range(3)]
+def test_scratch_is_gone_when_the_unit_is_kept_and_not_before(
+    orders, tmp_path, order, log, start
+):
+    target = tmp_path / "run"
+    order("learn@1-1")
+    options = {"orders": str(orders), "units": 3}
+    driver = start("SumSpec", options, output=str(target))
+    eventually(lambda: log("left"))
+    driver.send_signal(signal.SIGKILL)
+    driver.communicate()
+    assert (target / "scratch" / "1-1" / "checkpoint").read_text() == "half"
+    order("wait@1-2")
+    driver = start("SumSpec", options, output=str(target))
+    eventually(lambda: ("begin", "1-2") in [line[1:] for line in log()])
+    assert log("found")
+    assert not (target / "scratch" / "1-1").exists()
+    driver.send_signal(signal.SIGKILL)  # what came out of the scratch was written at once
+    driver.communicate()
+    order("wait@1-2").unlink()
+    run(SumSpec.of(**options), into(target))
+    assert [where for _, _, where in log("end")].count("1-1") == 1

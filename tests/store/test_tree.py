@@ -73,3 +73,22 @@ def test_siblings_share_a_parent(level):
     node = Node(level, 6)
     assert node.sibling.parent == node.parent
     assert node.sibling.sibling == node
+
+
+def test_a_merge_that_fails_leaves_neither_half_to_be_counted_again():
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    tree = Tree(4, fail)
+    tree.add(0, "a")
+    tree.add(2, "c")
+    with pytest.raises(KeyboardInterrupt):
+        tree.add(1, "b")
+    assert tree.roots == ["c"]
+    assert list(tree.missing()) == [0, 1, 3]
+
+
+def test_a_tree_holds_nodes_of_its_own_units_only():
+    tree = Tree(11, joined)
+    assert tree.holds(Node(3, 0)) and tree.holds(Node(0, 10))
+    assert not any(map(tree.holds, [Node(4, 0), Node(0, 11), Node(1, 5), Node(99, 0)]))

@@ -12,7 +12,7 @@ from isoscope.errors import ConfigError
 from isoscope.registry import unknown
 from isoscope.store.summaries import State
 
-R = TypeVar("R", covariant=True)
+R_co = TypeVar("R_co", covariant=True)
 ENGINES = ("here", "pool")
 
 
@@ -41,14 +41,14 @@ class Ticks(Protocol):
         ...
 
 
-class Worker(Protocol[R]):
+class Worker(Protocol[R_co]):
     """A spec that is open in some process: what it names is loaded and ready."""
 
     def enter(self, plan: Any, stage: int, before: State | None) -> None:
         """Turn to a stage; `before` is the merged state of the one before it."""
         ...
 
-    def run(self, unit: Any, scratch: Scratch, ticks: Ticks) -> R:
+    def run(self, unit: Any, scratch: Scratch, ticks: Ticks) -> R_co:
         """Do one unit, knowing of no other; what is in `scratch` survives a kill."""
         ...
 
@@ -78,13 +78,14 @@ class Job:
     threads: int
     scratch: Callable[[], Path]
     spare: Callable[[], Path]
-    live: bool = False
+    descriptors: tuple[int, ...] = ()  # that worker processes hold as long as they live
 
 
 class Keeper(Protocol):
     """Where results of units go."""
 
     folder: Path | None
+    id: str
 
     def missing(self) -> list[int]:
         """Return the units that are not done yet, in order."""
@@ -95,7 +96,7 @@ class Keeper(Protocol):
         ...
 
     def flush(self) -> None:
-        """Write what waits in memory."""
+        """Write what waits in memory, where there is a folder."""
         ...
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from isoscope.engine.base import Job, Keeper, Tracker, UnitTicks
 from isoscope.engine.heap import trim
-from isoscope.engine.scratch import scratch_of
+from isoscope.engine.scratch import Scratch
 from isoscope.store.summaries import State
 
 
@@ -42,10 +42,12 @@ class HereSession:
         worker.enter(self.job.plan, stage, before)
         try:
             for number in keeper.missing():
-                ticks = UnitTicks(tracker, stage, number)
-                with scratch_of(self.job.scratch, stage, number) as place:
-                    result = worker.run(units[number], place, ticks)
-                    keeper.add(number, result)
+                scratch = Scratch(self.job.scratch, stage, number)
+                result = worker.run(units[number], scratch, UnitTicks(tracker, stage, number))
+                keeper.add(number, result)
+                if scratch.used:
+                    keeper.flush()  # first on the disk, then out of the scratch
+                    scratch.clear()
                 tracker.finish(stage, number, sizes(number))
                 del result
                 trim()

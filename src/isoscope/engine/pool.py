@@ -6,25 +6,28 @@ handed over is done again.
 """
 
 import os
-import pickle
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from multiprocessing.connection import wait
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
 from isoscope.engine import wire
 from isoscope.engine.base import Job, Tracker
+from isoscope.engine.scratch import Scratch
 from isoscope.errors import EngineError
 from isoscope.store.summaries import State, SummaryKeeper
 
 TASKS_PER_WORKER = 4  # at least, where there are units enough: the last ones even out
 LARGEST = 6  # level of the largest part of the tree that one task takes
-DEATHS = 3  # of workers at one task before the run is given up
+DEATHS = 3  # of workers one after the other, at one task, before the run is given up
+GRACE = 2.0  # seconds that workers have to hand over what they did when a run is interrupted
 
 
 class Pool:
@@ -38,6 +41,13 @@ class Pool:
     @contextmanager
     def start(self, job: Job) -> Generator["PoolSession"]:
         """Begin with a job; processes are started with the first stage that has work."""
+        if type(job.spec).__module__ == "__main__":
+            raise EngineError(
+                f"cannot hand a {type(job.spec).__name__} to the engine pool: it is defined in "
+                "the script that runs",
+                hint="only --engine here takes it; move it to a module that can be imported",
+                slug="engine-live",
+            )
         session = PoolSession(job, self.workers)
         try:
             yield session
@@ -48,39 +58,50 @@ class Pool:
 class Process:
     """One worker process and the pipes to it."""
 
-    def __init__(self, job: Job, folder: Path) -> None:
-        threads = str(job.threads)
+    def __init__(self, job: Job) -> None:
         names = ("OMP", "OPENBLAS", "MKL", "NUMEXPR")
-        pinned = {f"{name}_NUM_THREADS": threads for name in names}
+        pinned = {f"{name}_NUM_THREADS": str(job.threads) for name in names}
+        # -P: what lies in the folder of the user must not stand in for modules of Python.
+        worker = [sys.executable, "-P", "-m", "isoscope.engine.process", str(os.getpid())]
         self.popen = subprocess.Popen(
-            [sys.executable, "-m", "isoscope.engine.process"],
+            [*worker, *map(str, job.descriptors)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, **pinned, "TOKENIZERS_PARALLELISM": "false"},
+            bufsize=0,
+            pass_fds=job.descriptors,
+            env={
+                **os.environ,
+                **pinned,
+                "TOKENIZERS_PARALLELISM": "false",
+                "PYTHONPATH": os.pathsep.join(
+                    str(each) or str(Path.cwd()) for each in sys.path
+                ),
+            },
         )
-        path = [each for each in sys.path if each]
-        with suppress(BrokenPipeError):  # told by the first read
-            wire.send(self._in, path)
-            order = wire.Open(pickle.dumps(job.spec), job.encode(), str(folder), job.threads)
-            wire.send(self._in, order)
+        self.unit: int | None = None  # under way, as far as it has reported
+        self._lock = threading.Lock()
 
-    @property
-    def _in(self) -> IO[bytes]:
-        return cast(IO[bytes], self.popen.stdin)
-
-    def ask(self, task: wire.Task | None) -> None:
-        """Send a task, or None to end it."""
-        with suppress(BrokenPipeError):
-            wire.send(self._in, task)
+    def ask(self, message: wire.Open | wire.Task | None) -> None:
+        """Send what to do, or None to end; where it has died, the next `hear` reports it."""
+        with self._lock, suppress(BrokenPipeError):
+            wire.send(cast(Any, self.popen.stdin), message)
 
     def hear(self) -> Any:
         """Return its next message; EOFError where it has died."""
-        return wire.receive(cast(IO[bytes], self.popen.stdout))
+        out = cast(Any, self.popen.stdout)
+        while not wait([out.fileno()], 1.0):
+            # A process that the worker has started may hold its pipe open.
+            if self.popen.poll() is not None and not wait([out.fileno()], 0):
+                raise EOFError
+        return wire.receive(out)
 
     def stop(self) -> None:
         """End it at once."""
         self.popen.kill()
         self.popen.wait()
+
+    def close(self) -> None:
+        """Close the pipes, once nobody reads from them."""
         for stream in (self.popen.stdin, self.popen.stdout):
             if stream is not None:
                 with suppress(OSError):
@@ -94,6 +115,8 @@ class PoolSession:
         self.job = job
         self.workers = workers
         self.processes: dict[int, Process] = {}
+        self._closed = False
+        self._lock = threading.Lock()
 
     def run(
         self,
@@ -109,12 +132,15 @@ class PoolSession:
         if not missing:
             return
         folder = keeper.folder or self.job.spare()
-        state = None if before is None else str(self._file(before, stage))
-        tasks = deque(
-            wire.Task(stage, part, len(units), str(folder), state)
-            for part in aligned(missing, self.workers)
+        state = None if before is None else str(before.file(self.job.spare, f"before-{stage}"))
+        level = (
+            0 if self.job.spec.keeps == "records" else task_level(len(missing), self.workers)
         )
-        desk = Desk(tasks, keeper, tracker, sizes)
+        tasks = deque(
+            wire.Task(stage, part, len(units), str(folder), keeper.id, state)
+            for part in aligned(missing, level)
+        )
+        desk = Desk(tasks, keeper, tracker, sizes, self.job.scratch())
         threads = [
             threading.Thread(target=self._drive, args=(number, desk), daemon=True)
             for number in range(min(self.workers, len(tasks)))
@@ -123,68 +149,97 @@ class PoolSession:
             thread.start()
         try:
             for thread in threads:
-                while thread.is_alive():
-                    thread.join(0.2)
+                thread.join()
         except BaseException:
             desk.fail(None)
-            self.close()
+            self._halt()
+            patience = time.monotonic() + GRACE
+            for thread in threads:
+                thread.join(max(patience - time.monotonic(), 0.0))
+            self._kill()
+            for thread in threads:
+                thread.join()
             raise
         if desk.error is not None:
-            self.close()
             raise desk.error
 
     def close(self) -> None:
-        """End all processes."""
-        for process in list(self.processes.values()):
-            process.stop()
+        """End all processes; afterwards none is started."""
+        self._kill()
+        for process in self.processes.values():
+            process.close()
         self.processes.clear()
 
-    def _file(self, state: State, stage: int) -> Path:
-        path = self.job.spare() / f"before-{stage}"
-        if not path.exists():
-            state.write(path)
-        return path
+    def _kill(self) -> None:
+        with self._lock:
+            self._closed = True
+            for process in self.processes.values():
+                process.stop()
+
+    def _halt(self) -> None:
+        """Let all processes hand over what they have done, and end."""
+        with self._lock:
+            for process in self.processes.values():
+                process.ask(None)
 
     def _drive(self, number: int, desk: "Desk") -> None:
         """Give one process its tasks until there are no more."""
         try:
             while (task := desk.next()) is not None:
-                deaths = 0
-                left = list(task.units)
-                while left:
-                    try:
-                        self._give(number, task, left, desk)
-                    except EOFError:
-                        if desk.stopped:
-                            return
-                        deaths += 1
-                        code = self._bury(number)
-                        if deaths == DEATHS:
-                            raise _died(code, left[0]) from None
-                        desk.tracker.notify.tell(f"a worker died ({code}): starting another")
+                self._do(number, task, desk)
         except BaseException as error:
             desk.fail(error)
+            self._halt()
+
+    def _do(self, number: int, task: wire.Task, desk: "Desk") -> None:
+        """Have a task done, by one process after the other where they die."""
+        left, deaths = list(task.units), 0
+        while left and not desk.stopped:
+            before = len(left)
+            try:
+                self._give(number, task, left, desk)
+            except EOFError:
+                if desk.stopped:
+                    return
+                deaths = 1 if len(left) < before else deaths + 1
+                code, unit = self._bury(number)
+                if deaths == DEATHS:
+                    raise _died(code, unit) from None
+                desk.tracker.notify.tell(f"a worker died ({code}): starting another")
 
     def _give(self, number: int, task: wire.Task, left: list[int], desk: "Desk") -> None:
         if number not in self.processes:
-            self.processes[number] = Process(self.job, self.job.scratch())
+            self._start(number, desk)
             self._until_ready(number, task, left, desk)
-        rest = wire.Task(task.stage, tuple(left), task.nodes, task.folder, task.before)
+        rest = wire.Task(task.stage, tuple(left), task.nodes, task.folder, task.id, task.before)
         self.processes[number].ask(rest)
         self._until_ready(number, task, left, desk)
 
+    def _start(self, number: int, desk: "Desk") -> None:
+        with self._lock:
+            if self._closed:
+                raise EOFError
+            process = self.processes[number] = Process(self.job)
+        process.ask(wire.Open(self.job.spec, self.job.encode(), str(desk.scratch)))
+
     def _until_ready(self, number: int, task: wire.Task, left: list[int], desk: "Desk") -> None:
-        while not isinstance(message := self.processes[number].hear(), wire.Ready):
+        process = self.processes[number]
+        while not isinstance(message := process.hear(), wire.Ready):
             if isinstance(message, wire.Failed):
-                raise message.error or RuntimeError(message.text)
+                raise message.unpack()
+            if isinstance(message, wire.At):
+                process.unit = message.unit
             for unit in desk.take(task.stage, message):
                 left.remove(unit)
 
-    def _bury(self, number: int) -> str:
-        process = self.processes.pop(number)
+    def _bury(self, number: int) -> tuple[str, int | None]:
+        """Clear away a process that has died; return how, and at which unit."""
+        with self._lock:
+            process = self.processes.pop(number)
         process.stop()
+        process.close()
         code = process.popen.returncode
-        return f"signal {-code}" if code < 0 else f"exit code {code}"
+        return f"signal {-code}" if code < 0 else f"exit code {code}", process.unit
 
 
 @dataclass
@@ -195,11 +250,10 @@ class Desk:
     keeper: Any
     tracker: Tracker
     sizes: Callable[[int], int | None]
+    scratch: Path
     error: BaseException | None = None
     stopped: bool = False
-
-    def __post_init__(self) -> None:
-        self._lock = threading.Lock()
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def next(self) -> wire.Task | None:
         """Return a task that nobody has, or None."""
@@ -209,9 +263,9 @@ class Desk:
     def fail(self, error: BaseException | None) -> None:
         """Stop giving out tasks; the first error is what the run ends with."""
         with self._lock:
-            self.stopped = True
-            if self.error is None:
+            if self.error is None and not self.stopped:
                 self.error = error
+            self.stopped = True
 
     def take(self, stage: int, message: Any) -> tuple[int, ...]:
         """Take in a message; return the units that are kept by it."""
@@ -232,27 +286,37 @@ class Desk:
                     keeper.adopt(node, name)
                 kept = message.units
         for unit in kept:
+            Scratch(lambda: self.scratch, stage, unit).clear()
             self.tracker.finish(stage, unit, self.sizes(unit))
         return kept
 
 
-def aligned(missing: Sequence[int], workers: int) -> list[tuple[int, ...]]:
+def task_level(units: int, workers: int) -> int:
+    """Return the level of the parts of the merge tree that make one task each.
+
+    >>> [task_level(units, 1) for units in (1, 8, 16, 10_000)]
+    [0, 1, 2, 6]
+    """
+    enough = units // (TASKS_PER_WORKER * workers)
+    return min(max(enough.bit_length() - 1, 0), LARGEST)
+
+
+def aligned(missing: Sequence[int], level: int) -> list[tuple[int, ...]]:
     """Return units in parts that are whole subtrees of the merge tree, where possible.
 
-    >>> aligned(range(11), 1)
-    [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9), (10,)]
+    >>> aligned(range(1, 11), 1)
+    [(1,), (2, 3), (4, 5), (6, 7), (8, 9), (10,)]
     """
-    enough = len(missing) // (TASKS_PER_WORKER * workers)
-    level = min(max(enough.bit_length() - 1, 0), LARGEST)
     parts: dict[int, list[int]] = {}
     for unit in missing:
         parts.setdefault(unit >> level, []).append(unit)
     return [tuple(part) for part in parts.values()]
 
 
-def _died(code: str, unit: int) -> EngineError:
+def _died(code: str, unit: int | None) -> EngineError:
+    where = "before their first unit" if unit is None else f"the last one at unit {unit}"
     return EngineError(
-        f"{DEATHS} workers died one after the other at unit {unit} ({code})",
+        f"{DEATHS} workers died one after the other, {where} ({code})",
         hint="what was done is kept and the same command resumes it; if memory ran out, take "
         "fewer --workers or smaller units",
         slug="worker-died",

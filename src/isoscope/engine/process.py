@@ -1,49 +1,59 @@
 """The worker process of the pool: opens a spec once, then does tasks until it is to end."""
 
 import os
-import pickle
+import signal
 import sys
 import threading
 import time
 import traceback
+from contextlib import suppress
+from io import FileIO
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import IO, Any
 
 from isoscope.engine import wire
 from isoscope.engine.base import Notify, Worker
 from isoscope.engine.heap import trim
-from isoscope.engine.scratch import scratch_of
+from isoscope.engine.scratch import Scratch
 from isoscope.store.summaries import State, SummaryKeeper
-from isoscope.store.tree import Node
 
 LOOK = 0.2  # seconds between two looks whether the driver is still there
+OFTEN = 0.1  # seconds between two reports of a unit
 
 
-def main() -> None:
-    """Serve the driver over standard input and output."""
-    driver = os.getppid()
+def main(driver: int, descriptors: list[int]) -> None:
+    """Serve the driver over standard input and output.
+
+    The descriptors are the lock of the run, held as long as this process lives; processes
+    that libraries start do not get them.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides what an interrupt ends
     threading.Thread(target=_end_with, args=(driver,), daemon=True).start()
+    for each in descriptors:
+        os.set_inheritable(each, False)
+    requests = FileIO(os.dup(0), "rb")
     out = os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
     os.dup2(2, 1)  # what libraries print must not get between messages
-    requests = os.fdopen(os.dup(0), "rb")
     try:
         serve(requests, out)
-    except EOFError:  # the driver is gone or has closed the pipe
-        return
+    except (EOFError, BrokenPipeError):  # the driver is gone or has closed the pipe
+        os._exit(1)
     except BaseException as error:
-        _fail(out, error)
-        raise SystemExit(1) from None
+        with suppress(BrokenPipeError):
+            wire.send(out, wire.Failed.of(error, traceback.format_exc()))
+        os._exit(1)
 
 
-def serve(requests: IO[bytes], out: IO[bytes]) -> None:
+def serve(requests: FileIO, out: IO[bytes]) -> None:
     """Open what the driver names and do its tasks."""
-    path = wire.receive(requests)
-    sys.path[:0] = [each for each in path if each not in sys.path]
     order: wire.Open = wire.receive(requests)
-    spec = pickle.loads(order.spec)
-    plan = spec.decode_plan(order.plan)
-    worker: Worker[Any] = spec.open(Notify())
+    plan = order.spec.decode_plan(order.plan)
+    worker: Worker[Any] = order.spec.open(Notify())
     wire.send(out, wire.Ready())
+    base = Path(order.scratch)
     entered: tuple[int, str | None] | None = None
     while True:
         task: wire.Task | None = wire.receive(requests)
@@ -53,63 +63,74 @@ def serve(requests: IO[bytes], out: IO[bytes]) -> None:
             before = None if task.before is None else State(Path(task.before))
             worker.enter(plan, task.stage, before)
             entered = (task.stage, task.before)
-        _do(task, plan.stages[task.stage], worker, spec.keeps, Path(order.folder), out)
+        desk = _Records(out) if order.spec.keeps == "records" else _Summaries(out, task)
+        units = plan.stages[task.stage]
+        try:
+            for number in task.units:
+                wire.send(out, wire.At(number, 0))
+                scratch = Scratch(lambda: base, task.stage, number)
+                result = worker.run(units[number], scratch, _Ticks(out, number))
+                desk.take(number, result, at_once=scratch.used)
+                del result
+                trim()
+                if wait(
+                    [requests.fileno()], 0
+                ):  # the driver wants no more of this task, or is gone
+                    break
+        finally:
+            desk.hand_over()
         wire.send(out, wire.Ready())
 
 
-def _do(
-    task: wire.Task, units: Any, worker: Worker[Any], keeps: str, folder: Path, out: IO[bytes]
-) -> None:
-    """Do the units of a task; summaries are merged here and handed back as files."""
-    keeper = SummaryKeeper(task.nodes, Path(task.folder), fresh=True)
-    waiting: list[int] = []
-    for number in task.units:
-        ticks = _Ticks(out, number)
-        with scratch_of(lambda: folder, task.stage, number) as scratch:
-            result = worker.run(units[number], scratch, ticks)
-            if keeps == "records":
-                wire.send(out, wire.Found(number, result))
-        if keeps == "records":
-            continue
-        keeper.add(number, result)
-        waiting.append(number)
-        if any(isinstance(each, Path) for each in keeper.tree.nodes.values()):
-            _hand_over(keeper, waiting, out)
-        del result
-        trim()
-    if waiting:
-        _hand_over(keeper, waiting, out)
+class _Records:
+    """Sends records as they come."""
+
+    def __init__(self, out: IO[bytes]) -> None:
+        self.out = out
+
+    def take(self, number: int, result: Any, *, at_once: bool) -> None:
+        _ = at_once
+        wire.send(self.out, wire.Found(number, result))
+
+    def hand_over(self) -> None:
+        """Nothing waits."""
 
 
-def _hand_over(keeper: SummaryKeeper, waiting: list[int], out: IO[bytes]) -> None:
-    nodes: list[tuple[Node, str]] = keeper.hand_over()
-    wire.send(out, wire.Kept(tuple(nodes), tuple(waiting)))
-    waiting.clear()
+class _Summaries:
+    """Merges summaries and hands them back as files, as often as the keeper writes."""
+
+    def __init__(self, out: IO[bytes], task: wire.Task) -> None:
+        self.out = out
+        self.keeper = SummaryKeeper(task.nodes, Path(task.folder), id=task.id, fresh=True)
+        self.waiting: list[int] = []
+
+    def take(self, number: int, result: Any, *, at_once: bool) -> None:
+        self.keeper.add(number, result)
+        self.waiting.append(number)
+        if at_once or self.keeper.has_files:
+            self.hand_over()
+
+    def hand_over(self) -> None:
+        if self.waiting:
+            nodes = self.keeper.hand_over()
+            wire.send(self.out, wire.Kept(tuple(nodes), tuple(self.waiting)))
+            self.waiting.clear()
 
 
 class _Ticks:
-    """Reports of a unit as messages; at most ten a second."""
+    """Reports of a unit as messages."""
 
     def __init__(self, out: IO[bytes], unit: int) -> None:
         self.out, self.unit, self.last = out, unit, 0.0
 
     def at(self, done: int) -> None:
         now = time.monotonic()
-        if now - self.last >= 0.1:
+        if now - self.last >= OFTEN:
             self.last = now
             wire.send(self.out, wire.At(self.unit, done))
 
     def note(self, text: str) -> None:
         wire.send(self.out, wire.Remark(text))
-
-
-def _fail(out: IO[bytes], error: BaseException) -> None:
-    text = traceback.format_exc()
-    try:
-        pickle.loads(pickle.dumps(error))
-        wire.send(out, wire.Failed(error, text))
-    except Exception:  # an error that cannot be sent is described
-        wire.send(out, wire.Failed(None, text))
 
 
 def _end_with(driver: int) -> None:
@@ -120,4 +141,4 @@ def _end_with(driver: int) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]), [int(each) for each in sys.argv[2:]])

@@ -1,17 +1,16 @@
 """The scratch folder of a unit: made when it is used, gone when the unit is kept."""
 
 import shutil
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 
 class Scratch:
     """A folder for one unit; a killed run finds there what the unit left."""
 
-    def __init__(self, base: Callable[[], Path], name: str) -> None:
+    def __init__(self, base: Callable[[], Path], stage: int, unit: int) -> None:
         self._base = base
-        self._name = name
+        self._name = f"{stage + 1}-{unit}"
         self.used = False
 
     @property
@@ -24,14 +23,4 @@ class Scratch:
 
     def clear(self) -> None:
         """Remove it, once the unit is kept."""
-        place = self._base() / self._name
-        shutil.rmtree(place, ignore_errors=True)
-
-
-@contextmanager
-def scratch_of(base: Callable[[], Path], stage: int, unit: int) -> Generator[Scratch]:
-    """Yield the scratch of a unit; removed unless the unit failed."""
-    scratch = Scratch(base, f"{stage}-{unit}")
-    yield scratch
-    if scratch.used:
-        scratch.clear()
+        shutil.rmtree(self._base() / self._name, ignore_errors=True)

@@ -3,8 +3,10 @@
 import pickle
 import struct
 from dataclasses import dataclass, field
+from io import RawIOBase
 from typing import IO, Any
 
+from isoscope.errors import IsoscopeError
 from isoscope.store.tree import Node
 
 _LENGTH = struct.Struct("<Q")
@@ -14,10 +16,9 @@ _LENGTH = struct.Struct("<Q")
 class Open:
     """The first message to a worker: what it works on."""
 
-    spec: bytes  # pickled on its own: the path of modules has to be known first
+    spec: Any
     plan: bytes
-    folder: str  # for files that are handed over
-    threads: int
+    scratch: str  # where units leave what survives a kill
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Task:
     units: tuple[int, ...]
     nodes: int  # units of the stage in all
     folder: str  # of the stage
+    id: str  # of the stage
     before: str | None  # the state file of the stage before
 
 
@@ -71,28 +73,55 @@ class Ready:
 class Failed:
     """A worker could not do its task."""
 
-    error: BaseException | None  # where it can be sent
+    error: bytes | None  # pickled, where that is possible
     text: str = field(default="", repr=False)  # the traceback
+
+    @classmethod
+    def of(cls, error: BaseException, text: str) -> "Failed":
+        """Describe an error; one that does not survive pickling is described by its text."""
+        try:
+            content = pickle.dumps(error)
+            same = type(pickle.loads(content)) is type(error)
+        except Exception:
+            same, content = False, b""
+        return cls(content if same else None, text)
+
+    def unpack(self) -> BaseException:
+        """Return the error for the driver to raise; a bug with the worker's traceback."""
+        error: BaseException | None = None
+        if self.error is not None:
+            try:
+                error = pickle.loads(self.error)
+            except Exception:  # of a module that only the worker has
+                error = None
+        if isinstance(error, IsoscopeError):
+            return error
+        error = error or RuntimeError("a worker failed with an error that cannot be sent")
+        error.add_note(f"in a worker process:\n{self.text}")
+        return error
 
 
 def send(stream: IO[bytes], message: object) -> None:
     """Write one message."""
     content = pickle.dumps(message, protocol=5)
-    stream.write(_LENGTH.pack(len(content)) + content)
+    rest = memoryview(_LENGTH.pack(len(content)) + content)
+    while rest:  # a pipe without a buffer may take a part
+        rest = rest[stream.write(rest) :]
     stream.flush()
 
 
-def receive(stream: IO[bytes]) -> Any:
+def receive(stream: RawIOBase) -> Any:
     """Read one message; EOFError where the other side has ended."""
     (length,) = _LENGTH.unpack(_exactly(stream, _LENGTH.size))
     return pickle.loads(_exactly(stream, length))
 
 
-def _exactly(stream: IO[bytes], length: int) -> bytes:
-    content = b""
-    while len(content) < length:
-        part = stream.read(length - len(content))
-        if not part:
+def _exactly(stream: RawIOBase, length: int) -> bytearray:
+    content = bytearray(length)
+    rest = memoryview(content)
+    while rest:
+        read = stream.readinto(rest)
+        if not read:
             raise EOFError
-        content += part
+        rest = rest[read:]
     return content

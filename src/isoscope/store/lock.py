@@ -4,10 +4,11 @@ import os
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic, sleep
 
 import msgspec
 
-from isoscope.errors import LockedError, StoreError
+from isoscope.errors import LockedError
 
 try:
     import fcntl
@@ -15,6 +16,8 @@ except ImportError:  # pragma: no cover - not on Windows, where the process id h
     fcntl = None
 
 NAME = "lock"
+ATTEMPTS = 100  # each of which meets a folder that was removed or replaced that very moment
+PATIENCE = 1.0  # seconds that the workers of a killed driver have to notice its death
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -26,65 +29,68 @@ class Holder(msgspec.Struct, frozen=True):
 
 
 class Lock:
-    """Held from `acquire` to `release`, or until the process ends, however it ends."""
+    """Held from `acquire` to `release`, or until the process ends, however it ends.
+
+    Worker processes that inherit the descriptor hold it too: nobody else begins before the
+    last process that could still write to the folder is gone.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / NAME
-        self._descriptor: int | None = None
+        self.descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock, or raise a LockedError that names the process that has it."""
-        while True:
-            descriptor = self._open()
-            try:
-                self._take(descriptor)
-            except BaseException:
-                os.close(descriptor)
-                raise
-            with suppress(FileNotFoundError):
-                # A run that was just finished is another folder by now: look again.
-                if os.fstat(descriptor).st_ino == self.path.stat().st_ino:
-                    break
-            os.close(descriptor)
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+        """Take the lock, or raise a LockedError that names the process that has it.
+
+        The folder is made where there is none.
+        """
+        descriptor = next(filter(None, (self._try() for _ in range(ATTEMPTS))), None)
+        if descriptor is None:
+            raise self._refusal(None)
         holder = Holder(os.getpid(), datetime.now(UTC).isoformat(timespec="seconds"), _host())
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, msgspec.json.encode(holder), 0)
-        self._descriptor = descriptor
+        self.descriptor = descriptor
 
     def release(self) -> None:
         """Let others have it."""
-        if self._descriptor is not None:
-            with suppress(OSError):
-                self.path.unlink()
-            os.close(self._descriptor)
-            self._descriptor = None
+        if self.descriptor is not None:
+            if self._is_named(self.descriptor):  # and not that of a run put in its place
+                with suppress(OSError):
+                    self.path.unlink()
+            os.close(self.descriptor)
+            self.descriptor = None
 
-    def _open(self) -> int:
+    def _try(self) -> int | None:
+        """Return a locked descriptor; None where the folder was removed or replaced."""
         try:
-            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise StoreError(
-                f"cannot write a run to {str(self.path.parent)!r}: {error.strerror}",
-                hint="choose another folder",
-                slug="store-write",
-            ) from error
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except FileNotFoundError:
+            return None
+        try:
+            self._wait(descriptor)
+            if self._is_named(descriptor):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        return None
 
-    def _take(self, descriptor: int) -> None:
-        if fcntl is not None:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise self._refusal(_holder(descriptor)) from None
-            except OSError:  # a file system without locks: the process id has to do
-                self._refuse_living(descriptor)
-        else:  # pragma: no cover
-            self._refuse_living(descriptor)
+    def _is_named(self, descriptor: int) -> bool:
+        """Whether the file is still the one at the path: the folder may be another by now."""
+        with suppress(OSError):
+            return os.path.samestat(os.fstat(descriptor), self.path.stat())
+        return False
 
-    def _refuse_living(self, descriptor: int) -> None:
-        holder = _holder(descriptor)
-        if holder is not None and holder.host == _host() and _lives(holder.pid):
-            raise self._refusal(holder)
+    def _wait(self, descriptor: int) -> None:
+        """Lock, with some patience, or raise."""
+        end = monotonic() + PATIENCE
+        while not _lock(descriptor):
+            if monotonic() >= end:
+                raise self._refusal(_holder(descriptor))
+            sleep(0.02)
 
     def _refusal(self, holder: Holder | None) -> LockedError:
         name = self.path.parent.name
@@ -94,6 +100,18 @@ class Lock:
             hint="wait for it to end, or stop it; the same command then resumes the run",
             slug="run-locked",
         )
+
+
+def _lock(descriptor: int) -> bool:
+    """Try to lock; where there are no locks, the process id in the file has to do."""
+    with suppress(OSError, AttributeError):  # no such thing on this file system or platform
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # type: ignore[union-attr]
+            return True
+        except BlockingIOError:
+            return False
+    holder = _holder(descriptor)
+    return holder is None or holder.host != _host() or not _lives(holder.pid)
 
 
 def _holder(descriptor: int) -> Holder | None:

@@ -1,11 +1,12 @@
 """The keeper of summaries: the merge tree of a run, in memory and as files.
 
 Nodes wait in memory and are written after about a minute, or when they take up half a
-gigabyte. A file is written under a temporary name and renamed, and its name holds the
-checksum of its content: what is there under its name is whole. Files that a larger node
-covers are deleted after it is written, so that a kill at any moment loses at most what
-was not yet written. Two nodes in memory are merged there; files are merged place by place,
-since the state of a model may be larger than memory.
+gigabyte. A file is written under a temporary name and renamed, and its name holds a
+checksum of its content, its place in the tree and the run: what is there under its name is
+whole, and a file that was renamed or comes from another run does not count. Files that a
+larger node covers are deleted after it is written, so that a kill at any moment loses at
+most what was not yet written. Two nodes in memory are merged there; files are merged place
+by place, since the state of a model may be larger than memory.
 """
 
 import os
@@ -18,8 +19,9 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 
 from isoscope.store.stream import StateReader, joined, laid_over, written
-from isoscope.store.swap import linked
+from isoscope.store.swap import linked, sync
 from isoscope.store.tree import Node, Tree
+from isoscope.store.writing import writing
 from isoscope.survey import Survey
 
 PATIENCE = 60.0  # seconds after which what waits in memory is written
@@ -94,6 +96,15 @@ class State:
         else:
             linked(self._held, path)
 
+    def file(self, spare: Callable[[], Path], name: str) -> Path:
+        """Return a file that holds the state; one in memory is written to the spare folder."""
+        if isinstance(self._held, Path):
+            return self._held
+        path = spare() / name
+        path.unlink(missing_ok=True)
+        written(path, self._held)
+        return path
+
     def digest(self) -> str:
         """Return what identifies this content: of its bytes as a file."""
         if isinstance(self._held, Path):
@@ -112,7 +123,8 @@ class State:
 class SummaryKeeper:
     """The finished units of a stage, merged as far as they go.
 
-    Without a folder everything stays in memory, unless there is too much of it. With
+    Without a folder everything stays in memory; what is beyond `room` goes to the folder
+    that `spare` returns, where there is one. `id` identifies the stage of the run. With
     `fresh`, nodes that are already in the folder are somebody else's and are not looked at.
     """
 
@@ -121,21 +133,23 @@ class SummaryKeeper:
         units: int,
         folder: Path | None = None,
         *,
+        id: str = "",
+        spare: Callable[[], Path] | None = None,
         fresh: bool = False,
         patience: float = PATIENCE,
         room: int = ROOM,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self.folder = folder
+        self.folder, self.id, self.spare = folder, id, spare
         self.patience, self.room, self.clock = patience, room, clock
         self.tree: Tree[Survey | Path] = Tree(units, self._join)
         self._sizes: dict[Node, int] = {}
         self._written = clock()
-        self._spill: TemporaryDirectory[str] | None = None
         if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
-            if not fresh:
-                self._load()
+            with writing(folder):
+                folder.mkdir(parents=True, exist_ok=True)
+                if not fresh:
+                    self._load(folder)
 
     def missing(self) -> list[int]:
         """Return the units that are not done yet, in order."""
@@ -143,13 +157,13 @@ class SummaryKeeper:
 
     def add(self, unit: int, survey: Survey) -> None:
         """Keep the summaries of a unit."""
-        survey, size = _settled(survey)
+        survey, size = _settle(survey)
         node = Node(0, unit)
         self._sizes[node] = size
         self.tree.put(node, survey)
         late = self.folder is not None and self.clock() - self._written >= self.patience
         if late or sum(self._sizes.values()) > self.room:
-            self.flush()
+            self._write()
 
     def adopt(self, node: Node, name: str) -> None:
         """Take over a node that another process has written to the folder."""
@@ -157,12 +171,14 @@ class SummaryKeeper:
         self.tree.put(node, self.folder / name)
 
     def flush(self) -> None:
-        """Write what waits in memory."""
-        for node, held in list(self.tree.nodes.items()):
-            if isinstance(held, Survey):
-                self.tree.nodes[node] = self._file_of(node, held)
-        self._sizes.clear()
-        self._written = self.clock()
+        """Write what waits in memory to the folder, where there is one."""
+        if self.folder is not None:
+            self._write()
+
+    @property
+    def has_files(self) -> bool:
+        """Whether any node is a file."""
+        return any(isinstance(each, Path) for each in self.tree.nodes.values())
 
     def hand_over(self) -> list[tuple[Node, str]]:
         """Write what waits and forget all nodes: the process that called adopts the files."""
@@ -174,47 +190,51 @@ class SummaryKeeper:
     def total(self) -> State:
         """Return all units merged, from the first to the last; afterwards add no more."""
         first, *rest = self.tree.roots or [Survey()]
-        if all(isinstance(each, Survey) for each in (first, *rest)):
-            assert isinstance(first, Survey)
+        if isinstance(first, Survey) and not self.has_files:
             for each in rest:
                 assert isinstance(each, Survey)
                 first.merge(each)
-                first, _ = _settled(first)
+                first, _ = _settle(first)
             self.tree.nodes.clear()
             return State(first)
-        self.flush()
+        self._write()
         whole, *files = [path for _, path in self._paths()]
-        for number, path in enumerate(files):
-            fresh = self._place / f"{os.getpid()}-total-{number}.part"
-            fresh.unlink(missing_ok=True)
-            joined(whole, path, fresh)
-            if number:
-                whole.unlink()
-            whole = fresh
+        with writing(self._place):
+            for number, path in enumerate(files):
+                fresh = self._aside(f"total-{number}")
+                joined(whole, path, fresh)
+                if number:
+                    whole.unlink()
+                whole = fresh
         return State(whole)
-
-    def close(self) -> None:
-        """Remove what was spilled for want of memory."""
-        if self._spill is not None:
-            self._spill.cleanup()
 
     @property
     def _place(self) -> Path:
         if self.folder is not None:
             return self.folder
-        if self._spill is None:
-            self._spill = TemporaryDirectory(prefix="isoscope-")
-        return Path(self._spill.name)
+        assert self.spare is not None
+        return self.spare()
+
+    def _write(self) -> None:
+        if self.folder is None and self.spare is None:
+            return
+        for node, held in list(self.tree.nodes.items()):
+            if isinstance(held, Survey):
+                self.tree.nodes[node] = self._file_of(node, held)
+        self._sizes.clear()
+        self._written = self.clock()
 
     def _paths(self) -> list[tuple[Node, Path]]:
         nodes = sorted(self.tree.nodes, key=lambda node: node.first)
         found = [(node, self.tree.nodes[node]) for node in nodes]
         return [(node, path) for node, path in found if isinstance(path, Path)]
 
-    def _load(self) -> None:
-        for node, path, digest in sorted(self._files(), key=lambda found: -found[0].level):
+    def _load(self, folder: Path) -> None:
+        for node, path, digest in sorted(
+            _node_files(folder), key=lambda found: -found[0].level
+        ):
             covered = any(other.covers(node.first) for other in self.tree.nodes)
-            if covered or not self.tree.holds(node) or _digest(path) != digest:
+            if covered or not self.tree.holds(node) or self._digest(path, node) != digest:
                 path.unlink()
             else:
                 self.tree.nodes[node] = path
@@ -228,26 +248,31 @@ class SummaryKeeper:
             self._sizes.pop(half, None)
         if isinstance(left, Survey) and isinstance(right, Survey):
             left.merge(right)
-            whole, self._sizes[node] = _settled(left)
+            whole, self._sizes[node] = _settle(left)
             return whole
         files = [
             self._file_of(half, held) if isinstance(held, Survey) else held
             for half, held in zip(halves, (left, right), strict=True)
         ]
-        aside = self._aside(node)
-        joined(files[0], files[1], aside)
-        whole = self._name(aside, node)
-        for each in files:
-            each.unlink()
+        with writing(self._place):
+            aside = self._aside(f"{node.level}-{node.index}")
+            joined(files[0], files[1], aside)
+            whole = self._name(aside, node)
+            if self.folder is not None:
+                sync(self.folder)  # the whole is there for good before its halves are gone
+            for each in files:
+                each.unlink()
         return whole
 
     def _file_of(self, node: Node, survey: Survey) -> Path:
-        aside = self._aside(node)
-        written(aside, survey)
-        return self._name(aside, node)
+        with writing(self._place):
+            aside = self._aside(f"{node.level}-{node.index}")
+            written(aside, survey)
+            return self._name(aside, node)
 
-    def _aside(self, node: Node) -> Path:
-        path = self._place / f"{os.getpid()}-{node.level}-{node.index}.part"
+    def _aside(self, name: str) -> Path:
+        """Return a temporary name; nothing is left there of a process with the same id."""
+        path = self._place / f"{os.getpid()}-{name}.part"
         for leftover in (path, path.with_name(f"{path.name}.data")):
             leftover.unlink(missing_ok=True)
         return path
@@ -255,22 +280,29 @@ class SummaryKeeper:
     def _name(self, aside: Path, node: Node) -> Path:
         """Give a finished file its name, once its bytes are on the disk."""
         if self.folder is not None:
-            with aside.open("rb") as file:
-                os.fsync(file.fileno())
-        name = f"node-{node.level}-{node.index}-{_digest(aside)}.safetensors"
+            sync(aside)
+        digest = self._digest(aside, node)
+        name = f"node-{node.level}-{node.index}-{digest}.safetensors"
         return aside.rename(self._place / name)
 
-    def _files(self) -> Iterator[tuple[Node, Path, str]]:
-        for path in sorted(self._place.iterdir()):
-            found = _NAME.fullmatch(path.name)
-            if found:
-                yield Node(int(found[1]), int(found[2])), path, found[3]
-            elif path.suffix in (".part", ".data"):
-                with suppress(OSError):  # left by a process that was killed
-                    path.unlink()
+    def _digest(self, path: Path, node: Node) -> str:
+        return _digest(path, f"{self.id} {node.level} {node.index} ")
 
 
-def _settled(survey: Survey) -> tuple[Survey, int]:
+def _node_files(folder: Path) -> Iterator[tuple[Node, Path, str]]:
+    """Yield nodes with their files; remove what a process that was killed left half-written."""
+    for path in sorted(folder.iterdir()):
+        found = _NAME.fullmatch(path.name)
+        if not path.is_file():
+            continue
+        if found:
+            yield Node(int(found[1]), int(found[2])), path, found[3]
+        elif path.suffix in (".part", ".data"):
+            with suppress(OSError):
+                path.unlink()
+
+
+def _settle(survey: Survey) -> tuple[Survey, int]:
     """Return a survey as it is read back from a file, and its bytes.
 
     Merged in memory or through files, nodes then have the same bits.
@@ -283,8 +315,8 @@ def _settled(survey: Survey) -> tuple[Survey, int]:
     return survey, size
 
 
-def _digest(path: Path) -> str:
-    digest = blake2b(digest_size=16)
+def _digest(path: Path, label: str = "") -> str:
+    digest = blake2b(label.encode(), digest_size=16)
     with path.open("rb") as file:
         while part := file.read(1 << 20):
             digest.update(part)

@@ -62,11 +62,11 @@ class Tree(Generic[T]):
         """Take in a finished node, and merge upwards while both halves are there."""
         self.nodes[node] = result
         while node.sibling in self.nodes:
-            left, right = sorted((node, node.sibling))
+            # Taken out first: a merge that is interrupted may have changed a half, which
+            # must never count again.
+            left, right = (self.nodes.pop(half) for half in sorted((node, node.sibling)))
             node = node.parent
-            whole = self.join(node, self.nodes[left], self.nodes[right])
-            del self.nodes[left], self.nodes[right]
-            self.nodes[node] = whole
+            self.nodes[node] = self.join(node, left, right)
 
     def missing(self) -> Iterator[int]:
         """Yield the units that no node covers yet, in order."""

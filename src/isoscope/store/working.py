@@ -12,10 +12,13 @@ from typing import Any
 import msgspec
 
 from isoscope.errors import StoreError
+from isoscope.store import lock
 from isoscope.store.folder import BEGUN, PLAN, check_target, unfinished
-from isoscope.store.lock import Lock
+from isoscope.store.origin import versions
+from isoscope.store.writing import write_whole, writing
 
 NOTES = "notes.json"
+LONGEST = 40  # characters of a name that other names are made of
 
 
 class Begun(msgspec.Struct, frozen=True):
@@ -24,52 +27,54 @@ class Begun(msgspec.Struct, frozen=True):
     id: str
     resolved: dict[str, Any]
     plan: str  # checksum of the plan
+    version: str = ""  # of the package: another one may count differently
 
 
 class Working:
     """A folder that holds the units of a run until it is whole; a context manager.
 
     Without a target it is a temporary folder, made only where somebody asks for it. Left
-    by an error before any unit was kept, a new folder is removed.
+    by an error before anything was kept, a folder that was begun here is removed.
     """
 
     def __init__(self, target: Path | None, *, overwrite: bool = False) -> None:
         self.target = target
         self.overwrite = overwrite
         self.notes: list[str] = []
-        self._spare: TemporaryDirectory[str] | None = None
-        self._lock: Lock | None = None
-        self._fresh = False
         self.folder: Path | None = None if target is None else _folder_for(target)
+        self._spare: TemporaryDirectory[str] | None = None
+        self._lock: lock.Lock | None = None
+        self._begun_here = False
+        self._was_empty = False
 
     def __enter__(self) -> "Working":
-        if self.folder is not None:
-            self._fresh = not self.folder.exists()
-            with _writing(self.folder):
-                self.folder.mkdir(parents=True, exist_ok=True)
-                self._lock = Lock(self.folder)
-                self._lock.acquire()
+        if self.target is not None:
+            with writing(self.target):
+                self.folder = self._acquire(self.target)
+                self._begun_here = not any(_content(self.folder))
                 self._load_notes()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._lock is not None and self.folder is not None:
-            keep = kind is not None and any(self.folder.glob("stage-*/*-*-*"))
+        if self._lock is not None:
+            if kind is None or (self._begun_here and not self._keeps_anything()):
+                self._remove()
             self._lock.release()
-            if (kind is not None and self._fresh and not keep) or kind is None:
-                shutil.rmtree(self.folder, ignore_errors=True) if self._is_ours else None
+            self._lock = None
         if self._spare is not None:
             self._spare.cleanup()
-
-    @property
-    def _is_ours(self) -> bool:
-        """Whether the folder is one of units; a finished run stands there after saving."""
-        return self.folder is not None and unfinished(self.folder)
+            self._spare = None
 
     @property
     def name(self) -> str:
         """The name of the run, for messages."""
         return "" if self.target is None else self.target.name
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What worker processes inherit: with it they hold the lock as long as they live."""
+        held = None if self._lock is None else self._lock.descriptor
+        return () if held is None else (held,)
 
     def begun(self) -> Begun | None:
         """Return what an unfinished run was begun with; None for a new one."""
@@ -79,17 +84,17 @@ class Working:
         try:
             return msgspec.json.decode(path.read_bytes(), type=Begun)
         except (msgspec.MsgspecError, OSError) as error:
-            raise self._damaged(path, error) from error
+            raise _damaged(path, error) from error
 
     def begin(self, id: str, resolved: Mapping[str, Any], plan: bytes) -> None:
         """Write plan and spec; the spec last, since it says that the plan is whole."""
         if self.folder is None:
             return
-        begun = Begun(id, dict(resolved), _digest(plan))
-        with _writing(self.folder):
+        begun = Begun(id, dict(resolved), _digest(plan), versions()["isoscope"])
+        with writing(self.folder):
             self.restart()
-            _replace(self.folder / PLAN, plan)
-            _replace(self.folder / BEGUN, msgspec.json.encode(begun))
+            write_whole(self.folder / PLAN, plan)
+            write_whole(self.folder / BEGUN, msgspec.json.encode(begun))
 
     def read_plan(self, begun: Begun) -> bytes:
         """Return the plan of an unfinished run."""
@@ -98,18 +103,20 @@ class Working:
         try:
             content = path.read_bytes()
         except OSError as error:
-            raise self._damaged(path, error) from error
+            raise _damaged(path, error) from error
         if _digest(content) != begun.plan:
-            raise self._damaged(path, "its checksum is not the one that was written")
+            raise _damaged(path, "its checksum is not the one that was written")
         return content
 
     def restart(self) -> None:
         """Remove what an earlier run left in the folder, but for the lock."""
-        assert self.folder is not None
-        for each in self.folder.iterdir():
-            if each.name != "lock":
-                shutil.rmtree(each) if each.is_dir() else each.unlink()
+        if self.folder is None:
+            return
+        # The spec first: without it nobody resumes what is left of the rest.
+        for each in sorted(_content(self.folder), key=lambda path: path.name != BEGUN):
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
         self.notes.clear()
+        self._begun_here = True
 
     def stage(self, number: int, after: str = "") -> Path | None:
         """Return the folder of a stage; one that built on another state is emptied."""
@@ -117,12 +124,13 @@ class Working:
             return None
         folder = self.folder / f"stage-{number}"
         mark = folder / "after"
-        with _writing(self.folder):
+        with writing(self.folder):
             if folder.exists() and after and (not mark.exists() or mark.read_text() != after):
-                shutil.rmtree(folder)
+                for each in (folder, *self.folder.glob(f"scratch/{number}-*")):
+                    shutil.rmtree(each)
             folder.mkdir(exist_ok=True)
             if after and not mark.exists():
-                _replace(mark, after.encode())
+                write_whole(mark, after.encode())
         return folder
 
     def scratch(self) -> Path:
@@ -143,20 +151,50 @@ class Working:
             return
         self.notes.append(text)
         if self.folder is not None:
-            _replace(self.folder / NOTES, msgspec.json.encode(self.notes))
+            with writing(self.folder):
+                write_whole(self.folder / NOTES, msgspec.json.encode(self.notes))
+
+    def _acquire(self, target: Path) -> Path:
+        """Lock the folder for units; another driver may have finished the run meanwhile."""
+        while True:
+            check_target(target, self.overwrite, resume=True)
+            folder = _folder_for(target)
+            self._was_empty = folder.is_dir() and not any(folder.iterdir())
+            self._lock = lock.Lock(folder)
+            self._lock.acquire()
+            if unfinished(folder) and folder == _folder_for(target):
+                return folder
+            self._lock.release()
+            self._lock = None
+            with suppress(OSError):
+                folder.rmdir()  # where it was made for nothing
+            if folder != target and folder.exists():
+                raise StoreError(
+                    f"cannot write a run to {str(folder)!r}: it holds other files",
+                    hint="move them elsewhere, or choose another name for the output",
+                    slug="store-foreign",
+                )
+
+    def _keeps_anything(self) -> bool:
+        """Whether a unit was kept, or left something for its next try."""
+        assert self.folder is not None
+        kept = ("stage-*/node-*", "stage-*/unit-*", "scratch/*/*")
+        return any(any(self.folder.glob(pattern)) for pattern in kept)
+
+    def _remove(self) -> None:
+        """Remove the folder under its lock, unless a finished run stands there by now."""
+        assert self.folder is not None and self._lock is not None
+        with suppress(OSError):
+            if unfinished(self.folder):
+                self.restart()
+                self._lock.release()  # which makes the folder empty
+                if not self._was_empty:
+                    self.folder.rmdir()  # fails where somebody has begun anew
 
     def _load_notes(self) -> None:
         assert self.folder is not None
         with suppress(OSError, msgspec.MsgspecError):
             self.notes = msgspec.json.decode((self.folder / NOTES).read_bytes(), type=list[str])
-
-    def _damaged(self, path: Path, why: object) -> StoreError:
-        return StoreError(
-            f"cannot read {str(path)!r}: {why}",
-            hint="what was begun there is damaged: choose another folder, or begin again "
-            "with --overwrite",
-            slug="store-damaged",
-        )
 
 
 def open_target(
@@ -170,34 +208,24 @@ def _folder_for(target: Path) -> Path:
     """Return where units are kept: in the folder itself, unless a run is to be replaced."""
     if not target.exists() or unfinished(target):
         return target
-    return target.parent / f".isoscope-{target.name[:40]}-units"
+    name = target.name
+    if len(name) > LONGEST:  # names with the same beginning stay apart
+        name = f"{name[:LONGEST]}-{_digest(os.fsencode(name))[:8]}"
+    return target.parent / f".isoscope-{name}-units"
 
 
-def _replace(path: Path, content: bytes) -> None:
-    aside = path.with_name(f"{os.getpid()}-{path.name}.part")
-    with aside.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
+def _content(folder: Path) -> list[Path]:
+    """Return what a working folder holds besides its lock."""
+    return [each for each in folder.iterdir() if each.name != lock.NAME]
 
 
-class _writing:  # noqa: N801 - reads as a statement
-    """Turn faults of the disk into errors of ours."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
-        if isinstance(error, OSError):
-            raise StoreError(
-                f"cannot write a run to {str(self.folder)!r}: {error.strerror or error}",
-                hint="choose another folder, or free some space",
-                slug="store-write",
-            ) from error
+def _damaged(path: Path, why: object) -> StoreError:
+    return StoreError(
+        f"cannot read {str(path)!r}: {why}",
+        hint="what was begun there is damaged: choose another folder, or begin again "
+        "with --overwrite",
+        slug="store-damaged",
+    )
 
 
 def _digest(content: bytes) -> str:

@@ -1,13 +1,16 @@
 """Running a spec: target, lock, worker, plan, stages, results. The only way work is done."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from isoscope.engine import Job, Notify, Tracker, engine_for
 from isoscope.engine.base import Engine, Worker
-from isoscope.errors import EngineError, ResumeError, RowError, TooFewRowsError
+from isoscope.errors import EngineError, ResumeError, RowError, StoreError, TooFewRowsError
+from isoscope.store.origin import versions
 from isoscope.store.records import RecordKeeper
 from isoscope.store.summaries import State, SummaryKeeper
 from isoscope.store.working import Working, open_target
@@ -90,36 +93,50 @@ def run(
     target = open_target(execution.output, execution.overwrite)
     with Working(target, overwrite=execution.overwrite) as working:
         worker = spec.open(notify, live)
-        id, plan = _planned(spec, worker, working)
-        done = _done(spec, plan, id, worker, engine, working, notify, bool(live))
+        id, plan = _make_plan(spec, worker, working)
         try:
+            done = _do_stages(spec, plan, id, worker, engine, working, notify, bool(live))
             return spec.finish(done, worker)
         except (RowError, TooFewRowsError):  # as it would be every time: nothing to resume
-            if working.folder is not None:
-                working.restart()
+            working.restart()
             raise
 
 
-def _planned(spec: Runnable[R], worker: Planner, working: Working) -> tuple[str, Plan]:
+def _make_plan(spec: Runnable[R], worker: Planner, working: Working) -> tuple[str, Plan]:
     """Return the plan of an unfinished run, or make one and write it."""
     if working.folder is None:
         return "", worker.plan()
     content = worker.content()
     resolved, id = spec.resolved(content), spec.address(content)
-    begun = working.begun()
-    if begun is not None and begun.id != id and not working.overwrite:
-        refuse_other(working.name, begun.resolved, resolved)
-        raise _other_version(working.name)
-    if begun is not None and begun.id == id:
-        return id, spec.decode_plan(working.read_plan(begun))
-    if begun is None and not working.overwrite:
-        _refuse_older(working.folder)
-    plan = worker.plan()
-    working.begin(id, resolved, plan.encode())
+    try:
+        plan = _read_plan(spec, id, resolved, working)
+    except StoreError:
+        if not working.overwrite:
+            raise
+        plan = None
+    if plan is None:
+        plan = worker.plan()
+        working.begin(id, resolved, plan.encode())
     return id, plan
 
 
-def _done(
+def _read_plan(
+    spec: Runnable[Any], id: str, resolved: Mapping[str, Any], working: Working
+) -> Plan | None:
+    """Return the plan of an unfinished run; an error where it is another one or damaged."""
+    assert working.folder is not None
+    begun = working.begun()
+    if begun is None:
+        _refuse_older(working.folder)
+        return None
+    if begun.id != id:
+        refuse_other(working.name, begun.resolved, resolved)
+    if begun.id != id or begun.version != versions()["isoscope"]:
+        raise _other_version(working.name)
+    return spec.decode_plan(working.read_plan(begun))
+
+
+def _do_stages(
     spec: Runnable[R],
     plan: Plan,
     id: str,
@@ -138,7 +155,14 @@ def _done(
     tracker = Tracker(notify, plan.total(), note)
     tracker.begin()
     job = Job(
-        spec, plan, plan.encode, worker, plan.threads, working.scratch, working.spare, live
+        spec,
+        plan,
+        plan.encode,
+        worker,
+        plan.threads,
+        working.scratch,
+        working.spare,
+        working.descriptors,
     )
     found: list[Any] = []
     before: State | None = None
@@ -148,7 +172,7 @@ def _done(
             folder = working.stage(number + 1, after)
             if folder is None and not engine.takes_live:
                 folder = working.spare() / f"stage-{number + 1}"
-            keeper = _keeper(spec, len(units), folder)
+            keeper = _keeper(spec, len(units), folder, f"{id} {number + 1} {after}", working)
             missing = set(keeper.missing())
             for unit in range(len(units)):
                 if unit not in missing:
@@ -159,7 +183,7 @@ def _done(
 
             session.run(number, units, keeper, tracker, sizes, before)
             if number + 1 < len(plan.stages):
-                keeper.flush() if folder is not None else None  # a kill must not undo it
+                keeper.flush()  # the next stage builds on it: a kill must not undo it
             total = keeper.total()
             found.append(total)
             before = total if isinstance(total, State) else None
@@ -169,27 +193,47 @@ def _done(
 
 
 def _keeper(
-    spec: Runnable[Any], units: int, folder: Path | None
+    spec: Runnable[Any], units: int, folder: Path | None, id: str, working: Working
 ) -> SummaryKeeper | RecordKeeper:
-    kind = SummaryKeeper if spec.keeps == "summaries" else RecordKeeper
-    return kind(units, folder)
+    if spec.keeps == "records":
+        return RecordKeeper(units, folder, id=id)
+    spare: list[Path] = []
+
+    def own() -> Path:
+        """Return a folder of its own for what does not fit into memory, made when used."""
+        if not spare:
+            spare.append(Path(mkdtemp(dir=working.spare())))
+        return spare[0]
+
+    return SummaryKeeper(units, folder, id=id, spare=own)
 
 
 def _refuse_live(spec: Spec, engine: Engine, execution: Execution, live: Live | None) -> None:
     """Refuse what only this process has where units run in others."""
-    streams = [
-        name
-        for name, option in spec.options().items()
-        if option.about.path and spec.value(name) in ("-", "/dev/stdin")
-    ]
-    names = [*(live or {}), *streams]
-    if names and not engine.takes_live:
-        what = "standard input" if streams else "an object in memory"
+    if engine.takes_live:
+        return
+    found = {name: "an object in memory" for name in live or {}}
+    for name, option in spec.options().items():
+        if option.about.path and _is_stream(spec.value(name)):
+            found[name] = "a stream that is read once"
+    for name, what in found.items():
         raise EngineError(
-            f"cannot hand {names[0]} to the engine {execution.engine}: it is {what}",
+            f"cannot hand {name} to the engine {execution.engine}: it is {what}",
             hint="only --engine here takes it; save it to a file and give its path",
             slug="engine-live",
         )
+
+
+def _is_stream(value: object) -> bool:
+    """Whether a path names standard input, a pipe or the like."""
+    if not isinstance(value, str):
+        return False
+    if value == "-" or value.startswith(("/dev/stdin", "/dev/fd/", "/proc/self/fd/")):
+        return True  # even if a file is behind it: it is the one of this process
+    with suppress(OSError, ValueError):
+        path = Path(value).expanduser()
+        return path.exists() and not (path.is_file() or path.is_dir())
+    return False
 
 
 def _refuse_older(folder: Path) -> None:
