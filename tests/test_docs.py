@@ -91,6 +91,14 @@ def test_every_slug_is_a_heading_of_the_errors_page():
     assert used_slugs()[0] - set(headings(DOCS / "errors.md")) == set()
 
 
+def test_every_option_of_a_few_words_has_its_error_on_the_page():
+    from isoscope.study.experiment import built_in
+
+    options = [each for found in built_in() for each in found.spec.options().values()]
+    slugs = {f"unknown-{option.flag}" for option in options if option.words}
+    assert slugs and slugs - set(headings(DOCS / "errors.md")) == set()
+
+
 def test_every_heading_of_the_errors_page_is_a_slug_in_use():
     plain, patterns = used_slugs()
     unused = set(headings(DOCS / "errors.md")) - plain
@@ -338,4 +346,4 @@ def test_the_changelog_keeps_its_shape():
     text = (ROOT / "CHANGELOG.md").read_text()
     newest = re.split(r"^## ", text, flags=re.MULTILINE)[1]
     parts = re.findall(r"^### (.+)$", newest, flags=re.MULTILINE)
-    assert parts == ["Added", "Changed numbers", "Fixed"]
+    assert parts == ["Added", "Changed", "Changed numbers", "Fixed"]

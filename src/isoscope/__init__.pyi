@@ -222,7 +222,7 @@ def sweep(
     zeta: float = 0.2,
     rows: int | None = 2048,
     as_published: bool = False,
-    at: Literal["first", "last", "mean"] | None = None,
+    at: str | None = None,
     probe: int = 256,
     threads: int | None = None,
     output: str | PathLike[str] | None = None,

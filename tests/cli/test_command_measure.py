@@ -89,6 +89,7 @@ def test_quiet_says_nothing(isoscope):
 
 def test_an_output_that_exists_is_refused_before_anything_is_read(isoscope, place):
     (place / "run").mkdir()
+    (place / "run" / "thesis.tex").write_text("x")
     done = isoscope("measure", "no-such-file.npy", "-o", "run")
     assert done.exit_code == 2
     assert done.stderr.startswith("error: expected a new folder for the run")

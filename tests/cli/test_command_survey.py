@@ -172,8 +172,14 @@ MANY = ("--unit", "30", "--batch", "2", "--sites", "resid,attn,mlp", "-q", "--js
 
 
 def begun(environment, *words):
-    """Start a survey in a process of its own."""
-    line = [sys.executable, "-m", "isoscope", "survey", *words]
+    """Start a survey in a process of its own that writes every unit at once."""
+    code = (
+        "import isoscope.study.run as run\n"
+        "from functools import partial\n"
+        "run.SummaryKeeper = partial(run.SummaryKeeper, patience=0.0)\n"
+        "from isoscope.cli.main import main; main()"
+    )
+    line = [sys.executable, "-c", code, "survey", *words]
     environment = {**environment, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
         line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True
@@ -185,7 +191,7 @@ def killed(environment, *words, folder):
     process = begun(environment, *words)
     try:
         deadline = time.monotonic() + 60
-        while len(list(Path(folder).glob("units/node-*"))) < 2:
+        while len(list(Path(folder).glob("stage-1/node-*"))) < 2:
             assert process.poll() is None, process.stderr.read()
             assert time.monotonic() < deadline
             time.sleep(0.005)
@@ -193,7 +199,7 @@ def killed(environment, *words, folder):
     finally:
         process.kill()
         process.communicate()
-    return sorted(Path(folder).glob("units/node-*"))
+    return sorted(Path(folder).glob("stage-1/node-*"))
 
 
 def values(run):
@@ -208,7 +214,7 @@ def interrupted(isoscope, model, corpus, environment):
     return words, kept
 
 
-def test_a_killed_survey_goes_on_where_it_was(isoscope, interrupted, other_model):
+def test_a_killed_survey_goes_on_where_it_was(isoscope, interrupted, other_model, monkeypatch):
     words, kept = interrupted
     for changed in (
         ("other", *words[1:]),
@@ -218,22 +224,29 @@ def test_a_killed_survey_goes_on_where_it_was(isoscope, interrupted, other_model
         (*words, "--all"),
     ):
         refused(isoscope("survey", *changed), "resume-other")
-    assert sorted(Path("run/units").glob("node-*")) == kept
+    assert sorted(Path("run/stage-1").glob("node-*")) == kept
     shutil.copytree("run", "other-run")
     other = isoscope("survey", *words[:2], *QUICK, "-o", "other-run", "--overwrite")
     assert other.exit_code == 0, other.stderr
     assert {r.site for r in load("other-run").readings} == {"resid.0"}
     told = []
+    ran = []
+    from isoscope.study.survey import ModelWorker
     from isoscope.verbs import survey
 
+    run = ModelWorker.run
+    monkeypatch.setattr(
+        ModelWorker, "run", lambda self, unit, *rest: ran.append(unit) or run(self, unit, *rest)
+    )
     resumed = survey(
         words[0], words[1], output="run", unit=30, batch=2, sites=["resid", "attn", "mlp"],
         progress=lambda *each: told.append(each),
     )  # fmt: skip
-    assert told[0][0] > 50  # the first units are not run again
+    assert ran[0].first > 0  # the first units are not run again
+    assert told[0][0] == 0
     assert told[-1][0] == told[-1][1]
     assert {p.name for p in Path("run").iterdir()} >= {"run.json", "readings.parquet"}
-    assert not Path("run/units").exists()
+    assert not Path("run/stage-1").exists()
     at_once = isoscope("survey", *words[:-1], "whole")
     assert at_once.exit_code == 0, at_once.stderr
     assert values("run") == values("whole")
@@ -260,14 +273,14 @@ def test_a_finished_run_is_replaced_only_where_that_is_asked_for(
     refused(isoscope("survey", model, corpus, *QUICK, "-o", "run"), "store-exists")
     killed(
         environment, model, corpus, *MANY, "--seed", "1", "-o", "run", "--overwrite",
-        folder=".isoscope-run-survey",
+        folder=".isoscope-run-units",
     )  # fmt: skip
     assert values("run") == before
     # Other settings: what the killed one left is of no use, and in nobody's way.
     done = isoscope("survey", model, corpus, *QUICK, "--seed", "2", "-o", "run", "--overwrite")
     assert done.exit_code == 0, done.stderr
     assert values("run") != before
-    assert not Path(".isoscope-run-survey").exists()
+    assert not Path(".isoscope-run-units").exists()
 
 
 def test_halves_of_a_corpus_merge(isoscope, model, texts, place):

@@ -25,8 +25,12 @@ def test_help_takes_a_third_of_a_second_at_most(place, environment):
     assert min(taken) <= 0.3
 
 
-@pytest.mark.parametrize("command", ["", "measure", "read"])
-def test_help_loads_nothing_heavy(place, environment, command):
+@pytest.mark.parametrize(
+    ("command", "needed"),
+    [("", ""), ("read", ""), ("demo", "msgspec"), ("measure", "msgspec numpy")],
+)
+def test_help_loads_nothing_heavy(place, environment, command, needed):
+    """Flags that follow from a spec need its module, and no more."""
     code = (
         "import sys\n"
         "from isoscope.cli.main import app\n"
@@ -44,7 +48,7 @@ def test_help_loads_nothing_heavy(place, environment, command):
         text=True,
         check=True,
     )
-    assert done.stderr == ""
+    assert done.stderr == needed
 
 
 def test_measuring_loads_neither_torch_nor_pyarrow(place, environment):

@@ -1,13 +1,24 @@
 """Runs to save: a survey is anything that gives its state, so a box of arrays will do."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save as library_bytes
 
 from isoscope.report import READINGS, Results
 from isoscope.store import new_origin, save
+from isoscope.store.state import META
 from isoscope.types import Reading
+
+
+def write_state(path, meta, arrays):
+    """Write a state file as the library of the format does."""
+    whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    content = library_bytes(whole, metadata={META: json.dumps(meta)})
+    with Path(path).open("xb") as file:  # not by name: Python reports a full disk as such
+        file.write(content)
 
 
 class Box:
@@ -23,6 +34,9 @@ class Box:
 
     def to_state(self):
         return self.meta, self.arrays
+
+    def write(self, path):
+        write_state(path, *self.to_state())
 
 
 def source(name="a", fingerprint="f-a", **other):
@@ -55,6 +69,11 @@ def saved_run(path, fill=1.0, overwrite=False, **other):
 @pytest.fixture
 def box():
     return Box
+
+
+@pytest.fixture(scope="session", name="write_state")
+def write_state_fixture():
+    return write_state
 
 
 @pytest.fixture

@@ -136,7 +136,7 @@ def test_a_folder_that_may_not_be_written_to_is_told_before_any_work(here, monke
 
 def test_a_survey_that_breaks_leaves_nothing(here, readings, origin, config):
     class Broken:
-        def to_state(self):
+        def write(self, path):
             raise RuntimeError("bug")
 
     with pytest.raises(RuntimeError, match="bug"):
@@ -175,7 +175,7 @@ import json, os, shutil, signal, sys
 from pathlib import Path
 from isoscope.store import folder, swap, load
 sys.path.insert(0, sys.argv[1])
-from conftest import saved_run
+from conftest import Box, saved_run
 from isoscope.store.schema import STATE
 from isoscope.store.state import read_state
 
@@ -193,7 +193,7 @@ def killing(moment):
             return result
         return instead
     for place, name in [(os, "fsync"), (os, "mkdir"), (os, "rename"), (shutil, "rmtree"),
-                        (os, "unlink"), (swap, "exchange"), (folder, "write_state"),
+                        (os, "unlink"), (swap, "exchange"), (Box, "write"),
                         (folder, "write_readings"), (folder, "_write")]:
         setattr(place, name, wrapped(getattr(place, name)))
 

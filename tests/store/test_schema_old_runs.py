@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import isoscope as iso
+from isoscope.lab.sweep.results import sweeps_of
 from isoscope.store import SCHEMA, Origin, load
 from isoscope.verbs.exhibit import facts_of
-from isoscope.verbs.sweep import sweeps_of
 from isoscope.verbs.swept import swept
 
 OLD = Path(__file__).parent / "schema1"
@@ -70,7 +70,7 @@ def test_a_page_of_an_old_run_is_made(name):
 def test_old_runs_are_compared(pair):
     found = iso.compare(*(OLD / name for name in pair.split()))
     assert str(found) == EXPECTED["compare"][pair]
-    assert list(found.notes) == EXPECTED["notes"][pair]
+    assert list(found.notes("json")) == EXPECTED["notes"][pair]
 
 
 def test_measures_are_read_from_the_summaries_of_an_old_run():
@@ -89,7 +89,8 @@ def test_an_old_sweep_is_shown_with_the_name_of_its_model():
     run = load(OLD / "sweep")
     found = sweeps_of(run.readings, run.origin).to_dict()
     assert found == near([{**line, "model": "tiny-bert"} for line in EXPECTED["sweep"]])
-    assert [len(curve.arrays["weight"]) for curve in swept(run)] == [3, 10]
+    grid = swept(run)
+    assert (len(grid.weights), len(grid.cells)) == (3, 10)
 
 
 def test_keys_of_other_versions_survive(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 
 from isoscope.accumulate import ACCUMULATORS, Block
 from isoscope.accumulate.hashing import named_documents
-from isoscope.store.state import read_state, write_state
+from isoscope.store.state import read_state
 from isoscope.store.stream import (
     StateReader,
     StateWriter,
@@ -38,7 +38,7 @@ def bits(survey):
     return places, {name: array.tobytes() for name, array in arrays.items()}
 
 
-def test_a_streamed_file_is_the_file_written_whole(tmp_path):
+def test_a_streamed_file_is_the_file_written_whole(tmp_path, write_state):
     written(tmp_path / "a", survey(1))
     write_state(tmp_path / "b", *survey(1).to_state())
     one, other = (Survey.from_state(*read_state(tmp_path / name)) for name in "ab")

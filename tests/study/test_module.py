@@ -75,3 +75,10 @@ def test_no_batches_and_masks_that_do_not_fit_are_refused():
         survey_module(Mixer(), [(each, mask) for each in batches()], ["first"])
     with pytest.raises(SourceError, match="expected a tensor"):
         survey_module(Mixer(), [("no", "tensor")], ["first"])
+
+
+@pytest.mark.parametrize("batch", [3, {"rows": 3}, (3, "x"), [None]])
+def test_a_batch_without_a_tensor_is_refused(batch):
+    with pytest.raises(SourceError, match="expected a tensor in a batch, got none") as raised:
+        survey_module(Mixer(), [batch], ["first"])
+    assert raised.value.slug == "corpus-kind"

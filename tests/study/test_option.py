@@ -118,3 +118,13 @@ def test_a_name_that_stands_twice_is_a_bug():
 
     with pytest.raises(TypeError, match="two options called 'depth'"):
         named_options(Twice)
+
+
+def test_a_misspelt_keyword_of_a_description_is_a_bug():
+    with pytest.raises(TypeError, match="lest"):
+        about("How many.", "N", lest=1)
+
+
+def test_types_can_be_joined_to_what_python_accepts():
+    assert OPTIONS["place"].type | int == str | int
+    assert OPTIONS["mode"].type | int == Literal["mean", "last"] | None | int

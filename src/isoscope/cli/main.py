@@ -77,8 +77,13 @@ def _command_of(name: str) -> SpecCommand:
     try:
         found = find_experiment(name)
     except IsoscopeError as error:
-        return SpecCommand(name=name, help=f"({error.problem})")
-    return SpecCommand(name=name, help=cleandoc(found.help), epilog=epilog(found.examples))
+        return SpecCommand(name=name, help=f"({error.problem})", rich_markup_mode=None)
+    return SpecCommand(
+        name=name,
+        help=cleandoc(found.help),
+        epilog=epilog(found.examples),
+        rich_markup_mode=None,
+    )
 
 
 app = typer.Typer(

@@ -1,7 +1,7 @@
 """I(W) of the matrices of a model: input and output, raw and centred, tied or not."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import msgspec
@@ -51,8 +51,8 @@ class Matrices(Plain):
     tied: bool
     remark: str
     matrices: list[MatrixIsotropy]
-    model: str = ""
-    as_published: bool = False  # which of the two values tables show
+    model: str = field(default="", metadata={"told": False})
+    as_published: bool = field(default=False, metadata={"told": False})  # shown in tables
 
     def get(self, site: str, *, centred: bool = False) -> MatrixIsotropy:
         """Return one of them; a tied output matrix is the input matrix of its stack."""

@@ -1,7 +1,7 @@
 """What a norm dimension does (Timkey, Kovaleva): the output distribution without it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, log
 from typing import Any
 
@@ -54,7 +54,7 @@ class ZeroedKL(Plain):
     tokens: int
     d: int
     dimensions: list[ZeroedDimension]
-    model: str = ""
+    model: str = field(default="", metadata={"told": False})
 
     def mean(self, chosen: str) -> float:
         """Return the mean over the dimensions that were chosen in one way."""

@@ -1,32 +1,12 @@
 """The state of a survey as a safetensors file: arrays, and in its header what they are."""
 
 import json
-import os
-import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from isoscope.store.schema import plain_values
 from isoscope.types import Array
 
 META = "survey"
-
-
-def write_state(path: Path, meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-    """Write what `Survey.to_state` returned."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
-
-    # The library writes memory as it lies, so it must lie in order.
-    whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    header = {META: json.dumps(plain_values(meta), allow_nan=False)}
-    try:
-        save_file(whole, path, metadata=header)
-    except SafetensorError as error:  # how it reports a full disk
-        raise _as_os_error(error) from error
 
 
 def state_file(path: Path) -> Any:
@@ -49,13 +29,6 @@ def read_state(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     if not isinstance(meta, dict):
         raise ValueError(f"expected a survey's description, got {type(meta).__name__}")
     return meta, arrays
-
-
-def _as_os_error(error: Exception) -> OSError:
-    number = re.search(r"os error (\d+)", str(error))
-    if number is None:
-        return OSError(str(error))
-    return OSError(int(number[1]), os.strerror(int(number[1])))
 
 
 def owned(array: Array) -> Array:

@@ -64,7 +64,7 @@ def frequencies_for(subject: "Subject", table: str | None) -> Frequencies:
             slug="frequency-table",
         )
     size = getattr(subject.loaded.body.config, "vocab_size", None)
-    known = subject.loaded.tokenizer
+    known = subject.tokenizer
     return read_frequencies(table, known, int(size or (len(known) if known else 0)))
 
 

@@ -3,14 +3,23 @@
 import os
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Literal,
+    Protocol,
+    TypedDict,
+    TypeGuard,
+    Unpack,
+    cast,
+)
 
 from isoscope.errors import SourceError
 from isoscope.site import DECODER, Site
 from isoscope.study.option import Part, about
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from isoscope.capture.model.loaded import Loaded
     from isoscope.capture.sites import Sites
@@ -84,12 +93,55 @@ class Seed(Part, frozen=True, kw_only=True):
     ] = 0
 
 
+class Tokenizer(Protocol):
+    """What is asked of a tokenizer of transformers."""
+
+    def __len__(self) -> int:
+        """Return the size of its vocabulary."""
+        ...
+
+    def decode(self, tokens: list[int], /) -> object:
+        """Return the text of tokens."""
+        ...
+
+
+class Opened(Protocol):
+    """A model that was loaded elsewhere, with its sites."""
+
+    @property
+    def loaded(self) -> "Loaded":
+        """The model."""
+        ...
+
+    @property
+    def sites(self) -> "Sites":
+        """What there is to listen to in it."""
+        ...
+
+
+class Loading(TypedDict, total=False):
+    """How a model is loaded; see `load_model`."""
+
+    dtype: str | None
+    device: str
+    device_map: str | None
+    trust_remote_code: bool
+    untrained: bool
+    seed: int
+    say: "Callable[[str], None] | None"
+
+
 @dataclass(frozen=True)
 class Subject:
     """A model that is loaded, and what there is to listen to in it."""
 
     loaded: "Loaded"
     sites: "Sites"
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """The tokenizer of the model; None where it has none."""
+        return cast(Tokenizer | None, self.loaded.tokenizer)
 
     @property
     def last(self) -> str:
@@ -105,7 +157,7 @@ class Subject:
 def open_model(
     spec: ModelSpec,
     *,
-    live: Any = None,
+    live: object = None,
     device_map: str | None = None,
     untrained: bool = False,
     seed: int = 0,
@@ -126,7 +178,7 @@ def open_model(
     )
 
 
-def subject_of(model: Any, **options: Any) -> Subject:
+def subject_of(model: object, **options: Unpack[Loading]) -> Subject:
     """Return a model with its sites: a folder, GGUF file, hub name, or a loaded one.
 
     Anything that has `loaded` and `sites` is taken as it is, so that several experiments
@@ -134,11 +186,11 @@ def subject_of(model: Any, **options: Any) -> Subject:
     """
     if isinstance(model, Subject):
         return model
-    if hasattr(model, "loaded") and hasattr(model, "sites"):
+    if _is_opened(model):
         return Subject(model.loaded, model.sites)
-    if isinstance(model, str | os.PathLike):
+    if _is_path(model):
         return load_model(model, **options)
-    if hasattr(model, "body") and hasattr(model, "identity"):
+    if _is_loaded(model):
         return _with_sites(model)
     raise TypeError(f"expected a path, a hub name or a loaded model, got {type(model)}")
 
@@ -171,6 +223,18 @@ def load_model(
     return _with_sites(loaded)
 
 
+def _is_path(model: object) -> "TypeGuard[str | os.PathLike[str]]":
+    return isinstance(model, str | os.PathLike)
+
+
+def _is_opened(model: object) -> TypeGuard[Opened]:
+    return hasattr(model, "loaded") and hasattr(model, "sites")
+
+
+def _is_loaded(model: object) -> "TypeGuard[Loaded]":
+    return hasattr(model, "body") and hasattr(model, "identity")
+
+
 def _with_sites(loaded: "Loaded") -> Subject:
     import torch
 
@@ -188,7 +252,7 @@ def _with_sites(loaded: "Loaded") -> Subject:
 
 def model_content(found: Subject) -> dict[str, str]:
     """Return the fingerprints of a model."""
-    identity = found.loaded.identity
+    identity: dict[str, object] = found.loaded.identity
     names = ("sha", "config", "tokenizer", "dtype", "untrained", "seed")
     words = {"sha": "model", "config": "model config", "seed": "seed of random weights"}
     return {words.get(name, name): str(identity[name]) for name in names}
@@ -205,12 +269,31 @@ def need_torch(who: str = "a survey") -> None:
             )
 
 
-def open_documents(spec: CorpusSpec, live: Any = None, **more: Any) -> "Corpus":
+def open_documents(
+    spec: CorpusSpec,
+    live: object = None,
+    *,
+    target: str | None = None,
+    id: str | None = None,
+    per: str | None = None,
+    kind: str | None = None,
+    skip_bad: bool = False,
+    length: int = 512,
+) -> "Corpus":
     """Open the corpus that a spec names."""
     from isoscope.source.corpus import open_corpus
     from isoscope.source.corpus.corpus import Corpus
 
     if isinstance(live, Corpus):
         return live
-    where = spec.corpus if live is None else live
-    return open_corpus(where, column=spec.column, **more)
+    given = cast("str | os.PathLike[str] | Sequence[str] | None", live)  # checked as it is read
+    return open_corpus(
+        spec.corpus if given is None else given,
+        column=spec.column,
+        target=target,
+        id=id,
+        per=cast(Literal["line", "file"] | None, per),  # checked there
+        kind=kind,
+        skip_bad=skip_bad,
+        length=length,
+    )

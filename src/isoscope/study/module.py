@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias, TypeGuard, cast
 
 from isoscope.engine import Notify
 from isoscope.engine.base import Ticks
 from isoscope.engine.scratch import Scratch
 from isoscope.errors import SourceError
 from isoscope.store.summaries import State
-from isoscope.study.option import about
+from isoscope.study.option import about, has_entries, is_tuple
 from isoscope.study.plan import Plan, Unit
 from isoscope.study.reads import Reads, read_state
 from isoscope.study.run import Finished, Live, Runnable
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from isoscope.survey import Survey
     from isoscope.types import Reading
 
-Inputs = Any  # a tensor, a tuple of arguments, or a dictionary of them
+Inputs: TypeAlias = object  # a tensor, a tuple of arguments, or a dictionary of them
+Taps: TypeAlias = Mapping[str, str] | Sequence[str]
 
 
 class AllBatches(Unit, frozen=True, tag=True):
@@ -75,9 +76,10 @@ class ModuleSpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
     def open(self, notify: Notify, live: Live | None = None) -> "ModuleWorker":
         """Take the module, the batches and the taps as they are."""
         _ = notify
-        given = live or {}
-        taps = self.taps.split(",") if self.taps is not None else given["taps"]
-        return ModuleWorker(self, given["module"], given["batches"], taps)
+        given: Mapping[str, object] = live or {}
+        taps = self.taps.split(",") if self.taps is not None else cast(Taps, given["taps"])
+        module = cast("nn.Module", given["module"])
+        return ModuleWorker(self, module, cast(Iterable[Inputs], given["batches"]), taps)
 
     def finish(
         self, done: Finished["Results[Reading]"], worker: "ModuleWorker"
@@ -125,8 +127,8 @@ class ModuleWorker:
         self,
         spec: ModuleSpec,
         module: "nn.Module",
-        batches: Iterable[Any],
-        taps: Mapping[str, str] | Sequence[str],
+        batches: Iterable[Inputs],
+        taps: Taps,
     ) -> None:
         from isoscope.capture.sites import Sites
 
@@ -141,7 +143,7 @@ class ModuleWorker:
                 hint="give what the module is called with, one entry for each call",
                 slug="corpus-empty",
             )
-        self.batches: Iterator[Any] = chain([first], stream)
+        self.batches: Iterator[Inputs] = chain([first], stream)
         self.sites = Sites.named(module, taps, lambda: self._call(_batch(first, 0).inputs))
 
     def content(self) -> dict[str, str]:
@@ -183,24 +185,35 @@ class ModuleWorker:
         import torch
 
         with torch.inference_mode():
-            if isinstance(inputs, Mapping):
+            if _is_mapping(inputs):
                 self.module(**inputs)
-            elif isinstance(inputs, tuple):
+            elif is_tuple(inputs):
                 self.module(*inputs)
             else:
                 self.module(inputs)
 
 
-def _batch(batch: Any, start: int) -> ModuleBatch:
+def _batch(batch: Inputs, start: int) -> ModuleBatch:
     """Return a batch with names for its documents: numbers, in the order they come."""
-    mask = None
-    if isinstance(batch, tuple) and len(batch) == 2 and _is_mask(batch[1]):
-        batch, mask = batch
-    documents = tuple(f"document:{start + i}" for i in range(_size(batch)))
-    return ModuleBatch(batch, documents, mask)
+    inputs, mask = _apart(batch)
+    documents = tuple(f"document:{start + i}" for i in range(_size(inputs)))
+    return ModuleBatch(inputs, documents, mask)
 
 
-def _is_mask(value: object) -> bool:
+def _apart(batch: Inputs) -> "tuple[Inputs, Tensor | None]":
+    """Return what the module is called with, and the mask where a pair has one."""
+    if is_tuple(batch) and len(batch) == 2:
+        inputs, mask = batch
+        if _is_mask(mask):
+            return inputs, mask
+    return batch, None
+
+
+def _is_mapping(value: object) -> TypeGuard[Mapping[str, object]]:
+    return isinstance(value, Mapping)
+
+
+def _is_mask(value: object) -> "TypeGuard[Tensor]":
     import torch
 
     return isinstance(value, torch.Tensor) and value.dtype == torch.bool and value.ndim == 2
@@ -209,9 +222,7 @@ def _is_mask(value: object) -> bool:
 def _size(inputs: Inputs) -> int:
     import torch
 
-    values = inputs.values() if isinstance(inputs, Mapping) else inputs
-    values = [inputs] if isinstance(inputs, torch.Tensor) else values
-    for value in values:
+    for value in _values(inputs):
         if isinstance(value, torch.Tensor) and value.ndim:
             return len(value)
     raise SourceError(
@@ -219,3 +230,14 @@ def _size(inputs: Inputs) -> int:
         hint="give what the module is called with: a tensor, a tuple or a dictionary",
         slug="corpus-kind",
     )
+
+
+def _values(inputs: Inputs) -> Iterable[object]:
+    """Return what may be a tensor in a batch."""
+    import torch
+
+    if isinstance(inputs, torch.Tensor):
+        return [inputs]
+    if _is_mapping(inputs):
+        return inputs.values()
+    return inputs if has_entries(inputs) else ()

@@ -8,18 +8,39 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Literal,
+    Protocol,
+    TypeGuard,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
+from msgspec.structs import FieldInfo
 
 from isoscope.errors import ConfigError
 from isoscope.registry import unknown
 
-Value = bool | int | float | str | tuple[Any, ...] | None
+
+class Hint(Protocol):
+    """A type as an annotation writes it: a class, a union, a literal, a generic alias."""
+
+    def __or__(self, other: object, /) -> "Hint":
+        """Return the union with another type."""
+        ...
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A group of options that several specs share."""
+
+
+P = TypeVar("P", bound=Part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +61,36 @@ class About:
     live: bool = False  # Python may pass an object in place of a name
 
 
-def about(help: str, metavar: str = "", **more: Any) -> About:
+def about(
+    help: str,
+    metavar: str = "",
+    *,
+    flag: str = "",
+    least: float | None = None,
+    most: float | None = None,
+    default: str = "",
+    argument: bool = False,
+    positional: bool = False,
+    commas: bool = False,
+    path: bool = False,
+    local: bool = False,
+    live: bool = False,
+) -> About:
     """Return what is known of an option beside its name, type and default."""
-    return About(help, metavar, **more)
+    return About(
+        help,
+        metavar,
+        flag=flag,
+        least=least,
+        most=most,
+        default=default,
+        argument=argument,
+        positional=positional,
+        commas=commas,
+        path=path,
+        local=local,
+        live=live,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +99,8 @@ class Option:
 
     name: str
     path: tuple[str, ...]  # the fields that lead to it
-    type: Any  # without the annotation
-    default: Any  # msgspec.NODEFAULT where one has to be given
+    type: Hint  # without the annotation
+    default: object  # msgspec.NODEFAULT where one has to be given
     about: About
 
     @property
@@ -67,11 +115,11 @@ class Option:
         return self.default is msgspec.NODEFAULT
 
     @property
-    def plain(self) -> Any:
+    def plain(self) -> Hint:
         """The type of one value: without None, and of a sequence its entries."""
-        kinds = [kind for kind in _members(self.type) if kind is not NoneType]
+        kinds = [kind for kind in _members(self.type) if not _is_none(kind)]
         kind = kinds[0] if len(kinds) == 1 else self.type
-        return get_args(kind)[0] if get_origin(kind) is tuple else kind
+        return _arguments(kind)[0] if get_origin(kind) is tuple else kind
 
     @property
     def many(self) -> bool:
@@ -81,14 +129,15 @@ class Option:
     @property
     def words(self) -> tuple[str, ...]:
         """The words it may be; none where it is free."""
-        return get_args(self.plain) if get_origin(self.plain) is Literal else ()
+        words: tuple[str, ...] = get_args(self.plain)
+        return words if get_origin(self.plain) is Literal else ()
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: object) -> object:
         """Return the value as the spec holds it, or raise the error that names it."""
         value = self._shape(value)
         self._check_words(value)
         try:
-            found = msgspec.convert(value, self.type, strict=True)
+            found = cast(object, msgspec.convert(value, self.type, strict=True))
         except msgspec.ValidationError:
             raise self._wrong(value) from None
         if isinstance(found, float) and not isfinite(found):
@@ -96,7 +145,7 @@ class Option:
         self._check_bounds(found)
         return found
 
-    def _shape(self, value: Any) -> Any:
+    def _shape(self, value: object) -> object:
         """Return sequences as lists, one name as a list of it, whole numbers as floats."""
         if self.many and value is not None:
             if isinstance(value, str):
@@ -104,12 +153,12 @@ class Option:
                 value = [part.strip() for part in parts if part.strip()]
             elif isinstance(value, int | float):
                 value = [value]
-            if isinstance(value, Mapping) or not isinstance(value, Iterable):
+            if not has_entries(value):
                 raise self._wrong(value)
             return [self._one(each) for each in value]
         return self._one(value)
 
-    def _one(self, value: Any) -> Any:
+    def _one(self, value: object) -> object:
         if self.plain is float and isinstance(value, int) and not isinstance(value, bool):
             return float(value)
         if self.many and self.plain is str and type(value) is int:
@@ -121,14 +170,14 @@ class Option:
                 return value
         return value
 
-    def _check_words(self, value: Any) -> None:
-        for each in value if isinstance(value, list) else [value]:
+    def _check_words(self, value: object) -> None:
+        for each in value if is_list(value) else [value]:
             if self.words and isinstance(each, str) and each not in self.words:
                 raise unknown(self.flag, each, self.words)
 
-    def _check_bounds(self, value: Any) -> None:
+    def _check_bounds(self, value: object) -> None:
         least, most = self.about.least, self.about.most
-        for each in value if isinstance(value, tuple) else (value,):
+        for each in value if is_tuple(value) else (value,):
             if isinstance(each, bool) or not isinstance(each, int | float):
                 continue
             if (least is None or each >= least) and (most is None or each <= most):
@@ -144,7 +193,7 @@ class Option:
                 slug="number-too-small" if whole else "number-range",
             )
 
-    def _wrong(self, value: Any) -> ConfigError:
+    def _wrong(self, value: object) -> ConfigError:
         if self.name == "seed":
             return ConfigError(
                 f"expected a whole number from 0 to 2^63 - 1 as seed, got {value!r}",
@@ -168,20 +217,22 @@ class Option:
 
 def options_of(kind: type[Part], default: Part | None = None) -> Iterator[Option]:
     """Yield the options of a part or a spec, parts within it included, in order."""
-    hints = get_type_hints(kind, include_extras=True)
+    hints: dict[str, Hint] = get_type_hints(kind, include_extras=True)
     for each in msgspec.structs.fields(kind):
         hint = hints[each.name]
-        value = getattr(default, each.name) if default is not None else each.default
-        if isinstance(hint, type) and issubclass(hint, Part):
+        value = _default(each, default)
+        part = _part(hint)
+        if part is not None:
             known = value if isinstance(value, Part) else None
-            for inner in options_of(hint, known):
+            for inner in options_of(part, known):
                 path = (each.name, *inner.path)
                 yield Option(inner.name, path, inner.type, inner.default, inner.about)
             continue
-        found = [note for note in get_args(hint)[1:] if isinstance(note, About)]
+        notes: tuple[object, ...] = get_args(hint)[1:]
+        found = [note for note in notes if isinstance(note, About)]
         if get_origin(hint) is not Annotated or not found:
             raise TypeError(f"{kind.__name__}.{each.name} is not described by about()")
-        yield Option(each.name, (each.name,), get_args(hint)[0], value, found[0])
+        yield Option(each.name, (each.name,), _arguments(hint)[0], value, found[0])
 
 
 def named_options(kind: type[Part]) -> dict[str, Option]:
@@ -194,15 +245,16 @@ def named_options(kind: type[Part]) -> dict[str, Option]:
     return found
 
 
-def build(kind: type[Part], values: Mapping[str, Any], default: Part | None = None) -> Any:
+def build(kind: type[P], values: Mapping[str, object], default: Part | None = None) -> P:
     """Return a part with these values, by the names of its leaves, and defaults elsewhere."""
-    hints = get_type_hints(kind, include_extras=True)
-    made: dict[str, Any] = {}
+    hints: dict[str, Hint] = get_type_hints(kind, include_extras=True)
+    made: dict[str, object] = {}
     for each in msgspec.structs.fields(kind):
         hint = hints[each.name]
-        value = getattr(default, each.name) if default is not None else each.default
-        if isinstance(hint, type) and issubclass(hint, Part):
-            made[each.name] = build(hint, values, value if isinstance(value, Part) else None)
+        value = _default(each, default)
+        part = _part(hint)
+        if part is not None:
+            made[each.name] = build(part, values, value if isinstance(value, Part) else None)
         elif each.name in values:
             made[each.name] = values[each.name]
         elif default is not None:
@@ -210,18 +262,58 @@ def build(kind: type[Part], values: Mapping[str, Any], default: Part | None = No
     return kind(**made)
 
 
-def leaf(part: Part, path: tuple[str, ...]) -> Any:
+def leaf(part: Part, path: tuple[str, ...]) -> object:
     """Return the value at the end of a path of fields."""
-    value: Any = part
+    value: object = part
     for name in path:
-        value = getattr(value, name)
+        value = cast(object, getattr(value, name))
     return value
 
 
-def _members(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+def has_entries(value: object) -> TypeGuard[Iterable[object]]:
+    """Whether a value is a sequence or a stream, of whatever; a mapping is none."""
+    return isinstance(value, Iterable) and not isinstance(value, Mapping)
 
 
-def _kind(kind: Any) -> str:
-    names = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+def is_list(value: object) -> TypeGuard[list[object]]:
+    """Whether a value is a list, of whatever."""
+    return isinstance(value, list)
+
+
+def is_tuple(value: object) -> TypeGuard[tuple[object, ...]]:
+    """Whether a value is a tuple, of whatever."""
+    return isinstance(value, tuple)
+
+
+def _default(field: FieldInfo, part: Part | None) -> object:
+    """Return what a field is where nothing is given: as a part has it, or as the class."""
+    return cast(object, field.default) if part is None else leaf(part, (field.name,))
+
+
+def _arguments(kind: Hint) -> tuple[Hint, ...]:
+    """Return what stands in the brackets of a type."""
+    found: tuple[Hint, ...] = get_args(kind)
+    return found
+
+
+def _members(kind: Hint) -> tuple[Hint, ...]:
+    return _arguments(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _is_none(kind: object) -> bool:
+    return kind is NoneType
+
+
+def _part(hint: object) -> type[Part] | None:
+    """Return the part that a field holds; None where the field is an option."""
+    return hint if isinstance(hint, type) and issubclass(hint, Part) else None
+
+
+def _kind(kind: object) -> str:
+    names: dict[object, str] = {
+        int: "a whole number",
+        float: "a number",
+        str: "text",
+        bool: "true or false",
+    }
     return names.get(kind, "another value")

@@ -1,7 +1,7 @@
 """What is read off summaries: which measures are meant, with which options, and readings."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from isoscope.errors import RowError, TooFewRowsError
 from isoscope.study.option import Part, about
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from isoscope.store.record import Settings
     from isoscope.store.summaries import State
     from isoscope.survey import Survey
+
+Computed: TypeAlias = Mapping[str, float | bool]  # what measures are computed with, by name
 
 
 class Reads(Part, frozen=True, kw_only=True):
@@ -33,7 +35,7 @@ class Reads(Part, frozen=True, kw_only=True):
         """Return the names of the measures: those given, the default set, or all."""
         return measure_names(self.measures, all=self.all, text=text)
 
-    def options(self, *, documents: bool) -> dict[str, Any]:
+    def options(self, *, documents: bool) -> dict[str, float | bool]:
         """Return what measures are computed with."""
         return {"zeta": self.zeta, "as_published": self.as_published, "documents": documents}
 
@@ -59,7 +61,7 @@ def measure_names(
     return tuple(m.name for m in there if all or m.default or m.offered == "text")
 
 
-def options_of(settings: "Settings") -> dict[str, Any]:
+def options_of(settings: "Settings") -> dict[str, float | bool]:
     """Return the options that measures were computed with."""
     options = {
         "zeta": settings.zeta,
@@ -80,7 +82,7 @@ def read_state(
     state: "State",
     names: Sequence[str],
     run: str,
-    options: Mapping[str, Any],
+    options: Computed,
     order: Sequence[str] = (),
 ) -> "Results[Reading]":
     """Return the readings of a state, a site at a time; memory holds one of them."""
@@ -102,7 +104,7 @@ def read_state(
 
 
 def read_sites(
-    surveys: Iterable["Survey"], names: Sequence[str], run: str, options: Mapping[str, Any]
+    surveys: Iterable["Survey"], names: Sequence[str], run: str, options: Computed
 ) -> tuple[list[Reading], dict[str, str]]:
     """Return the readings of surveys of a site each, and why some could not be computed."""
     found: list[Reading] = []
@@ -144,7 +146,7 @@ def nothing(left_out: dict[str, str]) -> TooFewRowsError:
 
 
 def isotropic_levels(
-    readings: Iterable[Reading], options: Mapping[str, Any]
+    readings: Iterable[Reading], options: Computed
 ) -> dict[tuple[str, int, int], float]:
     """Return what an isotropic cloud of the same size would read, where that is known.
 

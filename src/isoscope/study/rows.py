@@ -1,10 +1,10 @@
 """Rows of vectors that are there already: the spec of `measure`, and its worker."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
 from isoscope.engine import Notify
 from isoscope.engine.base import Ticks
@@ -14,9 +14,10 @@ from isoscope.source.segment import Segment
 from isoscope.store.summaries import State
 from isoscope.study.option import about
 from isoscope.study.plan import Plan, Unit
-from isoscope.study.reads import Reads, read_state
+from isoscope.study.reads import Computed, Reads, read_state
 from isoscope.study.run import Finished, Live, Runnable
-from isoscope.survey.run import LANES
+from isoscope.study.spec import Spec
+from isoscope.survey.run import LANES, Progress
 from isoscope.types import Chunk, Reading
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class MeasureSpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
 class RowsWorker:
     """An open source of rows."""
 
-    def __init__(self, spec: MeasureSpec, live: Mapping[str, Any]) -> None:
+    def __init__(self, spec: MeasureSpec, live: Live) -> None:
         from isoscope.source import open_source
         from isoscope.survey import SECOND_PASS, kinds_for
 
@@ -196,15 +197,13 @@ class RowsWorker:
 
         from isoscope.accumulate import Tally
 
-        state = done.state
-        rows = state.survey_of(ROWS[0])
+        rows = done.state.survey_of(ROWS[0])
         tally = rows.held.get(ROWS, {}).get(Tally)
         seen = tally.count if isinstance(tally, Tally) else 0
         if seen < 2:
             raise _too_few(self.source, seen)
         with TemporaryDirectory(prefix="isoscope-") as spare:
-            if len(done.found) > 1:
-                state = state.overlay(done.found[1], Path(spare))
+            state = whole_state(done, Path(spare))
             name = done.target.name if done.target is not None else self.source.name
             options = self.spec.reads.options(documents=self.source.has_documents)
             readings = read_state(state, self.names, name, options)
@@ -217,7 +216,7 @@ class RowsWorker:
         done: Finished["Results[Reading]"],
         state: State,
         readings: "Results[Reading]",
-        options: Mapping[str, Any],
+        options: Computed,
     ) -> None:
         from isoscope.store import new_origin, save
 
@@ -236,6 +235,15 @@ class RowsWorker:
         return block_rows(self.source.width, self.source.itemsize)
 
 
+def whole_state(done: Finished["Results[Reading]"], spare: Path) -> State:
+    """Return the summaries of the first stage, with those of the second where there is one."""
+    if len(done.found) == 1:
+        return done.state
+    second = cast(object, done.found[1])
+    assert isinstance(second, State)
+    return done.state.overlay(second, spare)
+
+
 def sum_rows(
     chunks: Iterable[Chunk],
     place: "Place",
@@ -243,9 +251,9 @@ def sum_rows(
     *,
     seed: int,
     skip_bad: bool = False,
-    progress: Any = None,
+    progress: Progress | None = None,
     lanes: int = LANES,
-    dropped: Any = None,
+    dropped: Callable[[], int] | None = None,
 ) -> "Survey":
     """Return the summaries of rows: the one way rows become sums."""
     from isoscope.accumulate import Tally
@@ -276,7 +284,7 @@ def sum_again(
     *,
     seed: int,
     skip_bad: bool = False,
-    progress: Any = None,
+    progress: Progress | None = None,
     lanes: int = LANES,
 ) -> "Survey":
     """Return the summaries of a second pass over rows, given those of the first."""
@@ -307,7 +315,7 @@ def _count(source: "Source", segment: Segment) -> int | None:
     return total
 
 
-def absolute(spec: Runnable[Any], names: tuple[str, ...]) -> dict[str, Any]:
+def absolute(spec: Spec, names: tuple[str, ...]) -> dict[str, object]:
     """Return the flags of a spec with absolute paths, so that any folder will do."""
     flags = spec.to_config()
     for name in names:
@@ -318,7 +326,7 @@ def absolute(spec: Runnable[Any], names: tuple[str, ...]) -> dict[str, Any]:
     return flags
 
 
-def _sources(source: "Source", rows: Mapping[str, int]) -> list[dict[str, Any]]:
+def _sources(source: "Source", rows: Mapping[str, int]) -> list[dict[str, object]]:
     """Return what identifies each file of a source."""
     return [
         {

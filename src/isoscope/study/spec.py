@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping
 from functools import cache
 from hashlib import blake2b
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import msgspec
 
 from isoscope.errors import ConfigError, ResumeError, UnknownNameError
 from isoscope.registry import unknown
-from isoscope.study.option import Option, Part, build, leaf, named_options
+from isoscope.study.option import Option, Part, build, is_tuple, leaf, named_options
 
 ID_BYTES = 16
 
@@ -25,7 +25,7 @@ class Spec(Part, frozen=True, kw_only=True):
         return _options(cls)
 
     @classmethod
-    def of(cls, **values: Any) -> Self:
+    def of(cls, **values: object) -> Self:
         """Return a checked spec; what is not given has its default.
 
         Raises the error that names the option, with the nearest name that there is.
@@ -46,10 +46,10 @@ class Spec(Part, frozen=True, kw_only=True):
         return build(cls, checked)
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Self:
+    def from_config(cls, config: Mapping[str, object]) -> Self:
         """Return the spec that flags and values of a file describe; see `to_config`."""
         flags = {option.flag: name for name, option in cls.options().items()}
-        values: dict[str, Any] = {}
+        values: dict[str, object] = {}
         for key, value in config.items():
             if key not in flags:
                 error = unknown("setting", key, sorted(flags))
@@ -57,24 +57,24 @@ class Spec(Part, frozen=True, kw_only=True):
             values[flags[key]] = value
         return cls.of(**values)
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> dict[str, object]:
         """Return the flags that do the same again, as plain values of YAML."""
-        flags: dict[str, Any] = {}
+        flags: dict[str, object] = {}
         for option in self.options().values():
             value = leaf(self, option.path)
             usual = value is option.default or option.required
             if usual and value in (None, False):
                 continue
-            if isinstance(value, tuple):
+            if is_tuple(value):
                 value = ",".join(map(_word, value)) if option.about.commas else list(value)
             flags[option.flag] = value
         return flags
 
-    def value(self, name: str) -> Any:
+    def value(self, name: str) -> object:
         """Return the value of an option, wherever it stands."""
         return leaf(self, self.options()[name].path)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """Return the options that runs must share to be merged, as plain values."""
         return {
             name: msgspec.to_builtins(leaf(self, option.path))
@@ -82,7 +82,7 @@ class Spec(Part, frozen=True, kw_only=True):
             if not option.about.local and not option.about.path and name != "seed"
         }
 
-    def resolved(self, content: Mapping[str, str]) -> dict[str, Any]:
+    def resolved(self, content: Mapping[str, str]) -> dict[str, object]:
         """Return what the id hashes: options, and fingerprints in place of paths."""
         values = {
             name: msgspec.to_builtins(leaf(self, option.path))
@@ -90,7 +90,9 @@ class Spec(Part, frozen=True, kw_only=True):
             if not option.about.path
         }
         found = {"command": self.command, "options": values, "content": dict(content)}
-        return msgspec.json.decode(msgspec.json.encode(found))  # as a file gives it back
+        return msgspec.json.decode(  # as a file gives it back
+            msgspec.json.encode(found), type=dict[str, object]
+        )
 
     def address(self, content: Mapping[str, str]) -> str:
         """Return a name that follows from the options and from the content they name."""
@@ -109,13 +111,13 @@ def refuse_unknown(names: Iterable[str], known: Mapping[str, Option]) -> None:
             raise UnknownOptionError(error.problem, hint=error.hint, slug=error.slug)
 
 
-def digest(value: Any) -> str:
+def digest(value: object) -> str:
     """Return the content address of plain values: the same for the same content."""
     text = msgspec.json.encode(value, order="sorted")
     return blake2b(text, digest_size=ID_BYTES).hexdigest()
 
 
-def refuse_other(folder: str, begun: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def refuse_other(folder: str, begun: Mapping[str, object], now: Mapping[str, object]) -> None:
     """Raise where a run was begun with another spec: which option differs, both values."""
     if begun.get("command") != now.get("command"):
         raise ResumeError(
@@ -125,7 +127,7 @@ def refuse_other(folder: str, begun: Mapping[str, Any], now: Mapping[str, Any]) 
             slug="resume-other",
         )
     for what, verb in (("options", "with {key} {new}"), ("content", "with another {key}")):
-        ours, theirs = dict(now.get(what, {})), dict(begun.get(what, {}))
+        ours, theirs = _group(now, what), _group(begun, what)
         for key in [*ours, *(each for each in theirs if each not in ours)]:
             new, old = ours.get(key), theirs.get(key)
             if new != old:
@@ -145,10 +147,15 @@ def _options(kind: type[Spec]) -> dict[str, Option]:
     return named_options(kind)
 
 
-def _word(value: Any) -> str:
+def _group(resolved: Mapping[str, object], what: str) -> dict[str, object]:
+    """Return the options or the content of a resolved spec, as a file gives them."""
+    return msgspec.convert(resolved.get(what, {}), dict[str, object])
+
+
+def _word(value: object) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value) if isinstance(value, str) else msgspec.json.encode(value).decode()
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -86,8 +86,8 @@ def first_pass(survey: Survey, kinds: SiteKinds, hearing: Hearing) -> "Listener"
         survey.update((site, row_class), kinds.first(site), block)
 
     def meet(site: str, variant: str, classes: "list[DocumentSums]") -> None:
-        width = classes[0].units.shape[1]
-        survey.meet((site, variant), classes, width=width, folded=bool(hearing.folded))
+        shape: tuple[int, ...] = classes[0].units.shape
+        survey.meet((site, variant), classes, width=shape[1], folded=bool(hearing.folded))
 
     return hearing.listener(take, survey.spoil, meet)
 

@@ -1,9 +1,10 @@
 """The survey of a model: its spec, its plan, and the worker that runs documents through it."""
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 import msgspec
 import numpy as np
@@ -28,6 +29,7 @@ from isoscope.study.model import (
     ModelSpec,
     Seed,
     Subject,
+    Tokenizer,
     WideCorpusSpec,
     model_content,
     open_documents,
@@ -35,8 +37,8 @@ from isoscope.study.model import (
 )
 from isoscope.study.option import about
 from isoscope.study.plan import Packed, Plan, Unit
-from isoscope.study.reads import Reads, read_state
-from isoscope.study.rows import absolute, sum_again, sum_rows
+from isoscope.study.reads import Computed, Reads, read_state
+from isoscope.study.rows import absolute, sum_again, sum_rows, whole_state
 from isoscope.study.run import Finished, Live, Runnable
 from isoscope.study.sums import Hearing, SiteKinds, begin_second, first_pass, second_pass
 from isoscope.survey.frequency import Frequencies
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from isoscope.source.corpus.corpus import Corpus
     from isoscope.survey import Survey
     from isoscope.survey.select import Selection
+    from isoscope.survey.variant import Kind
 
 TOKENS = 100_000
 
@@ -113,7 +116,8 @@ class SurveyPlan(Plan, frozen=True, kw_only=True):
         if isinstance(task, Matrices):
             return 0
         starts = self.starts.array
-        return int(self.lengths.array[starts[task.first] : starts[task.last]].sum())
+        lengths = self.lengths.array[starts[task.first] : starts[task.last]]
+        return int(cast(np.int64, lengths.sum()))
 
 
 class SurveySpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
@@ -324,7 +328,7 @@ class ModelWorker:
             folded=plan.drawn.documents > GROUPS,
             sketched=any(Groups in self.kinds.of(site) for site in plan.sites),
             bands=counts.bands(),
-            decode=_decoder(self.subject.loaded.tokenizer),
+            decode=_decoder(self.subject.tokenizer),
         )
 
     def run(self, unit: Batches | Matrices, scratch: Scratch, ticks: Ticks) -> "Survey":
@@ -398,31 +402,30 @@ class ModelWorker:
 
     def finish(self, done: Finished["Results[Reading]"]) -> "Results[Reading]":
         """Return the readings, and write the run where there is a target."""
-        plan: SurveyPlan = done.plan
+        plan = _plan_of(done)
         with TemporaryDirectory(prefix="isoscope-") as spare:
-            state = done.state
-            if len(done.found) > 1:
-                state = state.overlay(done.found[1], Path(spare))
+            state = whole_state(done, Path(spare))
             name = done.target.name if done.target is not None else self.subject.loaded.name
             options = self.spec.reads.options(documents=True)
             readings = read_state(state, plan.names, name, options, plan.sites)
             readings.remarks = (*plan.drawn.warnings, *done.notes)
             if done.target is not None:
-                self._save(done, state, readings, options)
+                self._save(done, plan, state, readings, options)
         return readings
 
     def _save(
         self,
         done: Finished["Results[Reading]"],
+        plan: SurveyPlan,
         state: State,
         readings: "Results[Reading]",
-        options: dict[str, Any],
+        options: Computed,
     ) -> None:
         from isoscope.store import new_origin, save
 
         assert done.target is not None
-        plan: SurveyPlan = done.plan
-        drawn, identity = plan.drawn, dict(self.subject.loaded.identity)
+        drawn = plan.drawn
+        identity: dict[str, object] = dict(self.subject.loaded.identity)
         settings = {
             **self.spec.settings(),
             **options,
@@ -458,8 +461,19 @@ class ModelWorker:
         )
 
 
+def _plan_of(done: Finished["Results[Reading]"]) -> SurveyPlan:
+    plan = cast(object, done.plan)
+    assert isinstance(plan, SurveyPlan)
+    return plan
+
+
 def sum_matrix(
-    matrix: Array, site: str, first: Sequence[Any], second: Sequence[Any], *, seed: int = 0
+    matrix: Array,
+    site: str,
+    first: Sequence["Kind"],
+    second: Sequence["Kind"],
+    *,
+    seed: int = 0,
 ) -> "Survey":
     """Return the summaries of the rows of a matrix, each a document of its own."""
     from isoscope.survey import Survey, block_rows
@@ -469,7 +483,8 @@ def sum_matrix(
         spoilt = Survey()
         spoilt.spoil(site, f"row {bad[0]} of the matrix")
         return spoilt
-    step = block_rows(matrix.shape[1])
+    shape: tuple[int, ...] = matrix.shape
+    step = block_rows(shape[1])
     chunks = [
         Chunk(matrix[start : start + step], site, start)
         for start in range(0, len(matrix), step)
@@ -483,14 +498,14 @@ def sum_matrix(
     return survey
 
 
-def _batches(units: Sequence[Sequence[Any]], turns: int) -> list[Batches]:
+def _batches(units: Sequence[Sequence[object]], turns: int) -> list[Batches]:
     """Return the units of every turn; each is a range of batches."""
-    ends = np.cumsum([len(unit) for unit in units]).tolist()
+    ends = list(accumulate(len(unit) for unit in units))
     ranges = list(zip([0, *ends[:-1]], ends, strict=True))
     return [Batches(turn, first, last) for turn in range(turns) for first, last in ranges]
 
 
-def _decoder(tokenizer: Any) -> Callable[[list[int]], str] | None:
+def _decoder(tokenizer: Tokenizer | None) -> Callable[[list[int]], str] | None:
     """Return what turns tokens into words, to name sinks by."""
     if tokenizer is None:
         return None

@@ -95,7 +95,8 @@ def _final_norm(record: Mapping[str, Any]) -> FinalNorm:
     affine = record["affine"]
     bias = None if affine["bias"] is None else np.array(affine["bias"])
     whole = Affine(np.array(affine["gain"]), bias, affine["centred"])
-    return FinalNorm(**{**record, "affine": whole})
+    values: dict[str, Any] = {**record, "affine": whole}
+    return FinalNorm(**values)
 
 
 def _open_run(spec: NormSpec) -> "Run | None":
