@@ -16,11 +16,23 @@ from watching import children, eventually, lives
 
 SOURCES = Path(__file__).parents[2] / "src"
 BYTES = ("state.safetensors", "readings.parquet")
-# Units of a test take no minute: nothing would be written before the end, or a kill.
-IMPATIENT = """
+# Read by every process when it starts. Units of a test take no minute: nothing would be
+# written before the end. And a process that is in a unit has a file that says so.
+CUSTOM = """
 import os
+from pathlib import Path
+from isoscope.engine import heap, scratch
 from isoscope.store.summaries import SummaryKeeper
 SummaryKeeper.__init__.__kwdefaults__["patience"] = float(os.environ["TEST_PATIENCE"])
+busy = Path(__file__).with_name(f"busy-{os.getpid()}")
+begin, trim = scratch.Scratch.__init__, heap.trim
+def begin_unit(self, *arguments):
+    busy.touch()
+    begin(self, *arguments)
+def end_unit():
+    busy.unlink(missing_ok=True)
+    trim()
+scratch.Scratch.__init__, heap.trim = begin_unit, end_unit
 """
 
 
@@ -31,16 +43,18 @@ class Command:
         self.folder, self.words = folder, words
         self.target = folder / "run"
         (folder / "path").mkdir(parents=True)
-        (folder / "path" / "sitecustomize.py").write_text(IMPATIENT)
+        (folder / "path" / "sitecustomize.py").write_text(CUSTOM)
         process = self.start("here", 60.0)
-        eventually(lambda: self.is_under_way or process.poll() is not None)
+        self.wait_for_units(process)
         began = time.monotonic()
         assert process.wait() == 0
-        self.span = time.monotonic() - began  # from the plan to the end
+        self.span = time.monotonic() - began  # from the first unit to the end
         self.expected = self.take()
 
     def start(self, engine, patience):
         where = ["--engine", engine, "--workers", "1" if engine == "here" else "2"]
+        for left in (self.folder / "path").glob("busy-*"):
+            left.unlink()
         where += ["--threads", "1", "-o", str(self.target), "--quiet"]
         paths = os.pathsep.join([str(self.folder / "path"), str(SOURCES)])
         return subprocess.Popen(
@@ -49,9 +63,14 @@ class Command:
             env={**os.environ, "PYTHONPATH": paths, "TEST_PATIENCE": str(patience)},
         )
 
-    @property
-    def is_under_way(self):
-        return (self.target / "begun.json").exists()
+    def in_unit(self, *pids):
+        """Return whether one of some processes is at a unit."""
+        return any((self.folder / "path" / f"busy-{pid}").exists() for pid in pids)
+
+    def wait_for_units(self, process):
+        """Wait until a driver or one of its workers is at a unit, or all is done."""
+        path = self.folder / "path"
+        eventually(lambda: process.poll() is not None or any(path.glob("busy-*")))
 
     def take(self):
         """Return the bytes of a finished run, and remove it."""
@@ -69,25 +88,23 @@ def survive(command, kills, seed):
         engine = ("here", "pool")[attempts % 2]
         attempts += 1
         process = command.start(engine, rng.choice([0.0, 0.0, 0.1, 60.0]))
-        if rng.random() < 0.8:  # else before there is a plan, or anywhere
-            eventually(lambda p=process: command.is_under_way or p.poll() is not None)
+        if rng.random() < 0.8:  # else while it starts, opens, plans, or anywhere
+            command.wait_for_units(process)
         time.sleep(rng.random() * command.span)
         workers = children(process.pid)
         hit_worker = workers and rng.random() < 0.5
-        under_way = command.is_under_way
         victim = rng.choice(workers) if hit_worker else process.pid
+        under_way = command.in_unit(*([victim] if hit_worker else workers or [victim]))
         if process.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(victim, signal.SIGKILL)
                 done += 1
                 hits += under_way
-        if process.wait() == 0:  # a worker was replaced, or it was done already
+        expected = (0,) if hit_worker else (0, -signal.SIGKILL)
+        assert process.wait() in expected, (seed, done, engine)
+        if (command.target / "run.json").exists():  # done: a worker was replaced, or too late
             assert command.take() == command.expected, (seed, done, engine)
-        else:
-            assert not hit_worker, "the death of a worker must not end the run"
         gone += workers
-    if (command.target / "run.json").exists() or not command.target.exists():
-        shutil.rmtree(command.target, ignore_errors=True)
     assert command.start("pool", 0.0).wait() == 0
     assert command.take() == command.expected
     assert not any(map(lives, gone))
@@ -100,8 +117,8 @@ def vectors(tmp_path):
     folder.mkdir()
     rng = np.random.default_rng(0)
     for number in range(9):
-        rows = rng.normal(size=(1200, 8)) + 0.4
-        np.savetxt(folder / f"part-{number}.csv", rows, delimiter=",")
+        rows = rng.normal(size=(4000, 8)) + 0.4
+        np.savetxt(folder / f"part-{number}.csv", rows, "%.4f", ",")
     return folder
 
 
@@ -122,8 +139,10 @@ def task(tmp_path):
 
 
 def test_vectors_survive_kills(tmp_path, vectors):
-    command = Command(tmp_path / "kills", "measure", str(vectors), "--all")
-    assert survive(command, 8, seed=1) >= 4
+    # Two stages, and little to read off at the end: most kills hit a unit.
+    measures = ["-m", "mean-cosine", "-m", "mean-cosine-centred"]
+    command = Command(tmp_path / "kills", "measure", str(vectors), *measures)
+    assert survive(command, 8, seed=1) >= 3
 
 
 @pytest.mark.slow
@@ -142,4 +161,4 @@ def test_fifty_kills(tmp_path, vectors, corpus, task, tiny, capsys):
         hits[name] = survive(Command(tmp_path / name, *words), kills, seed=10 + number)
     with capsys.disabled():
         print(f"\nof {sum(kills for _, kills in commands.values())} kills under way: {hits}")
-    assert sum(hits.values()) >= 25
+    assert sum(hits.values()) >= 20
