@@ -12,7 +12,7 @@ from watching import children, eventually, lives
 
 from isoscope.engine import Notify, pool
 from isoscope.engine.pool import aligned, task_level
-from isoscope.errors import EngineError, UndefinedError
+from isoscope.errors import EngineError, LockedError, UndefinedError
 from isoscope.study.execution import Execution
 from isoscope.study.run import run
 
@@ -252,13 +252,17 @@ def test_a_killed_driver_takes_its_workers_with_it_and_another_takes_over(
     eventually(lambda: ("begin", "1-4") in [line[1:] for line in log()])
     workers = children(driver.pid)
     assert len(workers) == 2 and all(map(lives, workers))
+    os.kill(workers[0], signal.SIGSTOP)  # it cannot notice that its driver is gone
     driver.kill()
-    driver.communicate()
-    # The lock is free when the last process that could write is gone: no waiting here.
-    run_waits = order("wait@1-4").rename(orders / "later")
-    assert run_waits.exists()
+    driver.wait()
+    order("wait@1-4").unlink()
+    try:
+        with pytest.raises(LockedError):  # while there is one that could still write
+            run(spec, pooled(target))
+    finally:
+        os.kill(workers[0], signal.SIGCONT)
+    eventually(lambda: not any(map(lives, workers)))
     run(spec, pooled(target))
-    assert not any(map(lives, workers))
     assert bits(target) == whole
 
 
