@@ -155,9 +155,10 @@ class SummaryKeeper:
         """Return the units that are not done yet, in order."""
         return list(self.tree.missing())
 
-    def add(self, unit: int, survey: Survey) -> None:
+    def add(self, unit: int, result: object) -> None:
         """Keep the summaries of a unit."""
-        survey, size = _settle(survey)
+        assert isinstance(result, Survey)
+        survey, size = _settle(result)
         node = Node(0, unit)
         self._sizes[node] = size
         self.tree.put(node, survey)
