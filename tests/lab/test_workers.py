@@ -90,7 +90,7 @@ def test_norms_are_one_unit_and_come_back_with_gain_and_bias(speaker):
     assert isinstance(worker, NormWorker)
     plan, (record,) = records_elsewhere(spec)
     assert plan.stages == ((AllNorms(),),)
-    found, there = worker.collect(record), iso.norm(speaker)
+    found, there = worker.finish(SimpleNamespace(records=[record])), iso.norm(speaker)
     assert [each.to_dict() for each in found.final] == [
         each.record.to_dict() for each in there if each.what == "final-norm"
     ]
