@@ -5,6 +5,10 @@ content, its unit and the run: what is there under its name is whole and of this
 kill at any moment loses at most the unit under way.
 """
 
+# pyright: reportUnknownArgumentType=error, reportUnknownLambdaType=error
+# pyright: reportUnknownMemberType=error, reportUnknownParameterType=error
+# pyright: reportUnknownVariableType=error, reportAny=error, reportExplicitAny=error
+
 import re
 from collections.abc import Iterator
 from contextlib import suppress

@@ -9,6 +9,10 @@ most what was not yet written. Two nodes in memory are merged there; files are m
 by place, since the state of a model may be larger than memory.
 """
 
+# pyright: reportUnknownArgumentType=error, reportUnknownLambdaType=error
+# pyright: reportUnknownMemberType=error, reportUnknownParameterType=error
+# pyright: reportUnknownVariableType=error, reportAny=error, reportExplicitAny=error
+
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence

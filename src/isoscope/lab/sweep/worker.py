@@ -4,14 +4,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import torch
 
 from isoscope.engine import Notify
 from isoscope.engine.base import Ticks
 from isoscope.engine.scratch import Scratch
 from isoscope.errors import ConfigError
-from isoscope.lab.sweep.cells import Cells, readings_of
+from isoscope.lab.sweep.cells import Cells, cell_records, readings_of
 from isoscope.lab.sweep.diverged import check_left, diverged
 from isoscope.lab.sweep.encode import Encoder
 from isoscope.lab.sweep.examples import Asked, described, task_of
@@ -116,7 +115,7 @@ class SweepWorker:
     def finish(self, done: Finished) -> "Results[Line]":
         """Return one line per weight, and write the run where there is a target."""
         plan = done.plan_as(SweepPlan)
-        records = msgspec.convert(done.records, list[dict[str, object]])
+        records = cell_records(done.records)
         gone = diverged(records)
         check_left(gone, plan.weights, plan.seeds)
         loaded, task = self.subject.loaded, self.trainer.task
