@@ -21,7 +21,7 @@ import torch
 
 import isoscope as iso
 from isoscope.lab.plain import as_plain
-from isoscope.lab.sweep.cells import LOSS, TASK, Cells, cell_of, readings_of
+from isoscope.lab.sweep.cells import LOSS, TASK, Cells, cell_of, cell_records, readings_of
 from isoscope.lab.sweep.encode import Encoder
 from isoscope.lab.sweep.examples import Asked, task_of
 from isoscope.lab.sweep.penalties import checked_choice
@@ -156,7 +156,7 @@ def curves():
     for name, (_, _, weights) in CURVES.items():
         keeper = RecordKeeper(SEEDS * len(weights), RUNS / "sweep-curves" / name)
         if not keeper.missing():
-            found[name] = side(readings_of(keeper.total(), ""))
+            found[name] = side(readings_of(cell_records(keeper.total()), ""))
     return [
         compared(name, weight, seeds, plain, metric)
         for name, by_weight in found.items()

@@ -72,7 +72,7 @@ def test_examples_keep_their_lines():
          "unknown-engine"),
         ("measure vectors.npy --workers 2", "cannot use 2 workers with the engine here",
          "--engine pool", "engine-workers"),
-        ("measure - --engine pool", "cannot hand vectors to the engine pool: it is stand",
+        ("measure - --engine pool", "cannot hand vectors to the engine pool: it is a stream",
          "only --engine here takes it", "engine-live"),
         ("survey m - --engine pool", "cannot hand corpus to the engine pool", "--engine here",
          "engine-live"),

@@ -45,9 +45,6 @@ class CountSpec(Runnable[list], frozen=True, kw_only=True):
     def open(self, notify, live=None):
         return CountWorker(self)
 
-    def finish(self, done, worker):
-        return worker.finish(done)
-
 
 class SumSpec(CountSpec, frozen=True, kw_only=True):
     """Summaries of units."""

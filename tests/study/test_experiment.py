@@ -54,9 +54,6 @@ class TwinsSpec(Runnable[Results], frozen=True, kw_only=True):
     def open(self, notify, live=None):
         return Worker(self)
 
-    def finish(self, done, worker):
-        return Results(done.records, LAYOUT)
-
 
 class Worker:
     def __init__(self, spec):
@@ -75,6 +72,9 @@ class Worker:
         )
         found = run(child, Execution(output=str(scratch.path / "survey")))
         return {"model": Path(unit.model).name, "isoscore": found[0].value}
+
+    def finish(self, done):
+        return Results(done.records, LAYOUT)
 
 
 def tables(found):

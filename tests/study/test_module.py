@@ -8,7 +8,7 @@ from torch import nn
 import isoscope as iso
 from isoscope.errors import SourceError, UnknownNameError
 from isoscope.verbs import measure
-from isoscope.verbs.module import survey_module
+from isoscope.verbs.model import survey_module
 
 
 class Mixer(nn.Module):

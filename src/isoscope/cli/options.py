@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from isoscope.study.option import Option
 
 LARGE = 2**53  # bounds beyond it keep numbers representable; nobody meets them
-KINDS = {int: "whole number", float: "number", str: "text", bool: "switch"}
+KINDS: dict[object, str] = {int: "whole number", float: "number", str: "text", bool: "switch"}
 HEAD = """# Options
 
 <!-- Written by `make derive`, from the specs: edit those. -->

@@ -1,11 +1,11 @@
 """What engines share: the job, progress over all its units, and the choice of an engine."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 from isoscope.engine.scratch import Scratch
 from isoscope.errors import ConfigError
@@ -41,14 +41,23 @@ class Ticks(Protocol):
         ...
 
 
+class Planned(Protocol):
+    """A plan, as engines see it."""
+
+    @property
+    def stages(self) -> Sequence[Sequence[object]]:
+        """The units of each stage."""
+        ...
+
+
 class Worker(Protocol[R_co]):
     """A spec that is open in some process: what it names is loaded and ready."""
 
-    def enter(self, plan: Any, stage: int, before: State | None) -> None:
+    def enter(self, plan: object, stage: int, before: State | None) -> None:
         """Turn to a stage; `before` is the merged state of the one before it."""
         ...
 
-    def run(self, unit: Any, scratch: Scratch, ticks: Ticks) -> R_co:
+    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> R_co:
         """Do one unit, knowing of no other; what is in `scratch` survives a kill."""
         ...
 
@@ -58,11 +67,11 @@ class Opens(Protocol):
 
     keeps: ClassVar[str]  # "summaries" or "records"
 
-    def open(self, notify: Notify, live: Any = None) -> Worker[Any]:
+    def open(self, notify: Notify, live: Mapping[str, object] | None = None) -> Worker[object]:
         """Open what it names."""
         ...
 
-    def decode_plan(self, content: bytes) -> Any:
+    def decode_plan(self, content: bytes) -> Planned:
         """Return the plan that `encode` of a plan has written."""
         ...
 
@@ -72,9 +81,9 @@ class Job:
     """What an engine is given: plain values, but for the worker that made the plan."""
 
     spec: Opens
-    plan: Any
+    plan: Planned
     encode: Callable[[], bytes]  # the plan, for other processes
-    worker: Worker[Any]  # open in this process
+    worker: Worker[object]  # open in this process
     threads: int
     scratch: Callable[[], Path]
     spare: Callable[[], Path]
@@ -91,7 +100,7 @@ class Keeper(Protocol):
         """Return the units that are not done yet, in order."""
         ...
 
-    def add(self, unit: int, result: Any, /) -> None:
+    def add(self, unit: int, result: object, /) -> None:
         """Keep the result of a unit."""
         ...
 
@@ -160,8 +169,8 @@ class Session(Protocol):
     def run(
         self,
         stage: int,
-        units: Sequence[Any],
-        keeper: Any,
+        units: Sequence[object],
+        keeper: Keeper,
         tracker: Tracker,
         sizes: Callable[[int], int | None],
         before: State | None,

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from isoscope.engine.base import Job, Keeper, Tracker, UnitTicks
 from isoscope.engine.heap import trim
@@ -31,7 +30,7 @@ class HereSession:
     def run(
         self,
         stage: int,
-        units: Sequence[Any],
+        units: Sequence[object],
         keeper: Keeper,
         tracker: Tracker,
         sizes: Callable[[int], int | None],

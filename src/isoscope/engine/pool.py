@@ -14,12 +14,12 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from io import FileIO
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any, cast
 
 from isoscope.engine import wire
-from isoscope.engine.base import Job, Tracker
+from isoscope.engine.base import Job, Keeper, Tracker
 from isoscope.engine.scratch import Scratch
 from isoscope.errors import EngineError
 from isoscope.store.summaries import State, SummaryKeeper
@@ -84,11 +84,13 @@ class Process:
     def ask(self, message: wire.Open | wire.Task | None) -> None:
         """Send what to do, or None to end; where it has died, the next `hear` reports it."""
         with self._lock, suppress(BrokenPipeError):
-            wire.send(cast(Any, self.popen.stdin), message)
+            assert self.popen.stdin is not None
+            wire.send(self.popen.stdin, message)
 
-    def hear(self) -> Any:
+    def hear(self) -> object:
         """Return its next message; EOFError where it has died."""
-        out = cast(Any, self.popen.stdout)
+        out = self.popen.stdout
+        assert isinstance(out, FileIO)  # without a buffer, as it was asked for
         while not wait([out.fileno()], 1.0):
             # A process that the worker has started may hold its pipe open.
             if self.popen.poll() is not None and not wait([out.fileno()], 0):
@@ -121,8 +123,8 @@ class PoolSession:
     def run(
         self,
         stage: int,
-        units: Sequence[Any],
-        keeper: Any,
+        units: Sequence[object],
+        keeper: Keeper,
         tracker: Tracker,
         sizes: Callable[[int], int | None],
         before: State | None,
@@ -247,7 +249,7 @@ class Desk:
     """What the threads of a stage share: tasks to give out, and where results go."""
 
     tasks: deque[wire.Task]
-    keeper: Any
+    keeper: Keeper
     tracker: Tracker
     sizes: Callable[[int], int | None]
     scratch: Path
@@ -267,7 +269,7 @@ class Desk:
                 self.error = error
             self.stopped = True
 
-    def take(self, stage: int, message: Any) -> tuple[int, ...]:
+    def take(self, stage: int, message: object) -> tuple[int, ...]:
         """Take in a message; return the units that are kept by it."""
         if isinstance(message, wire.At):
             self.tracker.at(stage, message.unit, message.done)
@@ -281,9 +283,9 @@ class Desk:
                 kept: tuple[int, ...] = (message.unit,)
             else:
                 assert isinstance(message, wire.Kept)
-                keeper = cast(SummaryKeeper, self.keeper)
+                assert isinstance(self.keeper, SummaryKeeper)
                 for node, name in message.nodes:
-                    keeper.adopt(node, name)
+                    self.keeper.adopt(node, name)
                 kept = message.units
         for unit in kept:
             Scratch(lambda: self.scratch, stage, unit).clear()

@@ -10,7 +10,7 @@ from contextlib import suppress
 from io import FileIO
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from isoscope.engine import wire
 from isoscope.engine.base import Notify, Worker
@@ -49,16 +49,18 @@ def main(driver: int, descriptors: list[int]) -> None:
 
 def serve(requests: FileIO, out: IO[bytes]) -> None:
     """Open what the driver names and do its tasks."""
-    order: wire.Open = wire.receive(requests)
+    order = wire.receive(requests)
+    assert isinstance(order, wire.Open)
     plan = order.spec.decode_plan(order.plan)
-    worker: Worker[Any] = order.spec.open(Notify())
+    worker: Worker[object] = order.spec.open(Notify())
     wire.send(out, wire.Ready())
     base = Path(order.scratch)
     entered: tuple[int, str | None] | None = None
     while True:
-        task: wire.Task | None = wire.receive(requests)
+        task = wire.receive(requests)
         if task is None:
             return
+        assert isinstance(task, wire.Task)
         if entered != (task.stage, task.before):
             before = None if task.before is None else State(Path(task.before))
             worker.enter(plan, task.stage, before)
@@ -88,7 +90,7 @@ class _Records:
     def __init__(self, out: IO[bytes]) -> None:
         self.out = out
 
-    def take(self, number: int, result: Any, *, at_once: bool) -> None:
+    def take(self, number: int, result: object, *, at_once: bool) -> None:
         _ = at_once
         wire.send(self.out, wire.Found(number, result))
 
@@ -104,7 +106,7 @@ class _Summaries:
         self.keeper = SummaryKeeper(task.nodes, Path(task.folder), id=task.id, fresh=True)
         self.waiting: list[int] = []
 
-    def take(self, number: int, result: Any, *, at_once: bool) -> None:
+    def take(self, number: int, result: object, *, at_once: bool) -> None:
         self.keeper.add(number, result)
         self.waiting.append(number)
         if at_once or self.keeper.has_files:

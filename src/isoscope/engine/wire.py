@@ -1,22 +1,30 @@
 """Messages between the driver and its worker processes: small, typed, over pipes."""
 
 import pickle
-import struct
+from contextlib import suppress
 from dataclasses import dataclass, field
-from io import RawIOBase
-from typing import IO, Any
+from typing import IO, Protocol, cast
 
+from isoscope.engine.base import Opens
 from isoscope.errors import IsoscopeError
 from isoscope.store.tree import Node
 
-_LENGTH = struct.Struct("<Q")
+LENGTH = 8  # bytes in front of a message that say how long it is
+
+
+class Readable(Protocol):
+    """A pipe without a buffer, open for reading."""
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Read as many bytes as there are, at most as many as fit."""
+        ...
 
 
 @dataclass(frozen=True)
 class Open:
     """The first message to a worker: what it works on."""
 
-    spec: Any
+    spec: Opens
     plan: bytes
     scratch: str  # where units leave what survives a kill
 
@@ -61,7 +69,7 @@ class Found:
     """The record of a unit."""
 
     unit: int
-    record: Any
+    record: object
 
 
 @dataclass(frozen=True)
@@ -81,22 +89,21 @@ class Failed:
         """Describe an error; one that does not survive pickling is described by its text."""
         try:
             content = pickle.dumps(error)
-            same = type(pickle.loads(content)) is type(error)
+            same = type(_unpickle(content)) is type(error)
         except Exception:
             same, content = False, b""
         return cls(content if same else None, text)
 
     def unpack(self) -> BaseException:
         """Return the error for the driver to raise; a bug with the worker's traceback."""
-        error: BaseException | None = None
+        found: object = None
         if self.error is not None:
-            try:
-                error = pickle.loads(self.error)
-            except Exception:  # of a module that only the worker has
-                error = None
-        if isinstance(error, IsoscopeError):
-            return error
-        error = error or RuntimeError("a worker failed with an error that cannot be sent")
+            with suppress(Exception):  # of a module that only the worker has
+                found = _unpickle(self.error)
+        if isinstance(found, IsoscopeError):
+            return found
+        error = RuntimeError("a worker failed with an error that cannot be sent")
+        error = found if isinstance(found, BaseException) else error
         error.add_note(f"in a worker process:\n{self.text}")
         return error
 
@@ -104,19 +111,23 @@ class Failed:
 def send(stream: IO[bytes], message: object) -> None:
     """Write one message."""
     content = pickle.dumps(message, protocol=5)
-    rest = memoryview(_LENGTH.pack(len(content)) + content)
+    rest = memoryview(len(content).to_bytes(LENGTH, "little") + content)
     while rest:  # a pipe without a buffer may take a part
         rest = rest[stream.write(rest) :]
     stream.flush()
 
 
-def receive(stream: RawIOBase) -> Any:
+def receive(stream: Readable) -> object:
     """Read one message; EOFError where the other side has ended."""
-    (length,) = _LENGTH.unpack(_exactly(stream, _LENGTH.size))
-    return pickle.loads(_exactly(stream, length))
+    length = int.from_bytes(_exactly(stream, LENGTH), "little")
+    return _unpickle(_exactly(stream, length))
 
 
-def _exactly(stream: RawIOBase, length: int) -> bytearray:
+def _unpickle(content: bytes | bytearray) -> object:
+    return cast(object, pickle.loads(content))
+
+
+def _exactly(stream: Readable, length: int) -> bytearray:
     content = bytearray(length)
     rest = memoryview(content)
     while rest:

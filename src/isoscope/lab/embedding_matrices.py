@@ -1,6 +1,5 @@
 """I(W) of the matrices of a model: input and output, raw and centred, tied or not."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -23,7 +22,7 @@ from isoscope.store.summaries import State
 from isoscope.study.execution import Place
 from isoscope.study.keywords import call
 from isoscope.study.model import open_model
-from isoscope.study.plan import Plan
+from isoscope.study.run import Finished, Live
 from isoscope.study.survey import sum_matrix
 from isoscope.types import Array
 
@@ -77,7 +76,7 @@ def matrix_isotropy(model: Any, **options: Any) -> Matrices:
 class MatricesWorker:
     """A loaded model."""
 
-    def __init__(self, spec: MatricesSpec, notify: Notify, live: Mapping[str, Any]) -> None:
+    def __init__(self, spec: MatricesSpec, notify: Notify, live: Live) -> None:
         self.spec = spec
         self.subject = open_model(spec.load, live=live.get("model"), say=notify.say)
         self.weights = dict(self.subject.sites.weights)
@@ -102,24 +101,23 @@ class MatricesWorker:
         name = self.subject.loaded.name
         return MatricesPlan(stages=(tuple(units),), tied=one, model=name)
 
-    def enter(self, plan: Plan, stage: int, before: State | None) -> None:
+    def enter(self, plan: object, stage: int, before: State | None) -> None:
         """Nothing to prepare."""
 
-    def run(self, unit: OneMatrix, scratch: Scratch, ticks: Ticks) -> dict[str, Any]:
+    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> dict[str, object]:
         """Return I(W) of one matrix."""
         _ = scratch, ticks
+        assert isinstance(unit, OneMatrix)
         matrix = self.weights[unit.site].detach().float().cpu().numpy()
         found = partition_of(matrix, unit.site, unit.centred, self.spec.against_random)
         return asdict(found)
 
-
-def collect(
-    spec: MatricesSpec, plan: MatricesPlan, records: Sequence[Mapping[str, Any]]
-) -> Matrices:
-    """Return the matrices of a model as typed values."""
-    found = [msgspec.convert(dict(each), MatrixIsotropy) for each in records]
-    remark = TIED if plan.tied else ""
-    return Matrices(plan.tied, remark, found, plan.model, spec.as_published)
+    def finish(self, done: Finished) -> Matrices:
+        """Return I(W) of every matrix."""
+        plan = done.plan_as(MatricesPlan)
+        found = msgspec.convert(done.records, list[MatrixIsotropy])
+        remark = TIED if plan.tied else ""
+        return Matrices(plan.tied, remark, found, plan.model, self.spec.as_published)
 
 
 def partition_of(

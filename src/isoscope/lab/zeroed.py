@@ -1,10 +1,11 @@
 """What a norm dimension does (Timkey, Kovaleva): the output distribution without it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf, log
 from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 from torch import Tensor
@@ -26,7 +27,8 @@ from isoscope.store.summaries import State
 from isoscope.study.execution import Place
 from isoscope.study.keywords import call
 from isoscope.study.model import Subject, open_documents, open_model
-from isoscope.study.plan import Packed, Plan
+from isoscope.study.plan import Packed
+from isoscope.study.run import Finished, Live
 from isoscope.study.sums import Hearing, SiteKinds, first_pass
 from isoscope.survey import Survey
 from isoscope.survey.variant import variants
@@ -84,10 +86,17 @@ def zeroed_kl(
     return call(ZeroSpec, (model, corpus), options, Place)
 
 
+class BatchRecord(msgspec.Struct, frozen=True):
+    """What the unit of a batch has found."""
+
+    sums: list[list[float]]  # divergence of each document, dimension by dimension
+    counts: list[int]  # tokens of each document
+
+
 class ZeroWorker:
     """A loaded model and an open corpus."""
 
-    def __init__(self, spec: ZeroSpec, notify: Notify, live: Mapping[str, Any]) -> None:
+    def __init__(self, spec: ZeroSpec, notify: Notify, live: Live) -> None:
         self.spec = spec
         self.subject = open_model(spec.load, live=live.get("model"), say=notify.say)
         _predicts(self.subject)
@@ -123,15 +132,16 @@ class ZeroWorker:
             model=self.subject.loaded.name,
         )
 
-    def enter(self, plan: Plan, stage: int, before: State | None) -> None:
+    def enter(self, plan: object, stage: int, before: State | None) -> None:
         """Take the plan."""
         _ = stage, before
         assert isinstance(plan, ZeroPlan)
         self.planned = plan
 
-    def run(self, unit: Documents, scratch: Scratch, ticks: Ticks) -> dict[str, Any]:
+    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> BatchRecord:
         """Return the divergence of each document without each dimension."""
         _ = scratch
+        assert isinstance(unit, Documents)
         ordinals = self.planned.ordinals.array[unit.first : unit.last].tolist()
         ready = [self.feed.prepare(self.corpus.document(each)) for each in ordinals]
         batch = self.feed.batch([each for each in ready if each is not None])
@@ -142,15 +152,20 @@ class ZeroWorker:
                 changed, _ = _log_probabilities(self.subject, batch)
             sums.append([_divergence(p, q) for p, q in zip(plain, changed, strict=True)])
             ticks.at(number + 2)
-        return {"sums": sums, "counts": counts}
+        return BatchRecord(sums, counts)
+
+    def finish(self, done: Finished) -> ZeroedKL:
+        """Return the mean divergence of each dimension, with its interval."""
+        records = msgspec.convert(done.records, list[BatchRecord])
+        return summarise(done.plan_as(ZeroPlan), records)
 
 
-def summarise(plan: ZeroPlan, records: Sequence[Mapping[str, Any]]) -> ZeroedKL:
+def summarise(plan: ZeroPlan, records: Sequence[BatchRecord]) -> ZeroedKL:
     """Return the mean over all tokens of all batches, dimension by dimension."""
-    counts = np.concatenate([np.array(each["counts"], dtype=float) for each in records])
+    counts = np.concatenate([np.array(each.counts, dtype=float) for each in records])
     sums = np.zeros((len(plan.dimensions), len(counts)))
     if plan.dimensions:
-        sums = np.concatenate([np.array(each["sums"]) for each in records], axis=1)
+        sums = np.concatenate([np.array(each.sums) for each in records], axis=1)
     return ZeroedKL(
         norms=list(plan.norms),
         documents=len(counts),

@@ -5,12 +5,15 @@ content, its unit and the run: what is there under its name is whole and of this
 kill at any moment loses at most the unit under way.
 """
 
+# pyright: reportUnknownArgumentType=error, reportUnknownLambdaType=error
+# pyright: reportUnknownMemberType=error, reportUnknownParameterType=error
+# pyright: reportUnknownVariableType=error, reportAny=error, reportExplicitAny=error
+
 import re
 from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -27,7 +30,7 @@ class RecordKeeper:
         self.units = units
         self.folder = folder
         self.id = id
-        self.records: dict[int, Any] = {}
+        self.records: dict[int, object] = {}
         if folder is not None:
             with writing(folder):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -37,7 +40,7 @@ class RecordKeeper:
         """Return the units that are not done yet, in order."""
         return [number for number in range(self.units) if number not in self.records]
 
-    def add(self, unit: int, result: Any) -> None:
+    def add(self, unit: int, result: object) -> None:
         """Keep the record of a unit."""
         content = msgspec.msgpack.encode(plain_values(result))
         if self.folder is not None:
@@ -50,7 +53,7 @@ class RecordKeeper:
     def flush(self) -> None:
         """Nothing waits: records are written as they come."""
 
-    def total(self) -> list[Any]:
+    def total(self) -> list[object]:
         """Return the records of all units, in order."""
         return [self.records[number] for number in range(self.units)]
 

@@ -9,6 +9,10 @@ most what was not yet written. Two nodes in memory are merged there; files are m
 by place, since the state of a model may be larger than memory.
 """
 
+# pyright: reportUnknownArgumentType=error, reportUnknownLambdaType=error
+# pyright: reportUnknownMemberType=error, reportUnknownParameterType=error
+# pyright: reportUnknownVariableType=error, reportAny=error, reportExplicitAny=error
+
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -155,9 +159,10 @@ class SummaryKeeper:
         """Return the units that are not done yet, in order."""
         return list(self.tree.missing())
 
-    def add(self, unit: int, survey: Survey) -> None:
+    def add(self, unit: int, result: object) -> None:
         """Keep the summaries of a unit."""
-        survey, size = _settle(survey)
+        assert isinstance(result, Survey)
+        survey, size = _settle(result)
         node = Node(0, unit)
         self._sizes[node] = size
         self.tree.put(node, survey)

@@ -1,5 +1,9 @@
 """The working folder of a run that is not finished: its lock, spec, plan and stages."""
 
+# pyright: reportUnknownArgumentType=error, reportUnknownLambdaType=error
+# pyright: reportUnknownMemberType=error, reportUnknownParameterType=error
+# pyright: reportUnknownVariableType=error, reportAny=error, reportExplicitAny=error
+
 import os
 import shutil
 from collections.abc import Mapping
@@ -7,7 +11,6 @@ from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import msgspec
 
@@ -25,7 +28,7 @@ class Begun(msgspec.Struct, frozen=True):
     """What a run was begun with."""
 
     id: str
-    resolved: dict[str, Any]
+    resolved: dict[str, object]
     plan: str  # checksum of the plan
     version: str = ""  # of the package: another one may count differently
 
@@ -86,7 +89,7 @@ class Working:
         except (msgspec.MsgspecError, OSError) as error:
             raise _damaged(path, error) from error
 
-    def begin(self, id: str, resolved: Mapping[str, Any], plan: bytes) -> None:
+    def begin(self, id: str, resolved: Mapping[str, object], plan: bytes) -> None:
         """Write plan and spec; the spec last, since it says that the plan is whole."""
         if self.folder is None:
             return

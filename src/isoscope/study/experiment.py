@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeGuard, cast
 
 from isoscope.errors import ConfigError, UnknownNameError
 from isoscope.registry import Registry
@@ -42,28 +42,36 @@ class Experiment:
 
     name: str
     help: str  # the first line says it all, for lists
-    spec_at: "type[Runnable[Any]] | str"  # a class, or "module:Name"
+    spec_at: "type[Runnable[object]] | str"  # a class, or "module:Name"
     where_at: "type[Part] | str" = EXECUTION
-    function_at: Callable[..., Any] | str | None = None  # None: derived from the spec
+    function_at: Callable[..., object] | str | None = None  # None: derived from the spec
     examples: tuple[str, ...] = ()
     noun: str = "units"  # what progress counts
     blocks: int | None = None  # freed blocks of this many bytes go back to the system at once
 
     @cached_property
-    def spec(self) -> "type[Runnable[Any]]":
+    def spec(self) -> "type[Runnable[object]]":
         """The spec of its options."""
-        return _load(self.spec_at)
+        found = _load(self.spec_at)
+        assert _is_spec(found)
+        return found
 
     @cached_property
     def where(self) -> "type[Part]":
         """The options that say where it runs."""
-        return _load(self.where_at)
+        from isoscope.study.option import Part
+
+        found = _load(self.where_at)
+        assert isinstance(found, type) and issubclass(found, Part)
+        return found
 
     @cached_property
-    def function(self) -> Callable[..., Any]:
+    def function(self) -> Callable[..., object]:
         """The Python function that does it and returns `Results`."""
         if self.function_at is not None:
-            return _load(self.function_at)
+            found = _load(self.function_at)
+            assert callable(found)
+            return found
         from isoscope.study.keywords import function_of
 
         return function_of(self.spec, self.where)
@@ -78,17 +86,17 @@ def add(experiment: Experiment) -> None:
 
 
 def register(
-    spec: "type[Runnable[Any]]",
+    spec: "type[Runnable[object]]",
     *,
     help: str = "",
     examples: tuple[str, ...] = (),
     noun: str = "units",
     where: "type[Part] | str" = EXECUTION,
-    function: Callable[..., Any] | None = None,
-) -> Callable[..., Any]:
+    function: Callable[..., object] | None = None,
+) -> Callable[..., object]:
     """Register an experiment under the name of its spec's command; return its function.
 
-    The results of the spec are `Results`; a spec whose `finish` writes no run folder is
+    The results of the spec are `Results`; one whose worker writes no run folder in `finish` is
     registered with `where=Place`. Without a function, one is derived from the spec.
     """
     text = help or (spec.__doc__ or "").strip()
@@ -167,9 +175,15 @@ def _owner(entry: "EntryPoint") -> str:
     return entry.dist.name if entry.dist is not None else "the package it comes from"
 
 
-def _load(where: Any) -> Any:
+def _is_spec(found: object) -> "TypeGuard[type[Runnable[object]]]":
+    from isoscope.study.run import Runnable
+
+    return isinstance(found, type) and issubclass(found, Runnable)
+
+
+def _load(where: object) -> object:
     """Return what "module:Name" names; anything else is returned as it is."""
     if not isinstance(where, str):
         return where
     module, _, name = where.partition(":")
-    return getattr(import_module(module), name)
+    return cast(object, getattr(import_module(module), name))

@@ -81,14 +81,6 @@ class ModuleSpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
         module = cast("nn.Module", given["module"])
         return ModuleWorker(self, module, cast(Iterable[Inputs], given["batches"]), taps)
 
-    def finish(
-        self, done: Finished["Results[Reading]"], worker: "ModuleWorker"
-    ) -> "Results[Reading]":
-        """Return the readings."""
-        names = self.reads.names()
-        options = self.reads.options(documents=True)
-        return read_state(done.state, names, self.name, options, worker.sites.names)
-
 
 @dataclass(frozen=True)
 class ModuleBatch:
@@ -154,10 +146,10 @@ class ModuleWorker:
         """Return the one unit."""
         return ModulePlan()
 
-    def enter(self, plan: Plan, stage: int, before: State | None) -> None:
+    def enter(self, plan: object, stage: int, before: State | None) -> None:
         """Nothing to prepare."""
 
-    def run(self, unit: AllBatches, scratch: Scratch, ticks: Ticks) -> "Survey":
+    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> "Survey":
         """Sum what the taps say while the batches run."""
         from isoscope.accumulate import Groups
         from isoscope.survey import Survey
@@ -180,6 +172,12 @@ class ModuleWorker:
                 self._call(batch.inputs)
             ticks.at(seen)
         return survey
+
+    def finish(self, done: Finished) -> "Results[Reading]":
+        """Return the readings."""
+        reads = self.spec.reads
+        options = reads.options(documents=True)
+        return read_state(done.state, reads.names(), self.spec.name, options, self.sites.names)
 
     def _call(self, inputs: Inputs) -> None:
         import torch

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Annotated, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from isoscope.engine import Notify
 from isoscope.engine.base import Ticks
@@ -101,12 +101,6 @@ class MeasureSpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
         _ = notify
         return RowsWorker(self, live or {})
 
-    def finish(
-        self, done: Finished["Results[Reading]"], worker: "RowsWorker"
-    ) -> "Results[Reading]":
-        """Return the readings, and write the run."""
-        return worker.finish(done)
-
 
 class RowsWorker:
     """An open source of rows."""
@@ -157,7 +151,7 @@ class RowsWorker:
         stages = (units, units) if again else (units,)
         return RowsPlan(stages=stages, threads=self.spec.threads)
 
-    def enter(self, plan: Plan, stage: int, before: State | None) -> None:
+    def enter(self, plan: object, stage: int, before: State | None) -> None:
         """Turn to the first pass, or to the second with what the first has found."""
         _ = plan
         self._stage = stage
@@ -165,9 +159,10 @@ class RowsWorker:
         if self._before is not None and ROWS not in self._before.held:
             raise _too_few(self.source, 0)
 
-    def run(self, unit: Rows, scratch: Scratch, ticks: Ticks) -> "Survey":
+    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> "Survey":
         """Sum the rows of one range."""
         _ = scratch
+        assert isinstance(unit, Rows)
         chunks = self.source.chunks(self._rows, unit.segment)
         if self._before is not None:
             return sum_again(
@@ -191,7 +186,7 @@ class RowsWorker:
             dropped=lambda: self.source.skipped,
         )
 
-    def finish(self, done: Finished["Results[Reading]"]) -> "Results[Reading]":
+    def finish(self, done: Finished) -> "Results[Reading]":
         """Return the readings, and write the run where there is a target."""
         from tempfile import TemporaryDirectory
 
@@ -213,7 +208,7 @@ class RowsWorker:
 
     def _save(
         self,
-        done: Finished["Results[Reading]"],
+        done: Finished,
         state: State,
         readings: "Results[Reading]",
         options: Computed,
@@ -235,11 +230,11 @@ class RowsWorker:
         return block_rows(self.source.width, self.source.itemsize)
 
 
-def whole_state(done: Finished["Results[Reading]"], spare: Path) -> State:
+def whole_state(done: Finished, spare: Path) -> State:
     """Return the summaries of the first stage, with those of the second where there is one."""
     if len(done.found) == 1:
         return done.state
-    second = cast(object, done.found[1])
+    second = done.found[1]
     assert isinstance(second, State)
     return done.state.overlay(second, spare)
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from isoscope.engine import Job, Notify, Tracker, engine_for
 from isoscope.engine.base import Engine, Worker
@@ -18,12 +18,14 @@ from isoscope.study.execution import Execution
 from isoscope.study.plan import Plan
 from isoscope.study.spec import Spec, refuse_other
 
+P = TypeVar("P", bound=Plan)
 R = TypeVar("R")
-Live = Mapping[str, Any]  # objects that Python passed in place of names
+R_co = TypeVar("R_co", covariant=True)
+Live = Mapping[str, object]  # objects that Python passed in place of names
 
 
-class Planner(Worker[Any], Protocol):
-    """A worker that can also make the plan."""
+class Planner(Worker[object], Protocol[R_co]):
+    """A worker that can also make the plan, and results of what all units have found."""
 
     def content(self) -> Mapping[str, str]:
         """Return fingerprints of what the spec names, by a word for each."""
@@ -33,45 +35,52 @@ class Planner(Worker[Any], Protocol):
         """Cut the work into units."""
         ...
 
+    def finish(self, done: "Finished") -> R_co:
+        """Return the results, and write the run where there is a target."""
+        ...
+
 
 @dataclass(frozen=True)
-class Finished(Generic[R]):
+class Finished:
     """All stages are done: what was found, and where it is to be written."""
 
-    spec: "Runnable[Any]"
-    plan: Any
-    found: list[Any]  # per stage a State, or the records of its units
+    spec: "Runnable[object]"
+    plan: Plan
+    found: list[State | list[object]]  # per stage a State, or the records of its units
     id: str
     target: Path | None
     overwrite: bool
     notes: tuple[str, ...] = ()
     live: bool = False
-    seen: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def state(self) -> State:
         """The merged summaries of the first stage."""
-        assert isinstance(self.found[0], State)
-        return self.found[0]
+        found = self.found[0]
+        assert isinstance(found, State)
+        return found
 
     @property
-    def records(self) -> list[Any]:
+    def records(self) -> list[object]:
         """The records of all units of the first stage, in order."""
-        return self.found[0]
+        found = self.found[0]
+        assert not isinstance(found, State)
+        return found
+
+    def plan_as(self, kind: type[P]) -> P:
+        """Return the plan as what the worker made it."""
+        assert isinstance(self.plan, kind)
+        return self.plan
 
 
-class Runnable(Spec, Generic[R], frozen=True, kw_only=True):
+class Runnable(Spec, Generic[R_co], frozen=True, kw_only=True):
     """A spec that can be run."""
 
     keeps: ClassVar[str] = "summaries"  # or "records": what units give
     plans: ClassVar[type[Plan]] = Plan
 
-    def open(self, notify: Notify, live: Live | None = None) -> Planner:
+    def open(self, notify: Notify, live: Live | None = None) -> Planner[R_co]:
         """Open what the spec names; `live` has objects in place of names."""
-        raise NotImplementedError
-
-    def finish(self, done: Finished[R], worker: Any) -> R:
-        """Return the results, and write the run where there is a target."""
         raise NotImplementedError
 
     def decode_plan(self, content: bytes) -> Plan:
@@ -96,13 +105,13 @@ def run(
         id, plan = _make_plan(spec, worker, working)
         try:
             done = _do_stages(spec, plan, id, worker, engine, working, notify, bool(live))
-            return spec.finish(done, worker)
+            return worker.finish(done)
         except (RowError, TooFewRowsError):  # as it would be every time: nothing to resume
             working.restart()
             raise
 
 
-def _make_plan(spec: Runnable[R], worker: Planner, working: Working) -> tuple[str, Plan]:
+def _make_plan(spec: Runnable[R], worker: Planner[R], working: Working) -> tuple[str, Plan]:
     """Return the plan of an unfinished run, or make one and write it."""
     if working.folder is None:
         return "", worker.plan()
@@ -121,7 +130,7 @@ def _make_plan(spec: Runnable[R], worker: Planner, working: Working) -> tuple[st
 
 
 def _read_plan(
-    spec: Runnable[Any], id: str, resolved: Mapping[str, Any], working: Working
+    spec: Runnable[object], id: str, resolved: Mapping[str, object], working: Working
 ) -> Plan | None:
     """Return the plan of an unfinished run; an error where it is another one or damaged."""
     assert working.folder is not None
@@ -137,15 +146,15 @@ def _read_plan(
 
 
 def _do_stages(
-    spec: Runnable[R],
+    spec: Runnable[object],
     plan: Plan,
     id: str,
-    worker: Planner,
+    worker: Planner[object],
     engine: Engine,
     working: Working,
     notify: Notify,
     live: bool,
-) -> Finished[R]:
+) -> Finished:
     """Do all stages, one after the other."""
 
     def note(text: str) -> None:
@@ -164,7 +173,7 @@ def _do_stages(
         working.spare,
         working.descriptors,
     )
-    found: list[Any] = []
+    found: list[State | list[object]] = []
     before: State | None = None
     with engine.start(job) as session:
         for number, units in enumerate(plan.stages):
@@ -193,7 +202,7 @@ def _do_stages(
 
 
 def _keeper(
-    spec: Runnable[Any], units: int, folder: Path | None, id: str, working: Working
+    spec: Runnable[object], units: int, folder: Path | None, id: str, working: Working
 ) -> SummaryKeeper | RecordKeeper:
     if spec.keeps == "records":
         return RecordKeeper(units, folder, id=id)

@@ -203,12 +203,6 @@ class SurveySpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
         self.reads.names(text=True)  # a misspelt name, before a model is loaded
         return ModelWorker(self, notify, live or {})
 
-    def finish(
-        self, done: Finished["Results[Reading]"], worker: "ModelWorker"
-    ) -> "Results[Reading]":
-        """Return the readings, and write the run."""
-        return worker.finish(done)
-
 
 class ModelWorker:
     """A model that is loaded and a corpus that is open."""
@@ -312,7 +306,7 @@ class ModelWorker:
             warnings=(*corpus.warnings, *selection.warnings()),
         )
 
-    def enter(self, plan: Plan, stage: int, before: State | None) -> None:
+    def enter(self, plan: object, stage: int, before: State | None) -> None:
         """Turn to the first pass, or to the second with what the first has found."""
         _ = stage
         assert isinstance(plan, SurveyPlan)
@@ -331,7 +325,7 @@ class ModelWorker:
             decode=_decoder(self.subject.tokenizer),
         )
 
-    def run(self, unit: Batches | Matrices, scratch: Scratch, ticks: Ticks) -> "Survey":
+    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> "Survey":
         """Run the documents of a unit; where memory ends, again in smaller batches."""
         from isoscope.capture.runner import halved, is_out_of_memory
         from isoscope.capture.threads import threads
@@ -339,6 +333,7 @@ class ModelWorker:
         _ = scratch
         if isinstance(unit, Matrices):
             return self._matrices(unit)
+        assert isinstance(unit, Batches)
         batches = self.planned.batches(unit)
         while True:
             parts = [list(part) for part in halved(batches, self.halvings)]
@@ -400,9 +395,9 @@ class ModelWorker:
             whole.merge(found)
         return whole
 
-    def finish(self, done: Finished["Results[Reading]"]) -> "Results[Reading]":
+    def finish(self, done: Finished) -> "Results[Reading]":
         """Return the readings, and write the run where there is a target."""
-        plan = _plan_of(done)
+        plan = done.plan_as(SurveyPlan)
         with TemporaryDirectory(prefix="isoscope-") as spare:
             state = whole_state(done, Path(spare))
             name = done.target.name if done.target is not None else self.subject.loaded.name
@@ -415,7 +410,7 @@ class ModelWorker:
 
     def _save(
         self,
-        done: Finished["Results[Reading]"],
+        done: Finished,
         plan: SurveyPlan,
         state: State,
         readings: "Results[Reading]",
@@ -459,12 +454,6 @@ class ModelWorker:
         save(
             done.target, state, readings, origin, {"survey": flags}, done.overwrite, resume=True
         )
-
-
-def _plan_of(done: Finished["Results[Reading]"]) -> SurveyPlan:
-    plan = cast(object, done.plan)
-    assert isinstance(plan, SurveyPlan)
-    return plan
 
 
 def sum_matrix(

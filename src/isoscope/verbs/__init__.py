@@ -8,8 +8,7 @@ from isoscope.verbs.explain import explain
 from isoscope.verbs.figure import figure
 from isoscope.verbs.load import load
 from isoscope.verbs.matrices import matrices
-from isoscope.verbs.model import survey
-from isoscope.verbs.module import survey_module
+from isoscope.verbs.model import survey, survey_module
 from isoscope.verbs.norm import norm
 from isoscope.verbs.probe import probe
 from isoscope.verbs.report import report

@@ -1,9 +1,11 @@
-"""The functions for models: survey every site over a corpus, and list the sites."""
+"""The functions for models: survey their sites, or any module at taps, and list the sites."""
 
 import os
 from typing import TYPE_CHECKING, Any
 
+from isoscope.study.execution import Place
 from isoscope.study.keywords import call, keywords
+from isoscope.study.module import ModuleSpec
 from isoscope.study.survey import SurveySpec
 
 if TYPE_CHECKING:
@@ -20,6 +22,17 @@ def survey(*arguments: Any, **options: Any) -> "Results[Reading]":
     resumed.
     """
     return call(SurveySpec, arguments, options)
+
+
+@keywords(ModuleSpec, Place)
+def survey_module(*arguments: Any, **options: Any) -> "Results[Reading]":
+    """Measure any module at the modules named in `taps`, over batches of your own.
+
+    A batch is what the module is called with (a tensor, a tuple or a dictionary), or a pair
+    of that and a boolean mask (documents, positions). Each entry of a batch is a document.
+    Measures that need a second pass are read off the sample.
+    """
+    return call(ModuleSpec, arguments, options, Place)
 
 
 def sites(model: str | os.PathLike[str], **options: Any) -> list[tuple[str, int, int]]:

@@ -3,10 +3,19 @@
 import pytest
 import torch
 
-from isoscope.lab.sweep.cells import LOSS, TASK, Cells, cell_of, group_of, readings_of
+from isoscope.lab.sweep.cells import (
+    LOSS,
+    TASK,
+    Cells,
+    cell_of,
+    cell_records,
+    group_of,
+    readings_of,
+)
 from isoscope.lab.sweep.penalties import checked_choice
 from isoscope.lab.sweep.spec import Before, Cell
 from isoscope.lab.sweep.train import Recipe
+from isoscope.store.schema import plain_values
 
 
 @pytest.fixture
@@ -25,7 +34,7 @@ def test_a_record_has_the_metric_the_loss_and_the_geometry(cells):
     made = cells()
     before, cell = (made.run(unit) for unit in (Before(), Cell(-3.0, 0)))
     assert {each["step"] for each in before["readings"]} == {0}
-    found = readings_of([before, cell], "run")
+    found = readings_of(cell_records([plain_values(each) for each in (before, cell)]), "run")
     after = [each for each in found if each.group == group_of(-3.0, 0)]
     assert {each.step for each in after} == {6} and {each.run for each in found} == {"run"}
     assert {e.measure for e in after if e.site == TASK} == {"accuracy", LOSS}

@@ -3,7 +3,7 @@
 import pytest
 
 from isoscope.errors import UndefinedError
-from isoscope.lab.sweep.cells import group_of
+from isoscope.lab.sweep.cells import cell_records, group_of
 from isoscope.lab.sweep.diverged import check_left, diverged, told
 
 WEIGHTS, SEEDS = (-1.0, 0.0, 3.0), (0, 1)
@@ -19,7 +19,7 @@ def test_records_say_which_cells_diverged():
         {"weight": 1e39, "seed": 2, "diverged": "why", "readings": []},
         {"weight": 1.0, "seed": 2, "losses": [], "readings": []},
     ]
-    assert diverged(records) == ["weight=1e+39,seed=2"]
+    assert diverged(cell_records(records)) == ["weight=1e+39,seed=2"]
 
 
 def test_seeds_of_a_weight_are_told_together():

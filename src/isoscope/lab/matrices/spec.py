@@ -6,7 +6,7 @@ from isoscope.engine import Notify
 from isoscope.study.model import ModelSpec
 from isoscope.study.option import about
 from isoscope.study.plan import Plan, Unit
-from isoscope.study.run import Finished, Live, Planner, Runnable
+from isoscope.study.run import Live, Planner, Runnable
 
 if TYPE_CHECKING:
     from isoscope.lab.embedding_matrices import Matrices
@@ -40,7 +40,7 @@ class MatricesSpec(Runnable["Matrices"], frozen=True, kw_only=True):
     ] = False
     as_published: Annotated[bool, about("One-sided, as in the papers' code.")] = False
 
-    def open(self, notify: Notify, live: Live | None = None) -> Planner:
+    def open(self, notify: Notify, live: Live | None = None) -> Planner["Matrices"]:
         """Load the model."""
         from isoscope.study.model import need_torch
 
@@ -48,10 +48,3 @@ class MatricesSpec(Runnable["Matrices"], frozen=True, kw_only=True):
         from isoscope.lab.embedding_matrices import MatricesWorker
 
         return MatricesWorker(self, notify, live or {})
-
-    def finish(self, done: Finished["Matrices"], worker: Planner) -> "Matrices":
-        """Return I(W) of every matrix."""
-        from isoscope.lab.embedding_matrices import collect
-
-        _ = worker
-        return collect(self, done.plan, done.records)

@@ -1,13 +1,13 @@
 """The spec of `isoscope norm`."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from isoscope.engine import Notify
 from isoscope.study.model import ModelSpec
 from isoscope.study.option import about
 from isoscope.study.plan import Plan, Unit
-from isoscope.study.run import Finished, Live, Planner, Runnable
+from isoscope.study.run import Live, Planner, Runnable
 
 if TYPE_CHECKING:
     from isoscope.lab.final_norm import FinalNorm
@@ -69,7 +69,7 @@ class NormSpec(Runnable[NormsFound], frozen=True, kw_only=True):
         about("Name parameters that are K standard deviations from the mean.", "K", least=0.0),
     ] = SIGMAS
 
-    def open(self, notify: Notify, live: Live | None = None) -> Planner:
+    def open(self, notify: Notify, live: Live | None = None) -> Planner[NormsFound]:
         """Read the run, then load the model."""
         from isoscope.study.model import need_torch
 
@@ -77,7 +77,3 @@ class NormSpec(Runnable[NormsFound], frozen=True, kw_only=True):
         from isoscope.lab.norm.worker import NormWorker
 
         return NormWorker(self, notify, live or {})
-
-    def finish(self, done: Finished[NormsFound], worker: Any) -> NormsFound:
-        """Return what was found, with the way of a run's rows through the final norm."""
-        return worker.collect(done.records[0])

@@ -13,7 +13,7 @@ from isoscope.engine.scratch import Scratch
 from isoscope.errors import MergeError, UndefinedError
 from isoscope.lab.affine import Affine
 from isoscope.lab.final_norm import FinalNorm, final_norms
-from isoscope.lab.norm.spec import AllNorms, NormPlan, NormsFound, NormSpec
+from isoscope.lab.norm.spec import NormPlan, NormsFound, NormSpec
 from isoscope.lab.norm_outliers import RoleOutliers, outlying_parameters
 from isoscope.lab.norm_steps import through_norm
 from isoscope.registry import unknown
@@ -21,7 +21,7 @@ from isoscope.site import Site
 from isoscope.store import load
 from isoscope.store.summaries import State
 from isoscope.study.model import open_model
-from isoscope.study.plan import Plan
+from isoscope.study.run import Finished, Live
 
 if TYPE_CHECKING:
     from isoscope.capture.model.loaded import Loaded
@@ -30,10 +30,26 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class AffineRecord(msgspec.Struct, frozen=True):
+    """Gain and bias of a norm, as plain values."""
+
+    gain: list[float]
+    bias: list[float] | None
+    centred: bool
+
+
+class NormRecord(msgspec.Struct, frozen=True):
+    """What the one unit has found."""
+
+    final: list[dict[str, object]]  # fields of a FinalNorm
+    outliers: list[RoleOutliers]
+    problems: list[str]
+
+
 class NormWorker:
     """A loaded model, and a run of it where one is named."""
 
-    def __init__(self, spec: NormSpec, notify: Notify, live: Mapping[str, Any]) -> None:
+    def __init__(self, spec: NormSpec, notify: Notify, live: Live) -> None:
         self.spec = spec
         self.whole = _open_run(spec)
         self.subject = open_model(spec.load, live=live.get("model"), say=notify.say)
@@ -48,10 +64,10 @@ class NormWorker:
         """Return the one unit."""
         return NormPlan()
 
-    def enter(self, plan: Plan, stage: int, before: State | None) -> None:
+    def enter(self, plan: object, stage: int, before: State | None) -> None:
         """Nothing to prepare."""
 
-    def run(self, unit: AllNorms, scratch: Scratch, ticks: Ticks) -> dict[str, Any]:
+    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> dict[str, object]:
         """Return final norms, outlying parameters, and what could not be determined."""
         _ = unit, scratch, ticks
         sigmas = self.spec.sigmas
@@ -65,15 +81,15 @@ class NormWorker:
             "problems": [each.problem for each in (*problems, *more)],
         }
 
-    def collect(self, record: dict[str, Any]) -> NormsFound:
-        """Return the record as typed values, and the way of the run's rows."""
-        final = [_final_norm(each) for each in record["final"]]
-        roles = msgspec.convert(record["outliers"], list[RoleOutliers])
+    def finish(self, done: Finished) -> NormsFound:
+        """Return what was found, and the way of the run's rows through the final norm."""
+        record = msgspec.convert(done.records[0], NormRecord)
+        final = [_final_norm(each) for each in record.final]
         steps = [] if self.whole is None else through_norm(self.whole, final)
         steps = [each for each in steps if each.variant == self.spec.variant]
         name, named = self.subject.loaded.name, self.spec.measures or ()
-        problems, sigmas = record["problems"], self.spec.sigmas
-        return NormsFound(name, final, roles, steps, problems, named, sigmas)
+        problems, sigmas = record.problems, self.spec.sigmas
+        return NormsFound(name, final, record.outliers, steps, problems, named, sigmas)
 
 
 def _attempt(find: Callable[[], list[T]]) -> tuple[list[T], list[UndefinedError]]:
@@ -83,18 +99,18 @@ def _attempt(find: Callable[[], list[T]]) -> tuple[list[T], list[UndefinedError]
         return [], [problem]
 
 
-def _record(norm: FinalNorm) -> dict[str, Any]:
+def _record(norm: FinalNorm) -> dict[str, object]:
     """Return a norm as plain values."""
     gain, bias = norm.affine.gain, norm.affine.bias
-    affine = {"gain": gain.tolist(), "bias": None if bias is None else bias.tolist()}
-    return {**asdict(norm), "affine": {**affine, "centred": norm.affine.centred}}
+    bias = None if bias is None else bias.tolist()
+    return {**asdict(norm), "affine": AffineRecord(gain.tolist(), bias, norm.affine.centred)}
 
 
-def _final_norm(record: Mapping[str, Any]) -> FinalNorm:
+def _final_norm(record: Mapping[str, object]) -> FinalNorm:
     """Return the norm that a record is of."""
-    affine = record["affine"]
-    bias = None if affine["bias"] is None else np.array(affine["bias"])
-    whole = Affine(np.array(affine["gain"]), bias, affine["centred"])
+    affine = msgspec.convert(record["affine"], AffineRecord)
+    bias = None if affine.bias is None else np.array(affine.bias)
+    whole = Affine(np.array(affine.gain), bias, affine.centred)
     values: dict[str, Any] = {**record, "affine": whole}
     return FinalNorm(**values)
 

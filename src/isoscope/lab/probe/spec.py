@@ -1,13 +1,13 @@
 """The spec of `isoscope probe`."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from isoscope.engine import Notify
 from isoscope.study.model import ModelSpec
 from isoscope.study.option import Part, about
 from isoscope.study.plan import Plan, Unit
-from isoscope.study.run import Finished, Live, Planner, Runnable
+from isoscope.study.run import Live, Planner, Runnable
 
 if TYPE_CHECKING:
     from isoscope.lab.one_dimension import OneDimension
@@ -111,7 +111,7 @@ class ProbeSpec(Runnable[Probing], frozen=True, kw_only=True):
         bool, about("The dimension of largest variance, and the threshold on a fixed grid.")
     ] = False
 
-    def open(self, notify: Notify, live: Live | None = None) -> Planner:
+    def open(self, notify: Notify, live: Live | None = None) -> Planner[Probing]:
         """Read the labels, then load the model."""
         from isoscope.study.model import need_torch
 
@@ -119,18 +119,3 @@ class ProbeSpec(Runnable[Probing], frozen=True, kw_only=True):
         from isoscope.lab.probe.worker import ProbeWorker
 
         return ProbeWorker(self, notify, live or {})
-
-    def finish(self, done: Finished[Probing], worker: Planner) -> Probing:
-        """Return what was found at each site."""
-        import msgspec
-
-        from isoscope.lab.one_dimension import OneDimension
-
-        _ = worker
-        plan: ProbePlan = done.plan
-
-        def site_of(record: dict[str, Any]) -> ProbedSite:
-            rule = msgspec.convert(record["rule"], OneDimension)
-            return ProbedSite(record["site"], record["at"], record["left_out"], rule)
-
-        return Probing(plan.model, plan.warnings, [site_of(each) for each in done.records])

@@ -1,30 +1,40 @@
 """The worker of `isoscope probe`: states of documents at a site, and the best dimension."""
 
-from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, cast
+from typing import cast
+
+import msgspec
 
 from isoscope.engine import Notify
 from isoscope.engine.base import Ticks
 from isoscope.engine.scratch import Scratch
-from isoscope.lab.labels import against_rest, labelled
-from isoscope.lab.one_dimension import best_dimension, two_labels
-from isoscope.lab.probe.spec import AtSite, ProbePlan, ProbeSpec
+from isoscope.lab.labels import Labels, against_rest, labelled
+from isoscope.lab.one_dimension import OneDimension, best_dimension, two_labels
+from isoscope.lab.probe.spec import AtSite, ProbedSite, ProbePlan, ProbeSpec, Probing
 from isoscope.lab.sentence_states import At, states_of
 from isoscope.store.summaries import State
 from isoscope.study.model import open_model
-from isoscope.study.plan import Plan
+from isoscope.study.run import Finished, Live
+
+
+class SiteRecord(msgspec.Struct, frozen=True):
+    """What the unit of a site has found."""
+
+    site: str
+    at: str
+    left_out: int
+    rule: OneDimension
 
 
 class ProbeWorker:
     """A loaded model, an open corpus, and the label of each document."""
 
-    def __init__(self, spec: ProbeSpec, notify: Notify, live: Mapping[str, Any]) -> None:
+    def __init__(self, spec: ProbeSpec, notify: Notify, live: Live) -> None:
         self.spec = spec
         read = spec.read
         self.corpus, labels = labelled(
             live.get("corpus", read.corpus),
-            live.get("label", read.label),
+            cast(Labels, live.get("label", read.label)),
             column=read.column,
             id=read.id,
             skip_bad=read.skip_bad,
@@ -49,12 +59,13 @@ class ProbeWorker:
             warnings=tuple(self.corpus.warnings),
         )
 
-    def enter(self, plan: Plan, stage: int, before: State | None) -> None:
+    def enter(self, plan: object, stage: int, before: State | None) -> None:
         """Nothing to prepare."""
 
-    def run(self, unit: AtSite, scratch: Scratch, ticks: Ticks) -> dict[str, Any]:
+    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> dict[str, object]:
         """Return the best dimension of a site."""
         _ = scratch
+        assert isinstance(unit, AtSite)
         spec = self.spec
         states = states_of(
             self.subject,
@@ -79,3 +90,10 @@ class ProbeWorker:
             "left_out": states.left_out,
             "rule": asdict(rule),
         }
+
+    def finish(self, done: Finished) -> Probing:
+        """Return what was found at each site."""
+        plan = done.plan_as(ProbePlan)
+        found = msgspec.convert(done.records, list[SiteRecord])
+        sites = [ProbedSite(each.site, each.at, each.left_out, each.rule) for each in found]
+        return Probing(plan.model, plan.warnings, sites)

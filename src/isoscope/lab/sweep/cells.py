@@ -1,10 +1,11 @@
 """The cells of a sweep: what each has to do, doing it, and its record."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
+import msgspec
 import torch
 from torch import Tensor
 
@@ -24,6 +25,15 @@ TASK = "task"  # the site of how well the task is done
 LOSS = "loss"
 STREAM = 250_000  # tokens of a streamed matrix, as published
 STREAM_BATCH = 64
+
+
+class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What a unit has found, as far as the sweep as a whole needs it."""
+
+    weight: float | None = None  # None for the model as it came
+    seed: int | None = None
+    diverged: str | None = None  # why, where it did
+    readings: list[Reading]
 
 
 @dataclass
@@ -136,11 +146,11 @@ def cell_of(group: str) -> tuple[float, int] | None:
     return float(parts["weight"]), int(parts["seed"])
 
 
-def readings_of(records: Sequence[Mapping[str, Any]], run: str) -> list[Reading]:
+def cell_records(records: Sequence[object]) -> list[CellRecord]:
+    """Return the records of units as typed values."""
+    return msgspec.convert(records, list[CellRecord])
+
+
+def readings_of(records: Sequence[CellRecord], run: str) -> list[Reading]:
     """Return the readings of all units, under the name of their run."""
-    found: list[Reading] = []
-    for record in records:
-        for each in record["readings"]:
-            given: dict[str, Any] = {**each, "run": run, "warnings": tuple(each["warnings"])}
-            found.append(Reading(**given))
-    return found
+    return [replace(each, run=run) for record in records for each in record.readings]

@@ -1,18 +1,17 @@
 """Cells whose loss was no number any more: which they are, and whether enough are left."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from isoscope.errors import UndefinedError
-from isoscope.lab.sweep.cells import cell_of, group_of
+from isoscope.lab.sweep.cells import CellRecord, cell_of, group_of
 
 
-def diverged(records: Sequence[Mapping[str, Any]]) -> list[str]:
+def diverged(records: Sequence[CellRecord]) -> list[str]:
     """Return the names of the cells that diverged."""
     return [
-        group_of(float(each["weight"]), int(each["seed"]))
+        group_of(each.weight, each.seed)
         for each in records
-        if "diverged" in each
+        if each.diverged is not None and each.weight is not None and each.seed is not None
     ]
 
 

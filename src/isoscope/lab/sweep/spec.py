@@ -1,12 +1,12 @@
 """The spec of `isoscope sweep`."""
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from isoscope.engine import Notify
 from isoscope.study.model import ModelSpec
 from isoscope.study.option import about
 from isoscope.study.plan import Plan, Unit
-from isoscope.study.run import Finished, Live, Planner, Runnable
+from isoscope.study.run import Live, Planner, Runnable
 
 if TYPE_CHECKING:
     from isoscope.lab.sweep.summary import Line
@@ -119,7 +119,7 @@ class SweepSpec(Runnable["Results[Line]"], frozen=True, kw_only=True):
         ),
     ] = None
 
-    def open(self, notify: Notify, live: Live | None = None) -> Planner:
+    def open(self, notify: Notify, live: Live | None = None) -> Planner["Results[Line]"]:
         """Read the task and load the model; what is wrong with either is reported here."""
         from isoscope.study.model import need_torch
 
@@ -127,7 +127,3 @@ class SweepSpec(Runnable["Results[Line]"], frozen=True, kw_only=True):
         from isoscope.lab.sweep.worker import SweepWorker
 
         return SweepWorker(self, notify, live or {})
-
-    def finish(self, done: Finished["Results[Line]"], worker: Any) -> "Results[Line]":
-        """Return one line per weight, and write the run."""
-        return worker.finish(done)

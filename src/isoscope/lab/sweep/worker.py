@@ -1,6 +1,5 @@
 """The worker of `isoscope sweep`: a task, a model, and every cell trained from its weights."""
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from isoscope.engine import Notify
 from isoscope.engine.base import Ticks
 from isoscope.engine.scratch import Scratch
 from isoscope.errors import ConfigError
-from isoscope.lab.sweep.cells import Cells, readings_of
+from isoscope.lab.sweep.cells import Cells, cell_records, readings_of
 from isoscope.lab.sweep.diverged import check_left, diverged
 from isoscope.lab.sweep.encode import Encoder
 from isoscope.lab.sweep.examples import Asked, described, task_of
@@ -24,9 +23,8 @@ from isoscope.lab.sweep.train import Recipe, Trainer
 from isoscope.store import new_origin, save
 from isoscope.store.summaries import State
 from isoscope.study.model import model_content, open_model
-from isoscope.study.plan import Plan
 from isoscope.study.rows import absolute
-from isoscope.study.run import Finished
+from isoscope.study.run import Finished, Live
 from isoscope.study.spec import digest
 from isoscope.survey import Survey
 from isoscope.types import Reading
@@ -41,7 +39,7 @@ CUT = "examples that fill all {length} tokens, and may have been cut: {count}"
 class SweepWorker:
     """A trainer, and everything that decides what it will find."""
 
-    def __init__(self, spec: SweepSpec, notify: Notify, live: Mapping[str, Any]) -> None:
+    def __init__(self, spec: SweepSpec, notify: Notify, live: Live) -> None:
         self.spec = spec
         choice, self.weights = _choice(spec), checked_weights(spec.weights)
         asked = Asked(
@@ -95,7 +93,7 @@ class SweepWorker:
             threads=spec.threads or torch.get_num_threads(),
         )
 
-    def enter(self, plan: Plan, stage: int, before: State | None) -> None:
+    def enter(self, plan: object, stage: int, before: State | None) -> None:
         """Take the plan."""
         _ = stage, before
         assert isinstance(plan, SweepPlan)
@@ -108,19 +106,21 @@ class SweepWorker:
             plan.threads,
         )
 
-    def run(self, unit: Before | Cell, scratch: Scratch, ticks: Ticks) -> dict[str, Any]:
+    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> dict[str, Any]:
         """Train one cell, or measure the model as it came; return the record."""
         _ = scratch, ticks
+        assert isinstance(unit, Before | Cell)
         return self.cells.run(unit)
 
-    def finish(self, done: Finished["Results[Line]"]) -> "Results[Line]":
+    def finish(self, done: Finished) -> "Results[Line]":
         """Return one line per weight, and write the run where there is a target."""
-        plan: SweepPlan = done.plan
-        gone = diverged(done.records)
+        plan = done.plan_as(SweepPlan)
+        records = cell_records(done.records)
+        gone = diverged(records)
         check_left(gone, plan.weights, plan.seeds)
         loaded, task = self.subject.loaded, self.trainer.task
         target = done.target
-        readings = readings_of(done.records, target.name if target else loaded.name)
+        readings = readings_of(records, target.name if target else loaded.name)
         right = None if task.kind == "span" else self.trainer.test.targets
         origin = new_origin(
             sources=self._sources(),

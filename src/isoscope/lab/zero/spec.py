@@ -6,7 +6,7 @@ from isoscope.engine import Notify
 from isoscope.study.model import CorpusSpec, ModelSpec
 from isoscope.study.option import about
 from isoscope.study.plan import Packed, Plan, Unit
-from isoscope.study.run import Finished, Live, Planner, Runnable
+from isoscope.study.run import Live, Planner, Runnable
 
 if TYPE_CHECKING:
     from isoscope.lab.zeroed import ZeroedKL
@@ -78,7 +78,7 @@ class ZeroSpec(Runnable["ZeroedKL"], frozen=True, kw_only=True):
         int, about("Chooses documents and random dimensions.", "N", least=0, most=2**63 - 1)
     ] = 0
 
-    def open(self, notify: Notify, live: Live | None = None) -> Planner:
+    def open(self, notify: Notify, live: Live | None = None) -> Planner["ZeroedKL"]:
         """Load the model and open the corpus."""
         from isoscope.study.model import need_torch
 
@@ -86,10 +86,3 @@ class ZeroSpec(Runnable["ZeroedKL"], frozen=True, kw_only=True):
         from isoscope.lab.zeroed import ZeroWorker
 
         return ZeroWorker(self, notify, live or {})
-
-    def finish(self, done: Finished["ZeroedKL"], worker: Planner) -> "ZeroedKL":
-        """Return the mean divergence of each dimension, with its interval."""
-        from isoscope.lab.zeroed import summarise
-
-        _ = worker
-        return summarise(done.plan, done.records)
