@@ -79,7 +79,10 @@ def start():
 
     yield begin
     for driver in started:
-        for pid in (*children(driver.pid), driver.pid):
+        for pid in children(driver.pid) if driver.poll() is None else ():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        driver.communicate()
+        driver.kill()
+        driver.wait()
+        driver.stdout.close()  # not read to its end: a process that is left may hold it open
+        driver.stderr.close()

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoscope.accumulate import Block, Moments, Reservoir, Tally
+from isoscope.accumulate import ACCUMULATORS, Block, Moments, Overlap, Reservoir, Tally
 from isoscope.accumulate.hashing import named_documents
 from isoscope.errors import StoreError
 from isoscope.store.stream import written
 from isoscope.store.summaries import State, SummaryKeeper
 from isoscope.store.tree import Node
-from isoscope.survey import Survey
+from isoscope.survey import SECOND_PASS, Survey
 
 KINDS = (Tally, Moments, Reservoir)
 UNITS = 11
@@ -108,6 +108,29 @@ def test_bits_do_not_depend_on_order_memory_or_files(
     assert keeper.missing() == []
     assert bits(keeper.total(), place) == reference
     shutil.rmtree(place)
+
+
+def test_every_kind_of_summary_merges_in_memory_as_through_files(tmp_path):
+    def full(unit):
+        rng = np.random.default_rng(unit)
+        survey = Survey()
+        for part in range(3):
+            rows = rng.normal(size=(40, 6)).astype(np.float32) + unit % 3 - part
+            names = np.repeat([f"{unit}-{part}-{i}" for i in range(8)], 5)
+            block = Block(
+                rows, named_documents(names), np.tile(np.arange(5, dtype=np.uint64), 8)
+            )
+            survey.update(("resid.0", "all"), kinds, block)
+        return survey
+
+    kinds = [kind for kind in ACCUMULATORS if kind not in {Overlap, *SECOND_PASS}]
+    memory, files = SummaryKeeper(7), kept(tmp_path / "files", 7)
+    for keeper in (memory, files):
+        for unit in (3, 6, 0, 2, 1, 5, 4):
+            keeper.add(unit, full(unit))
+    held = len(memory.tree.roots[0].held["resid.0", "all"])
+    assert held > 6
+    assert bits(memory.total(), tmp_path) == bits(files.total(), tmp_path)
 
 
 class Killed(BaseException):

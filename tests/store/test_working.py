@@ -168,6 +168,30 @@ def test_a_run_that_another_driver_has_just_finished_is_not_touched(target, fini
     assert sorted(path.name for path in target.iterdir()) == names
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_run_that_is_finished_the_moment_it_is_locked_is_not_touched(
+    target, finished, monkeypatch, overwrite
+):
+    acquire = lock.Lock.acquire
+
+    def too_late(self):
+        if not target.exists():
+            finished(target)
+        acquire(self)
+
+    monkeypatch.setattr(lock.Lock, "acquire", too_late)
+    if overwrite:
+        with Working(target, overwrite=True) as folder:
+            assert folder.folder != target
+            folder.begin(ID, RESOLVED, PLAN)
+    else:
+        with pytest.raises(RunExistsError), Working(target):
+            raise AssertionError("the folder is not one of units")
+    names = ["config.yaml", "readings.parquet", "run.json", "state.safetensors"]
+    assert sorted(path.name for path in target.iterdir()) == names
+    assert [path.name for path in target.parent.iterdir()] == ["run"]
+
+
 def test_a_run_that_has_just_been_finished_is_replaced_only_at_the_end(target, finished):
     late = Working(open_target(target, True), overwrite=True)
     finished(target)
