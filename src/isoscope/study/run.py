@@ -158,8 +158,9 @@ def _do_stages(
     """Do all stages, one after the other."""
 
     def note(text: str) -> None:
-        working.note(text)
-        notify.tell(text)
+        if text not in working.notes:
+            working.note(text)
+            notify.tell(text)
 
     tracker = Tracker(notify, plan.total(), note)
     tracker.begin()

@@ -233,7 +233,6 @@ class ModelWorker:
         )
         self.feed: Feed = feed_for(self.subject.loaded, length=spec.length, prompt=spec.prompt)
         self.pooling = pooling_for(self.subject, spec.pooling)
-        self.halvings = 0  # how often memory ran out
 
     def content(self) -> dict[str, str]:
         """Return fingerprints of the model, the corpus and the table of frequencies."""
@@ -335,8 +334,9 @@ class ModelWorker:
             return self._matrices(unit)
         assert isinstance(unit, Batches)
         batches = self.planned.batches(unit)
+        halvings = 0  # of this unit alone: what another has met must not change its bits
         while True:
-            parts = [list(part) for part in halved(batches, self.halvings)]
+            parts = [list(part) for part in halved(batches, halvings)]
             try:
                 with threads(self.planned.threads):
                     return self._heard(unit, parts, ticks)
@@ -345,8 +345,8 @@ class ModelWorker:
                     raise
                 if max(map(len, parts)) == 1:
                     raise _out_of_memory(self.subject.loaded.name, self.spec.length) from error
-                self.halvings += 1
-                ticks.note(f"memory ran out: batches are now cut in {2**self.halvings}")
+                halvings += 1
+                ticks.note(f"memory ran out: batches were cut in {2**halvings}")
 
     def _heard(self, unit: Batches, batches: list[list[int]], ticks: Ticks) -> "Survey":
         from isoscope.capture.runner import Runner
