@@ -5,7 +5,16 @@ from typing import Annotated
 from isoscope.study.option import Part, about
 
 
-class Execution(Part, frozen=True, kw_only=True):
+class Place(Part, frozen=True, kw_only=True):
+    """Engine and workers: all there is to say for commands that write no run folder."""
+
+    engine: Annotated[
+        str, about("Where units run: here, or pool for several processes.", "ENGINE")
+    ] = "here"
+    workers: Annotated[int, about("Processes of the engine.", "N", least=1)] = 1
+
+
+class Execution(Place, frozen=True, kw_only=True):
     """Engine, workers, and the folder of the run."""
 
     output: Annotated[
@@ -18,16 +27,3 @@ class Execution(Part, frozen=True, kw_only=True):
         ),
     ] = None
     overwrite: Annotated[bool, about("Replace the run folder if there is one.")] = False
-    engine: Annotated[
-        str, about("Where units run: here, or pool for several processes.", "ENGINE")
-    ] = "here"
-    workers: Annotated[int, about("Processes of the engine.", "N", least=1)] = 1
-
-
-class Place(Part, frozen=True, kw_only=True):
-    """Engine and workers, of commands that write no run folder."""
-
-    engine: Annotated[
-        str, about("Where units run: here, or pool for several processes.", "ENGINE")
-    ] = "here"
-    workers: Annotated[int, about("Processes of the engine.", "N", least=1)] = 1
