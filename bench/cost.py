@@ -27,8 +27,8 @@ from isoscope.capture.model.load import load
 from isoscope.capture.runner import Runner
 from isoscope.capture.sites import Sites
 from isoscope.cli.memory import give_back
-from isoscope.cli.survey import STATE
 from isoscope.source.corpus import open_corpus
+from isoscope.study.experiment import find_experiment
 from isoscope.study.reads import measure_names
 from isoscope.survey import Survey, kinds_for
 from isoscope.survey.frequency import Frequencies
@@ -157,12 +157,12 @@ import torch
 from isoscope.capture.feed import feed_for
 from isoscope.capture.model.load import load
 from isoscope.cli.memory import give_back
-from isoscope.cli.survey import STATE
+from isoscope.study.experiment import find_experiment
 from isoscope.source.corpus import open_corpus
 from isoscope.survey.schedule import scheduled
 from isoscope.survey.select import selected
 
-give_back(STATE)
+give_back(find_experiment("survey").blocks)
 loaded = load(sys.argv[1])
 feed, corpus = feed_for(loaded), open_corpus()
 found = selected(
@@ -200,7 +200,7 @@ def memory():
 def main():
     from tempfile import TemporaryDirectory
 
-    give_back(STATE)  # as the command does
+    give_back(find_experiment("survey").blocks)  # as the command does
     wanted = sys.argv[1:] or [*BATCHES, "memory"]
     machine = {
         "processor": platform.processor() or platform.machine(),
