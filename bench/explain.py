@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from worlds import CAUSES, Plan, mixed, planted
 
+from isoscope.causes import attributed
 from isoscope.errors import UndefinedError
-from isoscope.explain import attributed
 
 RESULTS = Path(__file__).parent / "results" / "explain.json"
 FIRST_SEED = 8_700_000

@@ -18,9 +18,9 @@ from tempfile import TemporaryDirectory
 
 from selenium import webdriver
 
-from isoscope.measure import MEASURES
-from isoscope.report.page.document import page
-from isoscope.report.section import SECTIONS
+from isoscope.display.page.document import page
+from isoscope.display.section import SECTIONS
+from isoscope.measures import MEASURES
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "bench" / "results" / "opening.json"

@@ -8,7 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-from isoscope.report.number import shown
+from isoscope.display.number import shown
 from isoscope.store.parquet import read_readings
 
 ROOT = Path(__file__).parents[1]

@@ -17,10 +17,11 @@ from pathlib import Path
 
 import numpy as np
 
-from isoscope.measure.difference import apart, paired
-from isoscope.measure.effective_rank import entropy_rank
-from isoscope.measure.participation import ratio
-from isoscope.survey import kinds_for, run
+from isoscope.measures.difference import apart, paired
+from isoscope.measures.effective_rank import entropy_rank
+from isoscope.measures.participation import ratio
+from isoscope.study.lanes import run
+from isoscope.study.reading import kinds_for
 from isoscope.types import Chunk
 
 RESULTS = Path(__file__).parent / "results"

@@ -150,8 +150,9 @@ def cosine(_folder: Path) -> list[dict]:
     """Mean cosine of ten thousand rows: the closed form against all pairs."""
     from sklearn.metrics.pairwise import cosine_similarity
 
-    from isoscope.measure import MEASURES
-    from isoscope.survey import kinds_for, run
+    from isoscope.measures import MEASURES
+    from isoscope.study.lanes import run
+    from isoscope.study.reading import kinds_for
     from isoscope.types import Chunk
 
     rng = np.random.default_rng(1)
@@ -194,8 +195,8 @@ def twonn(folder: Path) -> list[dict]:
     """TwoNN of ten thousand rows against the product X X' that it cannot do without."""
     from skdim.id import TwoNN
 
-    from isoscope.measure.twonn import of_distances
-    from isoscope.measure.view.neighbours import nearest
+    from isoscope.measures.twonn import of_distances
+    from isoscope.measures.view.neighbours import nearest
 
     rng = np.random.default_rng(2)
     scale = (np.arange(1, D + 1) ** -0.5).astype(np.float32)

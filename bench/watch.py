@@ -26,7 +26,7 @@ from torch import nn
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 from isoscope.control import IStar, MeanCosine, Watch
-from isoscope.control.alert import usual_rules
+from isoscope.control.watch.alert import usual_rules
 from isoscope.source.corpus import open_corpus
 
 RESULTS = Path(__file__).parent / "results" / "watch.json"

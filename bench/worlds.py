@@ -13,7 +13,7 @@ from isoscope.accumulate import Block, Directions
 from isoscope.accumulate.bands import Bands, frequency_bands
 from isoscope.accumulate.crossing import Crossing
 from isoscope.accumulate.hashing import named_documents
-from isoscope.explain import Cloud, Seen
+from isoscope.causes import Cloud, Seen
 
 CAUSES = ("sinks", "dimensions", "frequency", "position", "mean")
 KINDS = {"frequency": ("step", "gradual"), "position": ("fast", "slow")}

@@ -261,9 +261,9 @@ def hooks_of():
 @pytest.fixture
 def handmade(tmp_path):
     """Write a run folder that holds given readings: (site, measure, value, low, high)."""
-    from isoscope.report import READINGS, Results
+    from isoscope.accumulate.survey import Survey
+    from isoscope.display import READINGS, Results
     from isoscope.store import new_origin, save
-    from isoscope.survey import Survey
     from isoscope.types import Reading
 
     def write(name, rows, *, seed=0, fingerprint="f", trouble=None, d=8, n=500, **fields):

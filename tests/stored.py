@@ -10,10 +10,11 @@ import torch
 from isoscope.accumulate import Block
 from isoscope.accumulate.bands import frequency_bands
 from isoscope.accumulate.hashing import named_documents
-from isoscope.measure import MEASURES
+from isoscope.accumulate.survey import SECOND_PASS, Survey
+from isoscope.api import measure
+from isoscope.measures import MEASURES
 from isoscope.site import HEADS, Site
-from isoscope.survey import SECOND_PASS, Survey, kinds_for
-from isoscope.verbs import measure
+from isoscope.study.reading import kinds_for, read_survey, second_passes
 
 VARIANTS = ("all", "no-special", "no-sink")
 
@@ -117,11 +118,11 @@ def block_readings(block, names):
     whole = Survey()
     whole.update(("x", "all"), first, block)
     second = [kind for kind in kinds_for(names) if kind in SECOND_PASS]
-    start = whole.second_kinds(("x", "all"), second)
+    start = second_passes(whole.held[("x", "all")], second)
     for part in start.values():
         part.update(block)
     whole.held["x", "all"].update(start)
-    return {(r.measure, r.group): r for r in whole.read(names, documents=True)}
+    return {(r.measure, r.group): r for r in read_survey(whole, names, documents=True)[0]}
 
 
 def pooled(rows, ids, names):

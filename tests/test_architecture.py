@@ -13,27 +13,38 @@ SOURCE = Path(__file__).parents[1] / "src" / "isoscope"
 
 # Modules beside the folders that every folder may import.
 NOUNS = {"types", "errors", "registry", "site"}
-BELOW_STUDY = {"source", "capture", "accumulate", "measure", "survey", "store", "engine"}
+BELOW_STUDY = {"source", "capture", "accumulate", "measures", "store", "engine"}
 MAY_IMPORT = {
     "source": set(),
     "capture": {"accumulate"},
     "accumulate": set(),
-    "measure": {"accumulate"},
-    "explain": {"accumulate", "measure"},
-    "survey": {"accumulate", "measure"},
-    "store": {"accumulate", "survey"},
-    "engine": {"survey", "store"},
-    "study": BELOW_STUDY | {"report"},
-    "lab": BELOW_STUDY | {"explain", "study", "control", "report"},
-    "claims": {"measure", "lab", "store"},
+    "measures": {"accumulate"},
+    "causes": {"accumulate", "measures"},
+    "store": {"accumulate"},
+    "engine": {"accumulate", "store"},
+    "study": BELOW_STUDY | {"display"},
+    "comparison": {"accumulate", "measures", "store", "study", "display"},
+    "training": {"capture", "study"},
+    "lab": BELOW_STUDY | {"causes", "study", "control", "training", "display"},
+    "claims": {"measures", "lab", "store"},
     "transform": {"accumulate"},
-    "control": {"accumulate", "measure", "capture", "survey", "study"},
-    "collection": {"accumulate", "measure", "transform"},
-    "report": set(),
+    "control": {"accumulate", "measures", "capture", "study"},
+    "collection": {"accumulate", "measures", "transform"},
+    "display": set(),
+    "exhibit": {
+        "accumulate",
+        "measures",
+        "causes",
+        "store",
+        "study",
+        "comparison",
+        "lab",
+        "display",
+    },
 }
-# The command line, the calls behind it, and the package itself may import every folder.
-EVERYTHING = {"cli", "verbs", "__init__", "__main__"}
-TORCH_AT_IMPORT = {"capture", "lab", "control"}
+# The command line, the public functions, and the package itself may import every folder.
+EVERYTHING = {"cli", "api", "__init__", "__main__"}
+TORCH_AT_IMPORT = {"capture", "lab", "control", "training"}
 TORCH_IN_FUNCTIONS = TORCH_AT_IMPORT | EVERYTHING | {"engine", "claims", "study"}
 # What neither `import isoscope` nor the command line may load before it is needed.
 HEAVY = {"torch", "transformers", "pandas", "polars", "scipy", "sklearn", "altair", "ray"}
@@ -136,9 +147,12 @@ def feeders():
 
 
 def test_two_places_feed_sums_rows_and_models():
-    of_samples = {"survey/read.py", "measure/view/partition.py"}  # rows that are kept already
+    of_samples = {
+        "study/reading.py",
+        "measures/view/partition.py",
+    }  # rows that are kept already
     torch_twin = {"capture/blocks.py"}  # what a listener hands on
-    assert feeders().keys() - of_samples - torch_twin == {"survey/run.py", "study/sums.py"}
+    assert feeders().keys() - of_samples - torch_twin == {"study/lanes.py", "study/sums.py"}
 
 
 def test_the_arrows_have_no_circle():
@@ -166,15 +180,15 @@ def test_measuring_a_file_never_loads_torch(tmp_path):
 @pytest.mark.parametrize(
     ("folder", "text", "match"),
     [
-        ("measure", "import torch", "measure may not import torch"),
-        ("measure", "def f():\n    from torch import nn", "measure may not import torch"),
+        ("measures", "import torch", "measures may not import torch"),
+        ("measures", "def f():\n    from torch import nn", "measures may not import torch"),
         ("source", "import importlib\nimportlib.import_module('torch')", "source may not"),
         ("engine", "import torch.distributed", "inside functions only"),
-        ("verbs", "import torch", "inside functions only"),
-        ("accumulate", "from isoscope.measure import MEASURES", "may not import measure"),
-        ("accumulate", "from isoscope import measure", "may not import measure"),
-        ("report", "import isoscope.survey.run", "may not import survey"),
-        ("report", "import isoscope", "may not import isoscope itself"),
+        ("api", "import torch", "inside functions only"),
+        ("accumulate", "from isoscope.measures import MEASURES", "may not import measures"),
+        ("accumulate", "from isoscope import measures", "may not import measures"),
+        ("display", "import isoscope.study.lanes", "may not import study"),
+        ("display", "import isoscope", "may not import isoscope itself"),
         ("types", "from isoscope.accumulate import Moments", "may not import accumulate"),
         ("store", "from .schema import SCHEMA", "must write out the import .schema.SCHEMA"),
     ],
@@ -191,8 +205,8 @@ def test_a_planted_arrow_is_caught(folder, text, match):
         ("engine", "def f():\n    import torch"),
         ("claims", "if TYPE_CHECKING:\n    import torch"),
         ("cli", "from isoscope.lab.drift import drift"),
-        ("measure", "from isoscope.measure.base import measure\nimport torchless"),
-        ("report", "from isoscope.types import Reading"),
+        ("measures", "from isoscope.measures.base import measure\nimport torchless"),
+        ("display", "from isoscope.types import Reading"),
         ("registry", "from isoscope.errors import UnknownNameError"),
     ],
 )

@@ -140,7 +140,7 @@ def bibliography():
 
 
 def records():
-    return list(import_module("isoscope.measure").MEASURES.values())
+    return list(import_module("isoscope.measures").MEASURES.values())
 
 
 def test_keys_of_the_bibliography_are_unique():
@@ -279,7 +279,7 @@ def test_the_python_examples_run(page, desk, monkeypatch):
 def test_the_recipe_for_a_measure_works():
     (recipe,) = blocks(ROOT / "CONTRIBUTING.md", "python")
     check = (
-        "from isoscope.measure import MEASURES\n"
+        "from isoscope.measures import MEASURES\n"
         "record = MEASURES['spectral-gap']\n"
         "assert record.title.endswith('.') and record.cite\n"
     )

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoscope.errors import UnknownNameError
-from isoscope.measure import MEASURES
+from isoscope.measures import MEASURES
 from isoscope.registry import Registry, unknown
 
 

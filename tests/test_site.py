@@ -181,7 +181,7 @@ GRAMMAR = re.compile(
     r"""|(startswith|endswith|removeprefix|removesuffix)\(f?["'][^"']*"""
     r"""\b(resid|norm|attn|mlp|embed|stage|grad|gradw|pooled|in|mid|out)\.?["']"""
 )
-LATER = {"verbs/plan.py", "verbs/runs.py"}
+LATER = {"study/runs.py"}
 
 
 def offenders(source):

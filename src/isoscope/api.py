@@ -1,17 +1,63 @@
-"""The functions for models: survey their sites, or any module at taps, and list the sites."""
+"""The public functions: each builds a spec or opens runs, and returns results."""
 
-import os
 from typing import TYPE_CHECKING, Any
 
+from isoscope.comparison.check import check
+from isoscope.comparison.compare import compare
+from isoscope.exhibit.demo import demo
+from isoscope.exhibit.figure import figure
+from isoscope.exhibit.load import load
+from isoscope.exhibit.report import report
+from isoscope.lab.dimensions.results import dimensions
+from isoscope.lab.explain.results import explain
+from isoscope.lab.matrices.results import matrices
+from isoscope.lab.norm.results import norm
+from isoscope.lab.probe.results import probe
+from isoscope.lab.sweep.spec import SweepSpec
+from isoscope.lab.zero.results import zero
 from isoscope.study.execution import Place
 from isoscope.study.keywords import call, keywords
 from isoscope.study.module import ModuleSpec
+from isoscope.study.rows import MeasureSpec
+from isoscope.study.runs import merge, read
 from isoscope.study.survey import SurveySpec
 
 if TYPE_CHECKING:
-    from isoscope.capture.model.loaded import Loaded
-    from isoscope.report import Results
+    from isoscope.display import Results
+    from isoscope.lab.sweep.summary import Line
     from isoscope.types import Reading
+
+__all__ = [
+    "check",
+    "compare",
+    "demo",
+    "dimensions",
+    "explain",
+    "figure",
+    "load",
+    "matrices",
+    "measure",
+    "merge",
+    "norm",
+    "probe",
+    "read",
+    "report",
+    "survey",
+    "survey_module",
+    "sweep",
+    "zero",
+]
+
+
+@keywords(MeasureSpec)
+def measure(*arguments: Any, **options: Any) -> "Results[Reading]":
+    """Measure a collection of vectors: an array, a tensor, a column of a frame, or a path.
+
+    Returns readings, each with a 95 % interval and its warnings. With `output` a run folder
+    is written as well; an unfinished one is resumed. `document` says which document each
+    row is from: a column of the file, or a sequence with one entry per row.
+    """
+    return call(MeasureSpec, arguments, options)
 
 
 @keywords(SurveySpec)
@@ -35,27 +81,12 @@ def survey_module(*arguments: Any, **options: Any) -> "Results[Reading]":
     return call(ModuleSpec, arguments, options, Place)
 
 
-def sites(model: str | os.PathLike[str], **options: Any) -> list[tuple[str, int, int]]:
-    """Return the sites of a model as (family, how many, width)."""
-    from isoscope.study.model import load_model
+@keywords(SweepSpec)
+def sweep(*arguments: Any, **options: Any) -> "Results[Line]":
+    """Fine-tune a model on a task with a penalty, once for each weight and seed.
 
-    found = load_model(model, **options)
-    from isoscope.capture.sites import outline
-
-    rows = outline(found.sites)
-    if found.loaded.pooling is not None:
-        rows.append(("pooled", 1, _pooled_width(found.loaded)))
-    return rows
-
-
-def _pooled_width(loaded: "Loaded") -> int:
-    import torch
-
-    from isoscope.capture.feed import sample_inputs
-    from isoscope.capture.tap import first_tensor
-
-    with torch.inference_mode():
-        states = first_tensor(loaded.body(**sample_inputs(loaded)))
-    assert states is not None and loaded.pooling is not None
-    everywhere = torch.ones(states.shape[:2], dtype=torch.bool, device=states.device)
-    return int(loaded.pooling.pooled(states, everywhere).shape[1])
+    Weight 0 is always among them, and what the others are compared with, seed by seed. With
+    `output` a run folder is written; an unfinished one with the same options is resumed.
+    Held-out examples are those of `test`, or a share of `data`.
+    """
+    return call(SweepSpec, arguments, options)

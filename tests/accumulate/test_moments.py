@@ -10,7 +10,7 @@ from isoscope.accumulate import Moments, merged
 from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.moments import Half
 from isoscope.errors import TooFewRowsError
-from isoscope.measure.isoscore_debiased import himeno_yamada
+from isoscope.measures.isoscore_debiased import himeno_yamada
 
 WIDTH = 3
 values = st.integers(-80, 80).map(lambda i: i / 8)

@@ -14,10 +14,17 @@ from isoscope.accumulate import (
     Reservoir,
     Tally,
 )
+from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.errors import MergeError
-from isoscope.measure import MEASURES
-from isoscope.survey import SECOND_PASS, Survey, kinds_for, run
-from isoscope.survey.read import measurable
+from isoscope.measures import MEASURES
+from isoscope.study.lanes import run
+from isoscope.study.reading import (
+    kinds_for,
+    measurable,
+    read_survey,
+    second_passes,
+    survey_spreads,
+)
 from isoscope.types import Chunk
 
 PLACE = ("rows", "all")
@@ -32,7 +39,7 @@ def twice(rows, chunks, size=100, source="a"):
         PLACE,
         [kind for kind in kinds_for([*DEFAULT, *SECOND]) if kind not in SECOND_PASS],
     )
-    start = Survey({PLACE: survey.second_kinds(PLACE, SECOND_PASS)})
+    start = Survey({PLACE: second_passes(survey.held[PLACE], SECOND_PASS)})
     again, _ = run(chunks(rows, size, source=source), PLACE, SECOND_PASS, start=start)
     survey.held[PLACE].update(again.held[PLACE])
     return survey
@@ -79,7 +86,9 @@ def test_parts_merge_into_the_whole(survey, cloud, chunks):
     total = Survey()
     for part in parts[::-1]:
         total.merge(part)
-    for ours, theirs in zip(whole.read(DEFAULT), total.read(DEFAULT), strict=True):
+    for ours, theirs in zip(
+        read_survey(whole, DEFAULT)[0], read_survey(total, DEFAULT)[0], strict=True
+    ):
         assert theirs.value == pytest.approx(ours.value, rel=1e-10), ours.measure
         assert theirs.n == ours.n and theirs.warnings == ours.warnings
 
@@ -153,7 +162,7 @@ def test_a_second_pass_that_only_one_made_is_forgotten(cloud, chunks, survey):
 def test_second_passes_from_the_same_first_pass_add_up(cloud, chunks):
     rows = cloud()
     first, _ = run(chunks(rows, 100), PLACE, (Tally, Moments))
-    start = Survey({PLACE: first.second_kinds(PLACE, SECOND_PASS)})
+    start = Survey({PLACE: second_passes(first.held[PLACE], SECOND_PASS)})
     halves = [run([part], PLACE, SECOND_PASS, start=start)[0] for part in chunks(rows, 300)]
     halves[0].merge(halves[1])
     assert halves[0].held[PLACE][CentredDirections].count == 600
@@ -317,7 +326,7 @@ def test_without_a_sample_a_second_pass_is_left_out(survey, cloud):
 def test_the_axes_of_the_second_pass_are_those_of_the_raw_rows(survey, cloud):
     rows = cloud(mean=3.0)
     one = survey(rows, DEFAULT)
-    axes = one.second_kinds(PLACE, [Partitions])[Partitions].axes
+    axes = second_passes(one.held[PLACE], [Partitions])[Partitions].axes
     np.testing.assert_allclose(axes.T @ axes, np.eye(6), atol=1e-12)
     turned = axes.T @ (rows.T @ rows) @ axes
     off = turned - np.diag(np.diag(turned))
@@ -342,8 +351,8 @@ def documents_of(seed, *, named=True):
 @pytest.mark.parametrize("named", [True, False], ids=["documents", "rows"])
 def test_every_reading_with_an_interval_has_a_spread_of_the_same_groups(named):
     first, second = documents_of(1, named=named), documents_of(2, named=named)
-    ours, theirs = first.spreads(DEFAULT), second.spreads(DEFAULT)
-    there = {("rows", r.measure) for r in first.read(DEFAULT) if r.low is not None}
+    ours, theirs = survey_spreads(first, DEFAULT), survey_spreads(second, DEFAULT)
+    there = {("rows", r.measure) for r in read_survey(first, DEFAULT)[0] if r.low is not None}
     assert ours.keys() == theirs.keys() == there
     for key, spread in ours.items():
         assert spread.error > 0

@@ -5,8 +5,9 @@ import pytest
 
 from isoscope.accumulate import Block, Directions, Moments, Tally
 from isoscope.accumulate.hashing import named_documents
-from isoscope.survey import Survey, kinds_for
-from isoscope.survey.variant import CLASSES, ORDINARY, SINK, SPECIAL, VARIANTS, variants
+from isoscope.accumulate.survey import Survey
+from isoscope.accumulate.variant import CLASSES, ORDINARY, SINK, SPECIAL, VARIANTS, variants
+from isoscope.study.reading import kinds_for, read_survey
 
 KINDS = (Tally, Moments)
 
@@ -87,7 +88,7 @@ def test_variants_of_the_same_rows_are_read_once_and_told_of_each():
         ("all", "no-sink"),
         ("no-special",),
     ]
-    readings = survey.read(["isoscore"])
+    readings = read_survey(survey, ["isoscore"])[0]
     assert [each.variant for each in readings] == ["all", "no-sink", "no-special"]
     assert readings[0].value == readings[1].value != readings[2].value
 

@@ -7,11 +7,11 @@ import shutil
 import numpy as np
 import pytest
 
+from isoscope.api import survey
 from isoscope.errors import IsoscopeError
 from isoscope.store import load
+from isoscope.study.model import list_sites as sites
 from isoscope.study.model import load_model
-from isoscope.verbs import survey
-from isoscope.verbs.model import sites
 
 EVERY = ("resid", "norm", "embed", "unembed", "attn", "mlp", "q", "k", "v")
 
@@ -168,7 +168,7 @@ def test_pooled_vectors_may_be_cut(tiny, texts):
 def test_a_mean_is_that_of_the_last_block(tiny, texts):
     import torch
 
-    from isoscope.verbs import measure
+    from isoscope.api import measure
 
     found = load_model(tiny)
     rows = []

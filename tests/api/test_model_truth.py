@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from stored import SPANS_LESS, Read, Stored, compared, stored
 
+from isoscope.api import survey
 from isoscope.source.corpus import open_corpus
 from isoscope.study.model import load_model
 from isoscope.study.reads import measure_names
-from isoscope.verbs import survey
+from stored import SPANS_LESS, Read, Stored, compared, stored
 
 # How rxnfp and rxnmapper cut reaction SMILES: an atom, a bond, a bracket, a number.
 ATOMS = re.compile(

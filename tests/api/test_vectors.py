@@ -6,6 +6,8 @@ import polars as pl
 import pytest
 
 import isoscope as iso
+from isoscope.api import measure
+from isoscope.display import Results
 from isoscope.errors import (
     ConfigError,
     IsoscopeError,
@@ -15,11 +17,9 @@ from isoscope.errors import (
     TooFewRowsError,
     UnknownNameError,
 )
-from isoscope.measure import MEASURES
-from isoscope.report import Results
+from isoscope.exhibit.demo import planted
+from isoscope.measures import MEASURES
 from isoscope.study.reads import measure_names
-from isoscope.verbs import measure
-from isoscope.verbs.vectors import planted
 
 SOME = ["mean-cosine", "isoscore", "effective-rank", "norm-spread"]
 DEFAULT = [m.name for m in MEASURES.values() if m.default and m.offered != "text"]

@@ -8,8 +8,8 @@ import torch
 
 from isoscope.accumulate import Block, Moments, Tally
 from isoscope.accumulate.hashing import named_documents
+from isoscope.accumulate.survey import Survey
 from isoscope.capture.listener import Listener
-from isoscope.survey import Survey
 
 
 class Batch:

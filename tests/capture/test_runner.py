@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoscope.accumulate import Tally
+from isoscope.accumulate.survey import Survey
 from isoscope.capture.feed import feed_for
 from isoscope.capture.listener import Listener
 from isoscope.capture.model.pooling import Pooling
 from isoscope.capture.runner import Runner, halved, is_out_of_memory
 from isoscope.errors import ConfigError
 from isoscope.study.model import load_model
-from isoscope.survey import Survey
 
 
 @given(

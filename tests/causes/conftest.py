@@ -9,7 +9,7 @@ from isoscope.accumulate import Block, Directions
 from isoscope.accumulate.bands import Bands, frequency_bands
 from isoscope.accumulate.crossing import Crossing
 from isoscope.accumulate.hashing import named_documents
-from isoscope.explain import Cloud, Seen
+from isoscope.causes import Cloud, Seen
 
 ROGUE = (3, 17)
 TYPES = 5000

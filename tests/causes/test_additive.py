@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from isoscope.explain.additive import fitted, largest
-from isoscope.explain.dimensions import kept
+from isoscope.causes.additive import fitted, largest
+from isoscope.causes.dimensions import kept
 
 
 def model(world):

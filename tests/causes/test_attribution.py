@@ -5,8 +5,8 @@ import pytest
 
 from isoscope.accumulate import Directions
 from isoscope.accumulate.hashing import named_documents
+from isoscope.causes import ORDER, Cloud, Seen, attributed
 from isoscope.errors import UndefinedError
-from isoscope.explain import ORDER, Cloud, Seen, attributed
 
 SHORT = {"documents": 2500, "length": 8}  # so that one sink a document is many rows
 MIXTURES = [

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.explain.bands import Scale, least_alike, shortest, start
+from isoscope.causes.bands import Scale, least_alike, shortest, start
 
 FIRST, SECOND = slice(1, 4), slice(4, 6)
 EVEN = Scale(np.arange(3.0), 0.0, 2.0)  # the edges are the middles: nothing to go on to

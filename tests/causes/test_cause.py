@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from isoscope.accumulate.sinks import Sink
-from isoscope.explain import attributed
-from isoscope.explain.cause import causes
+from isoscope.causes import attributed
+from isoscope.causes.cause import causes
 
 
 @pytest.fixture(scope="module")

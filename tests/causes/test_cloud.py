@@ -5,7 +5,7 @@ import pytest
 
 from isoscope.accumulate import Block, Directions
 from isoscope.accumulate.hashing import named_documents
-from isoscope.explain import Cloud, Seen
+from isoscope.causes import Cloud, Seen
 
 
 def pointing(rows, documents):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.explain.dimensions import MOST, kept, outliers, rogue, stands_out
+from isoscope.causes.dimensions import MOST, kept, outliers, rogue, stands_out
 
 
 def quiet(vector):

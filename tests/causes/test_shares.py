@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.explain.shares import ORDER, by_dimension, noises, told
+from isoscope.causes.shares import ORDER, by_dimension, noises, told
 
 
 def shares(world):

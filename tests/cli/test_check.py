@@ -12,7 +12,7 @@ import typer
 import yaml
 
 from isoscope.cli.main import app
-from isoscope.verbs.rule import parsed
+from isoscope.comparison.rule import parsed
 
 HOLDS, BREACHED = "mean-cosine > 0.9", "mean-cosine > 0.1"
 
@@ -62,9 +62,9 @@ def test_a_run_that_cannot_be_read_is_no_breach(shell, runs, damage):
 
 def test_a_bug_is_no_breach(shell, runs):
     code = (
-        "import isoscope.verbs as verbs\n"
+        "import isoscope.api as api\n"
         "def broken(*_, **__): raise ZeroDivisionError\n"
-        "verbs.check = broken\n"
+        "api.check = broken\n"
         f"import sys; sys.argv = ['isoscope', 'check', 'runs/a', '--fail-if', '{BREACHED}']\n"
         "from isoscope.cli.main import main; main()"
     )

@@ -13,12 +13,12 @@ import pytest
 import typer
 import yaml
 
+from isoscope.api import survey
 from isoscope.cli.command import epilog, given, parameter
 from isoscope.cli.main import app
 from isoscope.errors import EngineError
 from isoscope.study.experiment import built_in
 from isoscope.study.option import Part, about, named_options
-from isoscope.verbs import survey
 
 GROUP = typer.main.get_command(app)
 SOURCES = Path(__file__).parents[2] / "src"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from isoscope import verbs
+from isoscope import api
 
 
 def test_tied_weights_are_a_reading_with_a_remark(typed, examples):
@@ -19,7 +19,7 @@ def test_tied_weights_are_a_reading_with_a_remark(typed, examples):
 def test_every_format_is_what_python_gives(isoscope, untied, flag):
     done = isoscope("matrices", untied, "--as-published", "--against-random", flag)
     assert done.exit_code == 0
-    found = verbs.matrices(untied, as_published=True, against_random=True)
+    found = api.matrices(untied, as_published=True, against_random=True)
     assert done.stdout == getattr(found, f"to_{flag[2:]}")()
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import yaml
 
-from isoscope.report.readings import KEYS
+from isoscope.display.readings import KEYS
 from isoscope.store import load
 
 

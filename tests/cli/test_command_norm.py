@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from isoscope import verbs
+from isoscope import api
 
 
 def test_a_model_has_two_tables_and_a_run_adds_two(isoscope, examples):
@@ -24,7 +24,7 @@ def test_a_model_has_two_tables_and_a_run_adds_two(isoscope, examples):
 def test_every_format_is_what_python_gives(isoscope, examples, flag):
     done = isoscope("norm", "models/minilm", "--run", "runs/minilm", "--sigmas", "2", flag)
     assert done.exit_code == 0
-    found = verbs.norm("models/minilm", run="runs/minilm", sigmas=2.0)
+    found = api.norm("models/minilm", run="runs/minilm", sigmas=2.0)
     assert done.stdout == getattr(found, f"to_{flag[2:]}")()
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from isoscope import verbs
+from isoscope import api
 
 
 def test_the_table_has_accuracy_and_baseline(isoscope, examples):
@@ -21,7 +21,7 @@ def test_every_format_is_what_python_gives(isoscope, examples, flag):
     flags = ("--label", "labels.txt", "-s", "resid.0", "-s", "resid.2", "--at", "mean")
     done = isoscope("probe", "models/minilm", "corpus.txt", *flags, flag)
     assert done.exit_code == 0, done.stderr
-    found = verbs.probe(
+    found = api.probe(
         "models/minilm", "corpus.txt", "labels.txt", sites=["resid.0", "resid.2"], at="mean"
     )
     assert done.stdout == getattr(found, f"to_{flag[2:]}")()

@@ -231,8 +231,8 @@ def test_a_killed_survey_goes_on_where_it_was(isoscope, interrupted, other_model
     assert {r.site for r in load("other-run").readings} == {"resid.0"}
     told = []
     ran = []
+    from isoscope.api import survey
     from isoscope.study.survey import ModelWorker
-    from isoscope.verbs import survey
 
     run = ModelWorker.run
     monkeypatch.setattr(

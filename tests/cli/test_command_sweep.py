@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from isoscope import verbs
+from isoscope import api
 
 QUICK = ("--steps", 2, "--seeds", 2, "--probe", 16, "--length", 32, "--threads", 1, "-q")
 
@@ -26,7 +26,7 @@ def test_every_format_is_what_python_gives(isoscope, examples, flag):
     words = ("sweep", "models/minilm", "sst2.tsv", "--task", "sst2", "--weights", "1")
     done = isoscope(*words, *QUICK, flag)
     assert done.exit_code == 0, done.stderr
-    found = verbs.sweep(
+    found = api.sweep(
         "models/minilm", "sst2.tsv", task="sst2", weights=[1.0], steps=2, seeds=2, probe=16,
         length=32, threads=1,
     )  # fmt: skip

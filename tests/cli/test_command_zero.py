@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from isoscope import verbs
+from isoscope import api
 
 
 def test_top_and_random_dimensions_have_a_line_each(isoscope, examples):
@@ -22,7 +22,7 @@ def test_every_format_is_what_python_gives(isoscope, examples, flag):
         "zero", "models/gpt2", "corpus.txt", "--dimension", "3", "--seed", "1", flag
     )
     assert done.exit_code == 0
-    found = verbs.zero("models/gpt2", "corpus.txt", dimensions=[3], seed=1)
+    found = api.zero("models/gpt2", "corpus.txt", dimensions=[3], seed=1)
     assert done.stdout == getattr(found, f"to_{flag[2:]}")()
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from isoscope.verbs import compare, read
+from isoscope.api import compare, read
 
 
 def test_it_prints_both_runs_and_what_changed(isoscope, runs):

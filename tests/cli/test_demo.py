@@ -33,10 +33,8 @@ def test_make_demo_asks_for_a_report():
 
 
 def test_without_a_model_the_planted_cone_is_found(isoscope, monkeypatch):
-    from isoscope import verbs
 
-    assert verbs
-    monkeypatch.setattr(sys.modules["isoscope.verbs.demo"], "PACKAGE", "no_such_package")
+    monkeypatch.setattr(sys.modules["isoscope.exhibit.demo"], "PACKAGE", "no_such_package")
     done = isoscope("demo", "--json")
     assert "isoscope[demo]" in done.stderr
     values = {r["measure"]: r["value"] for r in map(json.loads, done.stdout.splitlines())}
@@ -44,7 +42,7 @@ def test_without_a_model_the_planted_cone_is_found(isoscope, monkeypatch):
 
 
 def test_with_a_name_the_demo_ends_in_a_report(isoscope, place, monkeypatch):
-    monkeypatch.setattr(sys.modules["isoscope.verbs.demo"], "PACKAGE", "no_such_package")
+    monkeypatch.setattr(sys.modules["isoscope.exhibit.demo"], "PACKAGE", "no_such_package")
     done = isoscope("demo", "-q", "-o", "demo.html")
     assert done.exit_code == 0, done.stderr
     assert done.stderr == f"report: {(place / 'demo.html').resolve()}\n"

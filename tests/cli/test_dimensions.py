@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from isoscope import verbs
+from isoscope import api
 
 
 def test_a_run_of_a_model_has_a_line_a_site(isoscope, examples):
@@ -20,7 +20,7 @@ def test_a_run_of_a_model_has_a_line_a_site(isoscope, examples):
 def test_every_format_is_what_python_gives(isoscope, runs, flag):
     done = isoscope("dimensions", "runs/a", "-s", "rows", flag)
     assert done.exit_code == 0
-    assert done.stdout == getattr(verbs.dimensions(runs / "a"), f"to_{flag[2:]}")()
+    assert done.stdout == getattr(api.dimensions(runs / "a"), f"to_{flag[2:]}")()
 
 
 def test_a_variant_is_chosen(isoscope, examples):

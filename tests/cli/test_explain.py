@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from isoscope.verbs.explain import explain
+from isoscope.lab.explain.results import explain
 
 
 def test_it_prints_a_line_a_cause(isoscope, runs):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from isoscope.measure import MEASURES
+from isoscope.measures import MEASURES
 
 
 def test_every_measure_is_listed_with_its_title(isoscope):

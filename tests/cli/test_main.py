@@ -121,9 +121,9 @@ def test_names_in_an_error_are_made_harmless(isoscope):
 )
 def test_a_bug_keeps_its_traceback_and_is_not_taken_for_a_gate(shell, bug):
     code = (
-        "import isoscope.verbs as verbs\n"
+        "import isoscope.api as api\n"
         f"def broken(**_): raise {bug}\n"
-        "verbs.demo = broken\n"
+        "api.demo = broken\n"
         "import sys; sys.argv = ['isoscope', 'demo']\n"
         "from isoscope.cli.main import main; main()"
     )
@@ -142,7 +142,7 @@ def test_an_error_of_ours_has_its_own_exit_code(isoscope, monkeypatch):
     def refuse(**_):
         raise StoreError("no", hint="yes", slug="x")
 
-    monkeypatch.setattr("isoscope.verbs.demo", refuse)
+    monkeypatch.setattr("isoscope.exhibit.demo", refuse)
     done = isoscope("demo")
     assert done.exit_code == 2
     assert done.stderr == "error: no\n  hint: yes\n  see:  docs/errors.md#x\n"
@@ -176,11 +176,11 @@ def test_a_full_disk_under_stdout_is_one_line(shell, command):
 
 def test_an_interrupt_is_one_line_and_130(place, environment):
     code = (
-        "import time, isoscope.verbs as verbs\n"
+        "import time, isoscope.api as api\n"
         "def slow(**_):\n"
         "    open('started', 'w').close()\n"
         "    time.sleep(60)\n"
-        "verbs.demo = slow\n"
+        "api.demo = slow\n"
         "import sys; sys.argv = ['isoscope', 'demo']\n"
         "from isoscope.cli.main import main; main()\n"
     )

@@ -5,11 +5,11 @@ import re
 import pytest
 
 from isoscope.cli.output import chosen, note, show
+from isoscope.display import READINGS as LAID_OUT
+from isoscope.display import Layout, Results
+from isoscope.display.frames import Field
+from isoscope.display.table import Column, Table
 from isoscope.errors import ConfigError
-from isoscope.report import READINGS as LAID_OUT
-from isoscope.report import Layout, Results
-from isoscope.report.frames import Field
-from isoscope.report.table import Column, Table
 from isoscope.types import Reading
 
 ONE = Reading("a", "rows", "all", "", None, "isoscore", 0.5, 0.4, 0.6, 9, 3)

@@ -20,9 +20,9 @@ def test_reading_gives_what_measuring_gave(isoscope, place):
 def test_every_format_is_what_python_gives(isoscope, runs, flag):
     done = isoscope("read", "runs/a", flag)
     assert done.exit_code == 0
-    from isoscope import verbs
+    from isoscope import api
 
-    assert done.stdout == getattr(verbs.read(runs / "a"), f"to_{flag[2:]}")()
+    assert done.stdout == getattr(api.read(runs / "a"), f"to_{flag[2:]}")()
 
 
 def test_measures_and_sites_are_chosen(isoscope, runs):

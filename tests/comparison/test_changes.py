@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from isoscope.report.changes import KEYS, changes_of, only_changed
+from isoscope.comparison.changes import KEYS, changes_of, only_changed
 from isoscope.types import Change
 
 

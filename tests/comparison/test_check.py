@@ -3,9 +3,9 @@
 import pytest
 
 import isoscope as iso
+from isoscope.comparison.check import refuse
+from isoscope.comparison.outcomes import exit_code, worst
 from isoscope.errors import ConfigError, GateError, UnknownNameError
-from isoscope.report.outcomes import exit_code, worst
-from isoscope.verbs.check import refuse
 
 ROWS = [
     ("embed", "mean-cosine", 0.2, 0.1, 0.3),

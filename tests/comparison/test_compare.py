@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import isoscope as iso
+from isoscope.comparison.changes import only_changed
 from isoscope.errors import ConfigError, SourceError, StoreError, UnknownNameError
-from isoscope.report.changes import only_changed
 from isoscope.store import load
-from isoscope.verbs.runs import read
+from isoscope.study.runs import read
 
 
 def by_measure(changes):

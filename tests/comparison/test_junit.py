@@ -2,7 +2,7 @@
 
 from xml.etree import ElementTree
 
-from isoscope.report.junit import as_junit
+from isoscope.comparison.junit import as_junit
 from isoscope.types import Outcome
 
 GOLDEN = """\

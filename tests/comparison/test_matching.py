@@ -1,6 +1,6 @@
 """Which sites belong together."""
 
-from isoscope.verbs.matching import matched
+from isoscope.comparison.matching import matched
 
 
 def layers(number, family="resid"):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import isoscope as iso
+from isoscope.comparison.open import names_of, two_runs
 from isoscope.store import load
-from isoscope.verbs.given import names_of, two_runs
 
 ROW = [("embed", "isoscore", 0.5, 0.4, 0.6)]
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from isoscope.report import Results
-from isoscope.report.outcomes import OUTCOMES, by_rule, exit_code, worst
+from isoscope.comparison.outcomes import OUTCOMES, by_rule, exit_code, worst
+from isoscope.display import Results
 from isoscope.types import Outcome
 
 RULES = ("mean-cosine > 0.5", "isoscore < 0.9x", "twonn > 5")

@@ -1,7 +1,7 @@
 """Whether two runs read the same documents."""
 
+from isoscope.comparison.pairing import differences, pairing
 from isoscope.store import load
-from isoscope.verbs.pairing import differences, pairing
 
 ROW = [("embed", "isoscore", 0.5, 0.4, 0.6)]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from isoscope.comparison.rule import parsed
 from isoscope.errors import ConfigError, UnknownNameError
-from isoscope.verbs.rule import parsed
 
 
 @pytest.mark.parametrize(

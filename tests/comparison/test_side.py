@@ -2,9 +2,9 @@
 
 import pytest
 
-from isoscope.measure.statistics import quantile
+from isoscope.comparison.side import Side, gap_between, opened
+from isoscope.measures.statistics import quantile
 from isoscope.store import load
-from isoscope.verbs.side import Side, gap_between, opened
 
 
 def test_spreads_are_those_that_intervals_are_made_of(collections):

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine
-from isoscope.control.join import Join
-from isoscope.control.shrinkage import streamed
+from isoscope.control.penalty.shrinkage import streamed
+from isoscope.control.world import Join
 
 SOURCE = Path(__file__).parents[2] / "src"
 WIDTH = 10

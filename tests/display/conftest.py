@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from isoscope.report import READINGS, Results
+from isoscope.display import READINGS, Results
 from isoscope.types import Reading
 
 BIASED = "plain value: biased by more than its interval"
@@ -73,7 +73,7 @@ def demo(exhibits):
 @pytest.fixture(scope="session")
 def surveyed(tiny_run):
     """A real survey with tokens and documents, as a page sees it."""
-    from isoscope.verbs.exhibit import exhibits as shown
+    from isoscope.exhibit.exhibit import exhibits as shown
 
     (exhibit,) = shown(tiny_run)
     return exhibit

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from isoscope.report.page.exhibit import Exhibit
+from isoscope.display.page.exhibit import Exhibit
 from isoscope.types import (
     CauseShare,
     CauseShares,

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from isoscope.report import READINGS, Results
-from isoscope.report.formats import as_markdown, as_text
+from isoscope.display import READINGS, Results
+from isoscope.display.formats import as_markdown, as_text
 
 TEXT = """\
 run notes, site rows, variant all

@@ -8,8 +8,16 @@ import numpy as np
 import polars
 import pytest
 
+from isoscope.display.frames import (
+    Field,
+    as_csv,
+    as_pandas,
+    as_polars,
+    integers,
+    numbers,
+    texts,
+)
 from isoscope.errors import ConfigError
-from isoscope.report.frames import Field, as_csv, as_pandas, as_polars, integers, numbers, texts
 
 FIELDS = (
     *texts("name"),

@@ -2,8 +2,8 @@
 
 from html.parser import HTMLParser
 
-from isoscope.report import READINGS, Results
-from isoscope.report.html import as_html
+from isoscope.display import READINGS, Results
+from isoscope.display.html import as_html
 
 
 class Seen(HTMLParser):

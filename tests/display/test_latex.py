@@ -1,6 +1,6 @@
 """The table for a paper, letter by letter."""
 
-from isoscope.report import READINGS, Results
+from isoscope.display import READINGS, Results
 
 LATEX = r"""% run notes, site rows, variant all
 % needs \usepackage{booktabs}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from isoscope.report.layers import USUAL, WIDEST, columns, is_wide, layers
+from isoscope.display.layers import USUAL, WIDEST, columns, is_wide, layers
 from isoscope.types import Reading
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoscope.report.number import count, short, shown
+from isoscope.display.number import count, short, shown
 
 finite = st.floats(-1e12, 1e12)
 

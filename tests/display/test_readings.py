@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from isoscope.report import READINGS, Results
-from isoscope.report.readings import KEYS, table
+from isoscope.display import READINGS, Results
+from isoscope.display.readings import KEYS, table
 
 JSON = """\
 {"run": "notes", "site": "rows", "variant": "all", "group": "", "step": null, \

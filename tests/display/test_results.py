@@ -9,28 +9,28 @@ from io import StringIO
 import polars
 import pytest
 
-from isoscope.explain.cause import Cause
-from isoscope.lab.embedding_matrices import MatrixIsotropy
-from isoscope.lab.norm_outliers import NormOutliers, RoleOutliers
-from isoscope.lab.norm_steps import Gained, NormSteps, Step
-from isoscope.lab.one_dimension import OneDimension
-from isoscope.lab.outlier_dimensions import Dimension, SiteDimensions
+from isoscope.causes.cause import Cause
+from isoscope.comparison.changes import CHANGES
+from isoscope.comparison.outcomes import OUTCOMES
+from isoscope.display import READINGS, Layout, Results
+from isoscope.display.frames import Field
+from isoscope.display.table import Column, Table
+from isoscope.lab.dimensions.outliers import Dimension, SiteDimensions
+from isoscope.lab.dimensions.results import DIMENSIONS
+from isoscope.lab.explain.results import CAUSES
+from isoscope.lab.matrices.results import MATRICES
+from isoscope.lab.matrices.worker import MatrixIsotropy
+from isoscope.lab.norm.outliers import NormOutliers, RoleOutliers
+from isoscope.lab.norm.results import NORMS, OUTLIERS, STEPS, Told
+from isoscope.lab.norm.steps import Gained, NormSteps, Step
+from isoscope.lab.probe.one_dimension import OneDimension
+from isoscope.lab.probe.results import PROBED, Probed
 from isoscope.lab.sweep.compare import Difference
 from isoscope.lab.sweep.layout import SWEEP_LINES
 from isoscope.lab.sweep.summary import Line
-from isoscope.lab.zeroed import ZeroedDimension
-from isoscope.report import READINGS, Layout, Results
-from isoscope.report.changes import CHANGES
-from isoscope.report.frames import Field
-from isoscope.report.outcomes import OUTCOMES
-from isoscope.report.table import Column, Table
+from isoscope.lab.zero.results import ZEROED, Zeroed
+from isoscope.lab.zero.worker import ZeroedDimension
 from isoscope.types import Change, Outcome, Reading
-from isoscope.verbs.dimensions import DIMENSIONS
-from isoscope.verbs.explain import CAUSES
-from isoscope.verbs.matrices import MATRICES
-from isoscope.verbs.norm import NORMS, OUTLIERS, STEPS, Told
-from isoscope.verbs.probe import PROBED, Probed
-from isoscope.verbs.zero import ZEROED, Zeroed
 
 SITE = SiteDimensions(
     site="embed", variant="all", n=90, d=8, mean_cosine=0.3,

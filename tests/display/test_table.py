@@ -1,6 +1,6 @@
 """Columns side by side."""
 
-from isoscope.report.table import Column, Table
+from isoscope.display.table import Column, Table
 
 
 def test_rows_are_the_cells_of_all_columns():

@@ -5,9 +5,9 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from isoscope.report import READINGS, Results
-from isoscope.report.table import Column, Table
-from isoscope.report.terminal import show
+from isoscope.display import READINGS, Results
+from isoscope.display.table import Column, Table
+from isoscope.display.terminal import show
 
 
 def printed(readings, width=100):

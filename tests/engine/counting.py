@@ -9,11 +9,11 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from isoscope.accumulate import Block, Moments, Tally
+from isoscope.accumulate.survey import Survey
 from isoscope.errors import RowError, UndefinedError
 from isoscope.study.option import about
 from isoscope.study.plan import Plan, Unit
 from isoscope.study.run import Runnable
-from isoscope.survey import Survey
 
 SITE = ("rows", "all")
 
@@ -156,7 +156,7 @@ def rows_of(survey):
 
 
 def save_run(done):
-    from isoscope.report import READINGS, Results
+    from isoscope.display import READINGS, Results
     from isoscope.store import new_origin, save
 
     source = {"name": "a", "fingerprint": "f", "rows": 1, "dtype": "float64", "width": 3}

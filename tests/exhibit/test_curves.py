@@ -6,9 +6,9 @@ import pytest
 import isoscope as iso
 from isoscope.accumulate import Block, Moments
 from isoscope.accumulate.hashing import named_documents
-from isoscope.measure.isotropic import spectrum
+from isoscope.exhibit.curves import curves_of, effective_rows, scores_of, spectrum_of
+from isoscope.measures.isotropic import spectrum
 from isoscope.types import CauseShares, DimensionScores, SinkShare, Spectrum
-from isoscope.verbs.curves import curves_of, effective_rows, scores_of, spectrum_of
 
 
 def moments_of(rows, documents=None):
@@ -94,7 +94,7 @@ def test_a_surveyed_site_has_a_spectrum_scores_and_causes(surveyed):
 
 
 def test_sinks_are_what_the_variance_loses_without_them():
-    from isoscope.survey import Survey
+    from isoscope.accumulate.survey import Survey
 
     rng = np.random.default_rng(3)
     survey = Survey()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from isoscope.verbs import demo as module_of_verbs
-from isoscope.verbs.demo import demo
+from isoscope.api import demo as module_of_verbs
+from isoscope.exhibit.demo import demo
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -34,7 +34,7 @@ def test_the_verb_is_the_demo():
 
 def test_without_a_model_a_planted_cone_is_measured(monkeypatch):
     said = []
-    monkeypatch.setattr(sys.modules["isoscope.verbs.demo"], "PACKAGE", "no_such_package")
+    monkeypatch.setattr(sys.modules["isoscope.exhibit.demo"], "PACKAGE", "no_such_package")
     readings = demo(say=said.append)
     assert readings[0].run == "planted-cone"
     assert "isoscope[demo]" in said[0]

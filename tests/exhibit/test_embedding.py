@@ -4,7 +4,7 @@ import numpy as np
 
 from isoscope.accumulate import Block, Moments, Reservoir, Vocabulary
 from isoscope.accumulate.hashing import ordinal_documents
-from isoscope.verbs.matrix import BANDS, UNKNOWN, Counts, picture, tokens_of
+from isoscope.exhibit.embedding import BANDS, UNKNOWN, Counts, picture, tokens_of
 
 SITE = "embed.weight"
 

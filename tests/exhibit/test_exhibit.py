@@ -9,8 +9,8 @@ import pytest
 
 import isoscope as iso
 from isoscope.errors import ConfigError, StoreError
+from isoscope.exhibit.exhibit import exhibits, facts_of
 from isoscope.types import DimensionScores, Spectrum
-from isoscope.verbs.exhibit import exhibits, facts_of
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import numpy as np
 
 import isoscope as iso
-from isoscope.report import Results
+from isoscope.display import Results
 
 
 def test_a_run_and_its_readings_display_as_tables(tmp_path):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import isoscope as iso
+from isoscope.display.page.pack import unpacked
 from isoscope.errors import ConfigError, StoreError
-from isoscope.report.page.pack import unpacked
 
 
 @pytest.fixture(scope="module")
@@ -20,9 +20,9 @@ def run(tmp_path_factory):
 
 
 def test_the_verb_stays_the_verb_although_a_folder_bears_its_name():
-    import isoscope.report.section
+    import isoscope.display.section
 
-    assert "isoscope.report.section" in sys.modules
+    assert "isoscope.display.section" in sys.modules
     assert callable(isoscope.report) and isoscope.report is iso.report
 
 

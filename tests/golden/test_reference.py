@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isoscope.measure.rankme import of_squares
-from isoscope.verbs import measure
+from isoscope.api import measure
+from isoscope.measures.rankme import of_squares
 
 GOLDEN = json.loads(Path(__file__).with_name("reference.json").read_text())
 VALUES = GOLDEN["values"]

@@ -5,10 +5,10 @@ import pytest
 
 import isoscope as iso
 from isoscope.accumulate import Tally
+from isoscope.api import measure
 from isoscope.errors import UnknownNameError
 from isoscope.lab.run_places import places_of, run_of
 from isoscope.store.stream import StateReader
-from isoscope.verbs import measure
 
 
 def counts(run, sites, variant):

@@ -9,8 +9,10 @@ import pytest
 
 from isoscope.accumulate import Block
 from isoscope.accumulate.hashing import named_documents
-from isoscope.measure import MEASURES, level
-from isoscope.measure.view import (
+from isoscope.accumulate.survey import SECOND_PASS, Survey
+from isoscope.api import measure
+from isoscope.measures import MEASURES, level
+from isoscope.measures.view import (
     Clusters,
     FarNeighbours,
     Halves,
@@ -19,10 +21,10 @@ from isoscope.measure.view import (
     RawSpectrum,
     Spectrum,
 )
+from isoscope.study.lanes import run
+from isoscope.study.reading import kinds_for, read_survey
 from isoscope.study.rows import ROWS as PLACE
-from isoscope.survey import SECOND_PASS, Survey, kinds_for, run
 from isoscope.types import Chunk
-from isoscope.verbs.vectors import measure
 
 WIDTH = 16
 EXACT = (
@@ -78,7 +80,7 @@ def of_text(rows, documents=None):
     survey = Survey()
     block = Block(rows, named_documents(names), positions, tokens=tokens)
     survey.update(PLACE, kinds_for(OF_TEXT), block)
-    return by_name(survey.read(OF_TEXT))
+    return by_name(read_survey(survey, OF_TEXT)[0])
 
 
 def everything(rows, documents=None):
@@ -195,7 +197,7 @@ def surveyed(rows, documents, size, start=0):
 
 
 def read(survey):
-    return by_name(survey.read(NAMES))
+    return by_name(read_survey(survey, NAMES)[0])
 
 
 @cache

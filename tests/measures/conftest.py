@@ -5,13 +5,15 @@ import pytest
 
 from isoscope.accumulate import ACCUMULATORS, Block
 from isoscope.accumulate.hashing import named_documents
+from isoscope.accumulate.survey import SECOND_PASS, Survey
+from isoscope.api import measure
 from isoscope.errors import TooFewRowsError
-from isoscope.measure import MEASURES
-from isoscope.measure.view import Summaries
+from isoscope.measures import MEASURES
+from isoscope.measures.view import Summaries
+from isoscope.study.lanes import run
+from isoscope.study.reading import kinds_for, read_survey, second_passes
 from isoscope.study.rows import ROWS as PLACE
-from isoscope.survey import SECOND_PASS, Survey, kinds_for, run
 from isoscope.types import Chunk
-from isoscope.verbs.vectors import measure
 
 FIRST = tuple(kind for kind in ACCUMULATORS if kind not in SECOND_PASS)
 
@@ -38,10 +40,10 @@ def cut_up(rows, *names, size, documents=None):
 
     survey, _ = run(chunks(), PLACE, first)
     if second:
-        start = Survey({PLACE: survey.second_kinds(PLACE, second)})
+        start = Survey({PLACE: second_passes(survey.held[PLACE], second)})
         again, _ = run(chunks(), PLACE, second, start=start)
         survey.held[PLACE].update(again.held[PLACE])
-    return {each.measure: each for each in survey.read(names)}
+    return {each.measure: each for each in read_survey(survey, names)[0]}
 
 
 def summaries_of(rows, documents=None):

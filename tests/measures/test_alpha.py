@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoscope.errors import TooFewRowsError
-from isoscope.measure.alpha import last, slope
+from isoscope.measures.alpha import last, slope
 
 
 def by_definition(rows):

@@ -5,9 +5,9 @@ from importlib import import_module
 import pytest
 
 from isoscope.errors import UnknownNameError
-from isoscope.measure import MEASURES, Measure, level
-from isoscope.measure.base import Companion, measure
-from isoscope.measure.view import Units
+from isoscope.measures import MEASURES, Measure, level
+from isoscope.measures.base import Companion, measure
+from isoscope.measures.view import Units
 from isoscope.registry import Registry
 
 RECORD = {
@@ -25,7 +25,7 @@ RECORD = {
 def filed(monkeypatch):
     """An empty registry in place of the real one."""
     empty = Registry("measure")
-    monkeypatch.setattr(import_module("isoscope.measure.base"), "MEASURES", empty)
+    monkeypatch.setattr(import_module("isoscope.measures.base"), "MEASURES", empty)
     return empty
 
 

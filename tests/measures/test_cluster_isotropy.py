@@ -48,7 +48,7 @@ def test_clusters_explain_a_cone_that_is_one_by_cosine(measured):
 
 
 def test_fewer_documents_than_clusters_are_left_out_and_the_rest_goes_on():
-    from isoscope.verbs import measure
+    from isoscope.api import measure
 
     rows = np.random.default_rng(1).normal(size=(60, 6))
     found = measure(rows, document=np.arange(60) // 5, measures=[NAME, "mean-cosine"])
@@ -59,8 +59,8 @@ def test_fewer_documents_than_clusters_are_left_out_and_the_rest_goes_on():
 
 
 def test_copies_of_one_row_are_no_clusters():
+    from isoscope.api import measure
     from isoscope.errors import TooFewRowsError
-    from isoscope.verbs import measure
 
     with pytest.raises(TooFewRowsError, match="needs more distinct rows than that, got 1"):
         measure(np.ones((50, 4)), measures=[NAME])

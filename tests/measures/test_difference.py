@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isoscope.measure.difference import apart, paired, same
-from isoscope.measure.interval import Spread
-from isoscope.measure.statistics import quantile
-from isoscope.survey import kinds_for, run
+from isoscope.measures.difference import apart, paired, same
+from isoscope.measures.interval import Spread
+from isoscope.measures.statistics import quantile
+from isoscope.study.lanes import run
+from isoscope.study.reading import kinds_for, read_survey, survey_spreads
 from isoscope.types import Chunk
 
 PLACE = ("rows", "all")
@@ -114,8 +115,10 @@ def test_paired_differences_of_nothing_cover_zero_and_are_narrower():
     draws = 60
     for _ in range(draws):
         first, second = pair_of_runs(rng)
-        values = [{r.measure: r for r in each.read(NAMES)} for each in (first, second)]
-        spreads = [each.spreads(NAMES) for each in (first, second)]
+        values = [
+            {r.measure: r for r in read_survey(each, NAMES)[0]} for each in (first, second)
+        ]
+        spreads = [survey_spreads(each, NAMES) for each in (first, second)]
         for name in NAMES:
             a, b = (each[name] for each in values)
             found = paired(
@@ -137,7 +140,7 @@ def test_a_planted_difference_is_found():
     ids = np.repeat(np.arange(60), rng.integers(5, 15, 60))
     rows = rng.normal(size=(60, 12))[ids] + 0.7 * rng.normal(size=(len(ids), 12))
     other = surveyed(rows * np.linspace(0.5, 1.5, 12) + 0.75, ids.astype(str))
-    a, b = (each.read(["mean-cosine-cross"])[0].value for each in (first, other))
-    spreads = [each.spreads(["mean-cosine-cross"]) for each in (first, other)]
+    a, b = (read_survey(each, ["mean-cosine-cross"])[0][0].value for each in (first, other))
+    spreads = [survey_spreads(each, ["mean-cosine-cross"]) for each in (first, other)]
     found = paired(b, a, tuple(each["rows", "mean-cosine-cross"] for each in spreads[::-1]))
     assert found.low > 0 and found.p < 1e-6

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from isoscope.errors import TooFewRowsError, UndefinedError
-from isoscope.measure.interval import (
+from isoscope.measures.interval import (
     LEAST_DOCUMENTS,
     around,
     interval,
@@ -18,9 +18,9 @@ from isoscope.measure.interval import (
     spread,
     standard_error,
 )
-from isoscope.measure.mean_cosine import over_pairs
-from isoscope.measure.statistics import quantile
-from isoscope.measure.view import Units
+from isoscope.measures.mean_cosine import over_pairs
+from isoscope.measures.statistics import quantile
+from isoscope.measures.view import Units
 
 numbers = st.floats(-100, 100)
 

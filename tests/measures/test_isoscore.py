@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from isoscope.errors import TooFewRowsError, UndefinedError
-from isoscope.measure.isoscore import from_ratio
+from isoscope.measures.isoscore import from_ratio
 
 numbers = st.integers(-80, 80).map(lambda i: i / 8)
 shapes = st.tuples(st.integers(2, 12), st.integers(2, 6))

@@ -10,8 +10,8 @@ from hypothesis.extra.numpy import arrays
 
 from isoscope.accumulate.hashing import named_documents
 from isoscope.errors import TooFewRowsError, UndefinedError
-from isoscope.measure.isoscore_debiased import across_halves, himeno_yamada, log_spread
-from isoscope.measure.view import Halves
+from isoscope.measures.isoscore_debiased import across_halves, himeno_yamada, log_spread
+from isoscope.measures.view import Halves
 
 numbers = st.integers(-80, 80).map(lambda i: i / 8)
 small = st.tuples(st.integers(4, 7), st.integers(2, 5))

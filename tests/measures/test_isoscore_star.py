@@ -6,10 +6,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from isoscope.api import measure as iso_measure
 from isoscope.errors import ConfigError, TooFewRowsError
-from isoscope.measure.isoscore_star import as_published, isoscore_star, shrunk
-from isoscope.measure.view import Spectrum
-from isoscope.verbs import measure as iso_measure
+from isoscope.measures.isoscore_star import as_published, isoscore_star, shrunk
+from isoscope.measures.view import Spectrum
 
 numbers = st.integers(-80, 80).map(lambda i: i / 8)
 shapes = st.tuples(st.integers(2, 12), st.integers(2, 6))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.measure.isotropic import spectrum
+from isoscope.measures.isotropic import spectrum
 
 
 def simulated(n, d, draws=20):

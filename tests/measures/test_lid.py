@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.measure.lid import of_distances
+from isoscope.measures.lid import of_distances
 
 NAME = "lid"
 
@@ -42,8 +42,8 @@ def test_it_is_not_in_the_default_set_and_has_an_interval(measured):
 
 
 def test_few_rows_are_too_few():
+    from isoscope.api import measure
     from isoscope.errors import TooFewRowsError
-    from isoscope.verbs import measure
 
     with pytest.raises(TooFewRowsError, match="at least 102 distinct rows, got 90"):
         measure(np.random.default_rng(0).normal(size=(90, 4)), measures=[NAME])

@@ -8,9 +8,9 @@ from hypothesis.extra.numpy import arrays
 
 from isoscope.accumulate import DirectionsSummary
 from isoscope.errors import TooFewRowsError
-from isoscope.measure.interval import interval
-from isoscope.measure.mean_cosine import mean_cosine, over_pairs
-from isoscope.measure.view import Units
+from isoscope.measures.interval import interval
+from isoscope.measures.mean_cosine import mean_cosine, over_pairs
+from isoscope.measures.view import Units
 
 # Multiples of 1/8: zeros, copies and ties turn up by themselves, and nothing underflows.
 numbers = st.integers(-80, 80).map(lambda i: i / 8)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from isoscope.errors import TooFewRowsError, UndefinedError
-from isoscope.measure.norm_spread import norm_spread
-from isoscope.measure.view import NormMoments
+from isoscope.measures.norm_spread import norm_spread
+from isoscope.measures.view import NormMoments
 
 numbers = st.integers(-80, 80).map(lambda i: i / 8)
 shapes = st.tuples(st.integers(2, 50), st.integers(1, 5))

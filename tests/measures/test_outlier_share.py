@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from isoscope.accumulate.directions import contributions
 from isoscope.errors import TooFewRowsError
-from isoscope.measure.view import Units
+from isoscope.measures.view import Units
 
 numbers = st.integers(-80, 80).map(lambda i: i / 8)
 shapes = st.tuples(st.integers(2, 7), st.integers(1, 6))

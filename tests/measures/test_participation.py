@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from isoscope.errors import TooFewRowsError
-from isoscope.measure.participation import ratio
+from isoscope.measures.participation import ratio
 
 numbers = st.integers(-80, 80).map(lambda i: i / 8)
 shapes = st.tuples(st.integers(2, 12), st.integers(1, 6))

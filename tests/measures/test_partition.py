@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoscope.measure.partition import DRAWS
+from isoscope.measures.partition import DRAWS
 
 PARTS = ("partition", "partition-log", "partition-reference")
 
@@ -131,7 +131,7 @@ def test_one_long_row_gives_an_interval_without_overflow(measured):
 
 
 def test_more_rows_than_fifty_thousand_are_compared_with_one_draw(measured, monkeypatch):
-    monkeypatch.setattr(import_module("isoscope.measure.partition"), "MANY", 99)
+    monkeypatch.setattr(import_module("isoscope.measures.partition"), "MANY", 99)
     rows = np.random.default_rng(9).normal(size=(100, 3))
     reference = measured(rows, "partition")["partition-reference"]
     assert 0 < reference.value < 1

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from isoscope.survey import Survey
+from isoscope.accumulate.survey import Survey
+from isoscope.study.reading import read_survey
 
 NAME = "self-similarity"
 
@@ -49,7 +50,7 @@ def test_parts_merge_into_the_whole(words, token_survey, token_readings):
     for kept in (documents % 3 == 1, documents % 3 != 1):
         total.merge(token_survey(rows[kept], documents[kept], tokens[kept], [NAME]))
     expected = token_readings(*words, NAME)
-    for reading in total.read([NAME]):
+    for reading in read_survey(total, [NAME])[0]:
         assert reading.value == pytest.approx(expected[reading.measure].value, abs=1e-12)
 
 
@@ -71,7 +72,7 @@ def test_where_no_type_repeats_it_is_left_out_and_the_rest_goes_on(words, token_
     rows, documents, _ = words
     names = (NAME, "intra-similarity", "mev", "inter-similarity", "mean-cosine")
     survey = token_survey(rows, documents, np.arange(len(rows)), names)
-    read = {each.measure for each in survey.read(names)}
+    read = {each.measure for each in read_survey(survey, names)[0]}
     assert {"inter-similarity", "mean-cosine"} <= read
     assert survey.left_out.keys() == {NAME, "intra-similarity", "mev"}
     assert "occurs at least 2 times, got none among 540 types" in survey.left_out[NAME]

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from isoscope.accumulate.hashing import chained, named_documents
+from isoscope.api import survey
 from isoscope.study.model import load_model
-from isoscope.verbs import survey
 
 NAMES = (
     "self-similarity",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isoscope.measure.statistics import (
+from isoscope.measures.statistics import (
     Difference,
     exact_quantile,
     holm,

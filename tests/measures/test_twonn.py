@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoscope.errors import TooFewRowsError, UndefinedError
-from isoscope.measure.twonn import of_distances
+from isoscope.measures.twonn import of_distances
 
 
 def by_definition(rows):

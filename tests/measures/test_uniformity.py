@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from isoscope.errors import TooFewRowsError
-from isoscope.measure.uniformity import on_a_sphere, uniformity
-from isoscope.measure.view import Pairs
+from isoscope.measures.uniformity import on_a_sphere, uniformity
+from isoscope.measures.view import Pairs
 
 numbers = st.integers(-80, 80).map(lambda i: i / 8)
 shapes = st.tuples(st.integers(2, 8), st.integers(1, 5))

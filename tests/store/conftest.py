@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save as library_bytes
 
-from isoscope.report import READINGS, Results
+from isoscope.display import READINGS, Results
 from isoscope.store import new_origin, save
 from isoscope.store.state import META
 from isoscope.types import Reading

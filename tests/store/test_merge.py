@@ -9,12 +9,12 @@ import pytest
 
 from isoscope.accumulate import ACCUMULATORS, Block, CentredDirections
 from isoscope.accumulate.hashing import named_documents
+from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.errors import MergeError, StoreError
 from isoscope.store import load, save
 from isoscope.store.merge import merge_states
 from isoscope.store.state import read_state
 from isoscope.store.stream import StateReader
-from isoscope.survey import SECOND_PASS, Survey
 
 KINDS = tuple(kind for kind in ACCUMULATORS if kind not in SECOND_PASS)
 SITES = ("resid.0", "resid.1", "embed.weight")

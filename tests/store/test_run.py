@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import Moments, Tally
+from isoscope.accumulate.survey import Survey
 from isoscope.errors import StoreError
 from isoscope.store import load, save
 from isoscope.store.folder import mark
 from isoscope.store.record import Settings
-from isoscope.survey import Survey, run
+from isoscope.study.lanes import run
 from isoscope.types import Chunk
 
 PLACE = ("rows", "all")

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import isoscope as iso
+from isoscope.exhibit.exhibit import facts_of
+from isoscope.lab.sweep.curves import swept
 from isoscope.lab.sweep.results import sweeps_of
 from isoscope.store import SCHEMA, Origin, load
-from isoscope.verbs.exhibit import facts_of
-from isoscope.verbs.swept import swept
 
 OLD = Path(__file__).parent / "schema1"
 EXPECTED = json.loads((OLD / "expected.json").read_text())

@@ -5,6 +5,7 @@ import pytest
 
 from isoscope.accumulate import ACCUMULATORS, Block
 from isoscope.accumulate.hashing import named_documents
+from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.store.state import read_state
 from isoscope.store.stream import (
     StateReader,
@@ -14,7 +15,6 @@ from isoscope.store.stream import (
     read_trouble,
     written,
 )
-from isoscope.survey import SECOND_PASS, Survey
 
 KINDS = tuple(kind for kind in ACCUMULATORS if kind not in SECOND_PASS)
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from isoscope.accumulate import ACCUMULATORS, Block, Moments, Overlap, Reservoir, Tally
 from isoscope.accumulate.hashing import named_documents
+from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.errors import StoreError
 from isoscope.store.stream import written
 from isoscope.store.summaries import State, SummaryKeeper
 from isoscope.store.tree import Node
-from isoscope.survey import SECOND_PASS, Survey
 
 KINDS = (Tally, Moments, Reservoir)
 UNITS = 11

@@ -4,10 +4,10 @@ import os
 
 import pytest
 
+from isoscope.accumulate.survey import Survey
 from isoscope.errors import LockedError, RunExistsError, StoreError
 from isoscope.store import lock, save, working
 from isoscope.store.working import Working, open_target
-from isoscope.survey import Survey
 
 ID, RESOLVED, PLAN = "abc", {"options": {"seed": 0}}, b"\x01plan"
 

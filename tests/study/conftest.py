@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from isoscope.survey import kinds_for, run
+from isoscope.study.lanes import run
+from isoscope.study.reading import kinds_for
 from isoscope.types import Chunk
 
 PLACE = ("rows", "all")

@@ -6,8 +6,9 @@ import pytest
 from isoscope.accumulate import Bands, Block
 from isoscope.accumulate.bands import frequency_bands
 from isoscope.accumulate.hashing import named_documents
-from isoscope.survey import Survey, kinds_for
-from isoscope.survey.band import by_band
+from isoscope.accumulate.survey import Survey
+from isoscope.study.band import by_band
+from isoscope.study.reading import kinds_for, read_survey
 
 PLACE = ("resid.0", "all")
 
@@ -34,7 +35,7 @@ def cosine(rows):
 def readings(block, names=("mean-cosine",)):
     survey = Survey()
     survey.update(PLACE, kinds_for(names, causes=True), block)
-    return survey.read(names)
+    return read_survey(survey, names)[0]
 
 
 def test_every_band_reads_the_pairs_of_its_own_rows(block):

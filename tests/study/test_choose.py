@@ -15,8 +15,8 @@ from isoscope.study.choose import (
     select_sites,
     turns_for,
 )
+from isoscope.study.frequency import Frequencies
 from isoscope.study.model import load_model
-from isoscope.survey.frequency import Frequencies
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoscope.accumulate.hashing import named_documents, ordinal_documents
-from isoscope.survey.cut import whole_documents
+from isoscope.study.documents import whole_documents
 from isoscope.types import Chunk
 
 

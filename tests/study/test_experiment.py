@@ -20,9 +20,9 @@ TWINS = '''"""Twins: two models over one corpus, one record each."""
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from isoscope.report.frames import Field
-from isoscope.report.results import Layout, Results
-from isoscope.report.table import Column, Table
+from isoscope.display.frames import Field
+from isoscope.display.results import Layout, Results
+from isoscope.display.table import Column, Table
 from isoscope.study.execution import Execution, Place
 from isoscope.study.experiment import register
 from isoscope.study.model import CorpusSpec
@@ -117,7 +117,7 @@ def test_an_experiment_of_surveys_is_the_same_under_both_engines(twins, two):
     assert here[0]["isoscore"] != here[1]["isoscore"]
     pool = run(*two, engine="pool", workers=2)
     assert pool.to_dict() == here.to_dict()
-    from isoscope.verbs import survey
+    from isoscope.api import survey
 
     alone = survey(two[0], two[2], tokens=300, sites="norm.out", measures="isoscore", threads=1)
     assert here[0]["isoscore"] == alone[0].value

@@ -7,7 +7,7 @@ import pytest
 
 from isoscope.accumulate.bands import frequency_bands
 from isoscope.errors import ConfigError, SourceError
-from isoscope.survey.frequency import Frequencies, read_frequencies
+from isoscope.study.frequency import Frequencies, read_frequencies
 
 
 class Words:

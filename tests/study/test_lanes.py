@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import CentredDirections, Groups, Moments, Tally
+from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.errors import RowError
-from isoscope.measure import MEASURES
-from isoscope.survey import SECOND_PASS, Survey, block_rows, kinds_for, run
+from isoscope.measures import MEASURES
+from isoscope.study.lanes import block_rows, run
+from isoscope.study.reading import kinds_for, read_survey, second_passes
 from isoscope.types import Chunk
 
 PLACE = ("rows", "all")
@@ -160,7 +162,7 @@ def test_skipped_rows_are_counted_and_leave_no_trace(chunks, cloud, assert_same,
     if documents is None:
         assert_same(survey, ran(clean)[0])
     assert survey.held[PLACE][Tally].count == 596
-    values = {r.measure: r.value for r in survey.read(["isoscore", "mean-cosine"])}
+    values = {r.measure: r.value for r in read_survey(survey, ["isoscore", "mean-cosine"])[0]}
     others = {r.measure: r.value for r in ran(clean)[0].read(["isoscore", "mean-cosine"])}
     assert values == pytest.approx(others, rel=1e-12)
 
@@ -246,7 +248,7 @@ def test_one_chunk_needs_only_one_lane(chunks, cloud):
 def test_a_second_pass_starts_from_what_the_first_has_found(chunks, cloud):
     rows = cloud(mean=4.0)
     first, _ = ran(chunks(rows, 50), (Tally, Moments))
-    start = Survey({PLACE: first.second_kinds(PLACE, SECOND_PASS)})
+    start = Survey({PLACE: second_passes(first.held[PLACE], SECOND_PASS)})
     second, _ = ran(chunks(rows, 50), SECOND_PASS, start=start)
     centred = second.held[PLACE][CentredDirections]
     assert centred.count == 600

@@ -6,9 +6,8 @@ import torch
 from torch import nn
 
 import isoscope as iso
+from isoscope.api import measure, survey_module
 from isoscope.errors import SourceError, UnknownNameError
-from isoscope.verbs import measure
-from isoscope.verbs.model import survey_module
 
 
 class Mixer(nn.Module):

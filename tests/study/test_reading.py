@@ -20,9 +20,9 @@ from isoscope.accumulate import (
     Tally,
     Vocabulary,
 )
-from isoscope.measure import MEASURES
+from isoscope.measures import MEASURES
 from isoscope.site import Site
-from isoscope.survey.read import kinds_for, measurable, read_place, second_passes
+from isoscope.study.reading import kinds_for, measurable, read_place, second_passes
 
 PLACE = ("rows", "all")
 EVERY = tuple(MEASURES)

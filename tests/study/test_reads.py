@@ -2,6 +2,7 @@
 
 import pytest
 
+from isoscope.accumulate.survey import Survey
 from isoscope.errors import TooFewRowsError, UnknownNameError
 from isoscope.store.record import Settings
 from isoscope.store.summaries import State
@@ -13,7 +14,6 @@ from isoscope.study.reads import (
     options_of,
     read_state,
 )
-from isoscope.survey import Survey
 
 
 def test_one_name_may_come_without_a_list():

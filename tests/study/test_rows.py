@@ -8,8 +8,8 @@ import pytest
 import isoscope as iso
 from isoscope.engine import Notify
 from isoscope.study import rows as module
+from isoscope.study.lanes import block_rows
 from isoscope.study.rows import MeasureSpec, RowsPlan
-from isoscope.survey import block_rows
 
 WIDTH = 2048  # wide rows make small blocks
 

@@ -6,6 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import isoscope as iso
+from isoscope.api import measure, merge, read
+from isoscope.comparison.outcomes import worst
 from isoscope.errors import (
     ConfigError,
     MergeError,
@@ -13,10 +15,9 @@ from isoscope.errors import (
     TooFewRowsError,
     UnknownNameError,
 )
-from isoscope.measure import MEASURES
-from isoscope.report.outcomes import worst
+from isoscope.measures import MEASURES
 from isoscope.store.stream import StateReader
-from isoscope.verbs import measure, merge, read
+from isoscope.study.reading import read_survey
 
 DEFAULT = [m.name for m in MEASURES.values() if m.default]
 SAMPLED = ["uniformity", "twonn", "mle-dimension"]
@@ -226,7 +227,9 @@ def test_an_output_is_replaced_only_when_asked(tmp_path):
 def test_a_loaded_run_has_its_survey(tmp_path):
     found = measure(cloud(300), measures=["isoscore"], output=tmp_path / "run")
     survey = iso.load(tmp_path / "run").survey
-    assert survey.read(["isoscore"])[0].value == pytest.approx(found[0].value, rel=1e-12)
+    assert read_survey(survey, ["isoscore"])[0][0].value == pytest.approx(
+        found[0].value, rel=1e-12
+    )
 
 
 def test_measuring_with_an_output_reads_the_same(tmp_path):

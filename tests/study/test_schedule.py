@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoscope.survey.schedule import Item, scheduled
+from isoscope.study.schedule import Item, scheduled
 
 lengths = st.lists(st.integers(2, 300), max_size=60)
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from isoscope.errors import SourceError
-from isoscope.survey.select import selected
+from isoscope.study.select import selected
 
 
 def prepare(ordinal):

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 
+from isoscope.api import merge, read, survey
 from isoscope.engine import Notify, Tracker
 from isoscope.engine.base import UnitTicks
 from isoscope.errors import IsoscopeError, MergeError, ResumeError
 from isoscope.study.model import load_model
 from isoscope.study.run import run
 from isoscope.study.survey import Batches, Matrices, SurveyPlan, SurveySpec
-from isoscope.verbs import merge, read, survey
 
 SITES = ["embed", "resid", "norm.mid"]
 
@@ -208,7 +208,7 @@ def test_a_path_with_the_same_content_resumes_to_the_same_bytes(tiny, stopped, t
 REALLY_SHORT = """
 import resource, sys, torch
 torch.set_num_threads(1)
-from isoscope.verbs import survey
+from isoscope.api import survey
 words = ["river", "boats", "town", "fire"]
 texts = [" ".join(words[(n + i * i) % 4] for i in range(60)) for n in range(40)]
 given = {"tokens": None, "sites": ["resid"], "measures": ["isoscore", "mean-cosine"]}

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from isoscope.measure import MEASURES
-from isoscope.measure.view import Halves, RawSpectrum, Spectrum
-from isoscope.survey.warn import about_bias
+from isoscope.measures import MEASURES
+from isoscope.measures.view import Halves, RawSpectrum, Spectrum
+from isoscope.study.warn import about_bias
 from isoscope.types import Reading
 
 DEFAULT = [m.name for m in MEASURES.values() if m.default]

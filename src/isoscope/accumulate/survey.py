@@ -1,25 +1,24 @@
-"""A survey: the accumulators of every site, which merge as they do and give readings."""
+"""A survey: the accumulators of every site, which merge as they do."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
-from isoscope.accumulate import ACCUMULATORS, Accumulator, Block, DocumentSums, Overlap
-from isoscope.accumulate.overlap import Meeting
-from isoscope.errors import MergeError
-from isoscope.measure.interval import Spread
-from isoscope.survey.read import (
-    SECOND_PASS,
-    measurable,
-    read_place,
-    second_passes,
-    spread_place,
+from isoscope.accumulate import (
+    ACCUMULATORS,
+    Accumulator,
+    Block,
+    CentredDirections,
+    DocumentSums,
+    Overlap,
+    Partitions,
 )
-from isoscope.survey.variant import Kind, Place, variants
-from isoscope.types import Array, Reading
+from isoscope.accumulate.overlap import Meeting
+from isoscope.accumulate.variant import Kind, Place
+from isoscope.errors import MergeError
+from isoscope.types import Array
 
+SECOND_PASS: tuple[Kind, ...] = (CentredDirections, Partitions)
 # Kinds that one part may have and another not: of a place without sinks there is no overlap.
 _BY_CHANCE = {Overlap, *SECOND_PASS}
 _BY_NAME: dict[str, Kind] = {kind.__name__: kind for kind in ACCUMULATORS}
@@ -32,7 +31,6 @@ class Survey:
     held: dict[Place, dict[Kind, Accumulator[Any]]] = field(
         default_factory=dict[Place, dict[Kind, Accumulator[Any]]]
     )
-    left_out: dict[str, str] = field(default_factory=dict[str, str])
     trouble: dict[str, str] = field(default_factory=dict[str, str])  # sites not measured: why
     seen: dict[str, int] = field(default_factory=dict[str, int])  # rows of each source
     _met: tuple[Sequence[DocumentSums], Meeting] | None = None
@@ -93,47 +91,6 @@ class Survey:
             for kind, part in ours.items():
                 if kind in theirs:
                     part.merge(theirs[kind])
-
-    def second_kinds(self, place: Place, kinds: Iterable[Kind]) -> dict[Kind, Accumulator[Any]]:
-        """Return fresh accumulators of a second pass, built from what the first has seen."""
-        return second_passes(self.held[place], kinds)
-
-    def read(
-        self, names: Iterable[str] | None = None, *, run: str = "", **options: Any
-    ) -> list[Reading]:
-        """Compute each named measure at each site, in each variant it has.
-
-        What cannot be computed is noted in `left_out`.
-        """
-        readings: list[Reading] = []
-        self.left_out = {}
-        with threadpool_limits(1):  # eigenvalues change their last bits with the threads
-            for site, alike, here in variants(self.held):
-                chosen = measurable(here) if names is None else tuple(names)
-                place = (site, alike[0])
-                found, left_out = read_place(place, here, chosen, run=run, options=options)
-                for variant in alike:
-                    readings += [replace(each, variant=variant) for each in found]
-                self.left_out.update(left_out)
-        return readings
-
-    def spreads(
-        self,
-        names: Sequence[str],
-        variant: str = "all",
-        **options: Any,
-    ) -> dict[tuple[str, str], Spread]:
-        """Return what each document group adds to the error of a reading, by site and measure.
-
-        It is what intervals are made of; two runs of the same documents are compared by it.
-        """
-        found: dict[tuple[str, str], Spread] = {}
-        with threadpool_limits(1):
-            for site, alike, here in variants(self.held):
-                if variant in alike:
-                    for name, spread in spread_place(here, names, options).items():
-                        found[site, name] = spread
-        return found
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return what rebuilds the survey: a description and arrays by name."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isoscope.explain.cloud import Cloud
-from isoscope.measure.interval import LEAST_DOCUMENTS
+from isoscope.causes.cloud import Cloud
+from isoscope.measures.interval import LEAST_DOCUMENTS
 from isoscope.types import Array
 
 _RARE = 2.0234  # 99 % point of the Tracy-Widom law of order one

@@ -28,12 +28,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from isoscope.causes.additive import fitted
+from isoscope.causes.cloud import Cloud
+from isoscope.causes.dimensions import kept
+from isoscope.causes.shares import ORDER, Told, by_dimension, noises, told
 from isoscope.errors import UndefinedError
-from isoscope.explain.additive import fitted
-from isoscope.explain.cloud import Cloud
-from isoscope.explain.dimensions import kept
-from isoscope.explain.shares import ORDER, Told, by_dimension, noises, told
-from isoscope.measure.interval import LEAST_DOCUMENTS, around, standard_error
+from isoscope.measures.interval import LEAST_DOCUMENTS, around, standard_error
 from isoscope.types import Array
 
 __all__ = ["ORDER", "Attribution", "Share", "attributed"]

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from isoscope.accumulate.sinks import Sink
-from isoscope.explain.attribution import ORDER, Attribution
+from isoscope.causes.attribution import ORDER, Attribution
 
 SHOWN = 3  # of many named things, in a sentence
 

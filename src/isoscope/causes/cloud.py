@@ -9,7 +9,7 @@ from isoscope.accumulate.bands import FREQUENCIES, POSITIONS, Bands
 from isoscope.accumulate.crossing import Crossing
 from isoscope.accumulate.directions import contributions, cosine_over_pairs
 from isoscope.accumulate.hashing import GROUPS
-from isoscope.explain.bands import Scale
+from isoscope.causes.bands import Scale
 from isoscope.types import Array
 
 LEAST_ROWS = 0.05  # share of the rows below which a band is joined with its neighbour

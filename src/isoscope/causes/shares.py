@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from isoscope.explain.additive import Additive, Noise, fitted, noise_of
-from isoscope.explain.bands import Pair, least_alike, shortest, start
-from isoscope.explain.cloud import Cloud, Totals
-from isoscope.explain.dimensions import MOST, kept, rogue
-from isoscope.explain.sinks import weight_without
+from isoscope.causes.additive import Additive, Noise, fitted, noise_of
+from isoscope.causes.bands import Pair, least_alike, shortest, start
+from isoscope.causes.cloud import Cloud, Totals
+from isoscope.causes.dimensions import MOST, kept, rogue
+from isoscope.causes.sinks import weight_without
 from isoscope.types import Array
 
 ORDER = ("sinks", "dimensions", "frequency", "position", "mean")

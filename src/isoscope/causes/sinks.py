@@ -1,6 +1,6 @@
 """Sinks: what the mean cosine would be if they pointed no further than the other rows."""
 
-from isoscope.explain.cloud import Totals
+from isoscope.causes.cloud import Totals
 
 
 def weight_without(totals: Totals) -> float:

@@ -51,11 +51,11 @@ def command(
     where the whole 95 % interval lies beyond the limit; where only the value does, that is
     a warning. Without a site a rule is about every site.
     """
-    from isoscope import verbs
-    from isoscope.report.junit import as_junit
-    from isoscope.verbs.check import refuse
+    from isoscope import api
+    from isoscope.comparison.check import refuse
+    from isoscope.comparison.junit import as_junit
 
-    outcomes = verbs.check(run, rules or [], baseline=baseline)
+    outcomes = api.check(run, rules or [], baseline=baseline)
     show(outcomes, "json" if as_json else "")
     if junit is not None:
         _written(junit, as_junit(outcomes))

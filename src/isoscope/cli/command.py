@@ -116,7 +116,7 @@ class SpecCommand(LazyCommand):
 def run(experiment: "Experiment", options: dict[str, Any], style: str, quiet: bool) -> None:
     """Do an experiment and print what it found."""
     from isoscope.cli.memory import give_back
-    from isoscope.report import Results
+    from isoscope.display import Results
     from isoscope.study.reads import refuse_spoilt
 
     if experiment.blocks is not None:

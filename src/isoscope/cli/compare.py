@@ -48,9 +48,9 @@ def command(
     it is paired by document group and far sharper. What is called changed is so at 5 %
     after Holm's correction over the rows.
     """
-    from isoscope import verbs
+    from isoscope import api
 
-    changes = verbs.compare(
+    changes = api.compare(
         first,
         second,
         measures=names or None,

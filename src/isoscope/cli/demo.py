@@ -42,10 +42,10 @@ def command(
 
     Without the demo extra, which brings the model, a planted cone is measured.
     """
-    from isoscope import verbs
+    from isoscope import api
 
     with progress(quiet=quiet, noun="tokens") as tick:
-        readings = verbs.demo(
+        readings = api.demo(
             output=page,
             overwrite=replace,
             progress=tick,

@@ -21,8 +21,8 @@ def command(
     With the kurtosis of the first (0 for a Gaussian), and r squared: how much of the cosines
     of whole vectors is left when the top 1, 3 and 5 dimensions are taken out.
     """
-    from isoscope import verbs
+    from isoscope import api
 
     with progress(quiet=quiet, noun="sites") as tick:
-        found = verbs.dimensions(run, sites=sites or None, variant=variant, progress=tick)
+        found = api.dimensions(run, sites=sites or None, variant=variant, progress=tick)
     show(found, style, quiet=quiet)

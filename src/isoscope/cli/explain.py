@@ -14,6 +14,6 @@ def command(run: Run, sites: Sites = None, variant: Variant = "all", style: str 
     In this order, always: sink tokens, a few dimensions, token frequency, position, and
     what is left, the mean that all rows share. Where causes overlap, the earlier one has it.
     """
-    from isoscope.verbs.explain import explain
+    from isoscope.lab.explain.results import explain
 
     show(explain(run, sites=sites or None, variant=variant), style)

@@ -42,9 +42,9 @@ def command(
 
     Charts are those of the report, on white, in type that prints and is embedded.
     """
-    from isoscope import verbs
+    from isoscope import api
 
-    made = verbs.figure(
+    made = api.figure(
         runs,
         file,
         kind=kind,
@@ -60,6 +60,6 @@ def command(
 
         typer.echo(dumps({"figure": str(made), "kind": kind, "bytes": made.stat().st_size}))
         return
-    from isoscope.report.escape import plain as harmless
+    from isoscope.display.escape import plain as harmless
 
     typer.echo(harmless(str(made)))

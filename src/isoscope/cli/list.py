@@ -11,7 +11,7 @@ from isoscope.cli.output import show_table
 from isoscope.errors import ConfigError
 
 if TYPE_CHECKING:
-    from isoscope.report.table import Table
+    from isoscope.display.table import Table
 
 NAME = "list"
 EXAMPLES = (
@@ -43,7 +43,7 @@ def command(
         from isoscope.registry import unknown
 
         raise unknown("list", what, ("measures", "sites", *LATER))
-    from isoscope.measure import MEASURES
+    from isoscope.measures import MEASURES
 
     records = [_record(measure) for measure in MEASURES.values()]
     if as_json:
@@ -60,10 +60,10 @@ def _sites(model: str | None, trust_remote_code: bool, as_json: bool) -> None:
             slug="list-model",
         )
     from isoscope.cli.output import note
-    from isoscope.report.table import Column, Table
-    from isoscope.verbs.model import sites
+    from isoscope.display.table import Column, Table
+    from isoscope.study.model import list_sites
 
-    rows = sites(
+    rows = list_sites(
         model,
         trust_remote_code=trust_remote_code,
         say=lambda text: note(text, quiet=as_json),
@@ -103,7 +103,7 @@ def _record(measure: Any) -> dict[str, Any]:
 
 def _limit(of: Any) -> float | str | None:
     """A reference value with many rows: a number, or how it goes with the width d."""
-    from isoscope.measure.base import level
+    from isoscope.measures.base import level
 
     many, widths = 10**15, (512, 768)
     found = [number for width in widths if (number := level(of, many, width)) is not None]
@@ -116,7 +116,7 @@ def _limit(of: Any) -> float | str | None:
 
 
 def _table(records: list[dict[str, Any]]) -> "Table":
-    from isoscope.report.table import Column, Table
+    from isoscope.display.table import Column, Table
 
     def cells(key: str) -> tuple[str, ...]:
         values = (each[key] for each in records)

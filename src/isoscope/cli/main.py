@@ -159,7 +159,7 @@ def main() -> None:
 
 def _say(text: str, code: int) -> int:
     """Print an error to stderr; names in it may come from files and are made harmless."""
-    from isoscope.report.escape import plain
+    from isoscope.display.escape import plain
 
     typer.echo("\n".join(map(plain, f"error: {text}".split("\n"))), err=True)
     return code

@@ -28,8 +28,8 @@ def command(
     with the same settings and seed, on rows of one width and type, and no source is in
     two of them.
     """
-    from isoscope import verbs
+    from isoscope import api
 
-    found = verbs.merge(runs, whole, overwrite=replace)
+    found = api.merge(runs, whole, overwrite=replace)
     show(found, "json" if as_json else "", quiet=quiet)
     note(f"saved {whole}", quiet=quiet)

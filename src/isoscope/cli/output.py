@@ -8,8 +8,8 @@ import typer
 from isoscope.errors import ConfigError
 
 if TYPE_CHECKING:
-    from isoscope.report import Results
-    from isoscope.report.table import Table
+    from isoscope.display import Results
+    from isoscope.display.table import Table
 
 
 def chosen(**flags: bool) -> str:
@@ -46,11 +46,11 @@ def show_table(table: "Table") -> None:
     if sys.stdout.isatty():
         from rich.console import Console
 
-        from isoscope.report import terminal
+        from isoscope.display import terminal
 
         terminal.show(table, Console())
     else:
-        from isoscope.report.formats import as_text
+        from isoscope.display.formats import as_text
 
         sys.stdout.write(as_text(table))
 
@@ -58,6 +58,6 @@ def show_table(table: "Table") -> None:
 def note(text: str, *, quiet: bool) -> None:
     """Say something on stderr, beside the data."""
     if not quiet:
-        from isoscope.report.escape import plain
+        from isoscope.display.escape import plain
 
         typer.echo(plain(text), err=True)

@@ -14,6 +14,6 @@ EXAMPLES = (
 @formats
 def command(run: Run, names: Measures = None, sites: Sites = None, style: str = "") -> None:
     """Print the readings of a run folder."""
-    from isoscope import verbs
+    from isoscope import api
 
-    show(verbs.read(run, measures=names or None, sites=sites or None), style)
+    show(api.read(run, measures=names or None, sites=sites or None), style)

@@ -27,16 +27,16 @@ def command(
     One file of less than 1.5 MB: a verdict, every measure over depth, spectra, outlier
     dimensions, causes, the final norm, and every number in a table.
     """
-    from isoscope import verbs
+    from isoscope import api
 
-    made = verbs.report(runs, page, overwrite=replace)
+    made = api.report(runs, page, overwrite=replace)
     size = len(made.text.encode("utf-8", "backslashreplace"))
     if as_json:
         from json import dumps
 
         typer.echo(dumps({"page": str(page), "bytes": size, "runs": len(runs)}))
         return
-    from isoscope.report.escape import plain
+    from isoscope.display.escape import plain
 
     typer.echo(plain(str(page)))
     note(f"{size / 1e6:.2f} MB; open it in a browser", quiet=quiet)

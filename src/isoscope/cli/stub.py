@@ -32,7 +32,7 @@ def stub() -> str:
         if hasattr(function, "__signature__"):
             functions.append(_definition(name, function, names))
         else:
-            names.add("isoscope.verbs", name)
+            names.add("isoscope.api", name)
     listed = "".join(f'    "{name}",\n' for name in isoscope.__all__)
     return f"{HEAD}\n{names.imports()}\n__all__ = [\n{listed}]\n\n" + "\n".join(functions)
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from math import isfinite
 
-from isoscope.report.escape import plain
-from isoscope.report.frames import Field, Line, numbers, texts
-from isoscope.report.number import shown
-from isoscope.report.results import DATA, Layout, Results
-from isoscope.report.table import Column, Table
+from isoscope.display.escape import plain
+from isoscope.display.frames import Field, Line, numbers, texts
+from isoscope.display.number import shown
+from isoscope.display.results import DATA, Layout, Results
+from isoscope.display.table import Column, Table
 from isoscope.types import Change
 
 KEYS = tuple(field.name for field in fields(Change))

@@ -4,15 +4,15 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from isoscope.comparison.pairing import Pairing, pairing
+from isoscope.comparison.rule import Rule, known_measures, parsed
+from isoscope.comparison.side import Folder, Side, gap_between, opened
 from isoscope.errors import ConfigError, GateError, IsoscopeError
 from isoscope.types import Outcome, Reading
-from isoscope.verbs.pairing import Pairing, pairing
-from isoscope.verbs.rule import Rule, known_measures, parsed
-from isoscope.verbs.side import Folder, Side, gap_between, opened
 
 if TYPE_CHECKING:
-    from isoscope.measure.statistics import Difference
-    from isoscope.report import Results
+    from isoscope.display import Results
+    from isoscope.measures.statistics import Difference
     from isoscope.store import Run
 
 
@@ -28,8 +28,8 @@ def check(
     the limit, and a warning where only the value does. Nothing is raised for a breach: see
     `ok` and `summary` of what is returned.
     """
-    from isoscope.report import Results
-    from isoscope.report.outcomes import OUTCOMES
+    from isoscope.comparison.outcomes import OUTCOMES
+    from isoscope.display import Results
 
     rules = [parsed(text) for text in ([fail_if] if isinstance(fail_if, str) else fail_if)]
     if not rules:
@@ -178,7 +178,7 @@ class _Gate:
 
 def _shifted(reading: Reading, limit: float) -> "Difference":
     """Return how far a reading lies above a number that is known exactly."""
-    from isoscope.measure.statistics import Difference
+    from isoscope.measures.statistics import Difference
 
     low, high = (None if end is None else end - limit for end in (reading.low, reading.high))
     return Difference(reading.value - limit, low, high, None)

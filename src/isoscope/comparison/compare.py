@@ -3,17 +3,17 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from isoscope.comparison.matching import MATCHES, matched
+from isoscope.comparison.open import names_of, two_runs
+from isoscope.comparison.pairing import Pairing, differences, pairing
+from isoscope.comparison.side import Key, Side, gap_between
 from isoscope.errors import ConfigError
 from isoscope.study.reads import companions, measure_names
 from isoscope.types import VARIANTS, Change, Reading
-from isoscope.verbs.given import names_of, two_runs
-from isoscope.verbs.matching import MATCHES, matched
-from isoscope.verbs.pairing import Pairing, differences, pairing
-from isoscope.verbs.side import Key, Side, gap_between
 
 if TYPE_CHECKING:
-    from isoscope.measure.statistics import Difference
-    from isoscope.report import Results
+    from isoscope.display import Results
+    from isoscope.measures.statistics import Difference
 
 LEVEL = 0.05
 Row = tuple[Reading, Reading, "Difference", bool]
@@ -38,8 +38,8 @@ def compare(
     so at 5 % after Holm's correction over all rows returned. Of several sites the usual
     measures are compared unless `measures` names others, or `all` asks for every one.
     """
+    from isoscope.comparison.changes import changes_of
     from isoscope.registry import unknown
-    from isoscope.report.changes import changes_of
 
     if variant not in VARIANTS:
         raise unknown("variant", variant, VARIANTS)
@@ -89,7 +89,7 @@ def _shared_keys(
 
 def _usual(sides: tuple[Side, Side], keys: list[tuple[Key, Key]]) -> list[tuple[Key, Key]]:
     """Return the usual measures where there are several sites, as the layer table does."""
-    from isoscope.report.layers import columns
+    from isoscope.display.layers import columns
 
     if len({ours[0] for ours, _ in keys}) < 2:
         return keys
@@ -108,8 +108,8 @@ def _rows(sides: tuple[Side, Side], keys: Iterable[tuple[Key, Key]], how: Pairin
 
 def _judged(rows: list[Row]) -> list[Change]:
     """Return the changes, with chances corrected for how many rows there are."""
-    from isoscope.measure.difference import same
-    from isoscope.measure.statistics import holm
+    from isoscope.measures.difference import same
+    from isoscope.measures.statistics import holm
 
     corrected = holm([gap.p for *_, gap, _ in rows])
     changes: list[Change] = []

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from isoscope.report.escape import plain
+from isoscope.display.escape import plain
 from isoscope.types import Outcome
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from isoscope.verbs.side import opened
+from isoscope.comparison.side import opened
 
 if TYPE_CHECKING:
     from isoscope.store import Run
@@ -34,12 +34,14 @@ def names_of(first: Any, second: Any) -> tuple[str, str]:
 
 def _run(given: Any, place: Path, measures: Sequence[str] | None) -> "Run":
     from isoscope.store import Run, load
-    from isoscope.verbs.vectors import measure
+    from isoscope.study.keywords import call
+    from isoscope.study.rows import MeasureSpec
 
     path = _path(given)
     if isinstance(given, Run) or (path is not None and not path.is_file()):
         return opened(given)
-    measure(given, measures=measures, name=SAME, output=place)
+    options = {"measures": measures, "name": SAME, "output": place}
+    call(MeasureSpec, (given,), options)
     return load(place)
 
 

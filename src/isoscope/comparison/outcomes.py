@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from math import isfinite
 
-from isoscope.report.escape import for_markdown, plain
-from isoscope.report.frames import Line, numbers, texts
-from isoscope.report.number import shown
-from isoscope.report.results import Layout, Results
-from isoscope.report.table import Column, Table
+from isoscope.display.escape import for_markdown, plain
+from isoscope.display.frames import Line, numbers, texts
+from isoscope.display.number import shown
+from isoscope.display.results import Layout, Results
+from isoscope.display.table import Column, Table
 from isoscope.types import Outcome
 
 WORST_FIRST = ("breached", "could not run", "warning", "holds")

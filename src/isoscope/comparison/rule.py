@@ -55,7 +55,7 @@ def parsed(text: str) -> Rule:
 
 def known_measures() -> dict[str, str]:
     """Return every name a rule may use, and the measure that gives it."""
-    from isoscope.measure import MEASURES
+    from isoscope.measures import MEASURES
 
     known = {name: name for name in MEASURES}
     for record in MEASURES.values():

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from isoscope.errors import TooFewRowsError
+from isoscope.study.reading import survey_spreads
 from isoscope.study.reads import options_of
+from isoscope.study.runs import read
 from isoscope.types import Reading
-from isoscope.verbs.runs import read
 
 if TYPE_CHECKING:
-    from isoscope.measure.interval import Spread
-    from isoscope.measure.statistics import Difference
+    from isoscope.measures.interval import Spread
+    from isoscope.measures.statistics import Difference
     from isoscope.store import Run
 
 Key = tuple[str, int | None, str]  # site, step, measure
@@ -64,11 +65,11 @@ class Side:
         return self._spreads[reading.site].get(reading.measure)
 
     def _told(self, site: str, readings: Iterable[Reading]) -> "dict[str, Spread]":
-        from isoscope.measure import MEASURES
+        from isoscope.measures import MEASURES
 
         names = [each.measure for each in readings if each.measure in MEASURES]
         options = options_of(self.run.settings)
-        found = self.run.survey_of(site).spreads(names, self.variant, **options)
+        found = survey_spreads(self.run.survey_of(site), names, self.variant, **options)
         return {name: spread for (_, name), spread in found.items()}
 
     def keep(self, keys: Iterable[Key]) -> None:
@@ -87,8 +88,8 @@ def gap_between(
     ours: Side, first: Reading, theirs: Side, second: Reading, *, paired: bool, times: float = 1
 ) -> "tuple[Difference, bool]":
     """Return first - times x second, and whether it could be paired by document group."""
-    from isoscope.measure.difference import apart
-    from isoscope.measure.difference import paired as subtracted
+    from isoscope.measures.difference import apart
+    from isoscope.measures.difference import paired as subtracted
 
     if paired and first.low is not None and second.low is not None:
         spreads = ours.spread(first), theirs.spread(second)

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from unicodedata import combining, east_asian_width
 
-from isoscope.report.escape import for_markdown
-from isoscope.report.table import NOTHING, Table
+from isoscope.display.escape import for_markdown
+from isoscope.display.table import NOTHING, Table
 
 
 def as_text(table: Table) -> str:

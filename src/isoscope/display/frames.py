@@ -11,8 +11,8 @@ from importlib import import_module
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from isoscope.display.escape import plain
 from isoscope.errors import ConfigError
-from isoscope.report.escape import plain
 
 if TYPE_CHECKING:
     import pandas

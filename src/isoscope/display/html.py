@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from isoscope.report.escape import for_html
-from isoscope.report.table import NOTHING, Column, Table
+from isoscope.display.escape import for_html
+from isoscope.display.table import NOTHING, Column, Table
 
 
 def as_html(table: Table) -> str:

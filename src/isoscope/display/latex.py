@@ -2,8 +2,8 @@
 
 import re
 
-from isoscope.report.escape import for_latex, plain
-from isoscope.report.table import NOTHING, Table
+from isoscope.display.escape import for_latex, plain
+from isoscope.display.table import NOTHING, Table
 
 _SCIENTIFIC = re.compile(r"(-?[\d.]+)e([+-]\d+)")
 _NEGATIVE = re.compile(r"(?<![$\d{])-(\d[\d.]*)")

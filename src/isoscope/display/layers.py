@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from isoscope.report.escape import plain
-from isoscope.report.number import count, shown
-from isoscope.report.table import Column, Table
+from isoscope.display.escape import plain
+from isoscope.display.number import count, shown
+from isoscope.display.table import Column, Table
 from isoscope.types import Reading
 
 USUAL = ("mean-cosine-cross", "isoscore-debiased", "effective-rank-debiased", "mean-share")

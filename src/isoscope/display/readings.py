@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import fields
 
-from isoscope.report.escape import plain
-from isoscope.report.frames import Field, Line, integers, numbers, texts
-from isoscope.report.layers import FOLD, is_wide, layers
-from isoscope.report.number import count, short, shown
-from isoscope.report.results import DATA, Layout, Reference, Results
-from isoscope.report.table import Column, Table
+from isoscope.display.escape import plain
+from isoscope.display.frames import Field, Line, integers, numbers, texts
+from isoscope.display.layers import FOLD, is_wide, layers
+from isoscope.display.number import count, short, shown
+from isoscope.display.results import DATA, Layout, Reference, Results
+from isoscope.display.table import Column, Table
 from isoscope.types import Reading
 
 KEYS = tuple(field.name for field in fields(Reading))  # the contract's names, in its order

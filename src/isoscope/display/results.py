@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, TypeVar, overload
 
-from isoscope.report.formats import as_markdown, as_text
-from isoscope.report.frames import Field, Line, Value, as_csv, as_pandas, as_polars
-from isoscope.report.html import as_html
-from isoscope.report.latex import as_latex
-from isoscope.report.table import Table
+from isoscope.display.formats import as_markdown, as_text
+from isoscope.display.frames import Field, Line, Value, as_csv, as_pandas, as_polars
+from isoscope.display.html import as_html
+from isoscope.display.latex import as_latex
+from isoscope.display.table import Table
 
 if TYPE_CHECKING:
     import pandas
@@ -23,7 +23,7 @@ DATA = ("json", "csv")  # formats without room for remarks
 class Results(list[T]):
     """A list of records and what belongs to all of them; its layout says how they look.
 
-    >>> from isoscope.report.readings import READINGS
+    >>> from isoscope.display.readings import READINGS
     >>> from isoscope.types import Reading
     >>> one = Reading("a", "rows", "all", "", None, "isoscore", 0.5, 0.4, 0.6, 9, 3)
     >>> Results([one], READINGS)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from isoscope.report.table import NOTHING, Column, Table
+from isoscope.display.table import NOTHING, Column, Table
 
 if TYPE_CHECKING:
     from rich.console import Console

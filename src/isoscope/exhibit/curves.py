@@ -20,7 +20,7 @@ from isoscope.types import (
 
 if TYPE_CHECKING:
     from isoscope.accumulate import MomentsSummary
-    from isoscope.survey import Survey
+    from isoscope.accumulate.survey import Survey
 
 POINTS = 96  # of a spectrum, evenly on a logarithmic axis
 CELLS = 128  # across a heat map
@@ -38,7 +38,7 @@ class SiteCurves:
 def curves_of(survey: "Survey", site: str, run: str) -> SiteCurves:
     """Return the curves of one site, each where its summaries were kept."""
     from isoscope.accumulate import Moments
-    from isoscope.survey.variant import variants
+    from isoscope.accumulate.variant import variants
 
     found: list[Curve] = []
     effective: dict[str, float] = {}
@@ -88,7 +88,7 @@ def spectrum_of(
     """Return eigenvalues over their average at a few ranks, and those of an isotropic cloud."""
     from threadpoolctl import threadpool_limits
 
-    from isoscope.measure.isotropic import spectrum
+    from isoscope.measures.isotropic import spectrum
 
     with threadpool_limits(1):
         values = np.linalg.eigvalsh(moments.covariance)[::-1]
@@ -152,7 +152,7 @@ def _sinks(site: str, moments: Mapping[str, "MomentsSummary"]) -> list[SinkShare
 
 
 def _causes(held: Mapping[tuple[str, str], Held], site: str, run: str) -> list[CauseShares]:
-    from isoscope.verbs.explain import explained
+    from isoscope.lab.explain.results import explained
 
     try:
         causes = explained(held, site, "all", run)

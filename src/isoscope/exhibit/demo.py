@@ -7,13 +7,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from isoscope.study.keywords import Progress, Say
-from isoscope.verbs.model import survey
-from isoscope.verbs.vectors import planted
+from isoscope.study.keywords import Progress, Say, call
+from isoscope.study.rows import MeasureSpec
+from isoscope.study.survey import SurveySpec
 
 if TYPE_CHECKING:
-    from isoscope.report import Results
-    from isoscope.report.page.exhibit import Exhibit
+    from isoscope.display import Results
+    from isoscope.display.page.exhibit import Exhibit
     from isoscope.types import Reading
 
 MODEL = "all-MiniLM-L6-v2"
@@ -38,8 +38,8 @@ def demo(
     where = {"engine": engine, "workers": workers}
     if output is None:
         return _readings(None, where, progress, say)
-    from isoscope.report.page.write import check_file
-    from isoscope.verbs.report import report
+    from isoscope.display.page.write import check_file
+    from isoscope.exhibit.report import report
 
     check_file(output, overwrite=overwrite)
     with TemporaryDirectory() as folder:
@@ -51,7 +51,7 @@ def demo(
 
 def _shown(run: Path) -> "Exhibit":
     """Return what the page shows, under the name of the model: its folder has none."""
-    from isoscope.verbs.exhibit import exhibits
+    from isoscope.exhibit.exhibit import exhibits
 
     (exhibit,) = exhibits(run)
     return replace(exhibit, name=MODEL, facts={**exhibit.facts, "Model": MODEL})
@@ -67,5 +67,21 @@ def _readings(
             say("no model is installed: pip install 'isoscope[demo]' surveys a real one")
         return planted(progress=progress)
     model = Path(places[0]) / "model"
-    readings = survey(model, output=run, tokens=TOKENS, progress=progress, say=say, **where)
+    options = {"output": run, "tokens": TOKENS, "progress": progress, "say": say, **where}
+    readings = call(SurveySpec, (model,), options)
     return readings.with_records(replace(each, run="minilm") for each in readings)
+
+
+def planted(*, progress: Progress | None = None) -> "Results[Reading]":
+    """Measure a generated collection: 2,000 texts of ten vectors in a planted cone."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    documents = np.repeat(np.arange(2000), 10)
+    scale = np.arange(1, 129) ** -0.5
+    own = rng.standard_normal((len(documents), 128))
+    shared = rng.standard_normal((2000, 128))[documents]
+    cone = np.full(128, 0.12)
+    rows = ((0.8 * own + 0.6 * shared) * scale + cone).astype(np.float32)
+    options = {"document": documents, "name": "planted-cone", "all": True}
+    return call(MeasureSpec, (rows,), {**options, "progress": progress})

@@ -11,7 +11,7 @@ from isoscope.site import is_matrix
 from isoscope.types import Curve, Reading
 
 if TYPE_CHECKING:
-    from isoscope.report.page.exhibit import Exhibit
+    from isoscope.display.page.exhibit import Exhibit
     from isoscope.store.record import Settings
     from isoscope.store.run import Run
 
@@ -36,16 +36,16 @@ def exhibits(runs: Any) -> list["Exhibit"]:
 
 
 def _is_one(runs: Any) -> bool:
-    from isoscope.report import Results
-    from isoscope.report.page.exhibit import Exhibit
+    from isoscope.display import Results
+    from isoscope.display.page.exhibit import Exhibit
     from isoscope.store.run import Run
 
     return isinstance(runs, str | os.PathLike | Run | Results | Exhibit)
 
 
 def _loaded(given: Any) -> Any:
-    from isoscope.report import READINGS, Results
-    from isoscope.report.page.exhibit import Exhibit
+    from isoscope.display import READINGS, Results
+    from isoscope.display.page.exhibit import Exhibit
     from isoscope.store import load
     from isoscope.store.run import Run
 
@@ -59,7 +59,7 @@ def _loaded(given: Any) -> Any:
 
 
 def _name(each: Any) -> str:
-    from isoscope.report.page.exhibit import Exhibit
+    from isoscope.display.page.exhibit import Exhibit
 
     if isinstance(each, Exhibit):
         return each.name
@@ -84,7 +84,7 @@ def _apart(names: Sequence[str], loaded: Sequence[Any]) -> list[str]:
 
 
 def _exhibit(each: Any, name: str) -> "Exhibit":
-    from isoscope.report.page.exhibit import Exhibit
+    from isoscope.display.page.exhibit import Exhibit
     from isoscope.store.run import Run
 
     if isinstance(each, Exhibit):
@@ -115,8 +115,8 @@ def _exhibit(each: Any, name: str) -> "Exhibit":
 def _curves(run: "Run", name: str) -> tuple[list[Curve], Effective, list[str]]:
     """Return what is drawn from the summaries; a run whose state is lost still has readings."""
     from isoscope.accumulate import Vocabulary
-    from isoscope.verbs.curves import curves_of
-    from isoscope.verbs.matrix import Counts, picture
+    from isoscope.exhibit.curves import curves_of
+    from isoscope.exhibit.embedding import Counts, picture
 
     found: list[Curve] = []
     effective: Effective = {}
@@ -151,7 +151,7 @@ def _curves(run: "Run", name: str) -> tuple[list[Curve], Effective, list[str]]:
 
 
 def _swept(run: "Run") -> tuple[list[Curve], list[str]]:
-    from isoscope.verbs.swept import swept
+    from isoscope.lab.sweep.curves import swept
 
     try:
         return [swept(run)], [BEFORE]
@@ -174,7 +174,7 @@ def _levels(
     readings: Iterable[Reading], settings: "Settings", effective: Effective
 ) -> dict[tuple[str, str, str], float]:
     """Return what an isotropic cloud of as many effective rows would read."""
-    from isoscope.measure import MEASURES, level
+    from isoscope.measures import MEASURES, level
     from isoscope.study.reads import options_of
 
     options = options_of(settings)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from isoscope.errors import ConfigError, UndefinedError
 
 if TYPE_CHECKING:
-    from isoscope.report.page.panel import Chart, Panel
+    from isoscope.display.page.panel import Chart, Panel
 
 KINDS = (
     "layers",
@@ -44,11 +44,11 @@ def figure(
     `measures` are the charts of layers, series and norm, `site` is that of spectrum, series
     and embeddings; `plain` shows estimates as published instead of debiased ones.
     """
+    from isoscope.display.page.paper import converted, picture
+    from isoscope.display.page.runtime import needed
+    from isoscope.display.page.write import check_file, write_bytes
+    from isoscope.exhibit.exhibit import exhibits
     from isoscope.registry import unknown
-    from isoscope.report.page.paper import converted, picture
-    from isoscope.report.page.runtime import needed
-    from isoscope.report.page.write import check_file, write_bytes
-    from isoscope.verbs.exhibit import exhibits
 
     if kind not in KINDS:
         raise unknown("figure", kind, KINDS)
@@ -57,7 +57,7 @@ def figure(
     for package in ("altair", "vl_convert"):
         needed(package)
     check_file(output, overwrite=overwrite)
-    from isoscope.report.section import SECTIONS
+    from isoscope.display.section import SECTIONS
 
     (section,) = [each for each in SECTIONS if each.name == kind]
     shown = [exhibit.finite.harmless for exhibit in exhibits(runs)]
@@ -110,8 +110,8 @@ def _chosen(panel: "Panel", asked: dict[str, str]) -> dict[str, str]:
 
 
 def _charts(panel: "Panel", measures: Sequence[str] | None) -> list["Chart"]:
+    from isoscope.display.page.measures import FIRST
     from isoscope.registry import unknown
-    from isoscope.report.page.measures import FIRST
 
     if len(panel.charts) == 1:
         return list(panel.charts)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from isoscope.store.run import Run
 
 if TYPE_CHECKING:
-    from isoscope.report import Results
+    from isoscope.display import Results
     from isoscope.types import Reading
 
 
@@ -16,8 +16,8 @@ class ShownRun(Run):
     readings: "Results[Reading]"
 
     def _repr_html_(self) -> str:
-        from isoscope.report.escape import for_html
-        from isoscope.verbs.exhibit import facts_of
+        from isoscope.display.escape import for_html
+        from isoscope.exhibit.exhibit import facts_of
 
         facts = "".join(
             f"<tr><th style='text-align:left'>{for_html(name)}</th>"
@@ -30,7 +30,7 @@ class ShownRun(Run):
 
 def load(path: str | os.PathLike[str]) -> ShownRun:
     """Read a run folder; its readings and itself display as tables."""
-    from isoscope.report import READINGS, Results
+    from isoscope.display import READINGS, Results
     from isoscope.store import load as load_run
     from isoscope.study.reads import isotropic_levels, options_of
 

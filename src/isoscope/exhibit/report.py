@@ -4,7 +4,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from isoscope.report.page.document import Page
+    from isoscope.display.page.document import Page
 
 
 def report(
@@ -17,16 +17,16 @@ def report(
 
     The page shows itself in a notebook; with `output` it is written to a file as well.
     """
-    from isoscope.measure import MEASURES
-    from isoscope.report.page.document import page
-    from isoscope.report.page.runtime import needed
-    from isoscope.report.page.write import check_file
-    from isoscope.verbs.exhibit import exhibits
+    from isoscope.display.page.document import page
+    from isoscope.display.page.runtime import needed
+    from isoscope.display.page.write import check_file
+    from isoscope.exhibit.exhibit import exhibits
+    from isoscope.measures import MEASURES
 
     needed("altair")
     if output is not None:
         check_file(output, overwrite=overwrite)
-    from isoscope.report.section import SECTIONS
+    from isoscope.display.section import SECTIONS
 
     notes = [measure.note for measure in MEASURES.values()]
     made = page(exhibits(runs), notes, SECTIONS)

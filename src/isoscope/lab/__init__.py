@@ -4,24 +4,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from isoscope.lab.embedding_matrices import matrix_isotropy
-    from isoscope.lab.final_norm import final_norms
-    from isoscope.lab.norm_outliers import outlying_parameters
-    from isoscope.lab.norm_steps import through_norm
-    from isoscope.lab.one_dimension import best_dimension
-    from isoscope.lab.outlier_dimensions import rogue_dimensions
-    from isoscope.lab.sentence_states import states_of
-    from isoscope.lab.zeroed import zeroed_kl
+    from isoscope.lab.dimensions.outliers import rogue_dimensions
+    from isoscope.lab.matrices.worker import matrix_isotropy
+    from isoscope.lab.norm.final_norm import final_norms
+    from isoscope.lab.norm.outliers import outlying_parameters
+    from isoscope.lab.norm.steps import through_norm
+    from isoscope.lab.probe.one_dimension import best_dimension
+    from isoscope.lab.probe.sentence_states import states_of
+    from isoscope.lab.zero.worker import zeroed_kl
 
 _WHERE = {
-    "best_dimension": "one_dimension",
-    "final_norms": "final_norm",
-    "matrix_isotropy": "embedding_matrices",
-    "outlying_parameters": "norm_outliers",
-    "rogue_dimensions": "outlier_dimensions",
-    "states_of": "sentence_states",
-    "through_norm": "norm_steps",
-    "zeroed_kl": "zeroed",
+    "best_dimension": "probe.one_dimension",
+    "final_norms": "norm.final_norm",
+    "matrix_isotropy": "matrices.worker",
+    "outlying_parameters": "norm.outliers",
+    "rogue_dimensions": "dimensions.outliers",
+    "states_of": "probe.sentence_states",
+    "through_norm": "norm.steps",
+    "zeroed_kl": "zero.worker",
 }
 __all__ = [
     "best_dimension",

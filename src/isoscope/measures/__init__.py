@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from isoscope.measure.base import MEASURES, Companion, Measure, level
+from isoscope.measures.base import MEASURES, Companion, Measure, level
 
 # One line a measure; importing it files its record. The order is that of every table.
 _IN_ORDER = (

@@ -3,9 +3,9 @@
 import numpy as np
 
 from isoscope.errors import TooFewRowsError
-from isoscope.measure.base import measure
-from isoscope.measure.isotropic import spectrum
-from isoscope.measure.view import Spectrum
+from isoscope.measures.base import measure
+from isoscope.measures.isotropic import spectrum
+from isoscope.measures.view import Spectrum
 from isoscope.types import Array
 
 FIRST = 5  # the first few eigenvalues follow no power law

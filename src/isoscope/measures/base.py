@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, Self
 
 from isoscope.accumulate import Accumulator
-from isoscope.measure.interval import Spread
+from isoscope.measures.interval import Spread
 from isoscope.registry import Registry
 from isoscope.types import Array, Note
 

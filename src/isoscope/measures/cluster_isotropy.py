@@ -4,8 +4,8 @@ import numpy as np
 
 from isoscope.accumulate.directions import cosine_over_pairs
 from isoscope.errors import UndefinedError
-from isoscope.measure.base import Companion, measure
-from isoscope.measure.view import Clusters
+from isoscope.measures.base import Companion, measure
+from isoscope.measures.view import Clusters
 
 
 @measure(

@@ -5,8 +5,8 @@ from math import hypot, sqrt
 import numpy as np
 
 from isoscope.accumulate.hashing import GROUPS
-from isoscope.measure.interval import Spread
-from isoscope.measure.statistics import Difference, quantile
+from isoscope.measures.interval import Spread
+from isoscope.measures.statistics import Difference, quantile
 from isoscope.types import Array
 
 ROUNDING = 1e-6  # of a value: batches and threads move readings by less than that

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from isoscope.measure.base import measure
-from isoscope.measure.isotropic import spectrum
-from isoscope.measure.view import Spectrum
+from isoscope.measures.base import measure
+from isoscope.measures.isotropic import spectrum
+from isoscope.measures.view import Spectrum
 from isoscope.types import Array
 
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from isoscope.measure.base import measure
-from isoscope.measure.effective_rank import effective_rank, entropy_rank
-from isoscope.measure.interval import Spread, interval, spread
-from isoscope.measure.isotropic import spectrum
-from isoscope.measure.view import Halves
+from isoscope.measures.base import measure
+from isoscope.measures.effective_rank import effective_rank, entropy_rank
+from isoscope.measures.interval import Spread, interval, spread
+from isoscope.measures.isotropic import spectrum
+from isoscope.measures.view import Halves
 from isoscope.types import Array
 
 

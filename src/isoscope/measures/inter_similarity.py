@@ -1,9 +1,9 @@
 """Inter-similarity: do occurrences of different token types point the same way?"""
 
 from isoscope.errors import TooFewRowsError
-from isoscope.measure.base import Companion, measure
-from isoscope.measure.interval import interval
-from isoscope.measure.view import TypeSums
+from isoscope.measures.base import Companion, measure
+from isoscope.measures.interval import interval
+from isoscope.measures.view import TypeSums
 
 
 def between_types(seen: TypeSums) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from isoscope.errors import TooFewRowsError, UndefinedError
-from isoscope.measure.statistics import quantile
+from isoscope.measures.statistics import quantile
 from isoscope.types import Array
 
 LEAST_DOCUMENTS = 8

@@ -1,11 +1,11 @@
 """Intra-similarity: do occurrences of one type point the same way, by type and by token?"""
 
 from isoscope.errors import TooFewRowsError
-from isoscope.measure.base import Companion, measure
-from isoscope.measure.inter_similarity import between_types
-from isoscope.measure.interval import interval
-from isoscope.measure.self_similarity import by_type
-from isoscope.measure.view import TypeSums
+from isoscope.measures.base import Companion, measure
+from isoscope.measures.inter_similarity import between_types
+from isoscope.measures.interval import interval
+from isoscope.measures.self_similarity import by_type
+from isoscope.measures.view import TypeSums
 
 
 def of_types(seen: TypeSums) -> float:

@@ -1,11 +1,11 @@
 """IsoScore: how evenly is the variance spread over the dimensions?"""
 
 from isoscope.errors import UndefinedError
-from isoscope.measure.base import measure
-from isoscope.measure.interval import interval
-from isoscope.measure.isotropic import spectrum
-from isoscope.measure.participation import ratio
-from isoscope.measure.view import Spectrum
+from isoscope.measures.base import measure
+from isoscope.measures.interval import interval
+from isoscope.measures.isotropic import spectrum
+from isoscope.measures.participation import ratio
+from isoscope.measures.view import Spectrum
 
 
 def from_ratio(participation: float, d: int) -> float:

@@ -5,12 +5,12 @@ from math import exp, log, sqrt
 import numpy as np
 
 from isoscope.errors import TooFewRowsError, UndefinedError
-from isoscope.measure.base import measure
-from isoscope.measure.interval import FARTHEST, LEAST_DOCUMENTS, Spread
-from isoscope.measure.isoscore import from_ratio
-from isoscope.measure.statistics import quantile
-from isoscope.measure.view import Halves
-from isoscope.measure.view.parts import SampledParts, SketchedParts, calibrated
+from isoscope.measures.base import measure
+from isoscope.measures.interval import FARTHEST, LEAST_DOCUMENTS, Spread
+from isoscope.measures.isoscore import from_ratio
+from isoscope.measures.statistics import quantile
+from isoscope.measures.view import Halves
+from isoscope.measures.view.parts import SampledParts, SketchedParts, calibrated
 from isoscope.types import Array
 
 _ROUNDING = 1e-12  # of the sums whose difference is taken; orthogonal rows leave nothing else

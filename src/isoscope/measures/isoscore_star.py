@@ -3,11 +3,11 @@
 import numpy as np
 
 from isoscope.errors import ConfigError
-from isoscope.measure.base import measure
-from isoscope.measure.isoscore import from_ratio
-from isoscope.measure.isotropic import spectrum
-from isoscope.measure.participation import ratio
-from isoscope.measure.view import Spectrum
+from isoscope.measures.base import measure
+from isoscope.measures.isoscore import from_ratio
+from isoscope.measures.isotropic import spectrum
+from isoscope.measures.participation import ratio
+from isoscope.measures.view import Spectrum
 from isoscope.types import Array
 
 ZETA = 0.2

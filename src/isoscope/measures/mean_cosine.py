@@ -1,8 +1,8 @@
 """Mean cosine: do two vectors drawn at random point the same way?"""
 
 from isoscope.accumulate.directions import cosine_over_pairs
-from isoscope.measure.base import measure
-from isoscope.measure.view import Units
+from isoscope.measures.base import measure
+from isoscope.measures.view import Units
 
 
 def over_pairs(seen: Units) -> float:

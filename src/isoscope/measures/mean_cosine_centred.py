@@ -1,8 +1,8 @@
 """Centred mean cosine: is there still a cone once the mean is taken away?"""
 
-from isoscope.measure.base import measure
-from isoscope.measure.mean_cosine import over_pairs
-from isoscope.measure.view import CentredUnits
+from isoscope.measures.base import measure
+from isoscope.measures.mean_cosine import over_pairs
+from isoscope.measures.view import CentredUnits
 
 
 @measure(

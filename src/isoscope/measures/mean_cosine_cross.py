@@ -1,8 +1,8 @@
 """Mean cosine across documents: do rows of different documents point the same way?"""
 
 from isoscope.errors import TooFewRowsError
-from isoscope.measure.base import measure
-from isoscope.measure.view import Units
+from isoscope.measures.base import measure
+from isoscope.measures.view import Units
 
 
 @measure(

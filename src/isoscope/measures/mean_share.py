@@ -3,8 +3,8 @@
 import numpy as np
 
 from isoscope.errors import UndefinedError
-from isoscope.measure.base import measure
-from isoscope.measure.view import Masses
+from isoscope.measures.base import measure
+from isoscope.measures.view import Masses
 
 
 @measure(

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from isoscope.measure.base import Companion, measure
-from isoscope.measure.interval import interval
-from isoscope.measure.view import Occurrences
-from isoscope.measure.view.occurrences import LEAST
-from isoscope.measure.view.types import not_repeated
+from isoscope.measures.base import Companion, measure
+from isoscope.measures.interval import interval
+from isoscope.measures.view import Occurrences
+from isoscope.measures.view.occurrences import LEAST
+from isoscope.measures.view.types import not_repeated
 
 
 def _of_types(seen: Occurrences) -> float:

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from isoscope.measure.base import measure
-from isoscope.measure.view import Neighbours
-from isoscope.measure.view.neighbours import EQUAL, equally_far
+from isoscope.measures.base import measure
+from isoscope.measures.view import Neighbours
+from isoscope.measures.view.neighbours import EQUAL, equally_far
 from isoscope.types import Array
 
 NEIGHBOURS = 20

@@ -4,8 +4,8 @@ import numpy as np
 
 from isoscope.accumulate.directions import contributions
 from isoscope.errors import UndefinedError
-from isoscope.measure.base import measure
-from isoscope.measure.view import Units
+from isoscope.measures.base import measure
+from isoscope.measures.view import Units
 
 TOP = 3
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from isoscope.measure.base import Companion, measure
-from isoscope.measure.interval import interval
-from isoscope.measure.statistics import quantile
-from isoscope.measure.view import PartitionSums
+from isoscope.measures.base import Companion, measure
+from isoscope.measures.interval import interval
+from isoscope.measures.statistics import quantile
+from isoscope.measures.view import PartitionSums
 from isoscope.types import Array
 
 DRAWS = 8  # random clouds to compare with

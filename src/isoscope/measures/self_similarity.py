@@ -1,11 +1,11 @@
 """Self-similarity: do occurrences of one word point the same way, whatever the context?"""
 
 from isoscope.errors import TooFewRowsError
-from isoscope.measure.base import Companion, measure
-from isoscope.measure.interval import interval
-from isoscope.measure.mean_cosine_cross import mean_cosine_cross
-from isoscope.measure.view import TypeSums
-from isoscope.measure.view.types import not_repeated
+from isoscope.measures.base import Companion, measure
+from isoscope.measures.interval import interval
+from isoscope.measures.mean_cosine_cross import mean_cosine_cross
+from isoscope.measures.view import TypeSums
+from isoscope.measures.view.types import not_repeated
 
 
 def by_type(seen: TypeSums, name: str = "self-similarity") -> float:

@@ -1,10 +1,10 @@
 """Sentence similarity: do the words of a text point where the text as a whole points?"""
 
 from isoscope.errors import TooFewRowsError
-from isoscope.measure.base import Companion, measure
-from isoscope.measure.interval import interval
-from isoscope.measure.mean_cosine_cross import mean_cosine_cross
-from isoscope.measure.view import SentenceSums
+from isoscope.measures.base import Companion, measure
+from isoscope.measures.interval import interval
+from isoscope.measures.mean_cosine_cross import mean_cosine_cross
+from isoscope.measures.view import SentenceSums
 
 
 def over_documents(seen: SentenceSums) -> float:

@@ -1,8 +1,8 @@
 """Stable rank: how many times does the largest variance fit into the whole?"""
 
-from isoscope.measure.base import measure
-from isoscope.measure.isotropic import spectrum
-from isoscope.measure.view import Spectrum
+from isoscope.measures.base import measure
+from isoscope.measures.isotropic import spectrum
+from isoscope.measures.view import Spectrum
 
 
 @measure(

@@ -1,8 +1,8 @@
 """Top share: how much of the variance lies along one direction?"""
 
-from isoscope.measure.base import measure
-from isoscope.measure.isotropic import spectrum
-from isoscope.measure.view import Spectrum
+from isoscope.measures.base import measure
+from isoscope.measures.isotropic import spectrum
+from isoscope.measures.view import Spectrum
 
 
 @measure(

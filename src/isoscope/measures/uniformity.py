@@ -3,9 +3,9 @@
 import numpy as np
 
 from isoscope.errors import TooFewRowsError
-from isoscope.measure.base import measure
-from isoscope.measure.view import Pairs
-from isoscope.measure.view.pairs import SHARPNESS
+from isoscope.measures.base import measure
+from isoscope.measures.view import Pairs
+from isoscope.measures.view.pairs import SHARPNESS
 
 
 def on_a_sphere(_n: int, d: int) -> float:

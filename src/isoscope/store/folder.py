@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from isoscope.accumulate.survey import Survey
 from isoscope.errors import RunExistsError, StoreError
 from isoscope.store.origin import Origin, versions
 from isoscope.store.parquet import write_readings
@@ -28,7 +29,6 @@ from isoscope.store.schema import (
 )
 from isoscope.store.summaries import State
 from isoscope.store.swap import put, staged, sync
-from isoscope.survey import Survey
 from isoscope.types import Reading
 
 BEGUN, PLAN = "begun.json", "plan.msgpack"

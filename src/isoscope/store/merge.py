@@ -10,7 +10,7 @@ from isoscope.store.run import Run
 from isoscope.store.stream import StateWriter, first_reasons
 
 if TYPE_CHECKING:
-    from isoscope.survey import Survey
+    from isoscope.accumulate.survey import Survey
 
 
 Place = tuple[str, str]  # site, and class or variant
@@ -45,7 +45,7 @@ def merge_states(runs: Sequence[Run], out: Path) -> None:
 
 def _merge_place(runs: Sequence[Run], place: Place, *, alone: bool) -> "Survey":
     """Return what runs have collected at a place, added up in their order."""
-    from isoscope.survey import SECOND_PASS, Survey
+    from isoscope.accumulate.survey import SECOND_PASS, Survey
 
     if is_matrix(place[0]):  # it is in every run of the model, and counts once
         return runs[0].survey_at(place)

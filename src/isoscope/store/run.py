@@ -31,7 +31,7 @@ from isoscope.store.swap import set_aside
 from isoscope.types import Reading
 
 if TYPE_CHECKING:
-    from isoscope.survey import Survey
+    from isoscope.accumulate.survey import Survey
 
 LARGEST = 64 * 2**20  # bytes of run.json and config.yaml that are read at all
 
@@ -90,7 +90,7 @@ class Run:
     @cached_property
     def survey(self) -> "Survey":
         """What was collected, ready to be merged or read."""
-        from isoscope.survey import Survey
+        from isoscope.accumulate.survey import Survey
 
         path = self.path / STATE
         with _blame(path):

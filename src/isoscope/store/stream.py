@@ -19,7 +19,7 @@ from isoscope.store.state import META, owned, state_file
 from isoscope.types import Array
 
 if TYPE_CHECKING:
-    from isoscope.survey import Survey
+    from isoscope.accumulate.survey import Survey
 
 _TYPES = {
     "float64": "F64",
@@ -132,7 +132,7 @@ class StateReader:
 
     def survey(self, places: Iterable[tuple[str, str]]) -> "Survey":
         """Return a survey of some places."""
-        from isoscope.survey import Survey
+        from isoscope.accumulate.survey import Survey
 
         found: list[dict[str, Any]] = []
         arrays: dict[str, Array] = {}

@@ -22,11 +22,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
 
+from isoscope.accumulate.survey import Survey
 from isoscope.store.stream import StateReader, joined, laid_over, written
 from isoscope.store.swap import linked, sync
 from isoscope.store.tree import Node, Tree
 from isoscope.store.writing import writing
-from isoscope.survey import Survey
 
 PATIENCE = 60.0  # seconds after which what waits in memory is written
 ROOM = 512 << 20  # bytes that may wait in memory

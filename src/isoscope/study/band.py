@@ -3,10 +3,10 @@
 import numpy as np
 
 from isoscope.accumulate import BandsSummary, DirectionsSummary
-from isoscope.measure.interval import interval
-from isoscope.measure.mean_cosine import over_pairs
-from isoscope.measure.view import Units
-from isoscope.survey.variant import Place
+from isoscope.accumulate.variant import Place
+from isoscope.measures.interval import interval
+from isoscope.measures.mean_cosine import over_pairs
+from isoscope.measures.view import Units
 from isoscope.types import Reading
 
 

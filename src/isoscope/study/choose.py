@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from isoscope.errors import ConfigError, TooFewRowsError
 from isoscope.site import DECODER, POOLED, is_matrix
-from isoscope.survey.frequency import Frequencies, read_frequencies
-from isoscope.survey.select import Selection, selected
+from isoscope.study.frequency import Frequencies, read_frequencies
+from isoscope.study.select import Selection, selected
 
 if TYPE_CHECKING:
     from isoscope.capture.feed import Feed, Prepared
@@ -115,7 +115,7 @@ def turns_for(
     subject: "Subject", sites: tuple[str, ...], turns: int | None, say: Callable[[str], None]
 ) -> int:
     """Return in how many turns the sites are done, and say so where it is more than one."""
-    from isoscope.survey.room import as_bytes, available, state_bytes
+    from isoscope.study.memory import as_bytes, available, state_bytes
 
     widths = [subject.sites.widths.get(site, 0) for site in sites if not is_matrix(site)]
     needed, free = state_bytes(widths), available()

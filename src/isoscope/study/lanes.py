@@ -16,10 +16,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from isoscope.accumulate import Block, Groups
+from isoscope.accumulate.survey import Survey
+from isoscope.accumulate.variant import Kind, Place
 from isoscope.errors import RowError
-from isoscope.survey.cut import Cut, whole_documents
-from isoscope.survey.survey import Survey
-from isoscope.survey.variant import Kind, Place
+from isoscope.study.documents import Cut, whole_documents
 from isoscope.types import Array, Chunk
 
 LANES = 2

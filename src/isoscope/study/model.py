@@ -297,3 +297,34 @@ def open_documents(
         skip_bad=skip_bad,
         length=length,
     )
+
+
+def list_sites(
+    model: str | os.PathLike[str],
+    *,
+    dtype: str | None = None,
+    device: str = "cpu",
+    trust_remote_code: bool = False,
+    say: "Callable[[str], None] | None" = None,
+) -> list[tuple[str, int, int]]:
+    """Return the sites of a model as (family, how many, width)."""
+    found = load_model(model, dtype=dtype, device=device, trust_remote_code=trust_remote_code)
+    from isoscope.capture.sites import outline
+
+    rows = outline(found.sites)
+    if found.loaded.pooling is not None:
+        rows.append(("pooled", 1, _pooled_width(found.loaded)))
+    return rows
+
+
+def _pooled_width(loaded: "Loaded") -> int:
+    import torch
+
+    from isoscope.capture.feed import sample_inputs
+    from isoscope.capture.tap import first_tensor
+
+    with torch.inference_mode():
+        states = first_tensor(loaded.body(**sample_inputs(loaded)))
+    assert states is not None and loaded.pooling is not None
+    everywhere = torch.ones(states.shape[:2], dtype=torch.bool, device=states.device)
+    return int(loaded.pooling.pooled(states, everywhere).shape[1])

@@ -19,9 +19,9 @@ from isoscope.study.sums import Hearing, SiteKinds, first_pass
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from isoscope.accumulate.survey import Survey
     from isoscope.capture.feed.batch import Marks
-    from isoscope.report import Results
-    from isoscope.survey import Survey
+    from isoscope.display import Results
     from isoscope.types import Reading
 
 Inputs: TypeAlias = object  # a tensor, a tuple of arguments, or a dictionary of them
@@ -152,7 +152,7 @@ class ModuleWorker:
     def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> "Survey":
         """Sum what the taps say while the batches run."""
         from isoscope.accumulate import Groups
-        from isoscope.survey import Survey
+        from isoscope.accumulate.survey import Survey
 
         _ = unit, scratch
         survey = Survey()

@@ -29,18 +29,18 @@ from isoscope.accumulate import (
     Tally,
     Vocabulary,
 )
+from isoscope.accumulate.survey import SECOND_PASS, Survey
+from isoscope.accumulate.variant import Kind, Place, variants
 from isoscope.errors import TooFewRowsError, UndefinedError
-from isoscope.measure import MEASURES, Measure, level
-from isoscope.measure.interval import Spread, interval, spread
-from isoscope.measure.view import Summaries
-from isoscope.measure.view.spectrum import decomposed
+from isoscope.measures import MEASURES, Measure, level
+from isoscope.measures.interval import Spread, interval, spread
+from isoscope.measures.view import Summaries
+from isoscope.measures.view.spectrum import decomposed
 from isoscope.site import HEADS, MATRICES, Site
-from isoscope.survey.band import by_band
-from isoscope.survey.variant import Kind, Place
-from isoscope.survey.warn import about_bias, about_rows
+from isoscope.study.band import by_band
+from isoscope.study.warn import about_bias, about_rows
 from isoscope.types import Reading
 
-SECOND_PASS: tuple[Kind, ...] = (CentredDirections, Partitions)
 _AIDS: tuple[Kind, ...] = (Tally, Copies)  # what warnings are made of
 _CAUSES: tuple[Kind, ...] = (Directions, Bands, Crossing, Sinks)  # what explanations are
 
@@ -110,6 +110,42 @@ def second_passes(
                 axes = decomposed(second, moments.width, least=-1.0)[1]
             fresh[kind] = Partitions(moments.width, axes)
     return fresh
+
+
+def read_survey(
+    survey: Survey, names: Iterable[str] | None = None, *, run: str = "", **options: Any
+) -> tuple[list[Reading], dict[str, str]]:
+    """Compute each named measure at each site, in each variant it has.
+
+    Returns the readings, and for each measure that cannot be computed the reason why.
+    """
+    readings: list[Reading] = []
+    left_out: dict[str, str] = {}
+    with threadpool_limits(1):  # eigenvalues change their last bits with the threads
+        for site, alike, here in variants(survey.held):
+            chosen = measurable(here) if names is None else tuple(names)
+            place = (site, alike[0])
+            found, missing = read_place(place, here, chosen, run=run, options=options)
+            for variant in alike:
+                readings += [replace(each, variant=variant) for each in found]
+            left_out.update(missing)
+    return readings, left_out
+
+
+def survey_spreads(
+    survey: Survey, names: Sequence[str], variant: str = "all", **options: Any
+) -> dict[tuple[str, str], Spread]:
+    """Return what each document group adds to the error of a reading, by site and measure.
+
+    It is what intervals are made of; two runs of the same documents are compared by it.
+    """
+    found: dict[tuple[str, str], Spread] = {}
+    with threadpool_limits(1):
+        for site, alike, here in variants(survey.held):
+            if variant in alike:
+                for name, spread in spread_place(here, names, options).items():
+                    found[site, name] = spread
+    return found
 
 
 def read_place(

@@ -8,10 +8,10 @@ from isoscope.study.option import Part, about
 from isoscope.types import Reading
 
 if TYPE_CHECKING:
-    from isoscope.report import Results
+    from isoscope.accumulate.survey import Survey
+    from isoscope.display import Results
     from isoscope.store.record import Settings
     from isoscope.store.summaries import State
-    from isoscope.survey import Survey
 
 Computed: TypeAlias = Mapping[str, float | bool]  # what measures are computed with, by name
 
@@ -47,7 +47,7 @@ def measure_names(
 
     Measures of tokens and texts are offered where there is `text`.
     """
-    from isoscope.measure import MEASURES
+    from isoscope.measures import MEASURES
 
     if measures is not None:
         if isinstance(measures, str):
@@ -73,7 +73,7 @@ def options_of(settings: "Settings") -> dict[str, float | bool]:
 
 def companions(name: str) -> set[str]:
     """Return the readings that come along with a measure."""
-    from isoscope.measure import MEASURES
+    from isoscope.measures import MEASURES
 
     return {f"{name}-{suffix}" for suffix in MEASURES[name].beside}
 
@@ -86,7 +86,7 @@ def read_state(
     order: Sequence[str] = (),
 ) -> "Results[Reading]":
     """Return the readings of a state, a site at a time; memory holds one of them."""
-    from isoscope.report import READINGS, Results
+    from isoscope.display import READINGS, Results
 
     found, left_out = read_sites(state.by_site(order), names, run, options)
     if not found and not state.trouble:
@@ -107,17 +107,20 @@ def read_sites(
     surveys: Iterable["Survey"], names: Sequence[str], run: str, options: Computed
 ) -> tuple[list[Reading], dict[str, str]]:
     """Return the readings of surveys of a site each, and why some could not be computed."""
+    from isoscope.study.reading import read_survey
+
     found: list[Reading] = []
     left_out: dict[str, str] = {}
     for survey in surveys:
-        found += survey.read(names, run=run, **options)
-        left_out.update(survey.left_out)
+        readings, missing = read_survey(survey, names, run=run, **options)
+        found += readings
+        left_out.update(missing)
     return found, {name: why for name, why in left_out.items() if not _by_text(name, found)}
 
 
 def _by_text(name: str, found: Sequence[Reading]) -> bool:
     """Whether a measure of texts was computed where there are texts: matrices have none."""
-    from isoscope.measure import MEASURES
+    from isoscope.measures import MEASURES
 
     return MEASURES[name].offered == "text" and any(each.measure == name for each in found)
 
@@ -153,7 +156,7 @@ def isotropic_levels(
     Of rows in documents only what does not depend on their number: a value for independent
     rows would mislead.
     """
-    from isoscope.measure import MEASURES, level
+    from isoscope.measures import MEASURES, level
 
     known: dict[tuple[str, int, int], float] = {}
     for each in readings:

@@ -12,19 +12,19 @@ from isoscope.engine.scratch import Scratch
 from isoscope.errors import TooFewRowsError
 from isoscope.source.segment import Segment
 from isoscope.store.summaries import State
+from isoscope.study.lanes import LANES, Progress
 from isoscope.study.option import about
 from isoscope.study.plan import Plan, Unit
 from isoscope.study.reads import Computed, Reads, read_state
 from isoscope.study.run import Finished, Live, Runnable
 from isoscope.study.spec import Spec
-from isoscope.survey.run import LANES, Progress
 from isoscope.types import Chunk, Reading
 
 if TYPE_CHECKING:
-    from isoscope.report import Results
+    from isoscope.accumulate.survey import Survey
+    from isoscope.accumulate.variant import Kind, Place
+    from isoscope.display import Results
     from isoscope.source import Source
-    from isoscope.survey import Survey
-    from isoscope.survey.variant import Kind, Place
 
 ROWS: "Place" = ("rows", "all")
 BLOCKS = 16  # of rows that make a unit
@@ -106,8 +106,9 @@ class RowsWorker:
     """An open source of rows."""
 
     def __init__(self, spec: MeasureSpec, live: Live) -> None:
+        from isoscope.accumulate.survey import SECOND_PASS
         from isoscope.source import open_source
-        from isoscope.survey import SECOND_PASS, kinds_for
+        from isoscope.study.reading import kinds_for
 
         self.spec = spec
         self.names = spec.reads.names()
@@ -225,7 +226,7 @@ class RowsWorker:
 
     @property
     def _rows(self) -> int:
-        from isoscope.survey import block_rows
+        from isoscope.study.lanes import block_rows
 
         return block_rows(self.source.width, self.source.itemsize)
 
@@ -252,7 +253,7 @@ def sum_rows(
 ) -> "Survey":
     """Return the summaries of rows: the one way rows become sums."""
     from isoscope.accumulate import Tally
-    from isoscope.survey import run
+    from isoscope.study.lanes import run
 
     counts: Counter[str] = Counter()
 
@@ -283,9 +284,11 @@ def sum_again(
     lanes: int = LANES,
 ) -> "Survey":
     """Return the summaries of a second pass over rows, given those of the first."""
-    from isoscope.survey import Survey, run
+    from isoscope.accumulate.survey import Survey
+    from isoscope.study.lanes import run
+    from isoscope.study.reading import second_passes
 
-    start = Survey({place: first.second_kinds(place, kinds)})
+    start = Survey({place: second_passes(first.held[place], kinds)})
     survey, _ = run(
         chunks,
         place,

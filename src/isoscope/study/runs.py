@@ -1,4 +1,4 @@
-"""The verbs of runs that were saved: merge them, read them."""
+"""Runs that were saved: merge them, read them."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ from isoscope.study.reads import (
 )
 
 if TYPE_CHECKING:
-    from isoscope.report import Results
+    from isoscope.display import Results
     from isoscope.store import Run
     from isoscope.types import Reading
 
@@ -71,7 +71,7 @@ def read(
     sites: Sequence[str] | None = None,
 ) -> "Results[Reading]":
     """Return the readings of a run folder; measures not yet read come from its summaries."""
-    from isoscope.report import READINGS, Results
+    from isoscope.display import READINGS, Results
     from isoscope.store import Run, load
 
     found = run if isinstance(run, Run) else load(run)

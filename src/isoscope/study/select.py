@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from isoscope.errors import SourceError
-from isoscope.survey.schedule import Item
+from isoscope.study.schedule import Item
 
 
 @dataclass

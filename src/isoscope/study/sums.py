@@ -4,15 +4,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from isoscope.survey import SECOND_PASS, Survey, kinds_for
-from isoscope.survey.variant import variants
+from isoscope.accumulate.survey import SECOND_PASS, Survey
+from isoscope.accumulate.variant import variants
+from isoscope.study.reading import kinds_for
 
 if TYPE_CHECKING:
     from isoscope.accumulate.sums import DocumentSums
+    from isoscope.accumulate.variant import Kind
     from isoscope.capture.blocks import TensorBlock
     from isoscope.capture.listener import Listener, Meet, Take
     from isoscope.store.summaries import State
-    from isoscope.survey.variant import Kind
     from isoscope.types import Array
 
 

@@ -25,6 +25,7 @@ from isoscope.study.choose import (
     select_sites,
     turns_for,
 )
+from isoscope.study.frequency import Frequencies
 from isoscope.study.model import (
     ModelSpec,
     Seed,
@@ -40,19 +41,18 @@ from isoscope.study.plan import Packed, Plan, Unit
 from isoscope.study.reads import Computed, Reads, read_state
 from isoscope.study.rows import absolute, sum_again, sum_rows, whole_state
 from isoscope.study.run import Finished, Live, Runnable
+from isoscope.study.schedule import UNIT_ROWS, scheduled
 from isoscope.study.sums import Hearing, SiteKinds, begin_second, first_pass, second_pass
-from isoscope.survey.frequency import Frequencies
-from isoscope.survey.schedule import UNIT_ROWS, scheduled
 from isoscope.types import Array, Chunk, Reading
 
 if TYPE_CHECKING:
+    from isoscope.accumulate.survey import Survey
+    from isoscope.accumulate.variant import Kind
     from isoscope.capture.feed import Feed
     from isoscope.capture.listener import Listener
-    from isoscope.report import Results
+    from isoscope.display import Results
     from isoscope.source.corpus.corpus import Corpus
-    from isoscope.survey import Survey
-    from isoscope.survey.select import Selection
-    from isoscope.survey.variant import Kind
+    from isoscope.study.select import Selection
 
 TOKENS = 100_000
 
@@ -373,7 +373,7 @@ class ModelWorker:
         return survey
 
     def _begin(self, sites: Sequence[str]) -> "tuple[Survey, Listener]":
-        from isoscope.survey import Survey
+        from isoscope.accumulate.survey import Survey
 
         if self.before is None:
             survey = Survey()
@@ -383,7 +383,7 @@ class ModelWorker:
 
     def _matrices(self, unit: Matrices) -> "Survey":
         """Measure the rows of the embedding matrices."""
-        from isoscope.survey import Survey
+        from isoscope.accumulate.survey import Survey
 
         whole = Survey()
         for site in unit.sites:
@@ -465,7 +465,8 @@ def sum_matrix(
     seed: int = 0,
 ) -> "Survey":
     """Return the summaries of the rows of a matrix, each a document of its own."""
-    from isoscope.survey import Survey, block_rows
+    from isoscope.accumulate.survey import Survey
+    from isoscope.study.lanes import block_rows
 
     bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
     if len(bad):

@@ -14,8 +14,8 @@ from isoscope.accumulate import (
     Vocabulary,
     VocabularySummary,
 )
-from isoscope.measure.interval import LEAST_DOCUMENTS
-from isoscope.measure.view import (
+from isoscope.measures.interval import LEAST_DOCUMENTS
+from isoscope.measures.view import (
     Clusters,
     FarNeighbours,
     Halves,

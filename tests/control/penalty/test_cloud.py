@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from isoscope.control.cloud import Cloud, Like, Piece, Tokens, documents_of, working
-from isoscope.control.join import Join
+from isoscope.control.penalty.cloud import Cloud, Like, Piece, Tokens, documents_of, working
+from isoscope.control.world import Join
 from isoscope.errors import PenaltyError
 
 HIDDEN = torch.arange(2.0 * 3 * 2).reshape(2, 3, 2)

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from isoscope.api import measure
 from isoscope.control import CosReg, IStar
-from isoscope.verbs import measure
 
 
 def rows(n=40, d=6, seed=0):

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from isoscope.control.cloud import Cloud, Tokens
-from isoscope.control.fused import UNDEFINED, Evaluation, Outcome
-from isoscope.control.join import Join
+from isoscope.control.penalty.cloud import Cloud, Tokens
+from isoscope.control.penalty.fused import UNDEFINED, Evaluation, Outcome
+from isoscope.control.world import Join
 
 
 def total(rows, cloud, join):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from isoscope.control.hidden import chosen_layers, real_places
+from isoscope.control.penalty.hidden import chosen_layers, real_places
 from isoscope.errors import PenaltyError
 
 LAYERS = [torch.full((2, 3, 4), float(i)) for i in range(4)]

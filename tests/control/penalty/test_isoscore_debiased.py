@@ -6,11 +6,11 @@ import torch
 from torch.autograd import gradcheck
 
 from isoscope.accumulate.hashing import named_documents
+from isoscope.api import measure
 from isoscope.control import DebiasedIsotropy
-from isoscope.control.cloud import Cloud, Tokens
-from isoscope.control.isoscore_debiased import LEAST, DebiasedScore
-from isoscope.control.join import Join
-from isoscope.verbs import measure
+from isoscope.control.penalty.cloud import Cloud, Tokens
+from isoscope.control.penalty.isoscore_debiased import LEAST, DebiasedScore
+from isoscope.control.world import Join
 
 
 def batch(sequences, length, width, rho=0.3, dtype=torch.float64, power=-1.0, seed=0):

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from isoscope.api import measure
 from isoscope.control import IStar
-from isoscope.control.cloud import Cloud
-from isoscope.control.isoscore_star import MEMORY, StarScore
-from isoscope.control.join import Join
+from isoscope.control.penalty.cloud import Cloud
+from isoscope.control.penalty.isoscore_star import MEMORY, StarScore
+from isoscope.control.world import Join
 from isoscope.errors import ConfigError
-from isoscope.verbs import measure
 
 
 def cloud(n, d, dtype=torch.float64, seed=0, shift=3.0):

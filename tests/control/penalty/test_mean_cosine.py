@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from isoscope.api import measure
 from isoscope.control import MeanCosine
-from isoscope.control.cloud import Cloud
-from isoscope.control.join import Join
-from isoscope.control.mean_cosine import CosineScore
-from isoscope.verbs import measure
+from isoscope.control.penalty.cloud import Cloud
+from isoscope.control.penalty.mean_cosine import CosineScore
+from isoscope.control.world import Join
 
 
 def batch(dtype=torch.float64, seed=0):

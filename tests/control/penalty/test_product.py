@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from isoscope.control.join import Join
-from isoscope.control.product import Centred, Shape, scatter_of, shifted
+from isoscope.control.penalty.product import Centred, Shape, scatter_of, shifted
+from isoscope.control.world import Join
 
 
 def rows(n, d, shift=5.0):

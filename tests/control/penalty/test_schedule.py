@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from isoscope.control import IStar, Schedule, cosine, linear
-from isoscope.control.schedule import checked
+from isoscope.control.penalty.schedule import checked
 from isoscope.errors import ConfigError
 
 

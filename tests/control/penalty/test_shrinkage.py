@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from isoscope.control import IStar
-from isoscope.control.shrinkage import checked_matrix, streamed
+from isoscope.control.penalty.shrinkage import checked_matrix, streamed
 from isoscope.errors import ConfigError, PenaltyError
 
 

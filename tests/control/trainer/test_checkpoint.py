@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from isoscope.control import CosReg, IStar, Watch
-from isoscope.control.checkpoint import Keeper, checkpoint_of, keep
+from isoscope.control.trainer.checkpoint import Keeper, checkpoint_of, keep
 from isoscope.errors import ConfigError
 
 

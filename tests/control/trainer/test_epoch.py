@@ -5,7 +5,7 @@ import torch
 from transformers import AutoModel, AutoModelForSequenceClassification
 
 from isoscope.control import IStar
-from isoscope.control.epoch import restream
+from isoscope.control.trainer.epoch import restream
 from isoscope.errors import PenaltyError
 
 

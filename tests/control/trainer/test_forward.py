@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from isoscope.control.forward import told
+from isoscope.control.trainer.forward import told
 
 
 def test_both_ways_to_call_a_module_are_told():

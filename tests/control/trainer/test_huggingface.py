@@ -13,7 +13,7 @@ from transformers import (
 )
 
 from isoscope.control import Alert, CosReg, IStar, Watch, attach
-from isoscope.control.callback import task_loss
+from isoscope.control.trainer.huggingface import task_loss
 from isoscope.errors import ConfigError
 
 NAME = "anisotropy/mean-cosine/resid.1"
@@ -127,7 +127,7 @@ def test_numbers_arrive_in_trackio(trainer, texts, tmp_path, monkeypatch):
     from trackio.sqlite_storage import SQLiteStorage
 
     run = trackio.init(project="watched", name="one", embed=False)
-    from isoscope.control.logger import trackio as logger
+    from isoscope.control.watch.logger import trackio as logger
 
     watch = Watch(texts, every=3, log=logger(run))
     attach(trainer(), watch).train()
@@ -140,7 +140,7 @@ def test_numbers_arrive_in_trackio(trainer, texts, tmp_path, monkeypatch):
 def test_numbers_arrive_in_mlflow(trainer, texts, tmp_path, monkeypatch):
     import mlflow
 
-    from isoscope.control.logger import mlflow as logger
+    from isoscope.control.watch.logger import mlflow as logger
 
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow.set_tracking_uri((tmp_path / "mlruns").as_uri())

@@ -14,7 +14,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from lightning.pytorch import LightningModule, Trainer
 
-    from isoscope.control.lightning import PenaltyCallback, WatchCallback
+    from isoscope.control.trainer.lightning import PenaltyCallback, WatchCallback
 
 
 class Net(LightningModule):

@@ -15,7 +15,7 @@ from transformers import (
 )
 
 from isoscope.control import CosReg, DebiasedIsotropy, IStar, penalised
-from isoscope.control.hearing import argument, trains, transformer_in
+from isoscope.control.trainer.loop import argument, trains, transformer_in
 from isoscope.errors import ConfigError, PenaltyError, UnknownNameError
 
 

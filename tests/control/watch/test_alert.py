@@ -5,7 +5,7 @@ from math import log
 import numpy as np
 import pytest
 
-from isoscope.control.alert import (
+from isoscope.control.watch.alert import (
     CosineRising,
     DeadDimensions,
     LossAtChance,

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from isoscope.control.glance import GLANCES, Glance
-from isoscope.control.join import Join
+from isoscope.api import measure
+from isoscope.control.watch.glance import GLANCES, Glance
+from isoscope.control.world import Join
 from isoscope.errors import UnknownNameError
-from isoscope.measure import MEASURES
-from isoscope.verbs import measure
+from isoscope.measures import MEASURES
 
 
 def cloud(seed, documents=60, tokens=12, d=24):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
-from isoscope.control.probe import probe_batches
+from isoscope.control.watch.held_out import probe_batches
 from isoscope.errors import ConfigError
 
 

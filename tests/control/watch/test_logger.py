@@ -2,7 +2,7 @@
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from isoscope.control.logger import tensorboard, trackio, wandb
+from isoscope.control.watch.logger import tensorboard, trackio, wandb
 
 
 def test_event_files_hold_what_was_logged(tmp_path):

@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from isoscope.control.join import Join
-from isoscope.control.sums import Sums
+from isoscope.control.watch.sums import Sums
+from isoscope.control.world import Join
 
 
 def test_count_mean_and_scatter_are_those_of_numpy_however_cut():

@@ -16,10 +16,10 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
+from isoscope.api import measure
 from isoscope.control import Alert, IStar, RankFalling, Watch
-from isoscope.control.watch import MEASURES, resting
+from isoscope.control.watch.watch import MEASURES, resting
 from isoscope.errors import ConfigError, UnknownNameError
-from isoscope.verbs import measure
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from isoscope.report.page.document import page
-from isoscope.report.section import SECTIONS
+from isoscope.display.page.document import page
+from isoscope.display.section import SECTIONS
 
 WAIT = """
 const done = arguments[0];

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from isoscope.report.page.document import page
-from isoscope.report.page.exhibit import Exhibit
-from isoscope.report.page.pack import unpacked
-from isoscope.report.page.runtime import asset, fingerprint, vega
-from isoscope.report.section import SECTIONS
+from isoscope.display.page.document import page
+from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.page.pack import unpacked
+from isoscope.display.page.runtime import asset, fingerprint, vega
+from isoscope.display.section import SECTIONS
 from isoscope.types import Reading
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[2J"

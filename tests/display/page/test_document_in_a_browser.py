@@ -10,11 +10,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from isoscope.measure import MEASURES
-from isoscope.report import READINGS, Results
-from isoscope.report.page.document import page
-from isoscope.report.page.exhibit import Exhibit
-from isoscope.report.section import SECTIONS
+from isoscope.display import READINGS, Results
+from isoscope.display.page.document import page
+from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.section import SECTIONS
+from isoscope.measures import MEASURES
 from isoscope.types import Reading
 
 

@@ -1,6 +1,6 @@
 """Which measures are shown first."""
 
-from isoscope.report.page.measures import subjects
+from isoscope.display.page.measures import subjects
 
 
 def test_twins_share_a_chart_and_the_usual_ones_come_first():

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from isoscope.measure import MEASURES
-from isoscope.report.page.method import citation, drawer
+from isoscope.display.page.method import citation, drawer
+from isoscope.measures import MEASURES
 from isoscope.types import Note
 
 ROOT = Path(__file__).parents[3]

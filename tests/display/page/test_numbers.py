@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from isoscope.report.page.numbers import MOST, limited
+from isoscope.display.page.numbers import MOST, limited
 
 
 def test_few_readings_are_all_kept_in_their_order(demo):

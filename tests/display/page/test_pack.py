@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from isoscope.report.page.pack import column, deflated, for_script, packed, short, unpacked
+from isoscope.display.page.pack import column, deflated, for_script, packed, short, unpacked
 
 HOSTILE = "</script><img src=x onerror=alert(1)>&\u2028\u2029\x00"
 

@@ -1,6 +1,6 @@
 """What a section gives to the page."""
 
-from isoscope.report.page.panel import Chart, Panel, Switch
+from isoscope.display.page.panel import Chart, Panel, Switch
 
 CHART = Chart("c", "C", {}, {"variant": ["all", "no-sink"], "value": [1, 2]}, "a chart")
 

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from isoscope.report.page.paper import converted, picture
-from isoscope.report.section import bands, layers, spectrum
+from isoscope.display.page.paper import converted, picture
+from isoscope.display.section import bands, layers, spectrum
 
 
 @pytest.fixture(scope="module")

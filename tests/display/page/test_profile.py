@@ -2,7 +2,7 @@
 
 import altair as alt
 
-from isoscope.report.page.profile import Axis, empty_rows, profile
+from isoscope.display.page.profile import Axis, empty_rows, profile
 
 
 def test_the_specification_is_valid_and_reads_the_columns_it_names():

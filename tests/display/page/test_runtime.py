@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from isoscope.display.page.runtime import asset, bundled, fingerprint, needed, policy, vega
 from isoscope.errors import ConfigError
-from isoscope.report.page.runtime import asset, bundled, fingerprint, needed, policy, vega
 
 
 def test_the_runtime_is_whole_and_needs_no_module():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from isoscope.report.page.theme import config, ink
+from isoscope.display.page.theme import config, ink
 
 GROUNDS = {"light": "#fcfcfa", "dark": "#14161b", "paper": "#ffffff"}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from isoscope.display.page.write import MARK, check_file, write_bytes, write_text
 from isoscope.errors import StoreError
-from isoscope.report.page.write import MARK, check_file, write_bytes, write_text
 
 
 def test_a_page_is_written_and_replaced_only_when_asked(tmp_path):

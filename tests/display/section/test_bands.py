@@ -2,8 +2,8 @@
 
 import altair as alt
 
-from isoscope.report.page.exhibit import Exhibit
-from isoscope.report.section.bands import show
+from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.section.bands import show
 
 
 def test_every_row_is_the_reading_of_a_band(demo):

@@ -7,8 +7,8 @@ import altair as alt
 import pytest
 
 import isoscope as iso
-from isoscope.report.page.exhibit import Exhibit
-from isoscope.report.section.causes import ORDER, show
+from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.section.causes import ORDER, show
 from isoscope.types import CauseShares
 
 
@@ -55,7 +55,7 @@ def test_what_could_not_be_told_is_said_with_its_sites(demo):
 
 @pytest.mark.parametrize("name", ["tiny_run", "sunken"])
 def test_rows_of_a_real_survey_are_what_explain_says(request, name):
-    from isoscope.verbs.exhibit import exhibits
+    from isoscope.exhibit.exhibit import exhibits
 
     run = request.getfixturevalue(name)
     (chart,) = show(exhibits(run)).charts
@@ -75,7 +75,7 @@ def test_rows_of_a_real_survey_are_what_explain_says(request, name):
 
 
 def test_sinks_of_a_real_survey_are_named(sunken):
-    from isoscope.verbs.exhibit import exhibits
+    from isoscope.exhibit.exhibit import exhibits
 
     panel = show([each.harmless for each in exhibits(sunken)])
     rows = {r["site"]: r for r in panel.charts[0].rows() if r["cause"] == "sinks"}

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import altair as alt
 
-from isoscope.report.page.exhibit import Exhibit
-from isoscope.report.section.dimensions import show, worst
+from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.section.dimensions import show, worst
 from isoscope.types import DimensionScores
 
 

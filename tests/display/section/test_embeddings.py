@@ -2,8 +2,8 @@
 
 import altair as alt
 
-from isoscope.report.page.exhibit import Exhibit
-from isoscope.report.section.embeddings import show
+from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.section.embeddings import show
 from isoscope.types import MatrixCells
 
 

@@ -1,6 +1,6 @@
 """Measures over steps."""
 
-from isoscope.report.section.series import show
+from isoscope.display.section.series import show
 
 
 def test_steps_are_the_axis_and_a_site_is_chosen(exhibits):

@@ -3,8 +3,8 @@
 import altair as alt
 import pytest
 
-from isoscope.report.page.exhibit import Exhibit
-from isoscope.report.section.spectrum import show
+from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.section.spectrum import show
 from isoscope.types import Spectrum
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from isoscope.report.page.exhibit import Exhibit
-from isoscope.report.section.sweep import show, told
-from isoscope.report.section.verdict import sentences
+from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.section.sweep import show, told
+from isoscope.display.section.verdict import sentences
 from isoscope.types import SweepCell, SweepGrid, SweepWeight
 
 SEEDS = (0, 1)

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from isoscope.report.page.exhibit import Exhibit
-from isoscope.report.section.verdict import output_site, sentences, show
+from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.section.verdict import output_site, sentences, show
 from isoscope.types import Reading, SinkShare
 
 

@@ -10,15 +10,15 @@ from scipy import stats
 
 import isoscope as iso
 from isoscope.accumulate import Block, Directions, Reservoir
+from isoscope.accumulate.variant import variants
+from isoscope.api import measure
 from isoscope.errors import TooFewRowsError
-from isoscope.lab.outlier_dimensions import (
+from isoscope.lab.dimensions.outliers import (
     cosine_r_squared,
     excess_kurtosis,
     rogue_dimensions,
     shares_of,
 )
-from isoscope.survey.variant import variants
-from isoscope.verbs import measure
 
 
 def cloud(n=80, d=6, seed=0):

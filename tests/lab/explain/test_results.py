@@ -5,20 +5,20 @@ import json
 import numpy as np
 import pytest
 
-from isoscope import verbs
+from isoscope import api
 from isoscope.accumulate import Block, Directions
 from isoscope.accumulate.bands import Bands, frequency_bands
 from isoscope.accumulate.crossing import Crossing
 from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.sinks import Sinks
 from isoscope.accumulate.sums import SinkRows
+from isoscope.accumulate.survey import Survey
+from isoscope.causes import ORDER
+from isoscope.display import Results
 from isoscope.errors import ConfigError, StoreError, UndefinedError, UnknownNameError
-from isoscope.explain import ORDER
-from isoscope.report import Results
+from isoscope.lab.explain.results import CAUSES, TOKENLESS, UNCOUNTED, explain, explained
 from isoscope.store import new_origin, save
 from isoscope.store.stream import StateReader
-from isoscope.survey import Survey
-from isoscope.verbs.explain import CAUSES, TOKENLESS, UNCOUNTED, explain, explained
 
 KINDS = (Directions, Bands, Crossing, Sinks)
 WIDTH = 96
@@ -55,7 +55,7 @@ def vectors_run(tmp_path):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(4000, 64)) + 0.3
     rows[:, 7] += 5
-    verbs.measure(rows, output=tmp_path / "vectors")
+    api.measure(rows, output=tmp_path / "vectors")
     return tmp_path / "vectors"
 
 
@@ -140,14 +140,14 @@ def test_a_site_with_nothing_to_explain_is_left_out_and_the_rest_goes_on(tmp_pat
 
 def test_a_run_of_which_nothing_can_be_explained_is_one_error(tmp_path):
     rows = np.random.default_rng(3).normal(size=(500, 16))
-    verbs.measure(np.concatenate([rows, -rows]), output=tmp_path / "ball")
+    api.measure(np.concatenate([rows, -rows]), output=tmp_path / "ball")
     with pytest.raises(UndefinedError, match="rows: expected a mean cosine above zero"):
         explain(tmp_path / "ball")
 
 
 def test_a_run_without_directions_says_what_to_measure(tmp_path):
     rows = np.random.default_rng(4).normal(size=(200, 8)) + 1
-    verbs.measure(rows, measures=["isoscore"], output=tmp_path / "run")
+    api.measure(rows, measures=["isoscore"], output=tmp_path / "run")
     with pytest.raises(StoreError, match="expected sums of directions at rows") as told:
         explain(tmp_path / "run")
     assert "mean-cosine" in told.value.hint
@@ -176,7 +176,7 @@ def test_no_causes_are_an_empty_table():
 
 
 def test_a_survey_of_a_model_tells_all_five_causes(tiny, texts, tmp_path):
-    verbs.survey(tiny, texts, output=tmp_path / "run", sites=["resid"], tokens=None)
+    api.survey(tiny, texts, output=tmp_path / "run", sites=["resid"], tokens=None)
     causes = explain(tmp_path / "run")
     assert {each.site for each in causes} == {"resid.0", "resid.1", "resid.2"}
     for site in ("resid.0", "resid.1", "resid.2"):
@@ -192,14 +192,14 @@ def test_frequencies_may_come_from_a_table(tiny, texts, tmp_path):
     size = len(AutoTokenizer.from_pretrained(tiny))
     np.save(tmp_path / "flat.npy", np.ones(size))
     given = {"sites": ["resid.2"], "measures": ["mean-cosine"], "tokens": None}
-    counted = verbs.survey(tiny, texts, **given)
-    flat = verbs.survey(tiny, texts, frequencies=tmp_path / "flat.npy", **given)
+    counted = api.survey(tiny, texts, **given)
+    flat = api.survey(tiny, texts, frequencies=tmp_path / "flat.npy", **given)
     bands = {each.group for each in flat if each.group.startswith("frequency")}
     assert bands == {"frequency above 1e-2"}
     assert bands < {each.group for each in counted}
     np.save(tmp_path / "other.npy", np.ones(size + 1))
     with pytest.raises(ConfigError, match=f"expected counts of {size} tokens"):
-        verbs.survey(tiny, texts, frequencies=tmp_path / "other.npy", **given)
+        api.survey(tiny, texts, frequencies=tmp_path / "other.npy", **given)
 
 
 def test_where_no_token_repeats_the_rest_is_read_and_it_says_why(decoder):
@@ -209,7 +209,7 @@ def test_where_no_token_repeats_the_rest_is_read_and_it_says_why(decoder):
         each for each in AutoTokenizer.from_pretrained(decoder).get_vocab() if each[0].isalpha()
     ]
     texts = [" ".join(words[start : start + 4]) for start in range(0, len(words) - 3, 4)]
-    found = verbs.survey(decoder, texts, sites=["resid.1"], tokens=None)
+    found = api.survey(decoder, texts, sites=["resid.1"], tokens=None)
     read = {each.measure for each in found}
     assert {"mean-cosine", "isoscore", "sentence-similarity", "inter-similarity"} <= read
     assert not read & {"self-similarity", "mev", "intra-similarity"}

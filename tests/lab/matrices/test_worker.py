@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from isoscope.errors import UndefinedError, UnknownNameError
-from isoscope.lab.embedding_matrices import matrix_isotropy, partition_of
+from isoscope.lab.matrices.worker import matrix_isotropy, partition_of
 from isoscope.study.model import subject_of
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from isoscope.errors import UndefinedError
-from isoscope.lab.affine import Affine
-from isoscope.lab.final_norm import final_norms, reference_cosine
-from isoscope.lab.norm_steps import gained, mean_cosine
+from isoscope.lab.norm.affine import Affine
+from isoscope.lab.norm.final_norm import final_norms, reference_cosine
+from isoscope.lab.norm.steps import gained, mean_cosine
 from isoscope.study.model import subject_of
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from isoscope.errors import ConfigError, UndefinedError, UnknownNameError
-from isoscope.lab.masked_norm import chosen_norms, masked
+from isoscope.lab.norm.masked import chosen_norms, masked
 from isoscope.study.model import subject_of
 
 IDS = torch.arange(4, 12)[None]

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from isoscope.errors import UndefinedError
-from isoscope.lab.norm_outliers import outlying, outlying_parameters
+from isoscope.lab.norm.outliers import outlying, outlying_parameters
 from isoscope.study.model import subject_of
 
 

@@ -11,9 +11,9 @@ import torch
 import isoscope as iso
 from isoscope.errors import MergeError, StoreError, UndefinedError, UnknownNameError
 from isoscope.lab import final_norms, outlying_parameters, through_norm
+from isoscope.lab.norm.results import FINAL, OUTLIERS, STEPS, records_of
 from isoscope.store.stream import StateReader
 from isoscope.study.model import subject_of
-from isoscope.verbs.norm import FINAL, OUTLIERS, STEPS, records_of
 
 
 def test_it_is_what_the_lab_says(tiny):

@@ -5,12 +5,12 @@ import pytest
 
 import isoscope as iso
 from isoscope.accumulate import Reservoir
+from isoscope.accumulate.variant import variants
+from isoscope.api import measure, survey
 from isoscope.errors import UndefinedError
-from isoscope.lab.affine import Affine
-from isoscope.lab.final_norm import final_norms
-from isoscope.lab.norm_steps import gained, mean_cosine, through_norm
-from isoscope.survey.variant import variants
-from isoscope.verbs import measure, survey
+from isoscope.lab.norm.affine import Affine
+from isoscope.lab.norm.final_norm import final_norms
+from isoscope.lab.norm.steps import gained, mean_cosine, through_norm
 
 
 def test_the_mean_cosine_is_that_of_all_pairs():

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from isoscope.report.formats import as_text
-from isoscope.report.norms import final_table, gain_table, outlier_table, step_table
+from isoscope.display.formats import as_text
+from isoscope.lab.norm.tables import final_table, gain_table, outlier_table, step_table
 
 
 def final(**given):

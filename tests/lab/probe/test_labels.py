@@ -5,7 +5,7 @@ import json
 import pytest
 
 from isoscope.errors import ConfigError, SourceError, UnknownNameError
-from isoscope.lab.labels import LARGEST, against_rest, labelled, labels_for
+from isoscope.lab.probe.labels import LARGEST, against_rest, labelled, labels_for
 from isoscope.source.corpus import open_corpus
 
 

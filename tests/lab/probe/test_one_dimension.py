@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoscope.errors import ConfigError, RowError, TooFewRowsError, UndefinedError
-from isoscope.lab import one_dimension
-from isoscope.lab.one_dimension import best_dimension, best_threshold, published_search
+from isoscope.lab.probe import one_dimension
+from isoscope.lab.probe.one_dimension import best_dimension, best_threshold, published_search
 
 
 def brute_force(rows, marks):

@@ -7,7 +7,7 @@ import pytest
 import isoscope as iso
 from isoscope.errors import ConfigError, TooFewRowsError, UndefinedError, UnknownNameError
 from isoscope.lab import best_dimension, states_of
-from isoscope.verbs.probe import NO_BETTER
+from isoscope.lab.probe.results import NO_BETTER
 
 
 def is_long(text):

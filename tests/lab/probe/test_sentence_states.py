@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from isoscope.errors import ConfigError, UnknownNameError
-from isoscope.lab.one_dimension import best_dimension
-from isoscope.lab.sentence_states import states_of
+from isoscope.lab.probe.one_dimension import best_dimension
+from isoscope.lab.probe.sentence_states import states_of
 from isoscope.study.model import subject_of
 
 

@@ -7,10 +7,10 @@ import pytest
 
 import isoscope as iso
 from isoscope.errors import IsoscopeError, StoreError
+from isoscope.exhibit.exhibit import BEFORE, exhibits
 from isoscope.lab.sweep.cells import cell_of
+from isoscope.lab.sweep.curves import swept
 from isoscope.lab.sweep.results import sweeps_of
-from isoscope.verbs.exhibit import BEFORE, exhibits
-from isoscope.verbs.swept import swept
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from isoscope.api import measure
 from isoscope.lab.sweep.geometry import LAYERS, MEASURES, geometry
-from isoscope.verbs import measure
 
 
 @pytest.fixture

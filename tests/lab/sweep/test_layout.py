@@ -1,9 +1,9 @@
 """The lines of a sweep as tables."""
 
+from isoscope.display import Results
 from isoscope.lab.sweep.compare import Difference
 from isoscope.lab.sweep.layout import MEANS, SHOWN, SWEEP_LINES
 from isoscope.lab.sweep.summary import Line
-from isoscope.report import Results
 
 SHARED = {
     "model": "m\x1b", "task": "t", "penalty": "istar", "metric": "accuracy", "baseline": 0.5,

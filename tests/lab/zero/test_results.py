@@ -7,8 +7,8 @@ import pytest
 import isoscope as iso
 from isoscope.errors import ConfigError, UndefinedError, UnknownNameError
 from isoscope.lab import zeroed_kl
+from isoscope.lab.zero.results import FEW
 from isoscope.study.model import subject_of
-from isoscope.verbs.zero import FEW
 
 
 def test_it_is_what_the_lab_says_and_how_many_times_random(speaker, texts):

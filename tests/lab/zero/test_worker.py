@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from isoscope.errors import ConfigError, UndefinedError
-from isoscope.lab import zeroed
-from isoscope.lab.zeroed import zeroed_kl
+from isoscope.lab.zero import worker as zeroed
+from isoscope.lab.zero.worker import zeroed_kl
 from isoscope.source.corpus import open_corpus
 from isoscope.study.model import subject_of
 

@@ -6,7 +6,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
-from isoscope.measure.view.clusters import clustered, k_means, silhouette
+from isoscope.measures.view.clusters import clustered, k_means, silhouette
 
 
 def blobs(centers, *, seed, spread=1.0, n=400, d=6):

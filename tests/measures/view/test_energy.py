@@ -6,7 +6,7 @@ import pytest
 from isoscope.accumulate import Groups
 from isoscope.accumulate.block import sketch_rank
 from isoscope.accumulate.hashing import named_documents
-from isoscope.measure.view.energy import along, crossed, factors, spanned
+from isoscope.measures.view.energy import along, crossed, factors, spanned
 
 
 def planted(d, documents=20, each=6, seed=1, rank=None):

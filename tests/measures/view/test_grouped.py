@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from isoscope.accumulate import Tally
-from isoscope.measure.view import Summaries
-from isoscope.measure.view.grouped import Grouped
+from isoscope.measures.view import Summaries
+from isoscope.measures.view.grouped import Grouped
 
 
 @dataclass(frozen=True)

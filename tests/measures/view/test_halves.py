@@ -5,8 +5,8 @@ import pytest
 
 from isoscope.accumulate.hashing import named_documents, ordinal_documents
 from isoscope.errors import TooFewRowsError
-from isoscope.measure.view import Halves, Spectrum
-from isoscope.measure.view.parts import SampledParts, SketchedParts
+from isoscope.measures.view import Halves, Spectrum
+from isoscope.measures.view.parts import SampledParts, SketchedParts
 
 
 def planted(d, documents=20, each=6, seed=1):

@@ -3,8 +3,8 @@
 import numpy as np
 
 from isoscope.accumulate.hashing import named_documents
-from isoscope.measure.mean_share import mean_share
-from isoscope.measure.view import Masses
+from isoscope.measures.mean_share import mean_share
+from isoscope.measures.view import Masses
 
 
 def test_groups_have_the_mass_of_their_rows(viewed):

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from isoscope.accumulate.hashing import named_documents
 from isoscope.errors import TooFewRowsError, UndefinedError
-from isoscope.measure.view import Neighbours
-from isoscope.measure.view.neighbours import ENOUGH, KEPT, LEAST, equally_far, nearest
+from isoscope.measures.view import Neighbours
+from isoscope.measures.view.neighbours import ENOUGH, KEPT, LEAST, equally_far, nearest
 
 
 def brute(rows, k, of=None):

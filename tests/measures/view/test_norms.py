@@ -3,8 +3,8 @@
 import numpy as np
 
 from isoscope.accumulate.hashing import named_documents
-from isoscope.measure.norm_spread import norm_spread
-from isoscope.measure.view import NormMoments
+from isoscope.measures.norm_spread import norm_spread
+from isoscope.measures.view import NormMoments
 
 
 def test_without_a_group_the_norms_of_the_others_are_left(viewed):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.measure.view.occurrences import first_share, scaled
+from isoscope.measures.view.occurrences import first_share, scaled
 
 
 @pytest.mark.parametrize("shape", [(5, 12), (16, 3)])

@@ -5,7 +5,7 @@ import pytest
 
 from isoscope.accumulate.hashing import named_documents
 from isoscope.errors import TooFewRowsError
-from isoscope.measure.view import Pairs
+from isoscope.measures.view import Pairs
 
 
 def brute(rows):

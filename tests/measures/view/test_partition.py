@@ -6,7 +6,7 @@ import pytest
 from isoscope.accumulate import Block, Norms, Partitions
 from isoscope.accumulate.hashing import named_documents
 from isoscope.errors import TooFewRowsError
-from isoscope.measure.view import PartitionSums
+from isoscope.measures.view import PartitionSums
 
 
 def planted():

@@ -5,10 +5,10 @@ import pytest
 
 from isoscope.accumulate import Groups, Moments, Reservoir
 from isoscope.accumulate.hashing import named_documents
-from isoscope.measure.interval import interval
-from isoscope.measure.participation import participation
-from isoscope.measure.view import Spectrum
-from isoscope.measure.view.parts import SampledParts, SketchedParts, calibrated, parts_of
+from isoscope.measures.interval import interval
+from isoscope.measures.participation import participation
+from isoscope.measures.view import Spectrum
+from isoscope.measures.view.parts import SampledParts, SketchedParts, calibrated, parts_of
 
 
 def planted(n=600, d=8, seed=1):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.measure.view import SentenceSums
+from isoscope.measures.view import SentenceSums
 
 
 def test_a_group_leaves_both_summaries(viewed):

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate.hashing import named_documents
+from isoscope.api import measure
 from isoscope.errors import UndefinedError
-from isoscope.measure.effective_rank import entropy_rank
-from isoscope.measure.participation import ratio
-from isoscope.measure.view import RawSpectrum, Spectrum
-from isoscope.measure.view.spectrum import decomposed, no_spread
-from isoscope.verbs import measure
+from isoscope.measures.effective_rank import entropy_rank
+from isoscope.measures.participation import ratio
+from isoscope.measures.view import RawSpectrum, Spectrum
+from isoscope.measures.view.spectrum import decomposed, no_spread
 
 
 def planted(n=4096, d=8, groups=32, seed=1):

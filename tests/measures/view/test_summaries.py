@@ -5,7 +5,7 @@ import pytest
 
 from isoscope.accumulate import Groups, Moments, Partitions
 from isoscope.errors import ConfigError, TooFewRowsError, UndefinedError
-from isoscope.measure.view import Spectrum, Summaries
+from isoscope.measures.view import Spectrum, Summaries
 
 
 class Counted:

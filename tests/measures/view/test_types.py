@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from isoscope.errors import UndefinedError
-from isoscope.measure.view import TypeSums
-from isoscope.measure.view.types import no_types, not_repeated
+from isoscope.measures.view import TypeSums
+from isoscope.measures.view.types import no_types, not_repeated
 
 
 @pytest.fixture
 def view(words, token_survey):
     from isoscope.accumulate import Directions, Vocabulary
-    from isoscope.measure.view import Summaries
+    from isoscope.measures.view import Summaries
     from isoscope.study.rows import ROWS as PLACE
 
     held = token_survey(*words, ["self-similarity"]).held[PLACE]

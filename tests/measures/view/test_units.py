@@ -3,7 +3,7 @@
 import numpy as np
 
 from isoscope.accumulate import Block, CentredDirections
-from isoscope.measure.view import CentredUnits, Summaries, Units
+from isoscope.measures.view import CentredUnits, Summaries, Units
 
 
 def test_units_are_summed_and_zero_rows_are_not_counted(viewed):

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isoscope.control.cloud import Cloud, Tokens
-from isoscope.control.fused import Evaluation, Score
-from isoscope.control.hidden import Layers, chosen_layers
-from isoscope.control.join import Join
-from isoscope.control.schedule import Factor, Schedule
+from isoscope.control.penalty.cloud import Cloud, Tokens
+from isoscope.control.penalty.fused import Evaluation, Score
+from isoscope.control.penalty.hidden import Layers, chosen_layers
+from isoscope.control.penalty.schedule import Factor, Schedule
+from isoscope.control.world import Join
 from isoscope.errors import ConfigError
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.control.hidden import real_places
-from isoscope.control.join import Join
+from isoscope.control.penalty.hidden import real_places
+from isoscope.control.world import Join
 from isoscope.errors import PenaltyError
 from isoscope.types import Array
 

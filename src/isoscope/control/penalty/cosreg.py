@@ -1,9 +1,9 @@
 """CosReg: the mean cosine of the last layer as a penalty, as I-STAR compares itself with."""
 
-from isoscope.control.hidden import Layers
-from isoscope.control.mean_cosine import CosineScore
-from isoscope.control.penalty import Penalty
-from isoscope.control.schedule import Factor
+from isoscope.control.penalty.base import Penalty
+from isoscope.control.penalty.hidden import Layers
+from isoscope.control.penalty.mean_cosine import CosineScore
+from isoscope.control.penalty.schedule import Factor
 
 
 class CosReg(Penalty):

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from isoscope.control.cloud import Cloud, Like, working
-from isoscope.control.join import Join
+from isoscope.control.penalty.cloud import Cloud, Like, working
+from isoscope.control.world import Join
 
 Slope = Callable[[float], Tensor]  # (k, d): the derivative by each row, times a number
 

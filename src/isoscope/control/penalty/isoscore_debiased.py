@@ -7,11 +7,11 @@ from math import sqrt
 import torch
 from torch import Tensor
 
-from isoscope.control.cloud import Cloud, Tokens
-from isoscope.control.fused import UNDEFINED, Outcome
-from isoscope.control.join import Join
-from isoscope.control.penalty import Penalty
-from isoscope.control.product import Centred, Shape, scatter_of, shifted
+from isoscope.control.penalty.base import Penalty
+from isoscope.control.penalty.cloud import Cloud, Tokens
+from isoscope.control.penalty.fused import UNDEFINED, Outcome
+from isoscope.control.penalty.product import Centred, Shape, scatter_of, shifted
+from isoscope.control.world import Join
 
 LEAST = 8  # rows below which the estimator is noise
 ROUNDING = 64  # units of rounding in sums of rows; below, a difference of sums says nothing

@@ -8,16 +8,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.control.cloud import Cloud
-from isoscope.control.fused import UNDEFINED, Outcome
-from isoscope.control.hidden import Layers
-from isoscope.control.join import Join
-from isoscope.control.penalty import Penalty, same_width
-from isoscope.control.product import Centred, Shape, divisible, scatter_of, shifted
-from isoscope.control.schedule import Factor
-from isoscope.control.shrinkage import TOKENS, checked_matrix, checked_tokens, streamed
+from isoscope.control.penalty.base import Penalty, same_width
+from isoscope.control.penalty.cloud import Cloud
+from isoscope.control.penalty.fused import UNDEFINED, Outcome
+from isoscope.control.penalty.hidden import Layers
+from isoscope.control.penalty.product import Centred, Shape, divisible, scatter_of, shifted
+from isoscope.control.penalty.schedule import Factor
+from isoscope.control.penalty.shrinkage import TOKENS, checked_matrix, checked_tokens, streamed
+from isoscope.control.world import Join
 from isoscope.errors import ConfigError
-from isoscope.measure.isoscore_star import ZETA
+from isoscope.measures.isoscore_star import ZETA
 
 MEMORY = 100  # batches over which the running average looks back
 TARGETS = ("scaled", "identity", "running", "streamed")

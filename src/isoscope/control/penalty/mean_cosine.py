@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isoscope.control.cloud import Cloud
-from isoscope.control.fused import UNDEFINED, Outcome
-from isoscope.control.hidden import Layers
-from isoscope.control.join import Join
-from isoscope.control.penalty import Penalty
-from isoscope.control.schedule import Factor
+from isoscope.control.penalty.base import Penalty
+from isoscope.control.penalty.cloud import Cloud
+from isoscope.control.penalty.fused import UNDEFINED, Outcome
+from isoscope.control.penalty.hidden import Layers
+from isoscope.control.penalty.schedule import Factor
+from isoscope.control.world import Join
 
 
 @dataclass(frozen=True)

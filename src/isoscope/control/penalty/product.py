@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isoscope.control.join import Join
+from isoscope.control.world import Join
 
 _WORTH_CUTTING = 96  # columns; below, a product is over before it is cut
 

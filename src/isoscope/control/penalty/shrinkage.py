@@ -6,10 +6,10 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from isoscope.control.cloud import working
-from isoscope.control.hidden import Layers, chosen_layers, real_places
-from isoscope.control.join import Join
-from isoscope.control.sums import Sums
+from isoscope.control.penalty.cloud import working
+from isoscope.control.penalty.hidden import Layers, chosen_layers, real_places
+from isoscope.control.watch.sums import Sums
+from isoscope.control.world import Join
 from isoscope.errors import ConfigError, StreamError
 
 TOKENS = 250_000  # as published

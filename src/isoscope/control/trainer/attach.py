@@ -4,9 +4,9 @@ from typing import Any
 
 import torch
 
-from isoscope.control.hearing import Hearing
-from isoscope.control.isoscore_star import IStar
-from isoscope.control.penalty import Penalty
+from isoscope.control.penalty.base import Penalty
+from isoscope.control.penalty.isoscore_star import IStar
+from isoscope.control.trainer.loop import Hearing
 from isoscope.errors import ConfigError
 
 PENALTY, READING = "penalty/", "/reading"  # how names in the log begin and end
@@ -42,8 +42,8 @@ def attach(trainer: Any, *things: Any) -> Any:
 
 
 def _penalise(trainer: Any, penalty: Penalty) -> None:
-    from isoscope.control.checkpoint import keep  # loads transformers
-    from isoscope.control.epoch import EpochBegin
+    from isoscope.control.trainer.checkpoint import keep  # loads transformers
+    from isoscope.control.trainer.epoch import EpochBegin
 
     added = _Added(trainer, penalty, _free(trainer, f"{PENALTY}{type(penalty).__name__}"))
     trainer.compute_loss = added.loss_of(trainer.compute_loss)

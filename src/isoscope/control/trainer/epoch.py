@@ -8,8 +8,8 @@ import torch
 from torch import nn
 from transformers import TrainerCallback
 
-from isoscope.control.hearing import transformer_in
-from isoscope.control.isoscore_star import IStar
+from isoscope.control.penalty.isoscore_star import IStar
+from isoscope.control.trainer.loop import transformer_in
 from isoscope.errors import StreamError
 
 

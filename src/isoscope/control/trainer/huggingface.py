@@ -10,11 +10,11 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from isoscope.control.alert import LOSS
-from isoscope.control.attach import PENALTY, READING
-from isoscope.control.checkpoint import keep
-from isoscope.control.hearing import one_copy
-from isoscope.control.watch import Watch
+from isoscope.control.trainer.attach import PENALTY, READING
+from isoscope.control.trainer.checkpoint import keep
+from isoscope.control.trainer.loop import one_copy
+from isoscope.control.watch.alert import LOSS
+from isoscope.control.watch.watch import Watch
 
 
 class TrainerWatch(TrainerCallback):

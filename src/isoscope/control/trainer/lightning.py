@@ -6,10 +6,10 @@ from typing import Any, cast
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
-from isoscope.control.hearing import Hearing
-from isoscope.control.isoscore_star import IStar
-from isoscope.control.penalty import Penalty
-from isoscope.control.watch import Watch
+from isoscope.control.penalty.base import Penalty
+from isoscope.control.penalty.isoscore_star import IStar
+from isoscope.control.trainer.loop import Hearing
+from isoscope.control.watch.watch import Watch
 from isoscope.errors import ConfigError
 
 WRAPPED = "isoscope_wrapped"
@@ -60,7 +60,7 @@ class PenaltyCallback(Callback):
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Stream the matrix of a penalty that wants it so."""
         if isinstance(self.penalty, IStar) and self.penalty.towards == "streamed":
-            from isoscope.control.epoch import restream  # loads transformers
+            from isoscope.control.trainer.epoch import restream  # loads transformers
 
             restream(self.penalty, pl_module, cast(Any, trainer.train_dataloader))
 

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from isoscope.capture.tap import first_tensor
 from isoscope.capture.tree import candidates
-from isoscope.control.forward import told
-from isoscope.control.hidden import chosen_layers
-from isoscope.control.penalty import Penalty, recomputing
+from isoscope.control.penalty.base import Penalty, recomputing
+from isoscope.control.penalty.hidden import chosen_layers
+from isoscope.control.trainer.forward import told
 from isoscope.errors import ConfigError, PenaltyError
 
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from isoscope.accumulate.directions import cosine_over_pairs
-from isoscope.control.join import Join
-from isoscope.control.sums import Sums
+from isoscope.control.watch.sums import Sums
+from isoscope.control.world import Join
 from isoscope.registry import Registry
 
 DEAD = 1e-6  # of the mean variance, below which a dimension says nothing

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from isoscope.accumulate.pairwise import pairwise_weights
-from isoscope.control.cloud import working
-from isoscope.control.join import Join
+from isoscope.control.penalty.cloud import working
+from isoscope.control.world import Join
 
 
 class Sums:

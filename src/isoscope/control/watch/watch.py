@@ -15,13 +15,13 @@ from torch import Tensor, nn
 
 from isoscope.capture.sites import Sites
 from isoscope.capture.tap import Tap
-from isoscope.control.alert import LOSS, PREFIX, Alert, Rule, usual_rules
-from isoscope.control.forward import Ended, told
-from isoscope.control.glance import GLANCES, Glance
-from isoscope.control.hearing import argument, one_copy, transformer_in
-from isoscope.control.join import Join
-from isoscope.control.penalty import recomputing
-from isoscope.control.probe import checked_probes, probe_batches
+from isoscope.control.penalty.base import recomputing
+from isoscope.control.trainer.forward import Ended, told
+from isoscope.control.trainer.loop import argument, one_copy, transformer_in
+from isoscope.control.watch.alert import LOSS, PREFIX, Alert, Rule, usual_rules
+from isoscope.control.watch.glance import GLANCES, Glance
+from isoscope.control.watch.held_out import checked_probes, probe_batches
+from isoscope.control.world import Join
 from isoscope.errors import ConfigError
 
 MEASURES = ("mean-cosine", "effective-rank", "isoscore-debiased", "dead-dimensions")
@@ -296,7 +296,7 @@ class Watch:
 
     def join_trainer(self, trainer: Any) -> None:
         """Take part in a trainer of transformers; `attach` calls this."""
-        from isoscope.control.callback import joined
+        from isoscope.control.trainer.huggingface import joined
 
         joined(trainer, self)
 

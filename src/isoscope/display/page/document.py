@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from isoscope.report.escape import for_html
-from isoscope.report.page.exhibit import Exhibit
-from isoscope.report.page.method import drawer
-from isoscope.report.page.numbers import Numbers, limited
-from isoscope.report.page.pack import column, deflated, packed
-from isoscope.report.page.panel import Chart, Panel, Section, Switch
-from isoscope.report.page.runtime import asset, policy, vega
-from isoscope.report.page.theme import config
-from isoscope.report.page.write import MARK, write_text
+from isoscope.display.escape import for_html
+from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.page.method import drawer
+from isoscope.display.page.numbers import Numbers, limited
+from isoscope.display.page.pack import column, deflated, packed
+from isoscope.display.page.panel import Chart, Panel, Section, Switch
+from isoscope.display.page.runtime import asset, policy, vega
+from isoscope.display.page.theme import config
+from isoscope.display.page.write import MARK, write_text
 from isoscope.types import Note
 
 Shown = list[tuple[Section, Panel]]

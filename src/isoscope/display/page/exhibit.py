@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from math import isfinite
 from typing import Any, TypeVar
 
-from isoscope.report.escape import plain
+from isoscope.display.escape import plain
 from isoscope.types import Curve, Reading
 
 Level = Mapping[tuple[str, str, str], float]  # (site, variant, measure) to its isotropic value

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from importlib.resources import files
 
-from isoscope.report.escape import for_html
+from isoscope.display.escape import for_html
 from isoscope.types import Note
 
 _ENTRY = re.compile(r"^@\w+\{([\w-]+),\n(.*?)^\}", flags=re.MULTILINE | re.DOTALL)
@@ -31,7 +31,7 @@ def citation(key: str) -> str:
 
 @lru_cache(maxsize=1)
 def _bibliography() -> dict[str, dict[str, str]]:
-    text = files("isoscope.report").joinpath("references.bib").read_text(encoding="utf-8")
+    text = files("isoscope.display").joinpath("references.bib").read_text(encoding="utf-8")
     return {
         key: {name: _plain(value) for name, value in _FIELD.findall(body)}
         for key, body in _ENTRY.findall(text)

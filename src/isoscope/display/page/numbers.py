@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from isoscope.report.page.exhibit import Exhibit
-from isoscope.report.page.measures import FIRST
-from isoscope.report.page.pack import column
+from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.page.measures import FIRST
+from isoscope.display.page.pack import column
 from isoscope.types import VARIANTS, Reading
 
 MOST = 20_000  # readings a page

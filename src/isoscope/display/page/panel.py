@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from isoscope.report.page.exhibit import Exhibit
+from isoscope.display.page.exhibit import Exhibit
 
 Columns = dict[str, list[Any]]  # names to cells; all of the same length
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any
 
-from isoscope.report.page.panel import Chart
-from isoscope.report.page.runtime import GRAMMAR, needed
-from isoscope.report.page.theme import config
+from isoscope.display.page.panel import Chart
+from isoscope.display.page.runtime import GRAMMAR, needed
+from isoscope.display.page.theme import config
 
 POINTS_PER_MM = 72 / 25.4
 PER_INCH = 300  # of a PNG

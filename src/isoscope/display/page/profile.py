@@ -8,8 +8,8 @@ from typing import Any
 
 import altair as alt
 
-from isoscope.report.page.panel import Columns
-from isoscope.report.page.theme import DASHES, SHAPES
+from isoscope.display.page.panel import Columns
+from isoscope.display.page.theme import DASHES, SHAPES
 
 ROWS = "rows"  # the name of the data set that switches filter
 LEVEL = 2  # which of the layers is the isotropic line

@@ -35,7 +35,7 @@ def vega() -> str:
     Vega-Embed brings an interpreter of Vega's expressions, so that the page can forbid eval.
     The script comes with this folder, deflated: bundling it anew would take many seconds.
     """
-    packed = files("isoscope.report.page").joinpath(BUNDLE).read_bytes()
+    packed = files("isoscope.display.page").joinpath(BUNDLE).read_bytes()
     return zlib.decompress(packed).decode("utf-8")
 
 
@@ -48,7 +48,7 @@ def bundled() -> bytes:
 @lru_cache(maxsize=8)
 def asset(name: str) -> str:
     """Return the text of a file that comes with this folder."""
-    return files("isoscope.report.page").joinpath(name).read_text(encoding="utf-8")
+    return files("isoscope.display.page").joinpath(name).read_text(encoding="utf-8")
 
 
 def fingerprint(script: str) -> str:

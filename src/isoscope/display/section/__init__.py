@@ -1,7 +1,7 @@
 """The sections of a page, one file each; a new one is a file and a line in this list."""
 
-from isoscope.report.page.panel import Section
-from isoscope.report.section import (
+from isoscope.display.page.panel import Section
+from isoscope.display.section import (
     bands,
     causes,
     dimensions,

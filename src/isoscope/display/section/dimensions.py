@@ -5,12 +5,12 @@ from typing import Any
 
 import altair as alt
 
-from isoscope.report.html import as_html
-from isoscope.report.page.exhibit import Exhibit
-from isoscope.report.page.panel import Chart, Columns, Panel, Section, Switch
-from isoscope.report.page.profile import ROWS
-from isoscope.report.section.layers import VARIANT_NAMES
-from isoscope.report.table import Column, Table
+from isoscope.display.html import as_html
+from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.page.panel import Chart, Columns, Panel, Section, Switch
+from isoscope.display.page.profile import ROWS
+from isoscope.display.section.layers import VARIANT_NAMES
+from isoscope.display.table import Column, Table
 from isoscope.site import order_sites
 from isoscope.types import VARIANTS, DimensionScores
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import altair as alt
 
-from isoscope.report.page.exhibit import Exhibit
-from isoscope.report.page.panel import Chart, Columns, Panel, Section, Switch
-from isoscope.report.page.profile import ROWS
-from isoscope.report.page.theme import SHAPES
+from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.page.panel import Chart, Columns, Panel, Section, Switch
+from isoscope.display.page.profile import ROWS
+from isoscope.display.page.theme import SHAPES
 from isoscope.site import order_sites
 from isoscope.types import MatrixCells
 

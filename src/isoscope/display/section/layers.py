@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from isoscope.report.page.exhibit import Exhibit
-from isoscope.report.page.measures import DEBIASED, PLAIN, Subject, subjects
-from isoscope.report.page.panel import Chart, Columns, Panel, Section, Switch
-from isoscope.report.page.profile import Axis, empty_rows, profile
+from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.page.measures import DEBIASED, PLAIN, Subject, subjects
+from isoscope.display.page.panel import Chart, Columns, Panel, Section, Switch
+from isoscope.display.page.profile import Axis, empty_rows, profile
 from isoscope.site import Site, last_of_stream, order_regions, order_sites
 from isoscope.types import VARIANTS, Reading
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from isoscope.report.page.exhibit import Exhibit
-from isoscope.report.page.measures import subjects
-from isoscope.report.page.panel import Chart, Columns, Panel, Section
-from isoscope.report.page.profile import Axis, profile
-from isoscope.report.section.layers import columns, levelled, switches
+from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.page.measures import subjects
+from isoscope.display.page.panel import Chart, Columns, Panel, Section
+from isoscope.display.page.profile import Axis, profile
+from isoscope.display.section.layers import columns, levelled, switches
 from isoscope.site import Site
 
 STAGES = {"in": "before", "mid": "between", "out": "after"}

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from isoscope.report.page.exhibit import Exhibit
-from isoscope.report.page.measures import Subject, subjects
-from isoscope.report.page.panel import Chart, Columns, Panel, Section, Switch
-from isoscope.report.page.profile import Axis, profile
-from isoscope.report.section.layers import OPEN, columns, levelled, switches
+from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.page.measures import Subject, subjects
+from isoscope.display.page.panel import Chart, Columns, Panel, Section, Switch
+from isoscope.display.page.profile import Axis, profile
+from isoscope.display.section.layers import OPEN, columns, levelled, switches
 from isoscope.site import last_of_stream, order_sites
 from isoscope.types import Reading
 

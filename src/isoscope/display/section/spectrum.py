@@ -5,11 +5,11 @@ from typing import Any
 
 import altair as alt
 
-from isoscope.report.page.exhibit import Exhibit
-from isoscope.report.page.panel import Chart, Columns, Panel, Section, Switch
-from isoscope.report.page.profile import ROWS
-from isoscope.report.page.theme import DASHES
-from isoscope.report.section.layers import VARIANT_NAMES
+from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.page.panel import Chart, Columns, Panel, Section, Switch
+from isoscope.display.page.profile import ROWS
+from isoscope.display.page.theme import DASHES
+from isoscope.display.section.layers import VARIANT_NAMES
 from isoscope.site import last_of_stream, order_sites
 from isoscope.types import VARIANTS, Spectrum
 

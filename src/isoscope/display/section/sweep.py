@@ -6,14 +6,14 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from isoscope.report.html import as_html
-from isoscope.report.number import shown
-from isoscope.report.page.exhibit import Exhibit
-from isoscope.report.page.measures import titled
-from isoscope.report.page.panel import Chart, Columns, Panel, Section, Switch
-from isoscope.report.page.profile import ROWS
-from isoscope.report.page.theme import SHAPES
-from isoscope.report.table import Column, Table
+from isoscope.display.html import as_html
+from isoscope.display.number import shown
+from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.page.measures import titled
+from isoscope.display.page.panel import Chart, Columns, Panel, Section, Switch
+from isoscope.display.page.profile import ROWS
+from isoscope.display.page.theme import SHAPES
+from isoscope.display.table import Column, Table
 from isoscope.site import order_sites
 from isoscope.types import SweepGrid, SweepWeight
 

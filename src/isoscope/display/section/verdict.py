@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, log10
 
-from isoscope.report.escape import for_html
-from isoscope.report.number import count
-from isoscope.report.page.exhibit import Exhibit
-from isoscope.report.page.panel import Panel, Section
-from isoscope.report.section.sweep import told
+from isoscope.display.escape import for_html
+from isoscope.display.number import count
+from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.page.panel import Panel, Section
+from isoscope.display.section.sweep import told
 from isoscope.site import STREAM, Site, last_of_stream
 from isoscope.types import Reading, SinkShare
 

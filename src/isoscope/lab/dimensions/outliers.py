@@ -12,8 +12,8 @@ from isoscope.accumulate.directions import contributions, cosine_over_pairs
 from isoscope.errors import TooFewRowsError
 from isoscope.lab.plain import Plain
 from isoscope.lab.run_places import places_of, run_of
-from isoscope.measure.interval import LEAST_DOCUMENTS, standard_error
-from isoscope.measure.statistics import quantile
+from isoscope.measures.interval import LEAST_DOCUMENTS, standard_error
+from isoscope.measures.statistics import quantile
 from isoscope.store.run import Run
 from isoscope.types import Array
 

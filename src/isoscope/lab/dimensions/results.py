@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isoscope.report.escape import plain
-from isoscope.report.frames import Line, integers, numbers, texts
-from isoscope.report.number import count, shown
-from isoscope.report.results import Layout, Results
-from isoscope.report.table import Column, Table
+from isoscope.display.escape import plain
+from isoscope.display.frames import Line, integers, numbers, texts
+from isoscope.display.number import count, shown
+from isoscope.display.results import Layout, Results
+from isoscope.display.table import Column, Table
 
 if TYPE_CHECKING:
-    from isoscope.lab.outlier_dimensions import Dimension, SiteDimensions
+    from isoscope.lab.dimensions.outliers import Dimension, SiteDimensions
 
 TOLD = "shares of the mean cosine; r² of cosines without the top dimensions with whole ones"
 SMALL = 0.02  # mean cosine below which a share of it may be any number

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from isoscope.display.escape import plain
+from isoscope.display.frames import Field, Line, integers, numbers, texts
+from isoscope.display.results import Layout, Results
+from isoscope.display.table import Column, Table
 from isoscope.errors import StoreError, TooFewRowsError, UndefinedError
-from isoscope.report.escape import plain
-from isoscope.report.frames import Field, Line, integers, numbers, texts
-from isoscope.report.results import Layout, Results
-from isoscope.report.table import Column, Table
 
 if TYPE_CHECKING:
-    from isoscope.explain.cause import Cause
+    from isoscope.causes.cause import Cause
 
 TOKENLESS = "frequency and position are not told: this run has no bands of tokens"
 UNCOUNTED = "frequency is not told: the tokens of this run were not counted"
@@ -96,9 +96,9 @@ def explained(
     """Return the causes of one site, from what a survey holds of its classes of rows."""
     from isoscope.accumulate.directions import Directions
     from isoscope.accumulate.sinks import Sinks
-    from isoscope.explain.attribution import attributed
-    from isoscope.explain.cause import causes
-    from isoscope.explain.cloud import Cloud
+    from isoscope.causes.attribution import attributed
+    from isoscope.causes.cause import causes
+    from isoscope.causes.cloud import Cloud
     from isoscope.types import VARIANTS
 
     classes = [held[site, each] for each in VARIANTS[variant] if (site, each) in held]
@@ -135,7 +135,7 @@ def _seen(classes: list[Mapping[Any, Any]]) -> Any:
     from isoscope.accumulate.bands import Bands
     from isoscope.accumulate.crossing import Crossing
     from isoscope.accumulate.directions import Directions
-    from isoscope.explain.cloud import Seen
+    from isoscope.causes.cloud import Seen
 
     pointing: Any = _merged(classes, Directions)
     return Seen(pointing, _merged(classes, Bands), _merged(classes, Crossing))
@@ -174,7 +174,7 @@ def _by_cause(causes: Sequence["Cause"]) -> list[Column]:
 
 
 def _by_site(causes: Sequence["Cause"]) -> list[Column]:
-    from isoscope.explain.attribution import ORDER
+    from isoscope.causes.attribution import ORDER
 
     sites: dict[str, dict[str, Cause]] = {}
     for each in causes:

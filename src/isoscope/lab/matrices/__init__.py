@@ -13,7 +13,7 @@ add(
         """,
         spec_at="isoscope.lab.matrices.spec:MatricesSpec",
         where_at=PLACE,
-        function_at="isoscope.verbs:matrices",
+        function_at="isoscope.api:matrices",
         examples=(
             "isoscope matrices models/minilm",
             "isoscope matrices models/minilm --as-published --json",

@@ -4,17 +4,17 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from isoscope.display.escape import plain
+from isoscope.display.frames import Field, Line, integers, numbers
+from isoscope.display.number import count, shown
+from isoscope.display.results import Layout, Results
+from isoscope.display.table import Column, Table
 from isoscope.lab.matrices.spec import MatricesSpec
-from isoscope.report.escape import plain
-from isoscope.report.frames import Field, Line, integers, numbers
-from isoscope.report.number import count, shown
-from isoscope.report.results import Layout, Results
-from isoscope.report.table import Column, Table
 from isoscope.study.execution import Place
 from isoscope.study.keywords import call, keywords
 
 if TYPE_CHECKING:
-    from isoscope.lab.embedding_matrices import MatrixIsotropy
+    from isoscope.lab.matrices.worker import MatrixIsotropy
 
 ONE_SIDED = "as published: one sign of each eigenvector, whichever the solver gives"
 

@@ -9,7 +9,7 @@ from isoscope.study.plan import Plan, Unit
 from isoscope.study.run import Live, Planner, Runnable
 
 if TYPE_CHECKING:
-    from isoscope.lab.embedding_matrices import Matrices
+    from isoscope.lab.matrices.worker import Matrices
 
 
 class OneMatrix(Unit, frozen=True, tag=True):
@@ -45,6 +45,6 @@ class MatricesSpec(Runnable["Matrices"], frozen=True, kw_only=True):
         from isoscope.study.model import need_torch
 
         need_torch("matrices")
-        from isoscope.lab.embedding_matrices import MatricesWorker
+        from isoscope.lab.matrices.worker import MatricesWorker
 
         return MatricesWorker(self, notify, live or {})

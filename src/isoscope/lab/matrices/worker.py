@@ -14,8 +14,8 @@ from isoscope.engine.scratch import Scratch
 from isoscope.errors import UndefinedError
 from isoscope.lab.matrices.spec import MatricesPlan, MatricesSpec, OneMatrix
 from isoscope.lab.plain import Plain
-from isoscope.measure.partition import as_published, log_two_sided, reference
-from isoscope.measure.view import PartitionSums
+from isoscope.measures.partition import as_published, log_two_sided, reference
+from isoscope.measures.view import PartitionSums
 from isoscope.registry import unknown
 from isoscope.site import DECODER, EMBED, UNEMBED, Site
 from isoscope.store.summaries import State

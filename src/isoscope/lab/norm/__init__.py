@@ -13,7 +13,7 @@ add(
         """,
         spec_at="isoscope.lab.norm.spec:NormSpec",
         where_at=PLACE,
-        function_at="isoscope.verbs:norm",
+        function_at="isoscope.api:norm",
         examples=(
             "isoscope norm models/minilm",
             "isoscope norm models/minilm --run runs/minilm",

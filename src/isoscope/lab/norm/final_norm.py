@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from isoscope.errors import UndefinedError
-from isoscope.lab.affine import Affine, affine_of
-from isoscope.lab.norm_outliers import SIGMAS, outlying
+from isoscope.lab.norm.affine import Affine, affine_of
+from isoscope.lab.norm.outliers import SIGMAS, outlying
 from isoscope.lab.plain import Plain
 from isoscope.site import STACKS, Site
 from isoscope.study.model import subject_of

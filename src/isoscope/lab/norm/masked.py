@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from isoscope.capture.norm import is_norm
 from isoscope.capture.tree import stacks
 from isoscope.errors import ConfigError
-from isoscope.lab.final_norm import no_final_norm
+from isoscope.lab.norm.final_norm import no_final_norm
 from isoscope.registry import unknown
 from isoscope.study.model import Subject
 

@@ -9,7 +9,7 @@ import numpy as np
 from isoscope.capture.norm import is_norm
 from isoscope.capture.tree import Stack, stacks
 from isoscope.errors import UndefinedError
-from isoscope.lab.affine import Affine, affine_of
+from isoscope.lab.norm.affine import Affine, affine_of
 from isoscope.lab.plain import Plain
 from isoscope.site import Site, prefix_of
 from isoscope.study.model import subject_of

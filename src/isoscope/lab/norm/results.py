@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
+from isoscope.display.frames import Field, Line, texts
+from isoscope.display.results import Layout, Results
+from isoscope.display.table import Table
 from isoscope.lab.norm.spec import SIGMAS, NormSpec
-from isoscope.report.frames import Field, Line, texts
-from isoscope.report.norms import final_table, gain_table, outlier_table, step_table
-from isoscope.report.results import Layout, Results
-from isoscope.report.table import Table
+from isoscope.lab.norm.tables import final_table, gain_table, outlier_table, step_table
 from isoscope.study.execution import Place
 from isoscope.study.keywords import call, keywords
 

@@ -10,9 +10,9 @@ from isoscope.study.plan import Plan, Unit
 from isoscope.study.run import Live, Planner, Runnable
 
 if TYPE_CHECKING:
-    from isoscope.lab.final_norm import FinalNorm
-    from isoscope.lab.norm_outliers import RoleOutliers
-    from isoscope.lab.norm_steps import NormSteps
+    from isoscope.lab.norm.final_norm import FinalNorm
+    from isoscope.lab.norm.outliers import RoleOutliers
+    from isoscope.lab.norm.steps import NormSteps
 
 SIGMAS = 3.0
 

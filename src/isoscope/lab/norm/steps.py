@@ -9,8 +9,8 @@ import numpy as np
 
 from isoscope.accumulate import Moments, Reservoir
 from isoscope.accumulate.directions import cosine_over_pairs
-from isoscope.lab.affine import Affine
-from isoscope.lab.final_norm import FinalNorm, no_final_norm
+from isoscope.lab.norm.affine import Affine
+from isoscope.lab.norm.final_norm import FinalNorm, no_final_norm
 from isoscope.lab.plain import Plain
 from isoscope.lab.run_places import places_of, run_of
 from isoscope.site import Site

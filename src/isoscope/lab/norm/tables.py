@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from isoscope.report.escape import plain
-from isoscope.report.layers import USUAL
-from isoscope.report.number import count, short
-from isoscope.report.table import Column, Table
+from isoscope.display.escape import plain
+from isoscope.display.layers import USUAL
+from isoscope.display.number import count, short
+from isoscope.display.table import Column, Table
 
 SEVERAL = 5  # dimensions that are named in a cell
 SHOWN = ("mean-cosine", *USUAL)  # measures of the way through the norm

@@ -11,11 +11,11 @@ from isoscope.engine import Notify
 from isoscope.engine.base import Ticks
 from isoscope.engine.scratch import Scratch
 from isoscope.errors import MergeError, UndefinedError
-from isoscope.lab.affine import Affine
-from isoscope.lab.final_norm import FinalNorm, final_norms
+from isoscope.lab.norm.affine import Affine
+from isoscope.lab.norm.final_norm import FinalNorm, final_norms
+from isoscope.lab.norm.outliers import RoleOutliers, outlying_parameters
 from isoscope.lab.norm.spec import NormPlan, NormsFound, NormSpec
-from isoscope.lab.norm_outliers import RoleOutliers, outlying_parameters
-from isoscope.lab.norm_steps import through_norm
+from isoscope.lab.norm.steps import through_norm
 from isoscope.registry import unknown
 from isoscope.site import Site
 from isoscope.store import load

@@ -3,17 +3,17 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from isoscope.display.escape import plain
+from isoscope.display.frames import Field, integers, numbers, texts
+from isoscope.display.number import count, shown
+from isoscope.display.results import Layout, Results
+from isoscope.display.table import Column, Table
 from isoscope.lab.probe.spec import ProbeSpec
-from isoscope.report.escape import plain
-from isoscope.report.frames import Field, integers, numbers, texts
-from isoscope.report.number import count, shown
-from isoscope.report.results import Layout, Results
-from isoscope.report.table import Column, Table
 from isoscope.study.execution import Place
 from isoscope.study.keywords import call, keywords
 
 if TYPE_CHECKING:
-    from isoscope.lab.one_dimension import OneDimension
+    from isoscope.lab.probe.one_dimension import OneDimension
 
 NO_BETTER = "no better than always giving the commoner label, as far as these documents tell: "
 SHORT = "documents of fewer than two tokens left out: {count}"

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from isoscope.capture.feed import Batch, feed_for
 from isoscope.lab.batches import batched, corpus_of, prepared_of
-from isoscope.lab.labels import labels_for
+from isoscope.lab.probe.labels import labels_for
 from isoscope.registry import unknown
 from isoscope.site import Site, is_matrix
 from isoscope.study.model import Subject, subject_of

@@ -10,7 +10,7 @@ from isoscope.study.plan import Plan, Unit
 from isoscope.study.run import Live, Planner, Runnable
 
 if TYPE_CHECKING:
-    from isoscope.lab.one_dimension import OneDimension
+    from isoscope.lab.probe.one_dimension import OneDimension
 
 LABELLED = (
     "jsonl, parquet or csv with a column of labels; anything else that survey takes, with "

@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import sqrt
 from statistics import fmean, stdev
 
-from isoscope.measure.statistics import ROUNDING, Difference, holm, paired_difference
+from isoscope.measures.statistics import ROUNDING, Difference, holm, paired_difference
 
 ERRORS = 2.0  # standard errors by which a task has to beat its baseline to count as learnt
 

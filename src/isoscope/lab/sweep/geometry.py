@@ -7,12 +7,13 @@ from math import inf
 import torch
 from torch import Tensor
 
+from isoscope.accumulate.survey import Survey
 from isoscope.capture.feed import Batch
 from isoscope.capture.feed.batch import Marks
 from isoscope.site import is_layer
 from isoscope.study.model import Subject
+from isoscope.study.reading import read_survey
 from isoscope.study.sums import Hearing, SiteKinds, first_pass
-from isoscope.survey import Survey
 from isoscope.types import Reading
 
 MEASURES = ("isoscore-star", "isoscore-debiased", "isoscore", "mean-cosine", "twonn")
@@ -64,7 +65,8 @@ def geometry(
             if same:
                 listener.begin(Plainly(batch, len(names)))
                 listener.hear(LAYERS, torch.cat([heard[name] for name in names], dim=1))
-    found = survey.read(MEASURES, run=run, zeta=zeta, as_published=False, documents=True)
+    options = {"zeta": zeta, "as_published": False, "documents": True}
+    found, _ = read_survey(survey, MEASURES, run=run, **options)
     return [replace(each, group=group, step=step) for each in found if each.variant == "all"]
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from isoscope.capture.feed import Batch
-from isoscope.lab.sentence_states import WHERE, At, taken
+from isoscope.lab.probe.sentence_states import WHERE, At, taken
 from isoscope.lab.sweep.encode import Encoded
 from isoscope.lab.sweep.task import Task
 from isoscope.registry import unknown

@@ -1,12 +1,12 @@
 """How the lines of a sweep look: the task weight by weight, and the geometry under it."""
 
+from isoscope.display import frames
+from isoscope.display.escape import plain
+from isoscope.display.frames import Field, numbers, texts
+from isoscope.display.number import short, shown
+from isoscope.display.results import Layout, Results
+from isoscope.display.table import Column, Table
 from isoscope.lab.sweep.summary import Line, over_layers
-from isoscope.report import frames
-from isoscope.report.escape import plain
-from isoscope.report.frames import Field, numbers, texts
-from isoscope.report.number import short, shown
-from isoscope.report.results import Layout, Results
-from isoscope.report.table import Column, Table
 
 SHOWN = ("isoscore-star", "isoscore-debiased", "mean-cosine", "twonn")
 MEANS = "geometry of held-out texts, mean over layers and seeds; by layer with --json"

@@ -10,8 +10,8 @@ import torch
 from isoscope.capture.feed import sample_inputs
 from isoscope.capture.model.loaded import Loaded
 from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine, Penalty
-from isoscope.control.hidden import Layers, chosen_layers
-from isoscope.control.schedule import checked
+from isoscope.control.penalty.hidden import Layers, chosen_layers
+from isoscope.control.penalty.schedule import checked
 from isoscope.errors import ConfigError
 from isoscope.registry import Registry, unknown
 

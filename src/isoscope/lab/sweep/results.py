@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from isoscope.display import Results
 from isoscope.lab.sweep.diverged import told
 from isoscope.lab.sweep.layout import SWEEP_LINES
 from isoscope.lab.sweep.summary import Line, compared, lines_of, was_learnt
-from isoscope.report import Results
 from isoscope.store import Origin
 from isoscope.types import Reading
 

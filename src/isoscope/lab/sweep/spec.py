@@ -9,8 +9,8 @@ from isoscope.study.plan import Plan, Unit
 from isoscope.study.run import Live, Planner, Runnable
 
 if TYPE_CHECKING:
+    from isoscope.display import Results
     from isoscope.lab.sweep.summary import Line
-    from isoscope.report import Results
 
 WEIGHTS = (-5.0, -3.0, -1.0, 0.0, 1.0, 3.0, 5.0)
 

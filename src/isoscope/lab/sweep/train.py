@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from isoscope.capture.feed import Batch
 from isoscope.control import Penalty
-from isoscope.lab.sentence_states import At
+from isoscope.lab.probe.sentence_states import At
 from isoscope.lab.sweep.encode import Encoded, Encoder, order
 from isoscope.lab.sweep.head import Head
 from isoscope.lab.sweep.metric import METRICS

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from isoscope.accumulate.survey import Survey
 from isoscope.engine import Notify
 from isoscope.engine.base import Ticks
 from isoscope.engine.scratch import Scratch
@@ -26,12 +27,11 @@ from isoscope.study.model import model_content, open_model
 from isoscope.study.rows import absolute
 from isoscope.study.run import Finished, Live
 from isoscope.study.spec import digest
-from isoscope.survey import Survey
 from isoscope.types import Reading
 
 if TYPE_CHECKING:
+    from isoscope.display import Results
     from isoscope.lab.sweep.summary import Line
-    from isoscope.report import Results
 
 CUT = "examples that fill all {length} tokens, and may have been cut: {count}"
 

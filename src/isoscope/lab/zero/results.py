@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from isoscope.display.escape import plain
+from isoscope.display.frames import Field, integers, numbers
+from isoscope.display.number import count, shown
+from isoscope.display.results import Layout, Results
+from isoscope.display.table import Column, Table
 from isoscope.lab.zero.spec import ZeroSpec
-from isoscope.report.escape import plain
-from isoscope.report.frames import Field, integers, numbers
-from isoscope.report.number import count, shown
-from isoscope.report.results import Layout, Results
-from isoscope.report.table import Column, Table
 from isoscope.study.execution import Place
 from isoscope.study.keywords import call, keywords
 
 if TYPE_CHECKING:
-    from isoscope.lab.zeroed import ZeroedDimension
+    from isoscope.lab.zero.worker import ZeroedDimension
 
 FEW = "too few documents for intervals"
 UNTOLD = "there is no final norm to take shares from: only random dimensions were zeroed"

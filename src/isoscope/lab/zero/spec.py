@@ -9,7 +9,7 @@ from isoscope.study.plan import Packed, Plan, Unit
 from isoscope.study.run import Live, Planner, Runnable
 
 if TYPE_CHECKING:
-    from isoscope.lab.zeroed import ZeroedKL
+    from isoscope.lab.zero.worker import ZeroedKL
 
 FINAL = "final"
 
@@ -83,6 +83,6 @@ class ZeroSpec(Runnable["ZeroedKL"], frozen=True, kw_only=True):
         from isoscope.study.model import need_torch
 
         need_torch("zero")
-        from isoscope.lab.zeroed import ZeroWorker
+        from isoscope.lab.zero.worker import ZeroWorker
 
         return ZeroWorker(self, notify, live or {})

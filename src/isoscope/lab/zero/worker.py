@@ -11,17 +11,19 @@ import torch
 from torch import Tensor
 
 from isoscope.accumulate import Directions
+from isoscope.accumulate.survey import Survey
+from isoscope.accumulate.variant import variants
 from isoscope.capture.feed import Batch, feed_for
 from isoscope.engine import Notify
 from isoscope.engine.base import Ticks
 from isoscope.engine.scratch import Scratch
 from isoscope.errors import ConfigError, UndefinedError
 from isoscope.lab.batches import batched, prepared_of
-from isoscope.lab.masked_norm import chosen_norms, masked
-from isoscope.lab.outlier_dimensions import shares_of
+from isoscope.lab.dimensions.outliers import shares_of
+from isoscope.lab.norm.masked import chosen_norms, masked
 from isoscope.lab.plain import Plain
 from isoscope.lab.zero.spec import Documents, ZeroPlan, ZeroSpec
-from isoscope.measure.interval import LEAST_DOCUMENTS, around, standard_error
+from isoscope.measures.interval import LEAST_DOCUMENTS, around, standard_error
 from isoscope.site import UNEMBED
 from isoscope.store.summaries import State
 from isoscope.study.execution import Place
@@ -30,8 +32,6 @@ from isoscope.study.model import Subject, open_documents, open_model
 from isoscope.study.plan import Packed
 from isoscope.study.run import Finished, Live
 from isoscope.study.sums import Hearing, SiteKinds, first_pass
-from isoscope.survey import Survey
-from isoscope.survey.variant import variants
 from isoscope.types import Array
 
 

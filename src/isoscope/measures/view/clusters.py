@@ -7,7 +7,7 @@ import numpy as np
 
 from isoscope.accumulate import Accumulator, Reservoir, ReservoirSummary
 from isoscope.errors import TooFewRowsError
-from isoscope.measure.view.summaries import Summaries
+from isoscope.measures.view.summaries import Summaries
 from isoscope.types import Array
 
 MOST = 15  # clusters

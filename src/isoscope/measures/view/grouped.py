@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from isoscope.accumulate import Accumulator
-from isoscope.measure.view.summaries import Summaries
+from isoscope.measures.view.summaries import Summaries
 from isoscope.types import Array
 
 

@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 from isoscope.accumulate import Accumulator, Groups, Moments, MomentsSummary, Reservoir
 from isoscope.errors import TooFewRowsError
-from isoscope.measure.view.parts import Parts, parts_of
-from isoscope.measure.view.spectrum import Spectrum
-from isoscope.measure.view.summaries import Summaries
+from isoscope.measures.view.parts import Parts, parts_of
+from isoscope.measures.view.spectrum import Spectrum
+from isoscope.measures.view.summaries import Summaries
 from isoscope.types import Array
 
 

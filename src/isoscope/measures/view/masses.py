@@ -1,7 +1,7 @@
 """Masses: how much of the squared length of rows is their mean, group by group."""
 
 from isoscope.accumulate import Groups
-from isoscope.measure.view.grouped import Grouped
+from isoscope.measures.view.grouped import Grouped
 
 
 class Masses(Grouped):

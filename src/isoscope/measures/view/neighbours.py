@@ -7,7 +7,7 @@ import numpy as np
 
 from isoscope.accumulate import Accumulator, Reservoir, ReservoirSummary
 from isoscope.errors import TooFewRowsError, UndefinedError
-from isoscope.measure.view.summaries import Summaries
+from isoscope.measures.view.summaries import Summaries
 from isoscope.types import Array
 
 KEPT = 40  # neighbours kept of each row, so that some are left when a group is not

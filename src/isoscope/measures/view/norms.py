@@ -1,7 +1,7 @@
 """Norms: their moments."""
 
 from isoscope.accumulate import Norms
-from isoscope.measure.view.grouped import Grouped
+from isoscope.measures.view.grouped import Grouped
 
 
 class NormMoments(Grouped):

@@ -7,7 +7,7 @@ import numpy as np
 
 from isoscope.accumulate import Accumulator, Vocabulary, VocabularySummary
 from isoscope.accumulate.hashing import GROUPS
-from isoscope.measure.view.summaries import Summaries
+from isoscope.measures.view.summaries import Summaries
 from isoscope.types import Array
 
 LEAST = 5  # occurrences of a type, below which one direction explains most of any set

@@ -14,7 +14,7 @@ from isoscope.accumulate import (
     PartitionsSummary,
     Reservoir,
 )
-from isoscope.measure.view.summaries import Summaries
+from isoscope.measures.view.summaries import Summaries
 from isoscope.types import Array
 
 

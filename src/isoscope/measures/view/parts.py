@@ -19,8 +19,8 @@ from isoscope.accumulate import (
     Reservoir,
     ReservoirSummary,
 )
-from isoscope.measure.view.energy import along, crossed
-from isoscope.measure.view.summaries import Summaries
+from isoscope.measures.view.energy import along, crossed
+from isoscope.measures.view.summaries import Summaries
 from isoscope.types import Array
 
 

@@ -10,8 +10,8 @@ from isoscope.accumulate import (
     Sentences,
     SentencesSummary,
 )
-from isoscope.measure.view.summaries import Summaries
-from isoscope.measure.view.units import Units
+from isoscope.measures.view.summaries import Summaries
+from isoscope.measures.view.units import Units
 from isoscope.types import Array
 
 

@@ -14,8 +14,8 @@ from isoscope.accumulate import (
     ReservoirSummary,
 )
 from isoscope.errors import UndefinedError
-from isoscope.measure.view.parts import parts_of
-from isoscope.measure.view.summaries import Summaries
+from isoscope.measures.view.parts import parts_of
+from isoscope.measures.view.summaries import Summaries
 from isoscope.types import Array
 
 _DOUBTFUL = 1e-5  # of the largest eigenvalue, below which one may be rounding

@@ -9,8 +9,8 @@ from isoscope.accumulate import Accumulator, Directions, Vocabulary, VocabularyS
 from isoscope.accumulate.directions import cosine_over_pairs
 from isoscope.accumulate.hashing import GROUPS
 from isoscope.errors import UndefinedError
-from isoscope.measure.view.summaries import Summaries
-from isoscope.measure.view.units import Units
+from isoscope.measures.view.summaries import Summaries
+from isoscope.measures.view.units import Units
 from isoscope.types import Array
 
 

@@ -1,7 +1,7 @@
 """Unit vectors: their sums, about the origin or about the mean."""
 
 from isoscope.accumulate import CentredDirections, Directions
-from isoscope.measure.view.grouped import Grouped
+from isoscope.measures.view.grouped import Grouped
 
 
 class Units(Grouped):
