@@ -38,7 +38,6 @@ MAY_IMPORT = {
         "store",
         "study",
         "comparison",
-        "lab",
         "display",
     },
 }

@@ -1,5 +1,10 @@
-"""The public functions: each builds a spec or opens runs, and returns results."""
+"""The public functions: each builds a spec or opens runs, and returns results.
 
+Those of experiments (`sweep`, `explain`, …) are derived from their specs when they are asked
+for: an experiment that is registered has its function here.
+"""
+
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from isoscope.comparison.check import check
@@ -8,14 +13,8 @@ from isoscope.exhibit.demo import demo
 from isoscope.exhibit.figure import figure
 from isoscope.exhibit.load import load
 from isoscope.exhibit.report import report
-from isoscope.lab.dimensions.results import dimensions
-from isoscope.lab.explain.results import explain
-from isoscope.lab.matrices.results import matrices
-from isoscope.lab.norm.results import norm
-from isoscope.lab.probe.results import probe
-from isoscope.lab.sweep.spec import SweepSpec
-from isoscope.lab.zero.results import zero
 from isoscope.study.execution import Place
+from isoscope.study.experiment import BUILT_IN, find_experiment
 from isoscope.study.keywords import call, keywords
 from isoscope.study.module import ModuleSpec
 from isoscope.study.rows import MeasureSpec
@@ -24,29 +23,31 @@ from isoscope.study.survey import SurveySpec
 
 if TYPE_CHECKING:
     from isoscope.display import Results
-    from isoscope.lab.sweep.summary import Line
     from isoscope.types import Reading
 
 __all__ = [
     "check",
     "compare",
     "demo",
-    "dimensions",
-    "explain",
     "figure",
     "load",
-    "matrices",
     "measure",
     "merge",
-    "norm",
-    "probe",
     "read",
     "report",
     "survey",
     "survey_module",
-    "sweep",
-    "zero",
 ]
+EXPERIMENTS = {name.replace("-", "_"): name for name in BUILT_IN}  # by the name in Python
+PUBLIC = sorted({*__all__, *EXPERIMENTS} - {"demo"})  # what the package itself lists
+
+
+def __getattr__(name: str) -> Callable[..., object]:
+    """Return the function of an experiment."""
+    if name not in EXPERIMENTS:
+        raise AttributeError(f"module 'isoscope.api' has no attribute {name!r}")
+    globals()[name] = function = find_experiment(EXPERIMENTS[name]).function
+    return function
 
 
 @keywords(MeasureSpec)
@@ -79,14 +80,3 @@ def survey_module(*arguments: Any, **options: Any) -> "Results[Reading]":
     Measures that need a second pass are read off the sample.
     """
     return call(ModuleSpec, arguments, options, Place)
-
-
-@keywords(SweepSpec)
-def sweep(*arguments: Any, **options: Any) -> "Results[Line]":
-    """Fine-tune a model on a task with a penalty, once for each weight and seed.
-
-    Weight 0 is always among them, and what the others are compared with, seed by seed. With
-    `output` a run folder is written; an unfinished one with the same options is resumed.
-    Held-out examples are those of `test`, or a share of `data`.
-    """
-    return call(SweepSpec, arguments, options)

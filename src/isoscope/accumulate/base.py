@@ -11,10 +11,10 @@ from isoscope.accumulate.block import Block
 from isoscope.errors import MergeError, RowError, TooFewRowsError
 from isoscope.types import Array
 
-S = TypeVar("S")
+S_co = TypeVar("S_co", covariant=True)
 
 
-class Accumulator(ABC, Generic[S]):
+class Accumulator(ABC, Generic[S_co]):
     """A stream of rows, boiled down to arrays that two processes can combine.
 
     Subclasses write only the mathematics (`_add`, `_absorb`, `finalize`, `_arrays`,
@@ -105,7 +105,7 @@ class Accumulator(ABC, Generic[S]):
         """Take over what `_arrays` returned."""
 
     @abstractmethod
-    def finalize(self) -> S:
+    def finalize(self) -> S_co:
         """Return a frozen summary; the accumulator may go on collecting afterwards."""
 
 

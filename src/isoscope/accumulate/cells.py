@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from isoscope.accumulate.base import Accumulator, S
+from isoscope.accumulate.base import Accumulator, S_co
 from isoscope.accumulate.hashing import GROUPS
 from isoscope.types import Array
 
 
-class Cellwise(Accumulator[S]):
+class Cellwise(Accumulator[S_co]):
     """An accumulator whose arrays have one entry for each cell."""
 
     shapes: ClassVar[dict[str, str]]  # array name: the axis after the first, "d" or none

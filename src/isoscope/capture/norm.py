@@ -1,7 +1,5 @@
 """The norm a stack ends with, and what it makes of its input before gain and bias."""
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm, rms_norm
@@ -35,24 +33,26 @@ def normalised(norm: nn.Module, given: Tensor, *, centred: bool | None = None) -
 
 
 def centring(norm: nn.Module, given: Tensor, said: Tensor) -> bool | None:
-    """Return whether a norm centres, told by its output; None if neither explains it.
+    """Return whether a norm centres, told by its output; None if neither explains it."""
+    found = match_norm(norm, given, said)
+    return None if found is None else found[0]
 
-    Gain and bias applied to the normalised input must give the output: g·x + b, or
-    (1 + g)·x + b as in Gemma.
+
+def match_norm(norm: nn.Module, rows: Tensor, output: Tensor) -> tuple[bool, float] | None:
+    """Return whether a norm centres, and what it adds to its weight: 0, or 1 as in Gemma.
+
+    Classes differ in what they do with their parameters, so every way is tried: gain and bias
+    applied to the normalised rows must give the output. None where no way does.
     """
-    limit = _EXACT if said.dtype in (torch.float32, torch.float64) else _COARSE
-    scale = said.float().abs().max().clamp_min(torch.finfo(torch.float32).tiny)
+    limit = _EXACT if output.dtype in (torch.float32, torch.float64) else _COARSE
+    scale = output.float().abs().max().clamp_min(torch.finfo(torch.float32).tiny)
     for centred in (True, False):
-        middle = normalised(norm, given, centred=centred)
-        for candidate in _gained(norm, middle):
-            if (candidate - said.float()).abs().max() <= limit * scale:
-                return centred
+        middle = normalised(norm, rows, centred=centred)
+        weight, bias = getattr(norm, "weight", None), getattr(norm, "bias", None)
+        weight = torch.ones_like(middle[..., :1]) if weight is None else weight.to(middle)
+        bias = torch.zeros_like(middle[..., :1]) if bias is None else bias.to(middle)
+        for added in (0.0, 1.0):
+            expected = middle * (added + weight) + bias
+            if (expected - output.float()).abs().max() <= limit * scale:
+                return centred, added
     return None
-
-
-def _gained(norm: nn.Module, middle: Tensor) -> Iterator[Tensor]:
-    weight, bias = getattr(norm, "weight", None), getattr(norm, "bias", None)
-    weight = torch.ones_like(middle[..., :1]) if weight is None else weight.to(middle)
-    bias = torch.zeros_like(middle[..., :1]) if bias is None else bias.to(middle)
-    yield middle * weight + bias
-    yield middle * (1 + weight) + bias

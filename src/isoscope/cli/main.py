@@ -16,8 +16,6 @@ from isoscope.cli import (
     check,
     compare,
     demo,
-    dimensions,
-    explain,
     figure,
     merge,
     read,
@@ -27,7 +25,7 @@ from isoscope.cli import list as listing
 from isoscope.cli.command import SpecCommand, epilog
 from isoscope.cli.help import PlainCommand
 from isoscope.errors import DOCS, IsoscopeError
-from isoscope.study.experiment import find_experiment, others
+from isoscope.study.experiment import BUILT_IN, find_experiment, others
 
 CANNOT, INTERRUPTED, TERMINATED = 2, 130, 143  # 1 is for gates
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -100,9 +98,9 @@ def _derived() -> None:
     """Hold the place of a command whose flags come from a spec."""
 
 
-_READING = ("measure", "survey", merge, read, explain)
+_READING = ("measure", "survey", merge, read)
 _PAGES = (report, figure, compare, check)
-_LAB = (dimensions, "norm", "matrices", "zero", "probe", "sweep")
+_LAB = (name for name in BUILT_IN if name not in _READING)
 for _each in (*_READING, *_PAGES, *_LAB, listing):
     if isinstance(_each, str):
         _found = find_experiment(_each)

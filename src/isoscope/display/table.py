@@ -1,5 +1,6 @@
 """Tables: rows and columns, before any format is chosen."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -32,3 +33,8 @@ class Table:
     def rows(self) -> list[tuple[str, ...]]:
         """The cells, row by row."""
         return list(zip(*(column.cells for column in self.columns), strict=True))
+
+
+def non_empty(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """Return the columns that have something in at least one cell."""
+    return tuple(column for column in columns if any(column.cells))

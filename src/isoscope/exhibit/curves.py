@@ -152,10 +152,10 @@ def _sinks(site: str, moments: Mapping[str, "MomentsSummary"]) -> list[SinkShare
 
 
 def _causes(held: Mapping[tuple[str, str], Held], site: str, run: str) -> list[CauseShares]:
-    from isoscope.lab.explain.results import explained
+    from isoscope.causes.site_causes import site_causes
 
     try:
-        causes = explained(held, site, "all", run)
+        causes = site_causes(held, site, "all", run)
     except (StoreError, TooFewRowsError, UndefinedError):
         return []
     if not causes or not all(np.isfinite(each.share) for each in causes):

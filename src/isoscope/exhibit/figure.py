@@ -10,17 +10,6 @@ from isoscope.errors import ConfigError, UndefinedError
 if TYPE_CHECKING:
     from isoscope.display.page.panel import Chart, Panel
 
-KINDS = (
-    "layers",
-    "sweep",
-    "series",
-    "spectrum",
-    "dimensions",
-    "causes",
-    "bands",
-    "norm",
-    "embeddings",
-)
 SUFFIXES = (".pdf", ".svg", ".png")
 COLUMN = 84.0  # millimetres, one of two columns of most journals
 NARROWEST, WIDEST = 30.0, 1000.0
@@ -47,19 +36,18 @@ def figure(
     from isoscope.display.page.paper import converted, picture
     from isoscope.display.page.runtime import needed
     from isoscope.display.page.write import check_file, write_bytes
-    from isoscope.exhibit.exhibit import exhibits
+    from isoscope.exhibit.exhibit import exhibits, sections
     from isoscope.registry import unknown
 
-    if kind not in KINDS:
-        raise unknown("figure", kind, KINDS)
     suffix = _suffix(output)
     _fits(width)
     for package in ("altair", "vl_convert"):
         needed(package)
+    known = {each.name: each for each in sections() if each.name != "verdict"}
+    if kind not in known:
+        raise unknown("figure", kind, known)
     check_file(output, overwrite=overwrite)
-    from isoscope.display.section import SECTIONS
-
-    (section,) = [each for each in SECTIONS if each.name == kind]
+    section = known[kind]
     shown = [exhibit.finite.harmless for exhibit in exhibits(runs)]
     panel = section.show(shown)
     if panel is None:

@@ -20,16 +20,14 @@ def report(
     from isoscope.display.page.document import page
     from isoscope.display.page.runtime import needed
     from isoscope.display.page.write import check_file
-    from isoscope.exhibit.exhibit import exhibits
+    from isoscope.exhibit.exhibit import exhibits, sections
     from isoscope.measures import MEASURES
 
     needed("altair")
     if output is not None:
         check_file(output, overwrite=overwrite)
-    from isoscope.display.section import SECTIONS
-
     notes = [measure.note for measure in MEASURES.values()]
-    made = page(exhibits(runs), notes, SECTIONS)
+    made = page(exhibits(runs), notes, sections())
     if output is not None:
         made.save(output, overwrite=overwrite)
     return made

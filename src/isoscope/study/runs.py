@@ -1,11 +1,17 @@
-"""Runs that were saved: merge them, read them."""
+"""Runs that were saved: merge them, read them, and the base of experiments on them."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, cast
 
+from isoscope.accumulate import Accumulator
+from isoscope.accumulate.variant import Kind, variants
 from isoscope.errors import ConfigError, MergeError
+from isoscope.registry import unknown
+from isoscope.store.run import Run, load
+from isoscope.study.option import Part, about
+from isoscope.study.plan import Plan, Unit
 from isoscope.study.reads import (
     companions,
     isotropic_levels,
@@ -15,11 +21,16 @@ from isoscope.study.reads import (
     read_sites,
     read_state,
 )
+from isoscope.study.run import Live, Planner
+from isoscope.types import CLASSES, VARIANTS
 
 if TYPE_CHECKING:
     from isoscope.display import Results
-    from isoscope.store import Run
     from isoscope.types import Reading
+
+R_co = TypeVar("R_co", covariant=True)
+A = TypeVar("A", bound=Accumulator[object])
+Summaries = Mapping[Kind, Accumulator[object]]
 
 
 def merge(
@@ -29,7 +40,7 @@ def merge(
     overwrite: bool = False,
 ) -> "Results[Reading]":
     """Add up runs that were measured apart, into a new run folder."""
-    from isoscope.store import check_target, load, mergeable, save
+    from isoscope.store import check_target, mergeable, save
     from isoscope.store.merge import merge_states
     from isoscope.store.schema import STATE
     from isoscope.store.summaries import State
@@ -65,14 +76,13 @@ def merge(
 
 
 def read(
-    run: "str | os.PathLike[str] | Run",
+    run: str | os.PathLike[str] | Run,
     *,
     measures: Sequence[str] | None = None,
     sites: Sequence[str] | None = None,
 ) -> "Results[Reading]":
     """Return the readings of a run folder; measures not yet read come from its summaries."""
     from isoscope.display import READINGS, Results
-    from isoscope.store import Run, load
 
     found = run if isinstance(run, Run) else load(run)
     options = options_of(found.settings)
@@ -104,9 +114,80 @@ def read(
 
 
 def _known_sites(sites: Sequence[str], there: Iterable[str]) -> None:
-    from isoscope.registry import unknown
-
     known = dict.fromkeys(there)
     for site in sites:
         if site not in known:
             raise unknown("site", site, known)
+
+
+def summaries_of(
+    run: Run, sites: Sequence[str] | None = None, variant: str = "all"
+) -> Iterator[tuple[str, str, Summaries]]:
+    """Yield (site, variant, accumulators) of some sites of a run, or of all.
+
+    Sites are read from disk one at a time. Matrices and vectors on disk have one variant
+    only, `all`, and are yielded in it.
+    """
+    if variant not in VARIANTS:
+        raise unknown("variant", variant, VARIANTS)
+    _known_sites(sites or (), run.sites)
+    for site in run.sites if sites is None else sites:
+        held = run.survey_of(site).held
+        for _, names, parts in variants(held):
+            if variant in names:
+                yield site, variant, parts
+            elif not any((site, each) in held for each in CLASSES):
+                yield site, "all", parts
+
+
+def summary_of(here: Summaries, kind: type[A]) -> A | None:
+    """Return the accumulator of one kind; None where the run has not kept it."""
+    return cast(A, here[kind]) if kind in here else None
+
+
+class SavedSites(Part, frozen=True, kw_only=True):
+    """Which rows of which sites of a run."""
+
+    run: Annotated[
+        str | None,
+        about("A run folder written by -o.", "RUN", argument=True, path=True, live=True),
+    ]
+    sites: Annotated[
+        tuple[str, ...] | None,
+        about("A site; repeat it for more than one.", "SITE", flag="-s/--site"),
+    ] = None
+    variant: Annotated[
+        Literal["all", "no-special", "no-sink"], about("all, no-special or no-sink.", "NAME")
+    ] = "all"
+
+
+class SavedSite(Unit, frozen=True, tag=True):
+    """One site of a run."""
+
+    site: str
+
+
+class SavedPlan(Plan, frozen=True, kw_only=True):
+    """The sites of a run."""
+
+    stages: tuple[tuple[SavedSite, ...], ...]
+
+
+class SavedRunWorker(Planner[R_co]):
+    """An open run whose sites are worked on one by one."""
+
+    def __init__(self, read: SavedSites, live: Live) -> None:
+        self.read = read
+        given = live.get("run")
+        self.saved = given if isinstance(given, Run) else load(read.run or "")
+        _known_sites(read.sites or (), self.saved.sites)
+
+    @property
+    def name(self) -> str:
+        """The name of the run."""
+        return self.saved.path.name
+
+    def plan(self) -> SavedPlan:
+        """Return one unit per site."""
+        sites = dict.fromkeys(self.read.sites or self.saved.sites)
+        return SavedPlan(stages=(tuple(map(SavedSite, sites)),))

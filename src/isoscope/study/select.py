@@ -1,11 +1,15 @@
 """Which documents of a corpus are run: in a seeded order, until there are tokens enough."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
-from isoscope.errors import SourceError
+from isoscope.errors import SourceError, TooFewRowsError
 from isoscope.study.schedule import Item
+
+if TYPE_CHECKING:
+    from isoscope.capture.feed import Batch, Feed, Prepared
+    from isoscope.source.corpus.corpus import Corpus
 
 
 @dataclass
@@ -32,7 +36,7 @@ class Selection:
 
 def selected(
     ordinals: Iterable[int],
-    prepare: Callable[[int], Any | None],
+    prepare: "Callable[[int], Prepared | None]",
     *,
     tokens: int | None,
     skip_bad: bool = False,
@@ -62,3 +66,34 @@ def selected(
         if progress is not None:
             progress(found.rows)
     return found
+
+
+def prepare_documents(
+    corpus: "Corpus", feed: "Feed", *, documents: int | None = None, seed: int | None = None
+) -> "list[tuple[int, Prepared]]":
+    """Return prepared documents with their ordinals; those that are too short are skipped.
+
+    In the order of the corpus, or in one drawn by a seed, at most as many as `documents`.
+    """
+    found: list[tuple[int, Prepared]] = []
+    for ordinal in range(len(corpus)) if seed is None else corpus.order(seed):
+        if documents is not None and len(found) >= documents:
+            break
+        ready = feed.prepare(corpus.document(int(ordinal)))
+        if ready is not None:
+            found.append((int(ordinal), ready))
+    if not found:
+        raise TooFewRowsError(
+            f"expected documents of at least two tokens in {corpus.place or corpus.name}, "
+            f"got none in {len(corpus)}",
+            hint="give a corpus with longer documents",
+            slug="corpus-short",
+        )
+    return found
+
+
+def batches_of(prepared: "Sequence[Prepared]", feed: "Feed", size: int) -> "Iterator[Batch]":
+    """Yield batches of neighbours; of one document each where padding would change them."""
+    step = size if feed.mixes_lengths else 1
+    for start in range(0, len(prepared), step):
+        yield feed.batch(prepared[start : start + step])

@@ -1,187 +1,124 @@
-"""Fine-tuning one cell of a sweep: a weight and a seed, from the same weights every time."""
+"""The training loop: batches by seed, AdamW with a schedule, evaluation, divergence.
+
+What is trained, and on which loss, is the caller's: the loop sees modules and a function
+that returns the loss of some examples.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from isoscope.capture.feed import Batch
-from isoscope.control import Penalty
-from isoscope.lab.probe.sentence_states import At
-from isoscope.lab.sweep.encode import Encoded, Encoder, order
-from isoscope.lab.sweep.head import Head
-from isoscope.lab.sweep.metric import METRICS
-from isoscope.lab.sweep.task import Task
-from isoscope.study.model import Subject
+from isoscope.types import Array
 
 WARMUP = 0.1  # share of the steps over which the learning rate rises
 DECAY = 0.01  # of weights, towards zero
-LONGEST = 1.0  # norm that gradients are cut to
+MOST = 1.0  # norm that gradients are cut to
+POOL = 16  # batches within which examples of like length stand together
+Weights = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a cell is trained."""
+    """How a model is trained."""
 
     steps: int = 200
     batch: int = 16
     learning_rate: float = 1e-4
-    evaluate_at: tuple[int, ...] = ()  # steps after which held-out examples are tried
-    at: At = "first"
+    evaluate_at: tuple[int, ...] = ()  # steps after which the model is evaluated
 
 
 class DivergedError(Exception):
-    """The loss is no number any more; the message says where."""
+    """The loss became NaN or infinite; the message says which."""
 
 
-@dataclass(frozen=True)
-class Trial:
-    """How the held-out examples went after some steps."""
-
-    step: int
-    metric: float
-    loss: float
+def check_finite(value: float, what: str) -> float:
+    """Return a loss, or raise where it is NaN or infinite."""
+    if not isfinite(value):
+        raise DivergedError(f"{what} is NaN or infinite")
+    return value
 
 
-class Trainer:
-    """The model and its task; every cell starts from the weights the model came with."""
+def copy_weights(module: nn.Module) -> Weights:
+    """Return a copy of all weights, to start again from them."""
+    return {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
 
-    def __init__(
-        self, subject: Subject, task: Task, encoder: Encoder, train: Encoded, test: Encoded
-    ) -> None:
-        self.subject = subject
-        self.task = task
-        self.encoder = encoder
-        self.train, self.test = train, test
-        self.body: nn.Module = subject.loaded.body
-        self.start = {
-            name: tensor.detach().clone() for name, tensor in self.body.state_dict().items()
-        }
-        config: Any = self.body.config
-        self.width = int(config.hidden_size)
 
-    def reset(self) -> None:
-        """Give the model the weights it came with."""
-        self.body.load_state_dict(self.start)
-        self.body.eval()
+def train(
+    modules: Sequence[nn.Module],
+    recipe: Recipe,
+    lengths: Array,
+    loss_of: Callable[[list[int]], tuple[float, Tensor]],
+    *,
+    seed: int,
+    evaluate: Callable[[int], None],
+    begin_epoch: Callable[[int], None] | None = None,
+) -> list[float]:
+    """Train modules on examples of these lengths, and return the value of each step.
 
-    def batch(self, examples: Encoded, places: Sequence[int]) -> Batch:
-        """Return examples side by side."""
-        return self.encoder.feed.joined([examples.prepared[place] for place in places])
-
-    def cell(
-        self,
-        recipe: Recipe,
-        seed: int,
-        penalty: Penalty | None,
-        tried: Callable[[int, Head], None],
-        begin: Callable[[Penalty, int], None] | None = None,
-    ) -> list[float]:
-        """Train once, and return the loss of the task at each step, without the penalty.
-
-        `tried` is called after the steps of the recipe, `begin` at the start of an epoch.
-        Dropout, the head and the order of examples follow from the seed alone.
-        """
-        self.reset()
-        torch.manual_seed(seed)
-        head = Head(self.width, self.task, self.train, recipe.at).to(self.encoder.feed.device)
-        self.body.requires_grad_(True)
-        named = [each for each in self.body.parameters() if each.requires_grad]
-        optimiser = torch.optim.AdamW(
-            [*named, *head.parameters()],
-            lr=recipe.learning_rate,
-            weight_decay=DECAY,
-            # A tenth of the time: otherwise it is a third of a step on short texts.
-            fused=self.encoder.feed.device.type in ("cpu", "cuda"),
-        )
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, _rise_and_fall(recipe.steps))
-        losses: list[float] = []
-        try:
-            for step, (epoch, places) in enumerate(self._batches(recipe, seed), start=1):
-                if penalty is not None and begin is not None and epoch is not None:
-                    begin(penalty, epoch)
-                self.body.train()
-                head.train()
-                losses.append(self._step(head, penalty, places, optimiser, named))
-                schedule.step()
-                if step in recipe.evaluate_at:
-                    tried(step, head)
-        finally:
-            self.body.requires_grad_(False)
-            self.body.eval()
-        return losses
-
-    def _batches(self, recipe: Recipe, seed: int) -> Iterator[tuple[int | None, list[int]]]:
-        """Yield as many batches as there are steps; the first of an epoch with its number."""
-        left, epoch = recipe.steps, 0
-        while left:
-            first: int | None = epoch
-            for places in order(self.train, recipe.batch, seed, epoch)[:left]:
-                yield first, places
-                first, left = None, left - 1
-            epoch += 1
-
-    def _step(
-        self,
-        head: Head,
-        penalty: Penalty | None,
-        places: list[int],
-        optimiser: torch.optim.Optimizer,
-        parameters: list[nn.Parameter],
-    ) -> float:
-        batch = self.batch(self.train, places)
-        output = self.body(**batch.inputs, output_hidden_states=penalty is not None)
-        task = head.loss(head(_states(output), batch), self.train.targets[places])
-        value = float(task.detach())
-        if not isfinite(value):
-            raise DivergedError("the loss of a training step is NaN or infinite")
-        loss = task
-        if penalty is not None:
-            mask = batch.marks("", _states(output).shape[1]).real
-            loss = task + penalty(output, mask)
+    `loss_of` takes the places of the examples of a batch and returns the value to record and
+    the loss to minimise. `evaluate` is called after the steps of the recipe, `begin_epoch` at
+    the start of an epoch. The order of examples follows from the seed alone.
+    """
+    parameters = [p for module in modules for p in module.parameters() if p.requires_grad]
+    optimiser = torch.optim.AdamW(
+        parameters,
+        lr=recipe.learning_rate,
+        weight_decay=DECAY,
+        # A tenth of the time: otherwise it is a third of a step on short texts.
+        fused=parameters[0].device.type in ("cpu", "cuda"),
+    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, _rise_and_fall(recipe.steps))
+    values: list[float] = []
+    for step, (epoch, places) in enumerate(_batches(lengths, recipe, seed), start=1):
+        if begin_epoch is not None and epoch is not None:
+            begin_epoch(epoch)
+        for module in modules:
+            module.train()
+        value, loss = loss_of(places)
         optimiser.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_([*parameters, *head.parameters()], LONGEST)
+        nn.utils.clip_grad_norm_(parameters, MOST)
         optimiser.step()
-        return value
-
-    @torch.inference_mode()
-    def tried(self, head: Head, step: int, batch: int = 64) -> Trial:
-        """Return how the held-out examples go."""
-        self.body.eval()
-        head.eval()
-        by_length = sorted(range(len(self.test)), key=lambda i: self.test.prepared[i].length)
-        said: dict[int, Any] = {}
-        loss = weight = 0.0
-        for start in range(0, len(by_length), batch):
-            places = by_length[start : start + batch]
-            joined = self.batch(self.test, places)
-            output = head(_states(self.body(**joined.inputs)), joined)
-            targets = self.test.targets[places]
-            counted = float((targets[:, 0] >= 0).sum()) if targets.ndim > 1 else len(places)
-            loss += float(head.loss(output, targets)) * counted
-            weight += counted
-            answers = head.answers(output, self.test.chosen(places))
-            said.update(zip(places, answers, strict=True))
-        if not isfinite(loss):
-            raise DivergedError("the loss of held-out examples is NaN or infinite")
-        return Trial(step, self.judged(said), loss / max(weight, 1.0))
-
-    def judged(self, said: dict[int, Any]) -> float:
-        """Return the metric of what was said of each held-out example."""
-        told = [said[place] for place in range(len(self.test))]
-        compute = METRICS[self.task.metric].compute
-        if self.task.kind == "span":
-            return compute(told, [each.target.answers for each in self.test.examples])
-        return compute(np.array(told), self.test.targets)
+        schedule.step()
+        values.append(value)
+        if step in recipe.evaluate_at:
+            evaluate(step)
+    return values
 
 
-def _states(output: Any) -> Tensor:
-    return output.last_hidden_state
+def epoch_batches(lengths: Array, batch: int, seed: int, epoch: int) -> list[list[int]]:
+    """Return batches of an epoch: shuffled by the seed, like lengths beside each other.
+
+    Sorting by length within a few batches saves a third of the padding, and the order does
+    not depend on the loss, so that runs of one seed can be compared.
+    """
+    rng = np.random.default_rng([seed, 11, epoch])
+    shuffled = rng.permutation(len(lengths))
+    # What fills no batch is dropped here: once sorted, it would always be the longest.
+    shuffled = shuffled[: len(shuffled) // batch * batch or len(shuffled)]
+    batches: list[list[int]] = []
+    for start in range(0, len(shuffled), batch * POOL):
+        pool = shuffled[start : start + batch * POOL]
+        pool = pool[np.argsort(lengths[pool], kind="stable")]
+        batches += [pool[at : at + batch].tolist() for at in range(0, len(pool), batch)]
+    return [batches[int(place)] for place in rng.permutation(len(batches))]
+
+
+def _batches(
+    lengths: Array, recipe: Recipe, seed: int
+) -> Iterator[tuple[int | None, list[int]]]:
+    """Yield one batch per step; the first of an epoch with the number of that epoch."""
+    left, epoch = recipe.steps, 0
+    while left:
+        first: int | None = epoch
+        for places in epoch_batches(lengths, recipe.batch, seed, epoch)[:left]:
+            yield first, places
+            first, left = None, left - 1
+        epoch += 1
 
 
 def _rise_and_fall(steps: int) -> Callable[[int], float]:

@@ -3,7 +3,7 @@
 import altair as alt
 
 from isoscope.display.page.exhibit import Exhibit
-from isoscope.display.section.embeddings import show
+from isoscope.lab.matrices.section import show
 from isoscope.types import MatrixCells
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from isoscope.display.section.norm import show
+from isoscope.lab.norm.section import show
 
 
 def test_rows_are_the_three_stages(demo):

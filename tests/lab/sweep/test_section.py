@@ -3,8 +3,8 @@
 import pytest
 
 from isoscope.display.page.exhibit import Exhibit
-from isoscope.display.section.sweep import show, told
 from isoscope.display.section.verdict import sentences
+from isoscope.lab.sweep.section import findings, show
 from isoscope.types import SweepCell, SweepGrid, SweepWeight
 
 SEEDS = (0, 1)
@@ -36,7 +36,7 @@ def made(
         "task", "all", task, "accuracy", "istar", 0.51, learnt,
         tuple(SweepWeight(*row) for row in zip(*columns, strict=True)), tuple(cells),
     )  # fmt: skip
-    return Exhibit(name, [], [grid])
+    return Exhibit(name, [], [grid], findings=findings(grid))
 
 
 def test_seeds_are_dots_and_means_have_their_weight_as_label():
@@ -81,7 +81,6 @@ def test_two_sweeps_get_a_switch_and_a_line_each():
 
 def test_a_run_that_is_no_sweep_has_no_such_section(demo):
     assert show([demo]) is None
-    assert told(demo) == []
     assert show([demo, made()]) is not None
 
 
@@ -99,24 +98,24 @@ def test_the_verdict_is_about_the_task_the_best_weight_and_the_geometry():
 )
 def test_a_difference_that_is_sure_is_said_to_be(p, value, says):
     found = made(p=[0.01, None, p], value=[-0.27, None, value])
-    assert says in told(found)[1][1]
+    assert says in found.findings[1].text
 
 
 def test_a_task_that_was_not_learnt_is_marked_in_lead_and_verdict():
     panel = show([made(learnt=False)])
     assert "not learnt" in panel.lead[-1]
-    said = told(made(learnt=False))
-    assert "not learnt" in said[0][1]
-    assert not any("best of" in text for _, text, _ in said)  # it would say nothing
-    assert "one seed cannot tell" in told(made(learnt=None))[0][1]
+    found = made(learnt=False).findings
+    assert "not learnt" in found[0].text
+    assert not any("best of" in each.text for each in found)  # it would say nothing
+    assert "one seed cannot tell" in made(learnt=None).findings[0].text
 
 
 def test_one_seed_has_no_interval_and_no_chance():
     found = made(sd=NONE, low=NONE, high=NONE, p=NONE)
-    without, best = told(found)[:2]
+    without, best = found.findings[:2]
     assert (
-        without[0] == "0.820"
-        and best[2] == "no interval: one seed, or the same difference with each"
+        without.figure == "0.820"
+        and best.rule == "no interval: one seed, or the same difference with each"
     )
     assert "95 % interval" not in show([found]).body
 

@@ -45,7 +45,7 @@ class Pooling:
 
         Tokens to be left out, such as a prompt's, are zero in the mask.
         """
-        parts = [_pooled(mode, states, mask) for mode in self.mode.split("+")]
+        parts = [pool_states(mode, states, mask) for mode in self.mode.split("+")]
         vectors = torch.cat(parts, dim=-1)
         for layer in self.dense:
             vectors = layer(vectors)
@@ -140,7 +140,8 @@ def _optional(path: Path) -> dict[str, Any]:
     return read_object(path) if path.is_file() else {}
 
 
-def _pooled(mode: str, states: Tensor, mask: Tensor) -> Tensor:
+def pool_states(mode: str, states: Tensor, mask: Tensor) -> Tensor:
+    """Return one vector per document, (b, d), from token states (b, t, d) and mask (b, t)."""
     kept = mask.to(torch.bool)
     rows = torch.arange(len(states), device=states.device)
     if mode == "cls":

@@ -14,6 +14,25 @@ C = TypeVar("C", bound=Curve)
 
 
 @dataclass(frozen=True)
+class Finding:
+    """One sentence of a verdict: a number, what it is, and how it was found."""
+
+    figure: str
+    text: str
+    rule: str
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What an experiment adds to the page of its run folders."""
+
+    curves: Sequence[Curve] = ()
+    findings: Sequence[Finding] = ()  # come first in the verdict
+    remarks: Sequence[str] = ()
+    noun: str = "rows"  # what a row is
+
+
+@dataclass(frozen=True)
 class Exhibit:
     """The readings of a run, the curves drawn from its summaries, and where it comes from."""
 
@@ -24,6 +43,7 @@ class Exhibit:
     levels: Level = field(default_factory=dict[tuple[str, str, str], float])
     noun: str = "rows"  # what a row is: tokens, texts, vectors
     remarks: Sequence[str] = ()  # what could not be computed or read, and why
+    findings: Sequence[Finding] = ()  # of the experiment that made the run
 
     def drawn(self, kind: type[C]) -> list[C]:
         """Return the curves of one kind, in the order of the run."""
@@ -74,6 +94,7 @@ class Exhibit:
                 for (site, variant, measure), level in self.levels.items()
             },
             remarks=[plain(text) for text in self.remarks],
+            findings=[_written_out(each) for each in self.findings],
         )
 
 

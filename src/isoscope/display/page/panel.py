@@ -68,3 +68,4 @@ class Section:
     name: str
     title: str
     show: Show
+    first: bool = False  # before what pages show of every run

@@ -1,30 +1,24 @@
-"""The sections of a page, one file each; a new one is a file and a line in this list."""
+"""The sections of every page, one file each; experiments bring more (see `Experiment`)."""
 
 from isoscope.display.page.panel import Section
 from isoscope.display.section import (
     bands,
     causes,
     dimensions,
-    embeddings,
     layers,
-    norm,
     series,
     spectrum,
-    sweep,
     verdict,
 )
 
 SECTIONS: tuple[Section, ...] = (
     verdict.SECTION,
-    sweep.SECTION,
     layers.SECTION,
     series.SECTION,
     spectrum.SECTION,
     dimensions.SECTION,
     causes.SECTION,
     bands.SECTION,
-    norm.SECTION,
-    embeddings.SECTION,
 )
 
 __all__ = ["SECTIONS"]

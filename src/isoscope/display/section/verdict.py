@@ -1,27 +1,16 @@
 """Verdict: three plain sentences with numbers, and the rule that produced each."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import floor, log10
 
 from isoscope.display.escape import for_html
 from isoscope.display.number import count
-from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.page.exhibit import Exhibit, Finding
 from isoscope.display.page.panel import Panel, Section
-from isoscope.display.section.sweep import told
 from isoscope.site import STREAM, Site, last_of_stream
 from isoscope.types import Reading, SinkShare
 
 SINKS_MATTER = (0.9, 0.5)  # shares of the variance from which on sinks are the story
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """One finding: a number, what it is, and how it was found."""
-
-    figure: str
-    text: str
-    rule: str
 
 
 def show(exhibits: Sequence[Exhibit]) -> Panel | None:
@@ -29,12 +18,11 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     return Panel(body="".join(_card(exhibit, len(exhibits) > 1) for exhibit in exhibits))
 
 
-def sentences(exhibit: Exhibit) -> list[Sentence]:
-    """Return at most three findings about a run; those of a sweep come first."""
-    swept = [Sentence(*each) for each in told(exhibit)]
+def sentences(exhibit: Exhibit) -> list[Finding]:
+    """Return at most three findings about a run, or those of the experiment that made it."""
     site = output_site(exhibit)
-    if site is None or swept:
-        return swept
+    if site is None or exhibit.findings:
+        return list(exhibit.findings)
     found = [_alike(exhibit, site), _shared(exhibit, site)]
     found.append(_sinks(exhibit) or _filled(exhibit, site))
     return [each for each in found if each is not None]
@@ -46,25 +34,25 @@ def output_site(exhibit: Exhibit) -> str | None:
     return "pooled" if "pooled" in sites and len(sites) == 1 else last_of_stream(sites)
 
 
-def _alike(exhibit: Exhibit, site: str) -> Sentence | None:
+def _alike(exhibit: Exhibit, site: str) -> Finding | None:
     for measure, pairs in (("mean-cosine-cross", "unrelated"), ("mean-cosine", "different")):
         each = exhibit.reading(measure, site)
         if each is not None:
             noun = exhibit.noun
             text = f"is the mean cosine between two {pairs} {noun} {_where(exhibit, site)}"
-            return Sentence(_figure(each), text + _isotropic(exhibit, each), _rule(each))
+            return Finding(_figure(each), text + _isotropic(exhibit, each), _rule(each))
     return None
 
 
-def _shared(exhibit: Exhibit, site: str) -> Sentence | None:
+def _shared(exhibit: Exhibit, site: str) -> Finding | None:
     each = exhibit.reading("mean-share", site)
     if each is None:
         return None
     text = f"of the squared length of {exhibit.noun} is one shared vector, their mean"
-    return Sentence(_percent(each.value), text, _rule(each))
+    return Finding(_percent(each.value), text, _rule(each))
 
 
-def _sinks(exhibit: Exhibit) -> Sentence | None:
+def _sinks(exhibit: Exhibit) -> Finding | None:
     """Say where sinks carry most of the variance."""
     stream = [c for c in exhibit.drawn(SinkShare) if Site.parse(c.site).is_stream]
     limits = (limit for limit in SINKS_MATTER if any(c.share > limit for c in stream))
@@ -84,10 +72,10 @@ def _sinks(exhibit: Exhibit) -> Sentence | None:
         f"1 - tr S(no sinks) / tr S(all) is above {limit:g} there; {worst.share:.3f} at "
         f"{worst.site}, where {worst.rows:,} of {worst.n:,} rows are sinks"
     )
-    return Sentence(f"{floor(100 * least)} %", text, rule)
+    return Finding(f"{floor(100 * least)} %", text, rule)
 
 
-def _filled(exhibit: Exhibit, site: str) -> Sentence | None:
+def _filled(exhibit: Exhibit, site: str) -> Finding | None:
     for measure in ("effective-rank-debiased", "effective-rank"):
         each = exhibit.reading(measure, site)
         if each is not None:
@@ -95,7 +83,7 @@ def _filled(exhibit: Exhibit, site: str) -> Sentence | None:
                 f"of {count(each.d)} dimensions are filled by the variance "
                 f"{_where(exhibit, site)}; an isotropic cloud fills them all"
             )
-            return Sentence(f"{each.value:.0f}", text, _rule(each))
+            return Finding(f"{each.value:.0f}", text, _rule(each))
     return None
 
 

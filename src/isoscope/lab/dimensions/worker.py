@@ -1,108 +1,106 @@
 """Rogue dimensions (Timkey): which few carry the mean cosine, and what is left without them?"""
 
-import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 
 from isoscope.accumulate import Directions, Moments, Reservoir
-from isoscope.accumulate.directions import contributions, cosine_over_pairs
+from isoscope.accumulate.directions import DirectionsSummary, contributions, cosine_over_pairs
+from isoscope.display import Results
+from isoscope.engine import Notify
+from isoscope.engine.base import Ticks
+from isoscope.engine.scratch import Scratch
 from isoscope.errors import TooFewRowsError
-from isoscope.lab.plain import Plain
-from isoscope.lab.run_places import places_of, run_of
+from isoscope.lab.dimensions.results import DIMENSIONS, Dimension, SiteDimensions
+from isoscope.lab.dimensions.spec import DimensionsSpec
 from isoscope.measures.interval import LEAST_DOCUMENTS, standard_error
 from isoscope.measures.statistics import quantile
-from isoscope.store.run import Run
+from isoscope.study.run import Finished, Live
+from isoscope.study.runs import SavedRunWorker, SavedSite, Summaries, summaries_of, summary_of
 from isoscope.types import Array
 
-TOP = (1, 3, 5)
+TOP = (1, 3, 5)  # how many dimensions are removed for r squared
 WIDE = 5.0  # times the average variance, from which on Rudman calls a dimension an outlier
-_NOTHING = 1e-9  # mean cosine below which shares of it mean nothing
+NOT_KEPT = "expected sums of directions, moments and a sample, got a run without them"
 
 
-@dataclass(frozen=True)
-class Dimension(Plain):
-    """One dimension of a site."""
+class DimensionsWorker(SavedRunWorker[Results[SiteDimensions]]):
+    """An open run."""
 
-    index: int
-    share: float | None  # of the mean cosine; None where that is zero
-    low: float | None  # 95 % interval of the share
-    high: float | None
-    mean: float
-    variance_ratio: float  # its variance over the average one
-    kurtosis: float | None  # excess: 0 for a Gaussian; None where it does not vary
+    def __init__(self, spec: DimensionsSpec, notify: Notify, live: Live) -> None:
+        _ = notify
+        super().__init__(spec.read, live)
 
-
-@dataclass(frozen=True)
-class SiteDimensions(Plain):
-    """The dimensions of a site that carry the mean cosine, and what cosines are without them.
-
-    `r_squared[k]` is how much of the variance of the cosine of whole vectors the cosine
-    without the top k dimensions explains, over all pairs of the sample.
-    """
-
-    site: str
-    variant: str
-    n: int
-    d: int
-    mean_cosine: float
-    top: list[Dimension]  # by share, largest first
-    wide: list[int]  # dimensions with five times the average variance or more
-    most_kurtotic: list[int]
-    r_squared: dict[int, float | None]
-    mean_cosine_without: dict[int, float | None]
-    sample: int  # rows that kurtosis and r squared rest on
-    shares: Array = field(repr=False, metadata={"told": False})
-    kurtosis: Array = field(repr=False, metadata={"told": False})
-
-    def indices(self, count: int = 3) -> list[int]:
-        """Return the dimensions with the largest shares."""
-        return [each.index for each in self.top[:count]]
-
-
-def rogue_dimensions(
-    run: str | os.PathLike[str] | Run,
-    sites: Sequence[str] | None = None,
-    *,
-    variant: str = "all",
-    top: Sequence[int] = TOP,
-    progress: Callable[[int, int], None] | None = None,
-) -> list[SiteDimensions]:
-    """Return the dimensions that carry the mean cosine at every site of a run.
-
-    Shares are exact, from the sums of unit vectors: no pairs are drawn. `progress` is told
-    how many sites are done, and of how many.
-    """
-    whole = run_of(run)
-    count = len(whole.sites if sites is None else sites)
-    found: list[SiteDimensions] = []
-    for number, (site, name, here) in enumerate(places_of(whole, sites, variant)):
-        if progress is not None:
-            progress(number, count)
-        if all(kind in here for kind in (Directions, Moments, Reservoir)):
+    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> SiteDimensions | None:
+        """Return the dimensions of one site; None where the run has not kept what they need."""
+        _ = scratch, ticks
+        assert isinstance(unit, SavedSite)
+        for site, variant, here in summaries_of(self.saved, [unit.site], self.read.variant):
             try:
-                found.append(_of_place(site, name, here, tuple(top)))
-            except TooFewRowsError:  # a site with one row: the others go on
-                continue
-    if not found:
-        raise TooFewRowsError(
-            "expected a site with directions, moments and a sample, got none in the run",
-            hint="survey again with mean-cosine, isoscore and uniformity among the measures",
-            slug="summary-not-kept",
-        )
-    return found
+                return site_dimensions(site, variant, here)
+            except TooFewRowsError:  # a site with one row does not stop the others
+                return None
+        return None
+
+    def finish(self, done: Finished) -> Results[SiteDimensions]:
+        """Return the dimensions of every site that has them."""
+        records = msgspec.convert(done.records, list[SiteDimensions | None])
+        found = [each for each in records if each is not None]
+        if not found:
+            raise TooFewRowsError(
+                "expected a site with directions, moments and a sample, got none in the run",
+                hint="survey again with the measures mean-cosine, isoscore and uniformity",
+                slug="summary-not-kept",
+            )
+        units = done.plan.stages[0]
+        missing = [
+            f"{unit.site}: {NOT_KEPT}"
+            for unit, each in zip(units, records, strict=True)
+            if each is None and isinstance(unit, SavedSite)
+        ]
+        return Results(found, DIMENSIONS, shared={"run": self.name}, left_out=missing)
 
 
-def shares_of(seen: Any) -> Array:
-    """Return E[CC_i] / A of every dimension; their sum is one."""
-    parts = contributions(seen.total, seen.energy)
-    whole = parts.sum()
-    count = seen.count
-    if abs(whole) <= _NOTHING * count * max(count - 1, 1):
-        return np.full_like(parts, np.nan)
-    return parts / whole
+def site_dimensions(
+    site: str, variant: str, here: Summaries, top: Sequence[int] = TOP
+) -> SiteDimensions | None:
+    """Return the dimensions that carry the mean cosine of a site.
+
+    Shares are exact, from the sums of unit vectors: no pairs are drawn.
+    """
+    directions, scatter = summary_of(here, Directions), summary_of(here, Moments)
+    rows = summary_of(here, Reservoir)
+    if directions is None or scatter is None or rows is None:
+        return None
+    seen, moments, sample = directions.finalize(), scatter.finalize(), rows.finalize()
+    shares, kurtosis = seen.shares, excess_kurtosis(sample.rows)
+    variance = np.diag(moments.whole.scatter) / moments.count
+    average = float(variance.mean())
+    ratio = variance / average if average else np.zeros_like(variance)
+    order = np.argsort(-contributions(seen.total, seen.energy), kind="stable")
+    errors = _errors(seen, shares)
+    several = min(max(top, default=1), len(order))
+    without = {
+        k: cosine_r_squared(sample.rows, order[:k].tolist()) for k in top if k < len(order)
+    }
+    total = seen.total
+    return SiteDimensions(
+        site=site,
+        variant=variant,
+        n=seen.count,
+        d=len(order),
+        mean_cosine=float(cosine_over_pairs(float(total @ total), float(seen.count))),
+        top=[
+            _dimension(int(i), shares, errors, moments.mean, ratio, kurtosis)
+            for i in order[:several]
+        ],
+        wide=[int(i) for i in np.argsort(-ratio, kind="stable") if ratio[i] >= WIDE],
+        most_kurtotic=_largest(kurtosis, several),
+        r_squared={k: found[0] for k, found in without.items()},
+        mean_cosine_without={k: found[1] for k, found in without.items()},
+        sample=sample.count,
+    )
 
 
 def excess_kurtosis(rows: Array) -> Array:
@@ -142,44 +140,6 @@ def _cosines(units: Array) -> Array:
     return units @ units.T
 
 
-def _of_place(
-    site: str, variant: str, here: dict[Any, Any], top: tuple[int, ...]
-) -> SiteDimensions:
-    seen = here[Directions].finalize()
-    moments = here[Moments].finalize()
-    sample = here[Reservoir].finalize()
-    shares, kurtosis = shares_of(seen), excess_kurtosis(sample.rows)
-    variance = np.diag(moments.whole.scatter) / moments.count
-    average = float(variance.mean())
-    ratio = variance / average if average else np.zeros_like(variance)
-    parts = contributions(seen.total, seen.energy)
-    order = np.argsort(-parts, kind="stable")
-    errors = _errors(seen, shares)
-    several = min(max(top, default=1), len(order))
-    removed = {
-        k: cosine_r_squared(sample.rows, order[:k].tolist()) for k in top if k < len(order)
-    }
-    total = seen.total
-    return SiteDimensions(
-        site=site,
-        variant=variant,
-        n=seen.count,
-        d=len(order),
-        mean_cosine=float(cosine_over_pairs(total @ total, seen.count)),
-        top=[
-            _dimension(int(i), shares, errors, moments.mean, ratio, kurtosis)
-            for i in order[:several]
-        ],
-        wide=[int(i) for i in np.argsort(-ratio, kind="stable") if ratio[i] >= WIDE],
-        most_kurtotic=_largest(kurtosis, several),
-        r_squared={k: found[0] for k, found in removed.items()},
-        mean_cosine_without={k: found[1] for k, found in removed.items()},
-        sample=sample.count,
-        shares=shares,
-        kurtosis=kurtosis,
-    )
-
-
 def _dimension(
     index: int, shares: Array, errors: Array | None, mean: Array, ratio: Array, kurtosis: Array
 ) -> Dimension:
@@ -196,11 +156,11 @@ def _dimension(
     )
 
 
-def _errors(seen: Any, shares: Array) -> Array | None:
+def _errors(seen: DirectionsSummary, shares: Array) -> Array | None:
     """Return how far from each share its interval reaches, by leaving out groups in turn."""
     if seen.documents < LEAST_DOCUMENTS or seen.groups < LEAST_DOCUMENTS:
         return None
-    without = np.array([shares_of(seen.without(group)) for group in range(seen.groups)])
+    without = np.array([seen.without(group).shares for group in range(seen.groups)])
     if not np.isfinite(without).all():
         return None
     reach = quantile(seen.groups - 1)

@@ -1,4 +1,4 @@
-"""Embedding matrices: their rows along the first two singular vectors, by frequency."""
+"""The section of embedding matrices: rows along two singular vectors, by frequency."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,8 +14,8 @@ from isoscope.types import MatrixCells
 
 LEAD = (
     "A sample of the rows of each matrix along its first two singular vectors, counted in "
-    "cells. Where the run counted tokens, rows are told apart by how often their token was "
-    "seen in the corpus; of a large vocabulary a part is counted."
+    "cells. Where the run counted tokens, rows are marked by how often their token was seen "
+    "in the corpus; of a large vocabulary a part is counted."
 )
 
 
@@ -43,10 +43,10 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
         alt="Rows of the embedding matrix along its first two singular vectors.",
         wide=True,
     )
-    return Panel((LEAD, _shown(exhibits)), tuple(switches), (chart,))
+    return Panel((LEAD, _row_counts(exhibits)), tuple(switches), (chart,))
 
 
-def _shown(exhibits: Sequence[Exhibit]) -> str:
+def _row_counts(exhibits: Sequence[Exhibit]) -> str:
     """Return how many rows are shown of how many there are."""
     counts = [
         f"{exhibit.name + ', ' if len(exhibits) > 1 else ''}{curve.site} "

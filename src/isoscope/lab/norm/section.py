@@ -1,4 +1,4 @@
-"""Final norm: what normalising, and then gain and bias, do to each measure."""
+"""The section of the final norm: what normalising, gain and bias do to each measure."""
 
 from collections.abc import Sequence
 
@@ -12,14 +12,14 @@ from isoscope.site import Site
 STAGES = {"in": "before", "mid": "between", "out": "after"}
 LEAD = (
     "The same rows before the final norm, between (normalised, neither gain nor bias yet) and "
-    "after it. What gain and bias do one after the other is told by: isoscope norm MODEL "
+    "after it. What gain and bias do one after the other is printed by: isoscope norm MODEL "
     "--run RUN"
 )
 OPEN = 3
 
 
 def show(exhibits: Sequence[Exhibit]) -> Panel | None:
-    """Return one chart a measure, where a run has both sides of a final norm."""
+    """Return one chart per measure, where a run has both sides of a final norm."""
     readings = [
         each
         for exhibit in exhibits
@@ -41,7 +41,7 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
                 says=subject.says,
                 level=levelled(exhibits, subject),
             ),
-            columns=_staged(columns(exhibits, subject)),
+            columns=_by_stage(columns(exhibits, subject)),
             alt=f"{subject.title} before, between and after the final norm.",
             folded=place >= OPEN,
         )
@@ -55,7 +55,7 @@ def _stage(name: str) -> str:
     return STAGES[site.part] if site.is_final_norm else ""
 
 
-def _staged(table: Columns) -> Columns:
+def _by_stage(table: Columns) -> Columns:
     kept = [place for place, site in enumerate(table["site"]) if _stage(site)]
     table = {name: [cells[place] for place in kept] for name, cells in table.items()}
     table["at"] = [_stage(site) for site in table["site"]]

@@ -1,27 +1,29 @@
-"""Heads: from the states of the last layer to labels, scores or spans, and their loss."""
+"""Fine-tuning: a head for labels, scores or spans, and a trainer of one cell after another."""
 
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from isoscope.capture.feed import Batch
-from isoscope.lab.probe.sentence_states import WHERE, At, taken
-from isoscope.lab.sweep.encode import Encoded
-from isoscope.lab.sweep.task import Task
-from isoscope.registry import unknown
+from isoscope.control import Penalty
+from isoscope.lab.sweep.encode import Encoded, Encoder
+from isoscope.lab.sweep.task import METRICS, Guess, SweepTask
+from isoscope.study.document_state import At, take_states
 from isoscope.study.model import Subject
+from isoscope.training.loop import Recipe, check_finite, copy_weights, train
 from isoscope.types import Array
 
 DROPOUT = 0.1
 LONGEST = 30  # tokens of an answer
+STEP = "the loss of a training step"
 
 
-class Head(nn.Module):
-    """A linear map on what stands for a text, or on every token for spans."""
+class TaskHead(nn.Module):
+    """A linear map on the state that stands for a text, or on every token for spans."""
 
-    def __init__(self, width: int, task: Task, train: Encoded, at: At) -> None:
+    def __init__(self, width: int, task: SweepTask, train: Encoded, at: At) -> None:
         super().__init__()
         self.kind = task.kind
         self.at: At = at
@@ -38,50 +40,50 @@ class Head(nn.Module):
         """Return (documents, outputs), or (documents, positions, 2) for spans."""
         real = batch.marks("", states.shape[1]).real.to(states.device)
         if self.kind == "span":
-            said = self.linear(self.dropout(states))
-            return said.masked_fill(~real[..., None], torch.finfo(said.dtype).min)
-        return self.linear(self.dropout(taken(states, real, self.at)))
+            logits = self.linear(self.dropout(states))
+            return logits.masked_fill(~real[..., None], torch.finfo(logits.dtype).min)
+        return self.linear(self.dropout(take_states(states, real, self.at)))
 
-    def loss(self, said: Tensor, targets: Array) -> Tensor:
+    def loss(self, logits: Tensor, targets: Array) -> Tensor:
         """Return the mean loss; answers that were cut off have none."""
         if self.kind == "label":
-            right = torch.from_numpy(targets).to(said.device)
-            return nn.functional.cross_entropy(said, right)
+            right = torch.from_numpy(targets).to(logits.device)
+            return nn.functional.cross_entropy(logits, right)
         if self.kind == "score":
-            right = torch.from_numpy((targets - self.middle) / self.spread).to(said)
-            return nn.functional.mse_loss(said[:, 0], right)
-        there = torch.from_numpy(targets).to(said.device)
+            right = torch.from_numpy((targets - self.middle) / self.spread).to(logits)
+            return nn.functional.mse_loss(logits[:, 0], right)
+        there = torch.from_numpy(targets).to(logits.device)  # (documents, 2) first, last
         kept = there[:, 0] >= 0
         if not bool(kept.any()):
-            return (said * 0.0).sum()  # not the sum first: that of what is masked is infinite
+            return (logits * 0.0).sum()  # not the sum first: that of what is masked is infinite
         ends = [
-            nn.functional.cross_entropy(said[kept, :, side], there[kept, side])
+            nn.functional.cross_entropy(logits[kept, :, side], there[kept, side])
             for side in (0, 1)
         ]
         return (ends[0] + ends[1]) / 2
 
-    def answers(self, said: Tensor, examples: Encoded) -> list[Any]:
-        """Return what is said of each example: a class, a score, or the words of a span."""
+    def predict(self, logits: Tensor, examples: Encoded) -> list[Guess]:
+        """Return the class, the score, or the words of the span of each example."""
         if self.kind == "label":
-            return said.argmax(dim=1).tolist()
+            return logits.argmax(dim=1).tolist()
         if self.kind == "score":
-            return (said[:, 0].double() * self.spread + self.middle).tolist()
+            return (logits[:, 0].double() * self.spread + self.middle).tolist()
         return [
-            _words(said[i, : len(offsets)].double().cpu().numpy(), offsets, each.text)
+            _span_words(logits[i, : len(offsets)].double().cpu().numpy(), offsets, each.text)
             for i, (offsets, each) in enumerate(
                 zip(examples.offsets, examples.examples, strict=True)
             )
         ]
 
 
-def _words(said: Array, offsets: Array, text: str) -> str:
+def _span_words(logits: Array, offsets: Array, text: str) -> str:
     """Return the span of largest sum, within the text and not longer than answers are."""
     inside = offsets[:, 0] >= 0
     if not inside.any():
         return ""
-    first = np.where(inside, said[:, 0], -np.inf)
-    last = np.where(inside, said[:, 1], -np.inf)
-    together = first[:, None] + last[None, :]
+    first = np.where(inside, logits[:, 0], -np.inf)
+    last = np.where(inside, logits[:, 1], -np.inf)
+    together = first[:, None] + last[None, :]  # (first token, last token)
     n = len(first)
     apart = np.arange(n)[None, :] - np.arange(n)[:, None]
     together[(apart < 0) | (apart >= LONGEST)] = -np.inf
@@ -89,16 +91,105 @@ def _words(said: Array, offsets: Array, text: str) -> str:
     return text[offsets[a, 0] : offsets[b, 1]]
 
 
-def place_of(subject: Subject, at: str | None) -> At:
-    """Return what stands for a text: as asked, as the model pools, or its own mark."""
-    for known in WHERE:
-        if at == known:
-            return known
-    if at is not None:
-        raise unknown("place of a state", at, WHERE)
-    pooling = subject.loaded.pooling
-    pools: dict[str, At] = {"mean": "mean", "cls": "first", "last": "last"}
-    if pooling is not None and pooling.mode in pools:
-        return pools[pooling.mode]
-    marks = getattr(subject.loaded.tokenizer, "cls_token_id", None) is not None
-    return "first" if marks else "last"
+class Trainer:
+    """The model and its task; every cell starts from the weights the model came with."""
+
+    def __init__(
+        self, subject: Subject, task: SweepTask, encoder: Encoder, train: Encoded, test: Encoded
+    ) -> None:
+        self.subject = subject
+        self.task = task
+        self.encoder = encoder
+        self.train, self.test = train, test
+        self.body: nn.Module = subject.loaded.body
+        self.start = copy_weights(self.body)
+        self.width = int(self.body.config.hidden_size)  # pyright: ignore
+
+    def reset(self) -> None:
+        """Give the model the weights it came with."""
+        self.body.load_state_dict(self.start)
+        self.body.eval()
+
+    def batch(self, examples: Encoded, places: Sequence[int]) -> Batch:
+        """Return examples side by side."""
+        return self.encoder.feed.joined([examples.prepared[place] for place in places])
+
+    def cell(
+        self,
+        recipe: Recipe,
+        seed: int,
+        penalty: Penalty | None,
+        evaluate: Callable[[int, TaskHead], None],
+        begin: Callable[[Penalty, int], None] | None = None,
+        *,
+        at: At = "first",
+    ) -> list[float]:
+        """Train once, and return the loss of the task at each step, without the penalty.
+
+        `evaluate` is called after the steps of the recipe, `begin` at the start of an epoch.
+        Dropout, the head and the order of examples follow from the seed alone.
+        """
+        self.reset()
+        torch.manual_seed(seed)
+        head = TaskHead(self.width, self.task, self.train, at).to(self.encoder.feed.device)
+        self.body.requires_grad_(True)
+
+        def begin_epoch(epoch: int) -> None:
+            if penalty is not None and begin is not None:
+                begin(penalty, epoch)
+
+        try:
+            return train(
+                (self.body, head),
+                recipe,
+                self.train.lengths,
+                lambda places: self._loss(head, penalty, places),
+                seed=seed,
+                evaluate=lambda step: evaluate(step, head),
+                begin_epoch=begin_epoch,
+            )
+        finally:
+            self.body.requires_grad_(False)
+            self.body.eval()
+
+    def _loss(
+        self, head: TaskHead, penalty: Penalty | None, places: list[int]
+    ) -> tuple[float, Tensor]:
+        """Return the loss of the task, and the loss to minimise."""
+        batch = self.batch(self.train, places)
+        output = self.body(**batch.inputs, output_hidden_states=penalty is not None)
+        states: Tensor = output.last_hidden_state
+        task = head.loss(head(states, batch), self.train.targets[places])
+        value = check_finite(float(task.detach()), STEP)
+        if penalty is None:
+            return value, task
+        return value, task + penalty(output, batch.marks("", states.shape[1]).real)
+
+    @torch.inference_mode()
+    def evaluate(self, head: TaskHead, batch: int = 64) -> tuple[float, float]:
+        """Return the metric and the mean loss of the held-out examples."""
+        self.body.eval()
+        head.eval()
+        by_length = np.argsort(self.test.lengths, kind="stable").tolist()
+        guesses: dict[int, Guess] = {}
+        loss = weight = 0.0
+        for start in range(0, len(by_length), batch):
+            places = by_length[start : start + batch]
+            joined = self.batch(self.test, places)
+            logits = head(self.body(**joined.inputs).last_hidden_state, joined)
+            targets = self.test.targets[places]
+            counted = float((targets[:, 0] >= 0).sum()) if targets.ndim > 1 else len(places)
+            loss += float(head.loss(logits, targets)) * counted
+            weight += counted
+            found = head.predict(logits, self.test.select(places))
+            guesses.update(zip(places, found, strict=True))
+        check_finite(loss, "the loss of held-out examples")
+        return self._metric([guesses[i] for i in range(len(self.test))]), loss / max(
+            weight, 1.0
+        )
+
+    def _metric(self, guesses: list[Guess]) -> float:
+        compute = METRICS[self.task.metric].compute
+        if self.task.kind == "span":
+            return compute(guesses, [each.span.answers for each in self.test.examples])
+        return compute(np.array(guesses), self.test.targets)

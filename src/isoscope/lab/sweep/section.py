@@ -1,4 +1,4 @@
-"""Sweep: how a task went against how isotropic the layers became, seeds as dots."""
+"""The section of a sweep: how the task went against how isotropic the layers became."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,13 +8,15 @@ import numpy as np
 
 from isoscope.display.html import as_html
 from isoscope.display.number import shown
-from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.page.exhibit import Drawn, Exhibit, Finding
 from isoscope.display.page.measures import titled
 from isoscope.display.page.panel import Chart, Columns, Panel, Section, Switch
 from isoscope.display.page.profile import ROWS
 from isoscope.display.page.theme import SHAPES
 from isoscope.display.table import Column, Table
+from isoscope.lab.sweep.results import grid_of
 from isoscope.site import order_sites
+from isoscope.store import Run
 from isoscope.types import SweepGrid, SweepWeight
 
 CELL = ("measure", "site", "weight", "seed", "geometry", "metric")
@@ -36,8 +38,9 @@ TITLES = {
     "isoscore-debiased": "IsoScore, debiased",
     "twonn": "TwoNN",
 }
+BEFORE = "layer profiles are of the model as it came, before fine-tuning"
 SURE = 0.05
-Swept = tuple[str, SweepGrid]  # the name of a run, and its sweep
+NamedGrid = tuple[str, SweepGrid]  # the name of a run, and its sweep
 _ROOM = alt.Scale(zero=False, nice=False, padding=14)
 
 
@@ -63,37 +66,41 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
             title="What each weight changes",
             spec=_by_weight(metric),
             columns=weights,
-            alt=f"Difference in {metric} to weight 0, with its interval, one point a weight.",
+            alt=f"Difference in {metric} to weight 0, with its interval, one point per weight.",
             half=True,
         ),
     )
-    leads = [_said(f"{name}: " if len(sweeps) > 1 else "", grid) for name, grid in sweeps]
+    leads = [_about(f"{name}: " if len(sweeps) > 1 else "", grid) for name, grid in sweeps]
     return Panel((LEAD, APART, *leads), _switches(sweeps, cells), charts, _table(sweeps))
 
 
-def told(exhibit: Exhibit) -> list[tuple[str, str, str]]:
-    """Return the findings of a sweep as figure, text and rule."""
-    found: list[tuple[str, str, str]] = []
-    for _, grid in _sweeps([exhibit]):
-        found += [_without(grid, each) for each in grid.weights if each.weight == 0]
-        others = [each for each in grid.weights if each.weight != 0 and each.value is not None]
-        if others and grid.learnt is not False:
-            found.append(_best(grid.penalty, others))
-        found += _moved(grid)
-    return found
+def draw_sweep(run: Run) -> Drawn:
+    """Return what the page of a sweep shows beside the readings."""
+    grid = grid_of(run)
+    found = findings(grid) if grid.weights else []
+    return Drawn([grid], found, [BEFORE], noun="tokens")
 
 
-def _without(grid: SweepGrid, each: SweepWeight) -> tuple[str, str, str]:
+def findings(grid: SweepGrid) -> list[Finding]:
+    """Return the findings of a sweep, for the verdict."""
+    found = [_without_penalty(grid, each) for each in grid.weights if each.weight == 0]
+    others = [each for each in grid.weights if each.weight != 0 and each.value is not None]
+    if others and grid.learnt is not False:
+        found.append(_best(grid.penalty, others))
+    return found + _range(grid)
+
+
+def _without_penalty(grid: SweepGrid, each: SweepWeight) -> Finding:
     spread = "" if each.sd is None else f" ± {each.sd:.3f}"
     text = (
         f"is the {grid.metric} of {grid.task} without a penalty; knowing nothing gives "
         f"{grid.baseline:.3g}{_doubt(grid)}"
     )
     rule = f"mean and standard deviation over {each.seeds} seeds"
-    return f"{each.mean:.3f}{spread}", text, rule
+    return Finding(f"{each.mean:.3f}{spread}", text, rule)
 
 
-def _best(penalty: str, weights: Sequence[SweepWeight]) -> tuple[str, str, str]:
+def _best(penalty: str, weights: Sequence[SweepWeight]) -> Finding:
     value, best = max(((each.value or 0.0, each) for each in weights), key=lambda pair: pair[0])
     text = (
         f"is what the best of {len(weights)} weights of {penalty}, {best.weight:g}, "
@@ -106,11 +113,11 @@ def _best(penalty: str, weights: Sequence[SweepWeight]) -> tuple[str, str, str]:
             f"paired over seeds, 95 % interval {best.low:.3g} to {best.high:.3g}, "
             f"p = {best.p:.3g} after Holm"
         )
-    return f"{value:+.3f}", text, rule
+    return Finding(f"{value:+.3f}", text, rule)
 
 
-def _moved(grid: SweepGrid) -> list[tuple[str, str, str]]:
-    """Say how far the lowest and the highest weight are apart, and where the model began."""
+def _range(grid: SweepGrid) -> list[Finding]:
+    """Return how far apart the lowest and the highest weight are, and where the model began."""
     cells = _columns([("", grid)])
     wanted = ("isoscore-debiased", ALL_LAYERS)
     places = [
@@ -131,10 +138,10 @@ def _moved(grid: SweepGrid) -> list[tuple[str, str, str]]:
         f"{high:g}; it was {before[0]:.2g} before fine-tuning"
     )
     rule = "isoscore-debiased at resid of held-out texts, means over seeds"
-    return [(f"{least:.2g} to {most:.2g}", text, rule)]
+    return [Finding(f"{least:.2g} to {most:.2g}", text, rule)]
 
 
-def _columns(sweeps: Sequence[Swept]) -> Columns:
+def _columns(sweeps: Sequence[NamedGrid]) -> Columns:
     """Return rows of three kinds: seeds, means over them, and the model before."""
     names = ("run", "kind", *CELL, "sign", "label")
     table: Columns = {name: [] for name in names}
@@ -160,7 +167,7 @@ def _columns(sweeps: Sequence[Swept]) -> Columns:
     return table
 
 
-def _differences(sweeps: Sequence[Swept]) -> Columns:
+def _differences(sweeps: Sequence[NamedGrid]) -> Columns:
     """Return one row per weight other than 0."""
     names = ("run", "weight", "value", "low", "high", "p", "sign")
     table: Columns = {name: [] for name in names}
@@ -242,7 +249,7 @@ def _whole(layers: Sequence[Any], title: str, says: str) -> dict[str, Any]:
     return chart.to_dict(validate=False) | {"title": {"text": title, "subtitle": says}}
 
 
-def _switches(sweeps: Sequence[Swept], cells: Columns) -> tuple[Switch, ...]:
+def _switches(sweeps: Sequence[NamedGrid], cells: Columns) -> tuple[Switch, ...]:
     found: list[Switch] = []
     if len(sweeps) > 1:
         named = tuple((run, run) for run, _ in sweeps)
@@ -259,7 +266,7 @@ def _switches(sweeps: Sequence[Swept], cells: Columns) -> tuple[Switch, ...]:
     return tuple(found)
 
 
-def _said(run: str, grid: SweepGrid) -> str:
+def _about(run: str, grid: SweepGrid) -> str:
     return (
         f"{run}{grid.task} with the penalty {grid.penalty}, judged by {grid.metric}; knowing "
         f"nothing gives {grid.baseline:.3g}{_doubt(grid)}."
@@ -278,7 +285,7 @@ def _sure(p: float, value: float) -> str:
     return ", more than seeds alone would" if value > 0 else ": all of them do harm"
 
 
-def _table(sweeps: Sequence[Swept]) -> str:
+def _table(sweeps: Sequence[NamedGrid]) -> str:
     """Return the weights as a table that folds away."""
     rows: list[tuple[str, ...]] = []
     for run, grid in sweeps:
@@ -297,7 +304,7 @@ def _table(sweeps: Sequence[Swept]) -> str:
     return f"<details><summary>The weights as a table</summary>{table}</details>"
 
 
-def _sweeps(exhibits: Sequence[Exhibit]) -> list[Swept]:
+def _sweeps(exhibits: Sequence[Exhibit]) -> list[NamedGrid]:
     return [
         (each.name, grid) for each in exhibits for grid in each.drawn(SweepGrid) if grid.weights
     ]
@@ -307,4 +314,4 @@ def _sign(weight: float) -> str:
     return SIGNS[int(np.sign(weight)) + 1]
 
 
-SECTION = Section("sweep", "Sweep", show)
+SECTION = Section("sweep", "Sweep", show, first=True)

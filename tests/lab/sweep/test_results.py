@@ -2,8 +2,7 @@
 
 import pytest
 
-from isoscope.lab.sweep.cells import LOSS, TASK, group_of
-from isoscope.lab.sweep.summary import lines_of, over_layers, was_learnt
+from isoscope.lab.sweep.results import LOSS, TASK, group_of, is_learnt, lines_of, over_layers
 from isoscope.types import Reading
 
 
@@ -58,14 +57,14 @@ def test_seeds_that_not_every_weight_has_are_left_out():
 def test_one_seed_has_neither_spread_nor_verdict():
     lines = lines_of(readings(seeds=1), "accuracy")
     assert lines[0].sd is None and lines[0].difference.low is None
-    assert was_learnt(lines, 0.5) is None
+    assert is_learnt(lines, 0.5) is None
 
 
 def test_what_was_learnt_is_told_from_weight_zero():
     lines = lines_of(readings(), "accuracy")
-    assert was_learnt(lines, 0.5) is True
-    assert was_learnt(lines, 0.82) is False
-    assert was_learnt([], 0.5) is None
+    assert is_learnt(lines, 0.5) is True
+    assert is_learnt(lines, 0.82) is False
+    assert is_learnt([], 0.5) is None
 
 
 def test_a_line_is_plain_values():

@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from isoscope.errors import ConfigError, UnknownNameError
+from isoscope.errors import UnknownNameError
 from isoscope.lab.probe.one_dimension import best_dimension
-from isoscope.lab.probe.sentence_states import states_of
+from isoscope.lab.probe.worker import states_of as states_of_corpus
+from isoscope.source.corpus import open_corpus
 from isoscope.study.model import subject_of
+
+
+def states_of(model, texts, **options):
+    return states_of_corpus(subject_of(model), open_corpus(texts), **options)
 
 
 def alone(subject, text):
@@ -25,7 +30,6 @@ def test_states_are_those_of_each_document_alone(tiny, texts, at):
     slow = np.array([take(alone(subject, text)) for text in texts])
     np.testing.assert_allclose(found.rows, slow, atol=2e-6)
     assert (found.site, found.at) == ("norm.out", at)
-    assert found.labels == []
 
 
 def test_encoders_are_read_at_cls_and_decoders_at_the_end(tiny, speaker, texts):
@@ -37,28 +41,11 @@ def test_encoders_are_read_at_cls_and_decoders_at_the_end(tiny, speaker, texts):
     np.testing.assert_allclose(found.rows, slow, atol=2e-6)
 
 
-def test_labels_stay_beside_their_documents_when_some_are_too_short(speaker, texts):
+def test_documents_that_are_too_short_are_skipped(speaker, texts):
     documents = ["river", *texts[:4], "boats", *texts[4:8]]
-    labels = list(range(10))
-    found = states_of(speaker, documents, labels, site="resid.0")
-    assert found.labels == [1, 2, 3, 4, 6, 7, 8, 9]
-    assert found.left_out == 2
-    assert len(found.rows) == len(found.ids) == 8
-    by_id = dict(zip(states_of(speaker, documents).ids, "abcdefgh", strict=True))
-    with pytest.raises(ConfigError, match="for each of 10 documents, got none for"):
-        states_of(speaker, documents, by_id)
-
-
-def test_labels_may_come_by_id(tiny, texts):
-    plain = states_of(tiny, texts)
-    labels = {name: number % 2 for number, name in enumerate(plain.ids)}
-    assert states_of(tiny, texts, labels).labels == [n % 2 for n in range(len(texts))]
-
-
-def test_labels_that_do_not_match_the_documents_are_refused(tiny, texts):
-    with pytest.raises(ConfigError, match="each of 40 documents, got 39") as raised:
-        states_of(tiny, texts, [0] * 39)
-    assert raised.value.slug == "labels-mismatch"
+    found = states_of(speaker, documents, site="resid.0")
+    assert found.ordinals == [1, 2, 3, 4, 6, 7, 8, 9]
+    assert len(found.rows) == 8
 
 
 def test_unknown_sites_and_places_are_named(tiny, texts):
@@ -70,13 +57,13 @@ def test_unknown_sites_and_places_are_named(tiny, texts):
 
 def test_progress_counts_documents(tiny, texts):
     ticks = []
-    states_of(tiny, texts, batch=16, progress=lambda *tick: ticks.append(tick))
-    assert ticks == [(16, 40), (32, 40), (40, 40)]
+    states_of(tiny, texts, batch=16, progress=ticks.append)
+    assert ticks == [16, 32, 40]
 
 
 def test_they_are_what_the_classifier_takes(tiny, texts):
     labels = [len(text.split()) > 15 for text in texts]
-    found = states_of(tiny, texts, labels, at="mean")
-    rule = best_dimension(found.rows, found.labels)
+    found = states_of(tiny, texts, at="mean")
+    rule = best_dimension(found.rows, labels)
     assert rule.train_accuracy > 0.6
     assert (rule.d, rule.n_train + rule.n_test) == (24, 40)
