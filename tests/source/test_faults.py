@@ -3,7 +3,7 @@
 import pytest
 
 from isoscope.errors import SourceError, UnknownNameError
-from isoscope.source.corpus import fault
+from isoscope.source import faults as fault
 
 
 def test_a_missing_column_is_suggested_and_all_are_listed():
@@ -23,7 +23,7 @@ def test_columns_are_listed_where_none_is_near():
 @pytest.mark.parametrize(
     ("error", "slug"),
     [
-        (fault.BadDocumentError("a list"), "document-unreadable"),
+        (fault.BadRecordError("a list"), "document-unreadable"),
         (fault.BadEncodingError("the byte 0xff"), "not-utf8"),
     ],
 )
@@ -34,5 +34,5 @@ def test_a_bad_document_is_named_with_what_it_is(error, slug):
 
 
 def test_a_full_disk_says_where_there_may_be_room():
-    error = fault.no_space("stdin", OSError(28, "No space left on device"))
+    error = fault.disk_full("stdin", OSError(28, "No space left on device"))
     assert error.slug == "disk-full" and "TMPDIR" in error.hint

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from isoscope.errors import IsoscopeError, SourceError
-from isoscope.source import SUFFIXES, Source, open_source
+from isoscope.source import SUFFIXES, RowSource, open_source
+from isoscope.source.open_vectors import OPENERS, open_file
+from isoscope.source.request import VectorRequest
 
 DTYPES = ["float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool"]
 FORMATS = ["npy", "npz", "safetensors", "parquet", "arrow", "feather", "jsonl", "csv", "tsv"]
@@ -206,7 +208,7 @@ def test_things_that_are_no_vectors_are_refused(thing):
 def test_a_source_says_what_it_is(tmp_path, cloud):
     np.save(tmp_path / "v.npy", cloud())
     source = open_source(tmp_path / "v.npy")
-    assert isinstance(source, Source) and "function" not in repr(source)
+    assert isinstance(source, RowSource) and "function" not in repr(source)
     assert ".npy" in SUFFIXES
 
 
@@ -219,3 +221,17 @@ def test_importing_loads_numpy_and_nothing_else_heavy():
     path = str(Path(__file__).parents[2] / "src")
     done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": path}, check=False)
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "alias", [(".pq", ".parquet"), (".ipc", ".arrow"), (".ndjson", ".jsonl")]
+)
+def test_other_suffixes_of_a_format_do(alias, tmp_path, cloud, write):
+    other, suffix = alias
+    path = write(tmp_path / f"v{suffix}", cloud())
+    path = path.rename(path.with_suffix(other))
+    assert open_file(path, VectorRequest()).width == 4
+
+
+def test_suffixes_are_lower_case_and_begin_with_a_dot():
+    assert all(each == each.lower() and each.startswith(".") for each in OPENERS)

@@ -1,21 +1,30 @@
 """What was asked for, and which part of it decides what is read."""
 
-from isoscope.source.corpus.wanted import Wanted
+from isoscope.source.request import CorpusRequest
 
 
 def test_the_text_column_has_a_default():
-    assert Wanted().text == "text" and Wanted(column="body").text == "body"
+    assert CorpusRequest().text == "text" and CorpusRequest(column="body").text == "body"
 
 
 def test_only_columns_that_were_named_count():
-    assert Wanted().columns == []
-    assert Wanted("a", "b", "c").columns == ["a", "b", "c"]
-    assert Wanted(label="d").columns == ["d"]
-    assert Wanted(target="b", label="d").roles == ("text", "b", None, "d")
+    assert CorpusRequest().columns == []
+    assert CorpusRequest("a", "b", "c").columns == ["a", "b", "c"]
+    assert CorpusRequest(label="d").columns == ["d"]
+    assert CorpusRequest(target="b", label="d").roles == ("text", "b", None, "d")
 
 
 def test_other_columns_are_another_content():
-    stamps = {Wanted().stamp, Wanted("a").stamp, Wanted(target="a").stamp, Wanted(id="a").stamp}
+    stamps = {
+        CorpusRequest().stamp,
+        CorpusRequest("a").stamp,
+        CorpusRequest(target="a").stamp,
+        CorpusRequest(id="a").stamp,
+    }
     assert len(stamps) == 4
-    assert Wanted("text").stamp == Wanted().stamp == Wanted(skip_bad=True).stamp
-    assert Wanted(label="d").stamp == Wanted().stamp  # it is fed to no model
+    assert (
+        CorpusRequest("text").stamp
+        == CorpusRequest().stamp
+        == CorpusRequest(skip_bad=True).stamp
+    )
+    assert CorpusRequest(label="d").stamp == CorpusRequest().stamp  # it is fed to no model

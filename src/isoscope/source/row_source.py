@@ -1,4 +1,4 @@
-"""The source: rows in chunks, and what is known of them before they are read."""
+"""A source of rows: vectors in chunks, and what is known of them before they are read."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -7,51 +7,37 @@ from typing import TYPE_CHECKING
 
 from isoscope.errors import SourceError
 from isoscope.source.order import in_order
-from isoscope.source.shape import rows_per_chunk, widened
+from isoscope.source.shape import bytes_per_number, rows_per_chunk
 from isoscope.types import Chunk
 
 if TYPE_CHECKING:
     from isoscope.source.segment import Segment
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a user asks of a source besides where it is; names of columns or members."""
-
-    column: str | None = None
-    document: str | None = None
-    id: str | None = None
-    text: str | None = None
-    skip_bad: bool = False
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The columns that are carried along and are no part of the vector."""
-        return tuple(name for name in (self.document, self.id, self.text) if name is not None)
-
-
 @dataclass(slots=True)
-class Tally:
-    """What one pass has dropped so far."""
+class PassCounts:
+    """Number of passes, and rows dropped by the current one."""
 
     skipped: int = 0
     passes: int = 0
 
 
-Read = Callable[[int, Tally], Iterator[Chunk]]  # at most so many rows a chunk
+Read = Callable[[int, PassCounts], Iterator[Chunk]]  # the limit of rows per chunk
 
 
 @dataclass(frozen=True, slots=True)
 class Seek:
-    """How rows in the middle of a file are read without reading those before them."""
+    """How to read rows in the middle of a file without reading those before them."""
 
     starts: Sequence[int]  # rows at which reading may begin and end, ascending from 0
-    read: Callable[[int, Tally, int, int | None], Iterator[Chunk]]  # from a start to a stop
+    read: Callable[
+        [int, PassCounts, int, int | None], Iterator[Chunk]
+    ]  # from a start to a stop
 
 
 @dataclass(frozen=True)
-class Source:
-    """Rows of vectors, from wherever they come, in chunks of bounded size."""
+class RowSource:
+    """Rows of vectors in chunks of bounded size, from a file, a folder, a stream or memory."""
 
     name: str
     width: int
@@ -63,13 +49,13 @@ class Source:
     stamp: Callable[[], str] = field(repr=False)
     has_documents: bool = False
     live: bool = False  # in memory or a stream: no other process can open it again
-    drops: bool = False  # rows that are not vectors are dropped, not refused
+    drops: bool = False  # rows that are not vectors are dropped instead of an error
     seek: Seek | None = field(default=None, repr=False)
     # The documents without their vectors, as chunks of width 0; None where that means
     # reading everything.
     documents: Callable[[], Iterator[Chunk]] | None = field(default=None, repr=False)
-    parts: tuple["Source", ...] = field(default=(), repr=False)  # the files of a folder
-    tally: Tally = field(default_factory=Tally, repr=False)
+    parts: tuple["RowSource", ...] = field(default=(), repr=False)  # the files of a folder
+    counts: PassCounts = field(default_factory=PassCounts, repr=False)
 
     def chunks(
         self, rows: int | None = None, segment: "Segment | None" = None
@@ -83,10 +69,10 @@ class Source:
         """
         if rows is not None and rows < 1:
             raise ValueError(f"a chunk needs at least 1 row, got {rows}")
-        if self.tally.passes and not self.rereadable:
+        if self.counts.passes and not self.rereadable:
             raise SourceError(
                 f"cannot read {self.place} with a second pass",
-                hint="save the stream to a file and give its path",
+                hint="save the stream to a file and pass its path",
                 slug="stdin-once",
             )
         if segment is not None:
@@ -128,10 +114,10 @@ class Source:
             raise ValueError(f"{self.place} has no segment {segment}")
 
     def _pass(self, limit: int, segment: "Segment | None") -> Iterator[Chunk]:
-        self.tally.passes += 1
-        self.tally.skipped = 0
+        self.counts.passes += 1
+        self.counts.skipped = 0
         chunks = (
-            self.read(limit, self.tally)
+            self.read(limit, self.counts)
             if segment is None
             else self._read_segment(limit, segment)
         )
@@ -142,9 +128,9 @@ class Source:
         for index, start, stop in segment.ranges():
             part = parts[index]
             if part.seek is None or (start == 0 and stop is None):
-                yield from part.read(limit, self.tally)
+                yield from part.read(limit, self.counts)
             else:
-                yield from part.seek.read(limit, self.tally, start, stop)
+                yield from part.seek.read(limit, self.counts, start, stop)
 
     @property
     def starts(self) -> Sequence[int]:
@@ -153,25 +139,25 @@ class Source:
 
     @property
     def itemsize(self) -> int:
-        """Bytes a number takes once it is read, as float32 or float64."""
-        return widened(self.dtype)
+        """Bytes per number once it is read, as float32 or float64."""
+        return bytes_per_number(self.dtype)
 
     @property
     def skipped(self) -> int:
         """Rows that the last pass dropped because they could not be read as vectors."""
-        return self.tally.skipped
+        return self.counts.skipped
 
     @cached_property
     def fingerprint(self) -> str:
-        """What tells this content from other content; of a stream, known once it is read."""
+        """Identifies the content; of a stream, known once it is read."""
         return self.stamp()
 
 
-def read_parts(parts: Sequence[Source]) -> Read:
+def read_parts(parts: Sequence[RowSource]) -> Read:
     """A reader of all rows of several sources, one source after another."""
 
-    def read(limit: int, tally: Tally) -> Iterator[Chunk]:
+    def read(limit: int, counts: PassCounts) -> Iterator[Chunk]:
         for part in parts:
-            yield from part.read(limit, tally)
+            yield from part.read(limit, counts)
 
     return read

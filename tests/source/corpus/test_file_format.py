@@ -7,8 +7,8 @@ import pytest
 
 from isoscope.errors import SourceError
 from isoscope.source.corpus import open_corpus
-from isoscope.source.corpus.file import open_file
-from isoscope.source.corpus.wanted import Wanted
+from isoscope.source.corpus.file_format import FORMATS, KIND_OF, format_of, is_labels, open_file
+from isoscope.source.request import CorpusRequest
 
 
 def test_text_needs_no_suffix(tmp_path):
@@ -28,7 +28,7 @@ def test_packed_tables_and_texts_are_unpacked(tmp_path, name):
 
 def test_a_name_may_be_given(tmp_path):
     (tmp_path / "a.txt").write_text("text")
-    assert open_file(tmp_path / "a.txt", Wanted(), "sub/a.txt").id(0) == "sub/a.txt:0"
+    assert open_file(tmp_path / "a.txt", CorpusRequest(), "sub/a.txt").id(0) == "sub/a.txt:0"
 
 
 def test_a_kind_says_what_the_name_does_not(tmp_path, picture, wav):
@@ -72,3 +72,36 @@ def test_only_empty_documents_are_said_to_be_so(tmp_path):
     (tmp_path / "a.txt").write_text("\n\n")
     with pytest.raises(SourceError, match="got only empty or unreadable ones"):
         open_corpus(tmp_path / "a.txt")
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("a.txt", "text"),
+        ("A.TXT", "text"),
+        ("a.b.md", "text"),
+        ("a.txt.gz", "text"),
+        ("a.jsonl.gz", "jsonl"),
+        ("a.pq", "parquet"),
+        ("a.parquet.gz", None),
+        ("a.wav.gz", None),
+        ("a.FLAC", "audio"),
+        ("a.jpeg", "image"),
+        ("t-images-idx3-ubyte", "idx"),
+        ("t-images.idx3-ubyte.gz", "idx"),
+        ("t-labels-idx1-ubyte", "idx"),
+        ("a.json", None),
+        ("txt", None),
+        ("", None),
+    ],
+)
+def test_names_stand_for_formats(name, found):
+    assert format_of(name) == found
+
+
+def test_every_format_has_its_kind():
+    assert set(FORMATS.values()) | {"idx"} == set(KIND_OF)
+
+
+def test_labels_are_told_from_images():
+    assert is_labels("t10k-labels-idx1-ubyte.gz") and not is_labels("t10k-images-idx3-ubyte")

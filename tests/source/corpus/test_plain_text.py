@@ -1,16 +1,20 @@
 """Text, a document per line."""
 
 import codecs
+import gzip
 import json
 import re
 import subprocess
 import sys
+from importlib.resources import files
 
 import pytest
 
 from isoscope.errors import SourceError
-from isoscope.source.corpus import lines as module
-from isoscope.source.corpus import open_corpus
+from isoscope.source import lines
+from isoscope.source.bytes import FileBytes
+from isoscope.source.corpus import open_corpus, plain_text
+from isoscope.source.corpus.plain_text import read_text, read_whole
 
 
 def written(tmp_path, raw):
@@ -62,7 +66,7 @@ def test_a_column_of_plain_text_is_refused(tmp_path):
 
 
 def test_a_line_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "MAX_DOCUMENT", 100)
+    monkeypatch.setattr(lines, "MAX_LINE", 100)
     assert len(open_corpus(written(tmp_path, b"x" * 99 + b"\n" + b"y"))) == 2
     with pytest.raises(SourceError, match=r"line 2\n") as caught:
         open_corpus(written(tmp_path, b"y\n" + b"x" * 101))
@@ -121,3 +125,114 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
     assert json.loads(found)["documents"] == count // 1000 * 1000
     assert json.loads(found)["total"] == 1000 * (len(line) - 1)
     assert re.fullmatch(r"[\d.]+", peak) and float(peak) < 150
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "b.txt").write_text("second\n\nfile\n")
+    (tmp_path / "a.md").write_bytes(codecs.BOM_UTF8 + "ünë".encode())
+    (tmp_path / "c.txt").write_text(" \n")
+    (tmp_path / "d.txt").touch()
+    (tmp_path / "e.txt.gz").write_bytes(gzip.compress(b"packed"))
+    return tmp_path
+
+
+def test_files_are_documents_and_empty_ones_are_counted(folder):
+    corpus = open_corpus(folder)
+    found = {each.id: each.content for each in corpus}
+    assert found == {"a.md": "ünë", "b.txt": "second\n\nfile\n", "e.txt.gz": "packed"}
+    assert corpus.document(1).place == str(folder / "b.txt")
+    assert corpus.warnings == [f"empty files left out: 2 (first: {folder / 'c.txt'})"]
+
+
+def test_one_file_can_be_one_document(folder):
+    corpus = open_corpus(folder / "b.txt", per="file")
+    assert len(corpus) == 1 and corpus.id(0) == "b.txt"
+    assert corpus.document(0).content == "second\n\nfile\n"
+
+
+def test_the_line_that_is_no_utf8_is_named(folder):
+    (folder / "x.txt").write_bytes(b"one\ntwo\ncaf\xe9\n")
+    with pytest.raises(SourceError, match=r"x\.txt, line 3, got the byte 0xe9") as caught:
+        open_corpus(folder)
+    assert caught.value.slug == "not-utf8"
+
+
+def test_bad_files_can_be_left_out(folder):
+    (folder / "x.txt").write_bytes(b"caf\xe9")
+    (folder / "y.txt").write_bytes(b"\xff\xfea\0")
+    corpus = open_corpus(folder, skip_bad=True)
+    assert len(corpus) == 3
+    assert f"cannot be read left out: 2 (first: {folder / 'x.txt'})" in corpus.warnings[1]
+
+
+def test_a_file_that_would_fill_the_memory_is_refused(folder, monkeypatch):
+    monkeypatch.setattr(plain_text, "MAX_DOCUMENT", 8)
+    with pytest.raises(SourceError, match=r"b\.txt") as caught:
+        open_corpus(folder)
+    assert caught.value.slug == "document-too-large" and "--per line" in caught.value.hint
+
+
+def test_content_is_read_as_it_is(folder):
+    assert read_text(folder / "e.txt.gz") == "packed"
+    assert read_whole(FileBytes(folder / "a.md")) == "ünë"
+
+
+def test_it_is_found_as_a_resource_of_the_package_with_its_origin():
+    folder = files("isoscope.source.corpus") / "bundled"
+    assert (folder / "text.txt").is_file()
+    assert "Public domain" in (folder / "README.md").read_text()
+
+
+def test_documents_are_paragraphs_of_prose():
+    corpus = open_corpus(None)
+    assert (corpus.kind, corpus.name, corpus.warnings) == ("text", "bundled", [])
+    assert 1000 <= len(corpus) <= 2000
+    assert [corpus.id(0), corpus.id(1500)] == ["bundled:0", "bundled:1500"]
+    words = [len(each.content.split()) for each in corpus]
+    assert min(words) >= 40 and max(words) <= 250
+    assert len({each.content for each in corpus}) == len(corpus)
+    assert sum(len(each.content.encode()) for each in corpus) < 1_000_000
+
+
+def test_messages_do_not_show_where_the_package_lies():
+    assert open_corpus(None).document(3).place == "the bundled text, line 4"
+
+
+def test_every_part_is_in_it():
+    whole = " ".join(each.content for each in open_corpus(None))
+    for word in ("fellow citizens", "Soviet", "ROMEO:", "Medicare"):
+        assert word in whole
+    assert "(Applause" not in whole and "  " not in whole
+
+
+def test_entries_are_documents_and_empty_ones_are_left_out(texts):
+    corpus = open_corpus([*texts, " ", "last"])
+    assert [each.content for each in corpus] == [*texts, "last"]
+    assert corpus.id(0) == "memory:0" and corpus.id(len(texts)) == f"memory:{len(texts) + 1}"
+    assert corpus.warnings == [
+        "empty documents left out: 1 (first: the list of texts, entry 5)"
+    ]
+    assert open_corpus(tuple(texts)).document(1).place == "the list of texts, entry 1"
+
+
+def test_the_fingerprint_follows_the_texts(texts):
+    before = open_corpus(texts).fingerprint
+    assert open_corpus([*texts, ""]).fingerprint == before
+    assert open_corpus(texts[1:]).fingerprint != before
+    assert open_corpus(["ab", "c"]).fingerprint != open_corpus(["a", "bc"]).fingerprint
+
+
+def test_half_characters_are_bad(texts):
+    with pytest.raises(SourceError, match="entry 1") as caught:
+        open_corpus(["a", "\ud800"])
+    assert caught.value.slug == "not-utf8"
+    assert len(open_corpus(["a", "\ud800"], skip_bad=True)) == 1
+
+
+def test_what_is_no_text_is_refused():
+    with pytest.raises(SourceError, match=r"entry 1 of the list, got int") as caught:
+        open_corpus(["a", 3], skip_bad=True)
+    assert caught.value.slug == "corpus-kind"
+    with pytest.raises(SourceError, match="cannot take a column"):
+        open_corpus(["a"], column="text")

@@ -1,73 +1,113 @@
-"""One file as a corpus, read as its name, its content or the caller says."""
+"""What a file of a corpus is, by its name, its content or the request, and its reader."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 from isoscope.errors import SourceError
-from isoscope.source.border import border
-from isoscope.source.corpus.audio import Audio
-from isoscope.source.corpus.corpus import Corpus, Kind
-from isoscope.source.corpus.csv import open_csv, open_tsv
-from isoscope.source.corpus.fault import nothing
-from isoscope.source.corpus.held import Held, OnDisk, unpacked
-from isoscope.source.corpus.idx import Idx
-from isoscope.source.corpus.image import Images
-from isoscope.source.corpus.jsonl import open_jsonl
-from isoscope.source.corpus.lines import HEAD, is_text, open_lines
-from isoscope.source.corpus.parquet import open_parquet
-from isoscope.source.corpus.suffix import KIND_OF, POSSIBLE, format_of
-from isoscope.source.corpus.tokens import Tokens
-from isoscope.source.corpus.wanted import Wanted
-from isoscope.source.corpus.whole import WholeFiles
-from isoscope.source.magic import described
+from isoscope.source.border import border, describe_content
+from isoscope.source.bytes import FileBytes, RandomBytes, open_text
+from isoscope.source.corpus.audio import AudioFiles
+from isoscope.source.corpus.corpus import Corpus
+from isoscope.source.corpus.pictures import IdxImages, ImageFiles
+from isoscope.source.corpus.plain_text import HEAD, TextFiles, is_text, open_lines
+from isoscope.source.corpus.tables import open_csv, open_jsonl, open_parquet, open_tsv
+from isoscope.source.corpus.token_ids import TokenIds
+from isoscope.source.corpus.transcript import AUDIO
+from isoscope.source.faults import no_documents
+from isoscope.source.request import CorpusRequest, Kind
 
-HELD: dict[str, Callable[[Held, str, Wanted], Corpus]] = {
+TEXT = (".txt", ".text", ".md", ".smi")
+IMAGE = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
+FORMATS: dict[str, str] = {
+    **dict.fromkeys(TEXT, "text"),
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".npy": "npy",
+    **dict.fromkeys(AUDIO, "audio"),
+    **dict.fromkeys(IMAGE, "image"),
+}
+KIND_OF: dict[str, Kind] = {
+    **dict.fromkeys(("text", "jsonl", "csv", "tsv", "parquet"), "text"),
+    "npy": "tokens",
+    "audio": "audio",
+    "image": "image",
+    "idx": "image",
+}
+LINES: dict[str, Callable[[RandomBytes, CorpusRequest], Corpus]] = {
     "text": open_lines,
     "jsonl": open_jsonl,
     "csv": open_csv,
     "tsv": open_tsv,
-}
+}  # these may also end in .gz
+POSSIBLE = (
+    "text (.txt, .md), jsonl, parquet, csv, tsv, token ids (.npy), audio (.wav, .flac, ...), "
+    "images (.png, .jpg, ...) or idx"
+)
 _PLAIN: dict[Kind, str] = {"text": "text", "tokens": "npy", "audio": "audio", "image": "image"}
+_UNPACK = "unpack it and name the folder"
+_NO_PICKLES = "pickles can run code and are not opened: save token ids as npy"
 _ADVICE = {
-    ".json": "write one object a line and call it .jsonl",
+    ".json": "write one object per line and call it .jsonl",
     ".npz": "save the token ids alone, with np.save",
-    ".zip": "unpack it and name the folder",
-    ".tar": "unpack it and name the folder",
-    ".tgz": "unpack it and name the folder",
+    ".zip": _UNPACK,
+    ".tar": _UNPACK,
+    ".tgz": _UNPACK,
     ".gz": "unpack it first; only text, jsonl, csv, tsv and idx may stay packed",
-    ".pt": "pickles can run code and are not opened: save token ids as npy",
-    ".pkl": "pickles can run code and are not opened: save token ids as npy",
+    ".pt": _NO_PICKLES,
+    ".pkl": _NO_PICKLES,
 }
+_IDX = re.compile(r"[.-]idx\d-ubyte(\.gz)?$")
+_LABELS = re.compile(r"[.-]idx1-ubyte(\.gz)?$")
 
 
-def open_file(path: Path, wanted: Wanted, name: str) -> Corpus:
+def format_of(name: str) -> str | None:
+    """The format that the name of a file stands for, or None."""
+    low = name.lower()
+    if _IDX.search(low):
+        return "idx"
+    packed = low.endswith(".gz")
+    stem = low.removesuffix(".gz")
+    found = FORMATS.get(stem[stem.rfind(".") :]) if "." in stem else None
+    return None if packed and found not in LINES else found
+
+
+def is_labels(name: str) -> bool:
+    """Whether a file has the labels of images in another one."""
+    return _LABELS.search(name.lower()) is not None
+
+
+def open_file(path: Path, request: CorpusRequest, name: str) -> Corpus:
     """The documents of one file."""
     with border(str(path)):
         if path.stat().st_size == 0:
-            raise nothing(str(path), "an empty file")
-    found = _format(path, wanted)
+            raise no_documents(str(path), "an empty file")
+    found = _choose_format(path, request)
     if found == "audio":
-        return Audio([path], None, wanted)
+        return AudioFiles([path], None, request)
     if found == "image":
-        return Images([path], None, wanted)
+        return ImageFiles([path], None, request)
     if found == "idx":
-        return Idx(path, name, wanted)
+        return IdxImages(path, name, request)
     if found == "npy":
-        return Tokens(path, name, wanted)
-    if wanted.per == "file":
-        return WholeFiles([path], None, wanted)
+        return TokenIds(path, name, request)
+    if request.per == "file":
+        return TextFiles([path], None, request)
     if found == "parquet":
-        return open_parquet(path, name, wanted)
-    held = unpacked(path) if path.suffix.lower() == ".gz" else OnDisk(path)
-    return HELD[found](held, name, wanted)
+        return open_parquet(FileBytes(path, name), request)
+    return LINES[found](open_text(path, name), request)
 
 
-def _format(path: Path, wanted: Wanted) -> str:
-    """How to read a file: the caller's word, its name, and last what it looks like."""
+def _choose_format(path: Path, request: CorpusRequest) -> str:
+    """How to read a file: by the request, then by its name, and last by its content."""
     found = format_of(path.name)
-    if wanted.kind is not None and (found is None or KIND_OF[found] != wanted.kind):
-        return _PLAIN[wanted.kind]
-    if wanted.per is not None and found in ("jsonl", "csv", "tsv"):
+    if request.kind is not None and (found is None or KIND_OF[found] != request.kind):
+        return _PLAIN[request.kind]
+    if request.per is not None and found in ("jsonl", "csv", "tsv"):
         return "text"  # as it stands, not column by column
     if found is not None:
         return found
@@ -76,7 +116,7 @@ def _format(path: Path, wanted: Wanted) -> str:
         head = file.read(HEAD)
     if suffix not in _ADVICE and is_text(head) and _is_utf8(head):
         return "text"
-    what = f"a {suffix} file" if suffix in _ADVICE else described(head)
+    what = f"a {suffix} file" if suffix in _ADVICE else describe_content(head)
     raise SourceError(
         f"expected a corpus at {path}, got {what}",
         hint=_ADVICE.get(suffix, f"a corpus is {POSSIBLE}; --kind says which"),
@@ -85,7 +125,7 @@ def _format(path: Path, wanted: Wanted) -> str:
 
 
 def _is_utf8(head: bytes) -> bool:
-    """Whether bytes are UTF-8, but for a character that the end cuts in two."""
+    """Whether bytes are UTF-8, except for a character cut in two at the end."""
     try:
         head.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Files of token ids: an npy array, a document a row or one long stream."""
+"""Files of token ids: an npy array, a document per row or one long stream."""
 
 from pathlib import Path
 
@@ -6,37 +6,33 @@ import numpy as np
 
 from isoscope.errors import SourceError
 from isoscope.source.border import border, truncated
-from isoscope.source.corpus.corpus import Corpus
-from isoscope.source.corpus.document import Document
-from isoscope.source.corpus.dropped import Dropped
-from isoscope.source.corpus.fault import columns_given
-from isoscope.source.corpus.wanted import Wanted
+from isoscope.source.corpus.corpus import Corpus, Document
+from isoscope.source.faults import refuse_columns
 from isoscope.source.fingerprint import of_file
-from isoscope.source.header import Header, read_header
-from isoscope.source.mapped import mapped, mapped_blocks
+from isoscope.source.npy import Header, map_array, map_blocks, read_header
+from isoscope.source.request import CorpusRequest
 
 MOST = 1 << 31  # no vocabulary is larger
-BLOCK = 1 << 20  # ids looked at in one go
+BLOCK = 1 << 20  # ids checked at a time
 
 
-class Tokens(Corpus):
+class TokenIds(Corpus):
     """Token ids of an npy file, which stays on disk."""
 
-    def __init__(self, path: Path, name: str, wanted: Wanted) -> None:
-        super().__init__("tokens", name, str(path), Dropped())
-        for column in wanted.columns:
-            raise columns_given(self.place, column)
+    def __init__(self, path: Path, name: str, request: CorpusRequest) -> None:
+        super().__init__("tokens", name, str(path))
+        refuse_columns(self.place, request.columns)
         self._path = path
-        self._header = _header(path, self.place)
+        self._header = _read_token_header(path, self.place)
         shape = self._header.shape
-        self._length = wanted.length if len(shape) == 1 else shape[1]
-        if wanted.length < 1:
+        self._length = request.length if len(shape) == 1 else shape[1]
+        if request.length < 1:
             raise SourceError(
-                f"expected documents of 1 token or more, got {wanted.length}",
+                f"expected documents of 1 token or more, got {request.length}",
                 hint="512 is usual",
                 slug="token-length",
             )
-        self._documents = -(-shape[0] // wanted.length) if len(shape) == 1 else shape[0]
+        self._documents = -(-shape[0] // request.length) if len(shape) == 1 else shape[0]
         if self._documents and self._length:
             _check_ids(path, self._header, self.place)
         else:
@@ -56,7 +52,7 @@ class Tokens(Corpus):
             size = self._path.stat().st_size
         if size != self._header.size:
             raise truncated(self.place, self._header.size, size)
-        whole, pages = mapped(self._path, self._header, place=self.place)
+        whole, pages = map_array(self._path, self._header, place=self.place)
         ids = whole[at] if whole.ndim == 2 else whole[at * self._length :][: self._length]
         content = np.array(ids, dtype=np.int64)
         del whole, ids
@@ -69,7 +65,7 @@ class Tokens(Corpus):
         return of_file(self._path, cut)
 
 
-def _header(path: Path, place: str) -> Header:
+def _read_token_header(path: Path, place: str) -> Header:
     with border(place), path.open("rb") as stream:
         header = read_header(stream, place)
         size = path.stat().st_size
@@ -87,9 +83,9 @@ def _header(path: Path, place: str) -> Header:
 
 
 def _check_ids(path: Path, header: Header, place: str) -> None:
-    """Refuse what cannot be in any vocabulary; that of the model is checked later."""
+    """Refuse what is not in any vocabulary; that of the model is checked later."""
     rows = BLOCK if len(header.shape) == 1 else max(1, BLOCK // header.shape[1])
-    for start, block in mapped_blocks(path, header, rows, place=place):
+    for start, block in map_blocks(path, header, rows, place=place):
         low, high = int(block.min()), int(block.max())
         if low < 0 or high >= MOST:
             bad = low if low < 0 else high
