@@ -15,8 +15,8 @@ from isoscope.accumulate import ACCUMULATORS, Block, Moments, Overlap, Reservoir
 from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.errors import StoreError
-from isoscope.store.stream import written
-from isoscope.store.summaries import State, SummaryKeeper
+from isoscope.store.keepers import SummaryKeeper
+from isoscope.store.state import State, write_state
 from isoscope.store.tree import Node
 
 KINDS = (Tally, Moments, Reservoir)
@@ -68,7 +68,7 @@ def reference(tmp_path_factory):
         whole.merge(merged(first, last))
         whole = as_read(whole)
     path = tmp_path_factory.mktemp("reference") / "state"
-    written(path, whole)
+    write_state(path, whole)
     return path.read_bytes()
 
 
@@ -409,7 +409,7 @@ def test_a_second_pass_lies_beside_the_first(tmp_path, on_file):
     for number, (survey, filed) in enumerate(zip((first, second), on_file, strict=True)):
         path = tmp_path / f"{number}"
         if filed:
-            written(path, survey)
+            write_state(path, survey)
         states.append(State(path) if filed else State(survey))
     whole = states[0].overlay(states[1], tmp_path)
     assert whole.sites == ("resid.0",)
@@ -423,7 +423,7 @@ def test_a_full_disk_is_an_error_of_ours(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("isoscope.store.summaries.written", full)
+    monkeypatch.setattr("isoscope.store.keepers.write_state", full)
     with pytest.raises(StoreError, match="No space left") as caught:
         keeper.add(0, work(0))
     assert caught.value.slug == "store-write"
