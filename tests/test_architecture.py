@@ -152,7 +152,7 @@ def test_two_places_feed_sums_rows_and_models():
         "measures/view/partition.py",
     }  # rows that are kept already
     torch_twin = {"capture/blocks.py"}  # what a listener hands on
-    assert feeders().keys() - of_samples - torch_twin == {"study/lanes.py", "study/sums.py"}
+    assert feeders().keys() - of_samples - torch_twin == {"study/lanes.py", "study/passes.py"}
 
 
 def test_the_arrows_have_no_circle():
