@@ -30,7 +30,7 @@ from isoscope.lab.sweep.results import LOSS, TASK, CellRecord, cell_of, sweep_re
 from isoscope.lab.sweep.spec import Cell
 from isoscope.lab.sweep.worker import CellRunner
 from isoscope.measures.statistics import holm, paired_difference
-from isoscope.store.records import RecordKeeper
+from isoscope.store.keepers import RecordKeeper
 from isoscope.training.loop import Recipe
 
 ROOT = Path(__file__).parent

@@ -5,7 +5,7 @@ for: an experiment that is registered has its function here.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from isoscope.comparison.check import check
 from isoscope.comparison.compare import compare
@@ -13,12 +13,13 @@ from isoscope.exhibit.demo import demo
 from isoscope.exhibit.figure import figure
 from isoscope.exhibit.load import load
 from isoscope.exhibit.report import report
-from isoscope.study.execution import Place
 from isoscope.study.experiment import BUILT_IN, find_experiment
 from isoscope.study.keywords import call, keywords
 from isoscope.study.module import ModuleSpec
 from isoscope.study.rows import MeasureSpec
-from isoscope.study.runs import merge, read
+from isoscope.study.runs import merge as merge
+from isoscope.study.runs import read as read
+from isoscope.study.spec import EngineOptions
 from isoscope.study.survey import SurveySpec
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def __getattr__(name: str) -> Callable[..., object]:
 
 
 @keywords(MeasureSpec)
-def measure(*arguments: Any, **options: Any) -> "Results[Reading]":
+def measure(*arguments: object, **options: object) -> "Results[Reading]":
     """Measure a collection of vectors: an array, a tensor, a column of a frame, or a path.
 
     Returns readings, each with a 95 % interval and its warnings. With `output` a run folder
@@ -62,7 +63,7 @@ def measure(*arguments: Any, **options: Any) -> "Results[Reading]":
 
 
 @keywords(SurveySpec)
-def survey(*arguments: Any, **options: Any) -> "Results[Reading]":
+def survey(*arguments: object, **options: object) -> "Results[Reading]":
     """Run a model over a corpus and read every site; activations are never kept.
 
     With `output` a run folder is written; an unfinished one with the same options is
@@ -71,12 +72,12 @@ def survey(*arguments: Any, **options: Any) -> "Results[Reading]":
     return call(SurveySpec, arguments, options)
 
 
-@keywords(ModuleSpec, Place)
-def survey_module(*arguments: Any, **options: Any) -> "Results[Reading]":
+@keywords(ModuleSpec, EngineOptions)
+def survey_module(*arguments: object, **options: object) -> "Results[Reading]":
     """Measure any module at the modules named in `taps`, over batches of your own.
 
     A batch is what the module is called with (a tensor, a tuple or a dictionary), or a pair
     of that and a boolean mask (documents, positions). Each entry of a batch is a document.
     Measures that need a second pass are read off the sample.
     """
-    return call(ModuleSpec, arguments, options, Place)
+    return call(ModuleSpec, arguments, options, EngineOptions)

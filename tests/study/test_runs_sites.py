@@ -7,7 +7,7 @@ import isoscope as iso
 from isoscope.accumulate import Tally
 from isoscope.api import measure
 from isoscope.errors import UnknownNameError
-from isoscope.store.stream import StateReader
+from isoscope.store.state import StateReader
 from isoscope.study.runs import summaries_of
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import isoscope as iso
 from isoscope.errors import TooFewRowsError, UnknownNameError
-from isoscope.store.stream import StateReader
+from isoscope.store.state import StateReader
 
 SOURCES = Path(__file__).parents[2] / "src"
 

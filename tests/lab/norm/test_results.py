@@ -12,7 +12,7 @@ import isoscope as iso
 from isoscope.errors import MergeError, StoreError, UndefinedError, UnknownNameError
 from isoscope.lab.norm.parameters import final_affines, final_norms, role_outliers
 from isoscope.lab.norm.worker import through_norm
-from isoscope.store.stream import StateReader
+from isoscope.store.state import StateReader
 from isoscope.study.model import subject_of
 
 FINAL, OUTLIERS, STEPS = "final-norm", "outliers", "steps"

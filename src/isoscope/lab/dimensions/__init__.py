@@ -7,8 +7,8 @@ add(
         "dimensions",
         """Print which dimensions carry the mean cosine of each site.
 
-        With the kurtosis of the first (0 for a Gaussian), and r squared: how much of the
-        cosines of whole vectors is left when the top 1, 3 and 5 dimensions are removed.
+        Also the kurtosis of the first one (0 for a Gaussian), and r squared: how well the
+        cosines without the top 1, 3 and 5 dimensions predict those of whole vectors.
         """,
         spec_at="isoscope.lab.dimensions.spec:DimensionsSpec",
         where_at=PLACE,

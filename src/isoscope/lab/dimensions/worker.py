@@ -9,8 +9,7 @@ from isoscope.accumulate import Directions, Moments, Reservoir
 from isoscope.accumulate.directions import DirectionsSummary, contributions, cosine_over_pairs
 from isoscope.display import Results
 from isoscope.engine import Notify
-from isoscope.engine.base import Ticks
-from isoscope.engine.scratch import Scratch
+from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import TooFewRowsError
 from isoscope.lab.dimensions.results import DIMENSIONS, Dimension, SiteDimensions
 from isoscope.lab.dimensions.spec import DimensionsSpec

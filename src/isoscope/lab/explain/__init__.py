@@ -5,11 +5,11 @@ from isoscope.study.experiment import PLACE, Experiment, add
 add(
     Experiment(
         "explain",
-        """Print how much of the mean cosine is owed to which cause.
+        """Print how much of the mean cosine each cause accounts for.
 
-        In this order, always: sink tokens, a few dimensions, token frequency, position, and
-        what is left, the mean that all rows share. Where causes overlap, the earlier one has
-        it.
+        Always in this order: sink tokens, a few dimensions, token frequency, position, and the
+        rest, the mean that all rows share. Where causes overlap, the earlier one gets the
+        share.
         """,
         spec_at="isoscope.lab.explain.spec:ExplainSpec",
         where_at=PLACE,

@@ -8,8 +8,7 @@ from isoscope.causes.cause import Cause
 from isoscope.causes.site_causes import site_causes
 from isoscope.display import Results
 from isoscope.engine import Notify
-from isoscope.engine.base import Ticks
-from isoscope.engine.scratch import Scratch
+from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.lab.explain.results import CAUSES
 from isoscope.study.plan import Plan

@@ -10,8 +10,7 @@ from isoscope.accumulate import Moments, Partitions
 from isoscope.capture.weight import tied
 from isoscope.display import Results
 from isoscope.engine import Notify
-from isoscope.engine.base import Ticks
-from isoscope.engine.scratch import Scratch
+from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import UndefinedError
 from isoscope.lab.matrices.results import (
     MATRICES,

@@ -13,8 +13,7 @@ from isoscope.accumulate.directions import cosine_over_pairs
 from isoscope.capture.model.loaded import Loaded
 from isoscope.display import Results
 from isoscope.engine import Notify
-from isoscope.engine.base import Ticks
-from isoscope.engine.scratch import Scratch
+from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import MergeError, UndefinedError
 from isoscope.lab.norm.parameters import (
     Affine,

@@ -12,8 +12,7 @@ from torch import Tensor
 from isoscope.capture.feed import Batch, feed_for
 from isoscope.display import Results
 from isoscope.engine import Notify
-from isoscope.engine.base import Ticks
-from isoscope.engine.scratch import Scratch
+from isoscope.engine.base import Scratch, Ticks
 from isoscope.lab.probe.labels import Labels, against_rest, open_labelled
 from isoscope.lab.probe.one_dimension import best_dimension, two_labels
 from isoscope.lab.probe.results import Probe, results_of

@@ -13,7 +13,7 @@ from isoscope.lab.sweep.task import METRICS, Example, Kind, Span, SweepTask, sco
 from isoscope.registry import Registry
 from isoscope.source.border import border
 from isoscope.source.corpus import Document, open_corpus
-from isoscope.source.corpus.dropped import Dropped
+from isoscope.source.corpus.corpus import Dropped
 
 SKIP = "--skip-bad (in Python skip_bad=True) drops and counts such rows"
 FORMATS = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet", ".pq", ".json", ".gz")

@@ -14,8 +14,7 @@ from isoscope.capture.threads import threads
 from isoscope.control import IStar, Penalty
 from isoscope.display import Results
 from isoscope.engine import Notify
-from isoscope.engine.base import Ticks
-from isoscope.engine.scratch import Scratch
+from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import ConfigError, StreamError
 from isoscope.lab.sweep.encode import Encoder
 from isoscope.lab.sweep.examples import TaskOptions, read_task
@@ -41,7 +40,7 @@ from isoscope.lab.sweep.results import (
 from isoscope.lab.sweep.spec import Before, Cell, SweepPlan, SweepSpec
 from isoscope.lab.sweep.task import METRICS
 from isoscope.store import new_origin, save
-from isoscope.store.summaries import State
+from isoscope.store.state import State
 from isoscope.study.document_state import At, choose_state
 from isoscope.study.model import model_content, open_model
 from isoscope.study.rows import absolute

@@ -17,8 +17,7 @@ from isoscope.capture.norm import is_norm
 from isoscope.capture.tree import stacks
 from isoscope.display import Results
 from isoscope.engine import Notify
-from isoscope.engine.base import Ticks
-from isoscope.engine.scratch import Scratch
+from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import ConfigError, UndefinedError
 from isoscope.lab.norm.parameters import no_final_norm
 from isoscope.lab.zero.results import Conditions, ZeroedDimension, results_of
@@ -26,12 +25,12 @@ from isoscope.lab.zero.spec import FINAL, Documents, ZeroPlan, ZeroSpec
 from isoscope.measures.interval import LEAST_DOCUMENTS, around, standard_error
 from isoscope.registry import unknown
 from isoscope.site import UNEMBED
-from isoscope.store.summaries import State
+from isoscope.store.state import State
 from isoscope.study.model import Subject, open_documents, open_model
+from isoscope.study.passes import Hearing, SiteKinds, first_pass
 from isoscope.study.plan import Packed
 from isoscope.study.run import Finished, Live, Planner
 from isoscope.study.select import batches_of, prepare_documents
-from isoscope.study.sums import Hearing, SiteKinds, first_pass
 from isoscope.types import Array
 
 RANDOM = "random"
