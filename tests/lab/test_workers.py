@@ -14,6 +14,8 @@ import pytest
 
 import isoscope as iso
 from isoscope.engine import Notify
+from isoscope.lab.dimensions.spec import DimensionsSpec
+from isoscope.lab.explain.spec import ExplainSpec
 from isoscope.lab.matrices.spec import MatricesSpec, OneMatrix
 from isoscope.lab.norm.spec import AllNorms, NormSpec
 from isoscope.lab.norm.worker import NormWorker
@@ -51,6 +53,18 @@ def records_elsewhere(spec):
     }
     kept = [msgspec.msgpack.encode(plain_values(found[n])) for n in range(len(units))]
     return plan, [msgspec.msgpack.decode(each) for each in kept]
+
+
+def test_saved_runs_are_read_site_by_site(tiny_run):
+    for spec, function in ((ExplainSpec, iso.explain), (DimensionsSpec, iso.dimensions)):
+        plan, records = records_elsewhere(
+            spec.of(run=str(tiny_run), sites=["embed", "resid.1"])
+        )
+        assert [unit.site for unit in plan.stages[0]] == ["embed", "resid.1"]
+        found = function(tiny_run, sites=["embed", "resid.1"])
+        pool = function(tiny_run, sites=["embed", "resid.1"], engine="pool", workers=2)
+        assert pool.to_dict() == found.to_dict()
+        assert len(records) == 2
 
 
 def test_zero_is_done_batch_by_batch(speaker, texts, tmp_path):

@@ -14,7 +14,7 @@ from isoscope.accumulate.sinks import Sinks
 from isoscope.accumulate.sums import SinkRows
 from isoscope.accumulate.survey import Survey
 from isoscope.causes import ORDER
-from isoscope.causes.site_causes import NO_BANDS, NO_COUNTS, site_causes
+from isoscope.causes.site_causes import NO_BANDS, site_causes
 from isoscope.display import Results
 from isoscope.errors import ConfigError, StoreError, UndefinedError, UnknownNameError
 from isoscope.lab.explain.results import CAUSES
@@ -69,29 +69,6 @@ def test_vectors_are_explained_by_dimensions_and_mean_and_it_says_so(vectors_run
     assert sum(each.share for each in causes) == pytest.approx(1)
     assert all(each.warnings == (NO_BANDS,) for each in causes)
     assert {each.run for each in causes} == {"vectors"}
-
-
-def test_sinks_are_told_from_the_mean_and_named():
-    held = surveyed().held
-    causes = {each.cause: each for each in site_causes(held, "resid.1", "all", "r")}
-    assert causes["sinks"].share == pytest.approx(1 / (1 + (8 * 0.15) ** 2), abs=0.05)
-    assert causes["sinks"].detail == "300 of 2700 rows: '<s>' at position 0"
-    assert causes["sinks"].named[0]["context"].startswith("<s> document")
-    assert causes["mean"].share > 0.45
-    assert causes["mean"].warnings == ()
-
-
-def test_a_variant_without_sinks_has_none():
-    held = surveyed().held
-    causes = {each.cause: each for each in site_causes(held, "resid.1", "no-sink", "r")}
-    assert causes["sinks"].share == pytest.approx(0, abs=1e-12)
-    assert causes["sinks"].detail == "there are none"
-
-
-def test_tokens_that_were_not_counted_are_warned_of():
-    causes = site_causes(surveyed(counted=False).held, "resid.1", "all", "r")
-    assert "frequency" not in {each.cause for each in causes}
-    assert {each.warnings for each in causes} == {(NO_COUNTS,)}
 
 
 def test_a_saved_survey_is_explained_as_it_was(tmp_path):

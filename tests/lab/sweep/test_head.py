@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from isoscope.errors import UnknownNameError
 from isoscope.lab.sweep.fine_tune import TaskHead
-from isoscope.study.document_state import choose_state
-from isoscope.study.model import subject_of
 
 
 @pytest.fixture
@@ -81,15 +78,3 @@ def test_a_text_without_tokens_has_no_words():
     from isoscope.lab.sweep.fine_tune import _span_words
 
     assert _span_words(np.zeros((2, 2)), np.full((2, 2), -1), "text") == ""
-
-
-def test_what_stands_for_a_text_is_asked_for_or_the_models_own(tiny, speaker):
-    assert choose_state(subject_of(tiny), "mean", as_pooled=True) == "mean"
-    assert choose_state(subject_of(tiny), None, as_pooled=True) == "first"
-    assert choose_state(subject_of(speaker), None, as_pooled=True) == "last"
-    with pytest.raises(UnknownNameError, match="no place of a state"):
-        choose_state(subject_of(tiny), "middle")
-
-
-def test_a_model_that_pools_by_itself_says_how(minilm):
-    assert choose_state(subject_of(minilm), None, as_pooled=True) == "mean"

@@ -44,7 +44,7 @@ class DimensionsWorker(SavedRunWorker[Results[SiteDimensions]]):
 
     def finish(self, done: Finished) -> Results[SiteDimensions]:
         """Return the dimensions of every site that has them."""
-        records = msgspec.convert(done.records, list[SiteDimensions | None])
+        records = msgspec.convert(done.records, list[SiteDimensions | None], str_keys=True)
         found = [each for each in records if each is not None]
         if not found:
             raise TooFewRowsError(

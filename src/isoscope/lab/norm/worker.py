@@ -87,7 +87,7 @@ class NormWorker(Planner[Results[Norm]]):
 
     def finish(self, done: Finished) -> Results[Norm]:
         """Return what the one unit found."""
-        found = msgspec.convert(done.records[0], NormsFound)
+        found = msgspec.convert(done.records[0], NormsFound, str_keys=True)
         tables = partial(
             norm_tables, measures=self.spec.measures or (), sigmas=self.spec.sigmas
         )
