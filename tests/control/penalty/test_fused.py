@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from isoscope.control.penalty.fused import UNDEFINED, Evaluation, ScoreResult
-from isoscope.control.penalty.selection import RealTokens, RowSelection
+from isoscope.control.penalty.row_selection import RealTokens, RowSelection
 from isoscope.control.world import World
 
 

@@ -9,7 +9,7 @@ from isoscope.accumulate.hashing import named_documents
 from isoscope.api import measure
 from isoscope.control import DebiasedIsotropy
 from isoscope.control.penalty.isoscore_debiased import LEAST, DebiasedScore
-from isoscope.control.penalty.selection import RealTokens, RowSelection
+from isoscope.control.penalty.row_selection import RealTokens, RowSelection
 from isoscope.control.world import World
 
 

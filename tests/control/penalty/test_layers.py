@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from isoscope.control.penalty.selection import real_places, select_layers
+from isoscope.control.penalty.row_selection import real_places, select_layers
 from isoscope.errors import PenaltyError
 
 LAYERS = [torch.full((2, 3, 4), float(i)) for i in range(4)]

@@ -7,7 +7,7 @@ import torch
 from isoscope.api import measure
 from isoscope.control import MeanCosine
 from isoscope.control.penalty.mean_cosine import CosineScore
-from isoscope.control.penalty.selection import RowSelection
+from isoscope.control.penalty.row_selection import RowSelection
 from isoscope.control.world import World
 
 

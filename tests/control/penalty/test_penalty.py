@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModel
 
 from isoscope.control import DebiasedIsotropy, IStar, MeanCosine, Penalty, cosine
-from isoscope.control.passes import recomputing
+from isoscope.control.listening import recomputing
 from isoscope.errors import ConfigError, PenaltyError
 
 IDS = torch.arange(40).reshape(5, 8) % 30 + 4

@@ -219,7 +219,7 @@ def test_attaching_one_object_twice_is_refused(trainer):
     found = attach(trainer(), penalty, watch)
     again = IStar()
     for target, things in ((found, [penalty]), (trainer(), [watch]), (found, [again, again])):
-        with pytest.raises(ConfigError, match="that is not attached yet") as caught:
+        with pytest.raises(ConfigError, match="cannot attach one") as caught:
             attach(target, *things)
         assert caught.value.slug == "attached-twice"
     attach(found, again)  # what was refused left nothing behind

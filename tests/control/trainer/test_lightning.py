@@ -117,16 +117,16 @@ def test_its_state_goes_with_the_checkpoint(data, tmp_path):
 
 def test_one_penalty_in_two_callbacks_is_refused(data, tmp_path):
     penalty = IStar()
-    twice = [PenaltyCallback(penalty, modules=["first"]) for _ in range(2)]
-    with pytest.raises(ConfigError, match="that is not attached yet") as caught:
+    twice = [PenaltyCallback(penalty, modules=[name]) for name in ("first", "head")]
+    with pytest.raises(ConfigError, match="cannot attach one") as caught:
         fitted(Net(), data, tmp_path, *twice)
     assert caught.value.slug == "attached-twice"
 
 
 def test_unknown_modules_are_refused_before_the_first_step(data, tmp_path):
     net = Net()
-    with pytest.raises(UnknownNameError, match="no module is called 'frist'"):
-        fitted(net, data, tmp_path, PenaltyCallback(IStar(), modules=["frist"]))
+    with pytest.raises(UnknownNameError, match="no module is called 'firsts'"):
+        fitted(net, data, tmp_path, PenaltyCallback(IStar(), modules=["firsts"]))
     assert not net.losses and "training_step" not in vars(net)
 
 

@@ -15,7 +15,7 @@ from transformers import (
 )
 
 from isoscope.control import CosReg, DebiasedIsotropy, IStar, penalised
-from isoscope.control.passes import find_transformer, padding_mask, trains
+from isoscope.control.listening import find_transformer, padding_mask, trains
 from isoscope.errors import ConfigError, PenaltyError, UnknownNameError
 
 

@@ -18,7 +18,7 @@ from transformers import (
 
 from isoscope.api import measure
 from isoscope.control import Alert, IStar, RankFalling, Watch
-from isoscope.control.passes import evaluating
+from isoscope.control.listening import evaluating
 from isoscope.control.watch.watch import MEASURES
 from isoscope.errors import ConfigError, UnknownNameError
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from isoscope.control.penalty.fused import UNDEFINED, ScoreResult
 from isoscope.control.penalty.penalty import Penalty
 from isoscope.control.penalty.product import Centred, Shape, scatter_of, shifted
-from isoscope.control.penalty.selection import RealTokens, RowSelection
+from isoscope.control.penalty.row_selection import RealTokens, RowSelection
 from isoscope.control.world import World
 
 LEAST = 8  # rows below which the estimator is noise

@@ -8,11 +8,11 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from isoscope.control.passes import recomputing
+from isoscope.control.listening import recomputing
 from isoscope.control.penalty.fused import UNDEFINED, Score, ScoreResult
 from isoscope.control.penalty.penalty import Options, Penalty, check_widths
 from isoscope.control.penalty.product import Centred, Shape, divisible, scatter_of, shifted
-from isoscope.control.penalty.selection import RowSelection
+from isoscope.control.penalty.row_selection import RowSelection
 from isoscope.control.penalty.shrinkage import TOKENS, check_matrix, check_tokens, streamed
 from isoscope.control.world import World
 from isoscope.errors import ConfigError

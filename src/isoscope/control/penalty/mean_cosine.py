@@ -8,7 +8,7 @@ from torch import Tensor
 
 from isoscope.control.penalty.fused import UNDEFINED, ScoreResult
 from isoscope.control.penalty.penalty import Options, Penalty
-from isoscope.control.penalty.selection import RowSelection
+from isoscope.control.penalty.row_selection import RowSelection
 from isoscope.control.world import World
 
 

@@ -9,9 +9,9 @@ from typing import ClassVar, SupportsFloat, TypedDict
 import torch
 from torch import Tensor, nn
 
-from isoscope.control.passes import PUBLISHED, outside_graph, recomputing
+from isoscope.control.listening import PUBLISHED, outside_graph, recomputing
 from isoscope.control.penalty.fused import Evaluation, Score
-from isoscope.control.penalty.selection import (
+from isoscope.control.penalty.row_selection import (
     Hidden,
     Layers,
     Marks,

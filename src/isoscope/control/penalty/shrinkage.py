@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from isoscope.control.passes import Listener, Pass, device_of, evaluating
+from isoscope.control.listening import Listener, Pass, device_of, evaluating
 from isoscope.control.penalty.product import symmetric_product
-from isoscope.control.penalty.selection import Layers, layer_numbers, real_places, sum_dtype
+from isoscope.control.penalty.row_selection import Layers, layer_numbers, real_places, sum_dtype
 from isoscope.control.world import World
 from isoscope.errors import ConfigError, StreamError
 

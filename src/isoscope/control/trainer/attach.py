@@ -54,7 +54,7 @@ def attached_twice(thing: Penalty | Watch) -> ConfigError:
     """Return what says that an object has its trainer already."""
     kind = type(thing).__name__
     return ConfigError(
-        f"expected a {kind} that is not attached yet, got one that is",
+        f"cannot attach one {kind} twice",
         hint=f"its counts and state belong to one training run: make another {kind}(...)",
         slug="attached-twice",
     )

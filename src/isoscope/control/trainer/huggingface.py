@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from transformers import TrainerCallback
 
-from isoscope.control.passes import refuse_copies, wrap_method
+from isoscope.control.listening import refuse_copies, wrap_method
 from isoscope.control.penalty.isoscore_star import IStar
 from isoscope.control.penalty.penalty import Penalty
 from isoscope.control.trainer.loop import PenaltyListener, stream_epoch

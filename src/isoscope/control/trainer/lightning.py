@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
-from isoscope.control.passes import Wrapped, wrap_method
+from isoscope.control.listening import Wrapped, wrap_method
 from isoscope.control.penalty.isoscore_star import IStar
 from isoscope.control.penalty.penalty import Penalty
 from isoscope.control.trainer.attach import attached_twice
@@ -32,9 +32,10 @@ class PenaltyCallback(Callback):
 
     @property
     def state_key(self) -> str:
-        """The name of its state in a checkpoint, one for each kind of penalty."""
-        kind = type(self.penalty).__name__
-        return self._generate_state_key(penalty=kind, modules=self.modules)
+        """The name of its state in a checkpoint, one for each kind of penalty and its sites."""
+        kind, sites = type(self.penalty).__name__, self.penalty.sites
+        apart = {} if sites == "resid" else {"sites": sites}
+        return self._generate_state_key(penalty=kind, modules=self.modules, **apart)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Put the penalty behind the module's training step."""

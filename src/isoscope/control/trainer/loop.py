@@ -9,10 +9,10 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from isoscope.control.passes import Listener, Pass, find_transformer, outside_graph, trains
+from isoscope.control.listening import Listener, Pass, find_transformer, outside_graph, trains
 from isoscope.control.penalty.isoscore_star import IStar
 from isoscope.control.penalty.penalty import Penalty
-from isoscope.control.penalty.selection import Marks, layer_numbers
+from isoscope.control.penalty.row_selection import Marks, layer_numbers
 from isoscope.errors import PenaltyError, StreamError
 from isoscope.site import Site
 

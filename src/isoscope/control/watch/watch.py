@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isoscope.control.passes import EndPass, Listener, Pass, evaluating
+from isoscope.control.listening import EndPass, Listener, Pass, evaluating
 from isoscope.control.watch.alert import LOSS, PREFIX, Alert, Rule, usual_rules
 from isoscope.control.watch.glance import GLANCES, Glance
 from isoscope.control.watch.held_out import checked_probes, probe_batches

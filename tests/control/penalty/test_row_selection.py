@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from isoscope.control.penalty.selection import (
+from isoscope.control.penalty.row_selection import (
     LayerSpec,
     RealTokens,
     RowSelection,

@@ -15,7 +15,7 @@ from transformers import (
     ViTForImageClassification,
 )
 
-from isoscope.control.passes import (
+from isoscope.control.listening import (
     Listener,
     find_sites,
     observe_forward,
