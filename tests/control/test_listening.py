@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from isoscope.control.listening import (
-    Listener,
+    SiteListener,
     find_sites,
     observe_forward,
     select_sites,
@@ -93,7 +93,7 @@ def test_resid_is_before_the_final_norm_and_published_is_after_it(make):
     ids = torch.arange(12).reshape(2, 6)
     heard = {}
     for sites in ("resid", "published"):
-        listener = Listener(model, sites)
+        listener = SiteListener(model, sites)
         with listener.listening(lambda _, site, tensor: heard.update({site: tensor})):
             states = model(input_ids=ids, output_hidden_states=True).hidden_states[1:]
     assert listener.names == ("resid.0", "resid.1", "norm.out")
@@ -105,7 +105,9 @@ def test_resid_is_before_the_final_norm_and_published_is_after_it(make):
 def test_in_a_post_norm_model_published_is_the_stream(tiny):
     model, heard = AutoModel.from_pretrained(tiny).eval(), {}
     for sites in ("resid", "published"):
-        with Listener(model, sites).listening(lambda _, s, tensor: heard.update({s: tensor})):
+        with SiteListener(model, sites).listening(
+            lambda _, s, tensor: heard.update({s: tensor})
+        ):
             model(input_ids=torch.arange(12).reshape(2, 6))
     assert torch.equal(heard["resid.2"], heard["norm.out"])
 
@@ -114,7 +116,7 @@ def test_a_pass_says_its_number_its_mask_and_whether_it_trains():
     model, seen = gpt2().train(), []
     ids = torch.arange(12).reshape(2, 6)
     mask = torch.ones_like(ids)
-    listener = Listener(model, ["resid.1", "norm.out"])
+    listener = SiteListener(model, ["resid.1", "norm.out"])
     with listener.listening(lambda current, site, _: seen.append((current, site))):
         model(input_ids=ids, attention_mask=mask)
         with torch.no_grad():

@@ -53,7 +53,7 @@ Hear = Callable[[Pass | None, str, Tensor], None]  # None: a block that runs out
 EndPass = Callable[[Pass, bool], None]  # and whether it ended without an exception
 
 
-class Listener:
+class SiteListener:
     """Listens to some sites of a model, pass by pass.
 
     The model is one of transformers, wrapped or not; of any other, name the `modules`, whose

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from isoscope.control.listening import Listener, Pass, device_of, evaluating
+from isoscope.control.listening import Pass, SiteListener, device_of, evaluating
 from isoscope.control.penalty.product import symmetric_product
 from isoscope.control.penalty.row_selection import Layers, layer_numbers, real_places, sum_dtype
 from isoscope.control.world import World
@@ -69,7 +69,7 @@ def streamed(
     """
     world = World.current(joined)
     left = check_tokens(tokens) // world.size
-    listener = Listener(model, sites, modules)
+    listener = SiteListener(model, sites, modules)
     chosen = layer_numbers(layers, len(listener.names))
     listener.names = tuple(listener.names[number] for number in chosen)
     sums: dict[str, RunningCovariance] = {}

@@ -9,7 +9,13 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from isoscope.control.listening import Listener, Pass, find_transformer, outside_graph, trains
+from isoscope.control.listening import (
+    Pass,
+    SiteListener,
+    find_transformer,
+    outside_graph,
+    trains,
+)
 from isoscope.control.penalty.isoscore_star import IStar
 from isoscope.control.penalty.penalty import Penalty
 from isoscope.control.penalty.row_selection import Marks, layer_numbers
@@ -53,7 +59,7 @@ class PenaltyListener:
         self, model: nn.Module, penalty: Penalty, modules: Sequence[str] | None = None
     ) -> None:
         self.penalty = penalty
-        self.listener = Listener(model, penalty.sites, modules)
+        self.listener = SiteListener(model, penalty.sites, modules)
         chosen = layer_numbers(penalty.layers, len(self.listener.names))
         self.listener.names = tuple(self.listener.names[number] for number in chosen)
         self._current: dict[str, Tensor] = {}  # of the pass under way, by site

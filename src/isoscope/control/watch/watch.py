@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isoscope.control.listening import EndPass, Listener, Pass, evaluating
+from isoscope.control.listening import EndPass, Pass, SiteListener, evaluating
 from isoscope.control.watch.alert import LOSS, PREFIX, Alert, Rule, usual_rules
 from isoscope.control.watch.glance import GLANCES, Glance
 from isoscope.control.watch.held_out import checked_probes, probe_batches
@@ -84,7 +84,7 @@ class Watch:
         self.modules, self.log, self.join = modules, log, join
         self.history: dict[str, list[tuple[int, float]]] = {}
         self.alerts: list[Alert] = []
-        self._listener: Listener | None = None
+        self._listener: SiteListener | None = None
         self._batches: list[dict[str, Tensor]] | None = None
         self._losses = 0  # at the end of the history, those of this process alone
         self._warned: set[str] = set()
@@ -209,10 +209,10 @@ class Watch:
                     body(**{name: value.to(device) for name, value in batch.items()})
         return heard
 
-    def _placed(self, model: nn.Module) -> Listener:
+    def _placed(self, model: nn.Module) -> SiteListener:
         """Return what listens to the sites of a model, found by one small pass at first."""
         if self._listener is None or not self._listener.fits(model):
-            self._listener = Listener(model, self.families, self.modules)
+            self._listener = SiteListener(model, self.families, self.modules)
         return self._listener
 
     @contextmanager
