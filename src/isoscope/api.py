@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING, Any
 from isoscope.comparison.check import check
 from isoscope.comparison.compare import compare
 from isoscope.exhibit.demo import demo
-from isoscope.exhibit.figure import figure
-from isoscope.exhibit.load import load
-from isoscope.exhibit.report import report
+from isoscope.exhibit.render import figure, load, report
 from isoscope.lab.dimensions.results import dimensions
 from isoscope.lab.explain.results import explain
 from isoscope.lab.matrices.results import matrices

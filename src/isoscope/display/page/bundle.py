@@ -1,23 +1,65 @@
-"""The Vega runtime and our own script, ready to stand in a page without any network."""
+"""What a page embeds: packed values, the Vega runtime, its own script and style sheet.
+
+Nothing is fetched: a content security policy allows these scripts and no request.
+"""
 
 import base64
 import hashlib
+import json
+import math
 import zlib
+from collections.abc import Iterable
 from functools import lru_cache
+from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TypeAlias
 
+from isoscope.display.frames import Value
 from isoscope.errors import ConfigError
 
-BUNDLE = "vega.js.z"
-GRAMMAR = "6.4"  # edition of Vega-Lite; that of the Altair release we build with
+RUNTIME = "vega.js.z"
+VEGA_LITE = "6.4"  # edition of Vega-Lite; that of the Altair release we build with
+DIGITS = 8  # significant digits of numbers on a page
+Packable: TypeAlias = str | int | float | tuple[str, ...] | None
 
 
-def needed(name: str) -> Any:
-    """Return a package that draws, or say how it is installed."""
-    from importlib import import_module
+# --- values -------------------------------------------------------------------------------
+def pack(value: Value) -> str:
+    """Return a value as deflated JSON in base64: nothing in it can end a script element."""
+    return deflate(json.dumps(value, allow_nan=False, separators=(",", ":")))
 
+
+def deflate(text: str) -> str:
+    """Return text as base64 of its zlib stream, which browsers inflate by themselves."""
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
+
+
+def pack_column(cells: Iterable[Packable]) -> dict[str, Value]:
+    """Return cells with each word stored once and numbers rounded to a few digits."""
+    cells = list(cells)
+    if any(isinstance(cell, str | tuple) for cell in cells):
+        words = list(dict.fromkeys(cells))
+        number = {word: place for place, word in enumerate(words)}
+        return {"words": words, "at": [number[cell] for cell in cells]}
+    return {"is": [_round(cell) for cell in cells if not isinstance(cell, str | tuple)]}
+
+
+def _round(number: float | None) -> float | None:
+    """Return a number with a few digits; None for NaN and infinity."""
+    if number is None or isinstance(number, int):
+        return number
+    value = float(number)
+    if not math.isfinite(value):
+        return None
+    value = float(f"{value:.{DIGITS}g}")
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
+
+
+# --- scripts ------------------------------------------------------------------------------
+def require_package(name: str) -> ModuleType:
+    """Import a package that draws, or raise an error that says how to install it."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -30,36 +72,36 @@ def needed(name: str) -> Any:
 
 @lru_cache(maxsize=1)
 def vega() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script; strings are never run as code.
+    """Return Vega, Vega-Lite and Vega-Embed as one script that never evaluates strings.
 
-    Vega-Embed brings an interpreter of Vega's expressions, so that the page can forbid eval.
-    The script comes with this folder, deflated: bundling it anew would take many seconds.
+    Vega-Embed contains an interpreter of Vega's expressions, so that the page can forbid
+    eval. The script is stored deflated beside this file: building it takes many seconds.
     """
-    packed = files("isoscope.display.page").joinpath(BUNDLE).read_bytes()
+    packed = files("isoscope.display.page").joinpath(RUNTIME).read_bytes()
     return zlib.decompress(packed).decode("utf-8")
 
 
-def bundled() -> bytes:
-    """Return the runtime made anew, as it comes with this folder; `make vega` writes it."""
-    bundle = needed("vl_convert").javascript_bundle(None, GRAMMAR)
-    return zlib.compress(f"(()=>{{{bundle}}})();".encode(), 9)
+def build_runtime() -> bytes:
+    """Build the stored runtime with the pinned converter; `make vega` writes it."""
+    script = require_package("vl_convert").javascript_bundle(None, VEGA_LITE)
+    return zlib.compress(f"(()=>{{{script}}})();".encode(), 9)
 
 
 @lru_cache(maxsize=8)
 def asset(name: str) -> str:
-    """Return the text of a file that comes with this folder."""
+    """Return the text of a file beside this one."""
     return files("isoscope.display.page").joinpath(name).read_text(encoding="utf-8")
 
 
-def fingerprint(script: str) -> str:
-    """Return how a content security policy names a script that may run."""
+def script_hash(script: str) -> str:
+    """Return the name of a script in a content security policy."""
     digest = hashlib.sha256(script.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 
-def policy(*scripts: str) -> str:
-    """Return a policy that lets these scripts run, and nothing be fetched or sent."""
-    allowed = " ".join(map(fingerprint, scripts))
+def security_policy(*scripts: str) -> str:
+    """Return a policy that runs these scripts and forbids every request."""
+    allowed = " ".join(map(script_hash, scripts))
     return (
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -67,4 +109,4 @@ def policy(*scripts: str) -> str:
 
 
 if __name__ == "__main__":
-    Path(__file__).with_name(BUNDLE).write_bytes(bundled())
+    Path(__file__).with_name(RUNTIME).write_bytes(build_runtime())
