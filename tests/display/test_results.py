@@ -150,10 +150,10 @@ def test_no_records_have_the_types_that_records_have(kind):
 @every_kind
 def test_a_slice_keeps_what_belongs_to_all(kind):
     found = FULL[kind].with_records(FULL[kind])
-    found.remarks, found.left_out, found.spoilt = ("mind",), ("x: few",), {"embed": "row 3"}
+    found.remarks, found.left_out, found.trouble = ("mind",), ("x: few",), {"embed": "row 3"}
     part = found[:1]
     assert isinstance(part, Results) and list(part) == list(found)[:1]
-    for name in ("layout", "remarks", "left_out", "shared", "spoilt", "isotropic"):
+    for name in ("layout", "remarks", "left_out", "shared", "trouble", "isotropic"):
         assert getattr(part, name) == getattr(found, name), name
     assert found[0] == next(iter(found))
 
@@ -207,11 +207,11 @@ def test_values_of_norms_are_numbers_or_text():
     assert frame.schema["value"] == polars.Float64
 
 
-def test_a_breach_and_a_spoilt_site_are_not_ok():
+def test_a_breach_and_a_site_with_nan_are_not_ok():
     assert not FULL["outcomes"].ok and FULL["outcomes"][:0].ok
     found = FULL["readings"].with_records(FULL["readings"])
     assert found.ok
-    found.spoilt = {"embed": "row 3"}
+    found.trouble = {"embed": "row 3"}
     assert not found.ok
 
 

@@ -39,7 +39,7 @@ class Results(list[T]):
         remarks: Iterable[str] = (),
         left_out: Iterable[str] = (),
         shared: Mapping[str, Value] | None = None,
-        spoilt: Mapping[str, str] | None = None,
+        trouble: Mapping[str, str] | None = None,
         isotropic: Reference | None = None,
     ) -> None:
         super().__init__(records)
@@ -47,7 +47,7 @@ class Results(list[T]):
         self.remarks = tuple(remarks)  # about all records
         self.left_out = tuple(left_out)  # what could not be computed, and why
         self.shared: Line = dict(shared or {})  # the first keys of every line
-        self.spoilt = dict(spoilt or {})  # sites with NaN or infinity, and where
+        self.trouble = dict(trouble or {})  # sites with NaN or infinity, and where
         self.isotropic = dict(isotropic or {})  # the values of an isotropic cloud
 
     @property
@@ -71,7 +71,7 @@ class Results(list[T]):
     def ok(self) -> bool:
         """Whether no record failed and no site has NaN or infinity."""
         failed = self.layout.failed
-        return not self.spoilt and not (failed and any(map(failed, self)))
+        return not self.trouble and not (failed and any(map(failed, self)))
 
     def notes(self, style: str = "") -> tuple[str, ...]:
         """Return what to print beside a format that does not contain it."""
@@ -125,7 +125,7 @@ class Results(list[T]):
             remarks=self.remarks,
             left_out=self.left_out,
             shared=self.shared,
-            spoilt=self.spoilt,
+            trouble=self.trouble,
             isotropic=self.isotropic,
         )
 
