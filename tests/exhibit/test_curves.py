@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import isoscope as iso
-from isoscope.accumulate import Block, Moments, Reservoir, Vocabulary
+from isoscope.accumulate import ArrayBlock, Moments, Reservoir, Vocabulary
 from isoscope.accumulate.hashing import named_documents, ordinal_documents
 from isoscope.accumulate.survey import Survey
 from isoscope.exhibit.curves import (
@@ -25,11 +25,9 @@ from isoscope.types import CauseShares, DimensionScores, SinkShare, SpectrumCurv
 def moments_of(rows, documents=None):
     found = Moments(rows.shape[1])
     if documents is None:
-        found.update(Block(rows))
+        found.update(ArrayBlock(rows))
     else:
-        block = Block(rows, named_documents(documents))
-        block.independent = False
-        found.update(block)
+        found.update(ArrayBlock(rows, named_documents(documents)))
     return found.finalize()
 
 
@@ -112,7 +110,7 @@ def test_sinks_are_what_the_variance_loses_without_them():
         ("sink", rng.normal(size=(100, 8)) * 100),
     ):
         part = Moments(8)
-        part.update(Block(rows))
+        part.update(ArrayBlock(rows))
         survey.held["resid.0", kind] = {Moments: part}
     (sinks,) = [c for c in curves_of(survey, "resid.0", "x").curves if isinstance(c, SinkShare)]
     assert sinks.rows == 100
@@ -126,7 +124,7 @@ def survey_of(rows):
     found = {Moments: Moments(rows.shape[1]), Reservoir: Reservoir(rows.shape[1])}
     for part in found.values():
         keys = ordinal_documents(SITE, np.arange(len(rows), dtype=np.uint64), seed=7)
-        part.update(Block(rows, keys))
+        part.update(ArrayBlock(rows, keys))
     return Survey({(SITE, "all"): found})
 
 
@@ -150,9 +148,7 @@ def test_bands_are_how_often_tokens_were_seen():
     rows = np.random.default_rng(1).normal(size=(600, 12))
     words = Vocabulary(12)
     tokens = np.repeat(np.arange(300), [1, 20, 200] * 100)
-    block = Block(np.ones((len(tokens), 12)))
-    block.tokens = tokens
-    words.update(block)
+    words.update(ArrayBlock(np.ones((len(tokens), 12)), tokens=tokens))
     counts = TokenCounts(words.finalize())
     assert counts.bands(np.array([0, 1, 2, 500, -1])).tolist() == [1, 2, 3, 0, 4]
     curve = matrix_cells(survey_of(rows), SITE, counts, 7)

@@ -7,11 +7,10 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from isoscope.engine import Notify
-from isoscope.engine.base import Ticks
-from isoscope.engine.scratch import Scratch
+from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import TooFewRowsError
 from isoscope.source.segment import Segment
-from isoscope.store.summaries import State
+from isoscope.store.state import State
 from isoscope.study.lanes import LANES, Progress
 from isoscope.study.option import about
 from isoscope.study.plan import Plan, Unit

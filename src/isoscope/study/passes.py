@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from isoscope.accumulate.variant import Kind
     from isoscope.capture.blocks import TensorBlock
     from isoscope.capture.listener import Listener, Meet, Take
-    from isoscope.store.summaries import State
+    from isoscope.store.state import State
     from isoscope.types import Array
 
 

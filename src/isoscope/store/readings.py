@@ -6,6 +6,8 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from isoscope.store.schema import SCHEMA, plain_values
 from isoscope.types import Reading
 
@@ -16,7 +18,7 @@ EDITION = b"isoscope.schema"
 
 
 def reading_schema() -> "pyarrow.Schema":
-    """The columns of a reading, as schema 1 fixes them."""
+    """Return the columns of a reading, as schema 1 fixes them."""
     import pyarrow as pa
 
     words = [pa.field(name, pa.string(), nullable=False) for name in ("run", "site")]
@@ -40,9 +42,9 @@ def write_readings(path: Path, readings: Iterable[Reading]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rows = [plain_values(asdict(each)) for each in readings]
-    for row in rows:
-        _finite(row["value"], row["low"], row["high"])
+    found = list(readings)
+    _check_finite(found)
+    rows = [plain_values(asdict(each)) for each in found]
     table = pa.Table.from_pylist(rows, schema=reading_schema())
     with path.open("xb") as file:  # not by name: Python's file reports a full disk as such
         pq.write_table(table, file, compression="zstd")
@@ -60,13 +62,13 @@ def read_readings(path: Path) -> list[Reading]:
         raise ValueError(str(error)) from error
     if not table.schema.equals(reading_schema()):
         raise ValueError(f"expected the columns of a reading, got {table.schema.names}")
-    rows = table.to_pylist()
-    for row in rows:
-        _finite(row["value"], row["low"], row["high"])
-    return [Reading(**row | {"warnings": tuple(row["warnings"] or ())}) for row in rows]
+    found = msgspec.convert(table.to_pylist(), list[Reading])
+    _check_finite(found)
+    return found
 
 
-def _finite(*numbers: float | None) -> None:
-    for number in numbers:
-        if number is not None and not isfinite(number):
-            raise ValueError(f"expected a finite number, got {number}")
+def _check_finite(readings: Iterable[Reading]) -> None:
+    for each in readings:
+        for number in (each.value, each.low, each.high):
+            if number is not None and not isfinite(number):
+                raise ValueError(f"expected a finite number, got {number}")

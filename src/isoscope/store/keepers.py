@@ -1,135 +1,44 @@
-"""The keeper of summaries: the merge tree of a run, in memory and as files.
+"""Keepers of what units found: a merge tree of summaries, or a list of records.
 
-Nodes wait in memory and are written after about a minute, or when they take up half a
-gigabyte. A file is written under a temporary name and renamed, and its name holds a
-checksum of its content, its place in the tree and the run: what is there under its name is
-whole, and a file that was renamed or comes from another run does not count. Files that a
-larger node covers are deleted after it is written, so that a kill at any moment loses at
-most what was not yet written. Two nodes in memory are merged there; files are merged place
-by place, since the state of a model may be larger than memory.
+A file is written under a temporary name and renamed, and its name holds a checksum of its
+content, of what it is and of the run: what is there under its name is whole, and a file that
+was renamed or comes from another run does not count. A kill at any moment loses at most what
+was not yet written.
 """
-
-# pyright: reportUnknownArgumentType=error, reportUnknownLambdaType=error
-# pyright: reportUnknownMemberType=error, reportUnknownParameterType=error
-# pyright: reportUnknownVariableType=error, reportAny=error, reportExplicitAny=error
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import monotonic
 
+import msgspec
+
 from isoscope.accumulate.survey import Survey
-from isoscope.store.stream import StateReader, joined, laid_over, written
-from isoscope.store.swap import linked, sync
+from isoscope.store.atomic import sync, write_whole, writing
+from isoscope.store.schema import plain_values
+from isoscope.store.state import State, file_digest, join_states, write_state
 from isoscope.store.tree import Node, Tree
-from isoscope.store.writing import writing
 
 PATIENCE = 60.0  # seconds after which what waits in memory is written
 ROOM = 512 << 20  # bytes that may wait in memory
-_NAME = re.compile(r"node-(\d{1,2})-(\d{1,12})-([0-9a-f]{32})\.safetensors")
-
-
-class State:
-    """The merged summaries of a run, in memory or in a file."""
-
-    def __init__(self, held: Survey | Path) -> None:
-        self._held = held
-        self._reader = StateReader(held) if isinstance(held, Path) else None
-
-    @property
-    def trouble(self) -> dict[str, str]:
-        """Sites that produced NaN or infinity, and where."""
-        return self._held.trouble if isinstance(self._held, Survey) else self._file.trouble
-
-    @property
-    def seen(self) -> dict[str, int]:
-        """The rows of each source."""
-        return self._held.seen if isinstance(self._held, Survey) else self._file.seen
-
-    @property
-    def sites(self) -> tuple[str, ...]:
-        """The sites that have summaries, in the order they were first seen."""
-        held = self._held
-        places = held.held if isinstance(held, Survey) else self._file.places
-        return tuple(dict.fromkeys(site for site, _ in places))
-
-    def survey_of(self, site: str) -> Survey:
-        """Return the summaries of one site."""
-        held = self._held
-        if isinstance(held, Survey):
-            return Survey(
-                {place: here for place, here in held.held.items() if place[0] == site}
-            )
-        return self._file.survey([place for place in self._file.places if place[0] == site])
-
-    def by_site(self, order: Sequence[str] = ()) -> Iterator[Survey]:
-        """Yield the summaries of each site, those named in `order` first."""
-        here = self.sites
-        named = [site for site in order if site in here]
-        for site in dict.fromkeys([*named, *here]):
-            yield self.survey_of(site)
-
-    def overlay(self, second: "State", spare: Path) -> "State":
-        """Return the state of a first pass with what a second one has found beside it."""
-        if isinstance(self._held, Survey) and isinstance(second._held, Survey):
-            for site, why in second.trouble.items():
-                self._held.spoil(site, why)
-            for place, found in second._held.held.items():
-                if place[0] not in self._held.trouble:
-                    self._held.held.setdefault(place, {}).update(found)
-            return self
-        parts: list[Path] = []
-        for name, state in (("first", self), ("second", second)):
-            if isinstance(state._held, Path):
-                parts.append(state._held)
-            else:
-                parts.append(spare / f"{name}.state")
-                written(parts[-1], state._held)
-        whole = spare / "whole.state"
-        laid_over(parts[0], parts[1], whole)
-        return State(whole)
-
-    def write(self, path: Path) -> None:
-        """Write the state file; one that there is gets a second name."""
-        if isinstance(self._held, Survey):
-            written(path, self._held)
-        else:
-            linked(self._held, path)
-
-    def file(self, spare: Callable[[], Path], name: str) -> Path:
-        """Return a file that holds the state; one in memory is written to the spare folder."""
-        if isinstance(self._held, Path):
-            return self._held
-        path = spare() / name
-        path.unlink(missing_ok=True)
-        written(path, self._held)
-        return path
-
-    def digest(self) -> str:
-        """Return what identifies this content: of its bytes as a file."""
-        if isinstance(self._held, Path):
-            return _digest(self._held)
-        with TemporaryDirectory(prefix="isoscope-") as folder:
-            path = Path(folder) / "state"
-            written(path, self._held)
-            return _digest(path)
-
-    @property
-    def _file(self) -> StateReader:
-        assert self._reader is not None
-        return self._reader
+_UNIT_FILE = re.compile(r"unit-(\d{1,12})-([0-9a-f]{32})\.msgpack")
+_NODE_FILE = re.compile(r"node-(\d{1,2})-(\d{1,12})-([0-9a-f]{32})\.safetensors")
 
 
 class SummaryKeeper:
-    """The finished units of a stage, merged as far as they go.
+    """The finished units of a stage, merged as far up the tree as they go.
+
+    Nodes wait in memory and are written after about a minute, or when they take up half a
+    gigabyte; files that a larger node covers are deleted after it is written. Two nodes in
+    memory are merged there; files are merged place by place, since the state of a model may
+    be larger than memory.
 
     Without a folder everything stays in memory; what is beyond `room` goes to the folder
     that `spare` returns, where there is one. `id` identifies the stage of the run. With
-    `fresh`, nodes that are already in the folder are somebody else's and are not looked at.
+    `fresh`, nodes that are already in the folder belong to another process and are ignored.
     """
 
     def __init__(
@@ -206,8 +115,8 @@ class SummaryKeeper:
         whole, *files = [path for _, path in self._paths()]
         with writing(self._place):
             for number, path in enumerate(files):
-                fresh = self._aside(f"total-{number}")
-                joined(whole, path, fresh)
+                fresh = self._part_path(f"total-{number}")
+                join_states(whole, path, fresh)
                 if number:
                     whole.unlink()
                 whole = fresh
@@ -235,9 +144,11 @@ class SummaryKeeper:
         return [(node, path) for node, path in found if isinstance(path, Path)]
 
     def _load(self, folder: Path) -> None:
-        for node, path, digest in sorted(
-            _node_files(folder), key=lambda found: -found[0].level
-        ):
+        found = [
+            (Node(int(name[1]), int(name[2])), path, name[3])
+            for name, path in _named_files(folder, _NODE_FILE)
+        ]
+        for node, path, digest in sorted(found, key=lambda each: -each[0].level):
             covered = any(other.covers(node.first) for other in self.tree.nodes)
             if covered or not self.tree.holds(node) or self._digest(path, node) != digest:
                 path.unlink()
@@ -260,9 +171,9 @@ class SummaryKeeper:
             for half, held in zip(halves, (left, right), strict=True)
         ]
         with writing(self._place):
-            aside = self._aside(f"{node.level}-{node.index}")
-            joined(files[0], files[1], aside)
-            whole = self._name(aside, node)
+            part = self._part_path(f"{node.level}-{node.index}")
+            join_states(files[0], files[1], part)
+            whole = self._name(part, node)
             if self.folder is not None:
                 sync(self.folder)  # the whole is there for good before its halves are gone
             for each in files:
@@ -271,37 +182,36 @@ class SummaryKeeper:
 
     def _file_of(self, node: Node, survey: Survey) -> Path:
         with writing(self._place):
-            aside = self._aside(f"{node.level}-{node.index}")
-            written(aside, survey)
-            return self._name(aside, node)
+            part = self._part_path(f"{node.level}-{node.index}")
+            write_state(part, survey)
+            return self._name(part, node)
 
-    def _aside(self, name: str) -> Path:
+    def _part_path(self, name: str) -> Path:
         """Return a temporary name; nothing is left there of a process with the same id."""
         path = self._place / f"{os.getpid()}-{name}.part"
         for leftover in (path, path.with_name(f"{path.name}.data")):
             leftover.unlink(missing_ok=True)
         return path
 
-    def _name(self, aside: Path, node: Node) -> Path:
+    def _name(self, part: Path, node: Node) -> Path:
         """Give a finished file its name, once its bytes are on the disk."""
         if self.folder is not None:
-            sync(aside)
-        digest = self._digest(aside, node)
+            sync(part)
+        digest = self._digest(part, node)
         name = f"node-{node.level}-{node.index}-{digest}.safetensors"
-        return aside.rename(self._place / name)
+        return part.rename(self._place / name)
 
     def _digest(self, path: Path, node: Node) -> str:
-        return _digest(path, f"{self.id} {node.level} {node.index} ")
+        return file_digest(path, f"{self.id} {node.level} {node.index} ")
 
 
-def _node_files(folder: Path) -> Iterator[tuple[Node, Path, str]]:
-    """Yield nodes with their files; remove what a process that was killed left half-written."""
+def _named_files(folder: Path, name: re.Pattern[str]) -> Iterator[tuple[re.Match[str], Path]]:
+    """Yield files with such a name; remove what a process that was killed left half-written."""
     for path in sorted(folder.iterdir()):
-        found = _NAME.fullmatch(path.name)
         if not path.is_file():
             continue
-        if found:
-            yield Node(int(found[1]), int(found[2])), path, found[3]
+        if found := name.fullmatch(path.name):
+            yield found, path
         elif path.suffix in (".part", ".data"):
             with suppress(OSError):
                 path.unlink()
@@ -320,9 +230,48 @@ def _settle(survey: Survey) -> tuple[Survey, int]:
     return survey, size
 
 
-def _digest(path: Path, label: str = "") -> str:
-    digest = blake2b(label.encode(), digest_size=16)
-    with path.open("rb") as file:
-        while part := file.read(1 << 20):
-            digest.update(part)
-    return digest.hexdigest()
+class RecordKeeper:
+    """One record for each unit that is done; in memory where there is no folder."""
+
+    def __init__(self, units: int, folder: Path | None = None, *, id: str = "") -> None:
+        self.units = units
+        self.folder = folder
+        self.id = id
+        self.records: dict[int, object] = {}
+        if folder is not None:
+            with writing(folder):
+                folder.mkdir(parents=True, exist_ok=True)
+                self._load(folder)
+
+    def missing(self) -> list[int]:
+        """Return the units that are not done yet, in order."""
+        return [number for number in range(self.units) if number not in self.records]
+
+    def add(self, unit: int, result: object) -> None:
+        """Keep the record of a unit."""
+        content = msgspec.msgpack.encode(plain_values(result))
+        if self.folder is not None:
+            name = f"unit-{unit}-{self._digest(unit, content)}.msgpack"
+            with writing(self.folder):
+                write_whole(self.folder / name, content)
+        # As it is read back, so that a resumed run has the same values.
+        self.records[unit] = msgspec.msgpack.decode(content)
+
+    def flush(self) -> None:
+        """Nothing waits: records are written as they come."""
+
+    def total(self) -> list[object]:
+        """Return the records of all units, in order."""
+        return [self.records[number] for number in range(self.units)]
+
+    def _load(self, folder: Path) -> None:
+        for name, path in _named_files(folder, _UNIT_FILE):
+            number, content = int(name[1]), path.read_bytes()
+            if number < self.units and self._digest(number, content) == name[2]:
+                self.records[number] = msgspec.msgpack.decode(content)
+            else:
+                path.unlink()
+
+    def _digest(self, unit: int, content: bytes) -> str:
+        label = f"{self.id} {unit} ".encode()
+        return blake2b(label + content, digest_size=16).hexdigest()

@@ -2,7 +2,7 @@
 
 import isoscope as iso
 from isoscope.accumulate import Bands, Directions, Vocabulary
-from isoscope.study.sums import SiteKinds
+from isoscope.study.passes import SiteKinds
 
 NAMES = ("mean-cosine", "isoscore", "self-similarity", "mean-cosine-centred")
 

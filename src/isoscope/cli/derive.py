@@ -1,26 +1,89 @@
-"""The type stub of the package: every keyword of every public function, for editors.
+"""What is derived from specs: the page of all options, and the type stub of the package.
 
 Signatures that follow from specs are made when the program runs, and a type checker does not
-run it. `python -m isoscope.cli.stub` prints the stub; `make derive` writes it.
+run it. `python -m isoscope.cli.derive stub` prints the stub, `... options` the page; `make
+derive` writes both.
 """
 
 import ast
 import inspect
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from textwrap import wrap
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 import isoscope
+from isoscope.cli.command import bounds_text, default_text
 from isoscope.study import keywords
 
-HEAD = '''"""Measure, explain and control the anisotropy of Transformer representations."""
+if TYPE_CHECKING:
+    from isoscope.study.experiment import Experiment
+    from isoscope.study.option import Option
+
+KINDS: dict[object, str] = {int: "whole number", float: "number", str: "text", bool: "switch"}
+PAGE_HEAD = """# Options
+
+<!-- Written by `make derive`, from the specs: edit those. -->
+
+All options of the commands that compute something. Flags without the hyphens in front are
+the keys of a `--config` file; keywords are those of the Python function of the same name. Every
+value is checked by the same spec, whichever way it comes.
+"""
+STUB_HEAD = '''"""Measure, explain and control the anisotropy of Transformer representations."""
 
 # Written by `make derive`, from the specs: edit those.
 '''
+
+
+def page() -> str:
+    """Return docs/options.md."""
+    from isoscope.study.experiment import built_in
+
+    return PAGE_HEAD + "".join(f"\n{_section(each)}" for each in built_in())
+
+
+def _section(experiment: "Experiment") -> str:
+    from isoscope.study.option import named_options
+
+    options = [*experiment.spec.options().values(), *named_options(experiment.where).values()]
+    options.sort(key=lambda option: not option.about.argument)
+    head = ("flag", "keyword", "type", "default", "bounds", "help")
+    lines = [_row(head), _row(["---"] * len(head)), *map(_row, map(_cells, options))]
+    return f"## {experiment.name}\n\n" + "".join(f"{line}\n" for line in lines)
+
+
+def _cells(option: "Option") -> list[str]:
+    default = "*required*" if option.required else default_text(option)
+    return [
+        f"`{_flags(option)}`",
+        f"`{option.name}`",
+        _kind(option),
+        default,
+        bounds_text(option).replace("<", "&lt;").replace(">", "&gt;"),
+        option.about.help,
+    ]
+
+
+def _flags(option: "Option") -> str:
+    if option.about.argument:
+        return option.about.metavar
+    names = option.about.flag.replace("/", ", ") or f"--{option.flag}"
+    return f"{names} {option.about.metavar}".rstrip()
+
+
+def _kind(option: "Option") -> str:
+    words = option.words
+    kind = ", ".join(map(str, words)) if words else KINDS.get(option.plain, "text")
+    kind = f"{kind}; several" if option.many else kind
+    none = NoneType in get_args(option.type) and option.default is not None
+    return f"{kind}; or none" if none and not option.required else kind
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def stub() -> str:
@@ -34,7 +97,7 @@ def stub() -> str:
         else:
             names.add("isoscope.api", name)
     listed = "".join(f'    "{name}",\n' for name in isoscope.__all__)
-    return f"{HEAD}\n{names.imports()}\n__all__ = [\n{listed}]\n\n" + "\n".join(functions)
+    return f"{STUB_HEAD}\n{names.imports()}\n__all__ = [\n{listed}]\n\n" + "\n".join(functions)
 
 
 class Names:
@@ -128,4 +191,4 @@ def _quoted(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(stub())
+    sys.stdout.write({"stub": stub, "options": page}[sys.argv[1]]())

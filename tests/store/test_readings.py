@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from isoscope.store.parquet import read_readings, reading_schema, write_readings
+from isoscope.store.readings import read_readings, reading_schema, write_readings
 from isoscope.types import Reading
 
 

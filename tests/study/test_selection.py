@@ -7,7 +7,9 @@ import pytest
 from isoscope.capture.feed import feed_for
 from isoscope.errors import IsoscopeError
 from isoscope.source.corpus import open_corpus
-from isoscope.study.choose import (
+from isoscope.study.frequency import Frequencies
+from isoscope.study.model import load_model
+from isoscope.study.selection import (
     check_truncation,
     has_tokens,
     pooling_for,
@@ -15,8 +17,6 @@ from isoscope.study.choose import (
     select_sites,
     turns_for,
 )
-from isoscope.study.frequency import Frequencies
-from isoscope.study.model import load_model
 
 
 @pytest.fixture(scope="module")

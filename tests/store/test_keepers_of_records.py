@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from isoscope.errors import StoreError
-from isoscope.store.records import RecordKeeper
+from isoscope.store.keepers import RecordKeeper
 
 
 @pytest.fixture

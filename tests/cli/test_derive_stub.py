@@ -5,7 +5,7 @@ import inspect
 from pathlib import Path
 
 import isoscope
-from isoscope.cli.stub import stub
+from isoscope.cli.derive import stub
 
 STUB = Path(isoscope.__file__).with_name("__init__.pyi")
 

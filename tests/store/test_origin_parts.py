@@ -6,24 +6,24 @@ import msgspec
 import numpy as np
 import pytest
 
-from isoscope.store.record import Identity, Settings, Source, SweepSettings, Task
+from isoscope.store.origin import Identity, Settings, SourceRecord, SweepSettings, TaskRecord
 
 SOURCE = {"name": "a", "fingerprint": "f", "rows": 6, "dtype": "float32", "width": 3}
 TASK = {"name": "stars", "metric": "accuracy", "baseline": 0.5}
 
 
 def test_what_is_not_known_is_not_written():
-    assert Source.from_dict(SOURCE).to_dict() == {**SOURCE, "file": ""}
+    assert SourceRecord.from_dict(SOURCE).to_dict() == {**SOURCE, "file": ""}
     assert Settings().to_dict() == {}
     assert Settings(as_published=False).to_dict() == {"as_published": False}
 
 
 def test_keys_that_are_not_known_are_kept_and_compared():
-    one = Source.from_dict({**SOURCE, "language": "en", "rest": 1})
+    one = SourceRecord.from_dict({**SOURCE, "language": "en", "rest": 1})
     assert one.rest == {"language": "en", "rest": 1}
     assert one.to_dict() == {**SOURCE, "file": "", "language": "en", "rest": 1}
-    assert one != Source.from_dict(SOURCE)
-    assert Source.from_dict(one.to_dict()) == one
+    assert one != SourceRecord.from_dict(SOURCE)
+    assert SourceRecord.from_dict(one.to_dict()) == one
 
 
 def test_values_become_plain():
@@ -34,12 +34,12 @@ def test_values_become_plain():
 @pytest.mark.parametrize(
     ("kind", "record"),
     [
-        (Source, {**SOURCE, "rows": "many"}),
-        (Source, {"name": "a"}),
+        (SourceRecord, {**SOURCE, "rows": "many"}),
+        (SourceRecord, {"name": "a"}),
         (Settings, {"zeta": "much"}),
         (Settings, {"measures": "isoscore"}),
         (Identity, {"parameters": "many"}),
-        (Task, {"name": "stars"}),
+        (TaskRecord, {"name": "stars"}),
     ],
 )
 def test_a_wrong_or_missing_field_is_refused(kind, record):
@@ -49,7 +49,7 @@ def test_a_wrong_or_missing_field_is_refused(kind, record):
 
 def test_parts_do_not_change():
     with pytest.raises(AttributeError):
-        Source.from_dict(SOURCE).rows = 7
+        SourceRecord.from_dict(SOURCE).rows = 7
 
 
 def test_an_identity_is_written_whole():
@@ -59,7 +59,7 @@ def test_an_identity_is_written_whole():
 
 
 def test_a_task_of_old_has_no_diverged_cells():
-    assert Task.from_dict(TASK).diverged == ()
+    assert TaskRecord.from_dict(TASK).diverged == ()
 
 
 def test_a_sweep_shows_some_of_its_settings():

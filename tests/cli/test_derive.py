@@ -5,7 +5,8 @@ from typing import Annotated
 
 import pytest
 
-from isoscope.cli.options import bounds_text, default_text, extra_text, page
+from isoscope.cli.command import bounds_text, default_text, extra_text
+from isoscope.cli.derive import page
 from isoscope.study.experiment import built_in
 from isoscope.study.option import Part, about, named_options
 

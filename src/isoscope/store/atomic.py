@@ -1,4 +1,4 @@
-"""Putting a folder in its place in one step, even where another one stands."""
+"""Files and folders put in place in one step: whole or not at all, even over another one."""
 
 import ctypes
 import errno
@@ -11,16 +11,41 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 
+from isoscope.errors import StoreError
+
 PARTIAL = ".partial"  # being written; left behind only by a killed process, never read
-ASIDE = ".old"  # the run that stood in place, where the file system cannot swap folders
+REPLACED = ".old"  # the run that was there before, where folders cannot be swapped
 
 _AT_CWD, _EXCHANGE = -100, 2  # of renameat2(2)
 _NOT_HERE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 @contextmanager
-def staged(target: Path) -> Generator[Path]:
-    """A new empty folder beside the target, removed at the end unless it was put in place.
+def writing(folder: Path) -> Generator[None]:
+    """Turn errors of the disk into a StoreError that names the folder."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"cannot write a run to {str(folder)!r}: {error.strerror or error}",
+            hint="free some space or choose another folder; what was kept is still there",
+            slug="store-write",
+        ) from error
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put a file in its place once its bytes are on the disk; a kill leaves a .part file."""
+    part = path.with_name(f"{os.getpid()}-{path.name}.part")
+    with part.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+@contextmanager
+def staging(target: Path) -> Generator[Path]:
+    """Yield a new empty folder beside the target, removed at the end unless put in place.
 
     Beside it, because a rename is one step only within a file system. The name is
     random, so what a killed process left behind is in nobody's way.
@@ -34,12 +59,12 @@ def staged(target: Path) -> Generator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def put(folder: Path, target: Path) -> None:
-    """Make `folder` the target; a folder that stood there is under the old name of ours.
+def put_in_place(folder: Path, target: Path) -> None:
+    """Make `folder` the target; a folder that was there gets the old name of `folder`.
 
     At every moment the target is the old folder or the new one, never half of either.
     Only where the file system cannot swap two names, there is a moment between two
-    renames in which the old one is whole under another name, which `set_aside` finds.
+    renames in which the old one is whole under another name, which `find_replaced` finds.
     """
     sync(folder)
     if not target.exists():
@@ -55,7 +80,7 @@ def put(folder: Path, target: Path) -> None:
         sync(target.parent)
 
 
-def linked(path: Path, name: Path) -> None:
+def link_or_copy(path: Path, name: Path) -> None:
     """Give a file a second name, or copy it where the file system has no such thing."""
     try:
         os.link(path, name)
@@ -63,9 +88,9 @@ def linked(path: Path, name: Path) -> None:
         shutil.copyfile(path, name)
 
 
-def set_aside(target: Path) -> Path | None:
-    """The run that an interrupted overwriting of the target left under another name."""
-    name = re.compile(re.escape(_aside_start(target)) + "[0-9a-f]{8}" + re.escape(ASIDE))
+def find_replaced(target: Path) -> Path | None:
+    """Return the run that an interrupted overwrite of the target left under another name."""
+    name = re.compile(re.escape(_replaced_start(target)) + "[0-9a-f]{8}" + re.escape(REPLACED))
     if not target.parent.is_dir():
         return None
     return next((each for each in target.parent.iterdir() if name.fullmatch(each.name)), None)
@@ -99,15 +124,15 @@ def exchange(one: Path, other: Path) -> None:
 
 
 def _in_two_steps(folder: Path, target: Path) -> None:
-    aside = target.parent / f"{_aside_start(target)}{token_hex(4)}{ASIDE}"
-    target.rename(aside)
+    replaced = target.parent / f"{_replaced_start(target)}{token_hex(4)}{REPLACED}"
+    target.rename(replaced)
     try:
         folder.rename(target)
     except BaseException:
-        aside.rename(target)
+        replaced.rename(target)
         raise
-    shutil.rmtree(aside, ignore_errors=True)
+    shutil.rmtree(replaced, ignore_errors=True)
 
 
-def _aside_start(target: Path) -> str:
+def _replaced_start(target: Path) -> str:
     return f".isoscope-{target.name[:40]}-"  # 40 characters stay below 255 bytes
