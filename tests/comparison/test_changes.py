@@ -37,7 +37,7 @@ def changes():
         runs=("old", "new"),
         method="paired by document group: both read the same 40 documents of texts",
         differs=["dtype float32 and bfloat16"],
-        left_out=["only a has, or matches, pooled"],
+        left_out=["only in a, or without a match: pooled"],
     )  # fmt: skip
 
 
@@ -59,7 +59,7 @@ the runs differ in dtype float32 and bfloat16
 
 1. of different width: 8 and 16
 
-- skipped: only a has, or matches, pooled
+- skipped: only in a, or without a match: pooled
 """
 
 LATEX = r"""% a: old, b: new, variant all
@@ -80,7 +80,7 @@ resid.0 & twonn & 10.000 & 11.000 & 1.000 &  & no interval & independent \\
 paired by document group: both read the same 40 documents of texts\par
 the runs differ in dtype float32 and bfloat16\par
 \textsuperscript{1} of different width: 8 and 16\par
-skipped: only a has, or matches, pooled\par
+skipped: only in a, or without a match: pooled\par
 }
 """  # noqa: E501
 
