@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from isoscope.errors import SourceError
-from isoscope.source.border import border, truncated
+from isoscope.source.border import border, refuse_columns, truncated
 from isoscope.source.corpus.corpus import Corpus, Document
-from isoscope.source.faults import refuse_columns
 from isoscope.source.fingerprint import of_file
 from isoscope.source.npy import Header, map_array, map_blocks, read_header
 from isoscope.source.request import CorpusRequest
