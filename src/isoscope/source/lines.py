@@ -105,22 +105,21 @@ def text_too_long(place: str, number: int) -> SourceError:
     return document_too_large(f"{place}, line {number}", f"{MAX_LINE >> 20} MiB")
 
 
-def _whole_lines(stream: BinaryIO, place: str, too_long: TooLong) -> Iterator[RawRecord]:
-    """Lines with their ends; a byte order mark is skipped."""
+def _whole_lines(
+    stream: BinaryIO, place: str, too_long: TooLong
+) -> Iterator[tuple[int, int, bytes]]:
+    """Number, offset and bytes of lines with their ends; a byte order mark is skipped."""
     number = start = 0
-    while True:
-        with border(place):
-            raw = stream.readline(MAX_LINE + 1)
-        if not raw:
-            return
-        number += 1
-        if len(raw) > MAX_LINE:
-            raise too_long(place, number)
-        if number == 1 and raw.startswith(BOM):
-            raw = raw[len(BOM) :]
-            start = len(BOM)
-        yield RawRecord(number, start, raw)
-        start += len(raw)
+    with border(place):
+        while raw := stream.readline(MAX_LINE + 1):
+            number += 1
+            if len(raw) > MAX_LINE:
+                raise too_long(place, number)
+            if number == 1 and raw.startswith(BOM):
+                raw = raw[len(BOM) :]
+                start = len(BOM)
+            yield number, start, raw
+            start += len(raw)
 
 
 Labels = dict[Role, object]
