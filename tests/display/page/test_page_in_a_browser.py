@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from isoscope.display import READINGS, Results
-from isoscope.display.page.document import page
-from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.page.page import page
+from isoscope.display.page.section import Exhibit
 from isoscope.display.section import SECTIONS
 from isoscope.measures import MEASURES
 from isoscope.types import Reading
@@ -276,7 +276,7 @@ def test_it_prints_without_controls_and_says_what_is_not_on_paper(opened, exhibi
         opened.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
     assert hidden == []
     assert ground == "rgb(255, 255, 255)"
-    assert note == "100 of 210 readings are on paper. All of them: isoscope read RUN --csv"
+    assert note == "100 of 210 readings are printed. All readings: isoscope read RUN --csv"
     pdf = base64.b64decode(made["data"])
     assert pdf.startswith(b"%PDF-")
     assert 3 <= pdf.count(b"/Type /Page\n") <= 12
