@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 from isoscope.comparison.check import check
 from isoscope.comparison.compare import compare
 from isoscope.exhibit.demo import demo
-from isoscope.exhibit.figure import figure
-from isoscope.exhibit.load import load
-from isoscope.exhibit.report import report
+from isoscope.exhibit.render import figure, load, report
 from isoscope.study.experiment import BUILT_IN, find_experiment
 from isoscope.study.keywords import call, keywords
 from isoscope.study.module import ModuleSpec

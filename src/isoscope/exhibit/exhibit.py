@@ -12,8 +12,7 @@ from isoscope.types import Curve, Reading
 
 if TYPE_CHECKING:
     from isoscope.display import Results
-    from isoscope.display.page.exhibit import Drawn, Exhibit
-    from isoscope.display.page.panel import Section
+    from isoscope.display.page.section import Drawn, Exhibit, Section
     from isoscope.store.origin import Settings
     from isoscope.store.run import Run
 
@@ -38,7 +37,7 @@ def sections() -> "list[Section]":
 def exhibits(runs: "Source | Iterable[Source]") -> list["Exhibit"]:
     """Return what is shown of each run: folders, loaded runs, readings, or exhibits."""
     from isoscope.display import Results
-    from isoscope.display.page.exhibit import Exhibit
+    from isoscope.display.page.section import Exhibit
     from isoscope.store.run import Run
 
     if isinstance(runs, str | os.PathLike | Run | Results | Exhibit):
@@ -57,7 +56,7 @@ def exhibits(runs: "Source | Iterable[Source]") -> list["Exhibit"]:
 
 def _open(source: Source) -> Shown:
     from isoscope.display import READINGS, Results
-    from isoscope.display.page.exhibit import Exhibit
+    from isoscope.display.page.section import Exhibit
     from isoscope.store import load
     from isoscope.store.run import Run
 
@@ -71,7 +70,7 @@ def _open(source: Source) -> Shown:
 
 
 def _name(each: Shown) -> str:
-    from isoscope.display.page.exhibit import Exhibit
+    from isoscope.display.page.section import Exhibit
     from isoscope.store.run import Run
 
     if isinstance(each, Exhibit):
@@ -99,7 +98,7 @@ def _distinct_names(loaded: Sequence[Shown]) -> list[str]:
 
 
 def _exhibit(each: Shown, name: str) -> "Exhibit":
-    from isoscope.display.page.exhibit import Exhibit
+    from isoscope.display.page.section import Exhibit
     from isoscope.store.run import Run
 
     if isinstance(each, Exhibit):
@@ -110,7 +109,7 @@ def _exhibit(each: Shown, name: str) -> "Exhibit":
             for r in each
             if (r.measure, r.n, r.d) in each.isotropic
         }
-        remarks = [f"left out: {text}" for text in each.left_out]
+        remarks = [f"skipped: {text}" for text in each.left_out]
         return Exhibit(name, list(each), levels=levels, remarks=remarks)
     curves, effective, remarks = _curves(each, name)
     drawn = _draw(each)
@@ -128,7 +127,7 @@ def _exhibit(each: Shown, name: str) -> "Exhibit":
 
 def _draw(run: "Run") -> "Drawn":
     """Return what the experiment that made a run adds to its page, if anything."""
-    from isoscope.display.page.exhibit import Drawn
+    from isoscope.display.page.section import Drawn
     from isoscope.study.experiment import known_experiments
 
     draws = [each.exhibit for each in known_experiments() if each.name == run.origin.kind]
@@ -143,19 +142,18 @@ def _draw(run: "Run") -> "Drawn":
 def _curves(run: "Run", name: str) -> tuple[list[Curve], Effective, list[str]]:
     """Return what is drawn from the summaries; a run whose state is lost still has readings."""
     from isoscope.accumulate import Vocabulary
-    from isoscope.exhibit.curves import curves_of
-    from isoscope.exhibit.embedding import Counts, picture
+    from isoscope.exhibit.curves import TokenCounts, curves_of, matrix_cells
 
     found: list[Curve] = []
     effective: Effective = {}
-    counts: Counts | None = None
+    counts: TokenCounts | None = None
     chosen = _affordable(run.readings)
     remarks: list[str] = []
     try:
         for survey in run.by_site():
             for here in survey.held.values():
                 if counts is None and Vocabulary in here and here[Vocabulary].count:
-                    counts = Counts(here[Vocabulary])
+                    counts = TokenCounts(here[Vocabulary].finalize())
             for site in dict.fromkeys(site for site, _ in survey.held):
                 if site not in chosen:
                     continue
@@ -163,9 +161,7 @@ def _curves(run: "Run", name: str) -> tuple[list[Curve], Effective, list[str]]:
                 found += drawn.curves
                 effective |= {(site, variant): n for variant, n in drawn.effective.items()}
                 if is_matrix(site):
-                    seen = picture(
-                        survey.held.get((site, "all"), {}), site, counts, run.origin.seed
-                    )
+                    seen = matrix_cells(survey, site, counts, run.origin.seed)
                     found += [seen] if seen is not None else []
     except StoreError as error:
         why = error.problem.replace(str(run.path), run.path.name)  # pages go to other people
@@ -213,7 +209,7 @@ def _levels(
 def _warnings(run: "Run") -> list[str]:
     """Return the warnings about the sources of a run, and what could not be computed."""
     texts = [text for source in run.origin.sources for text in source.warnings]
-    return [*dict.fromkeys(texts), *(f"left out: {text}" for text in run.left_out)]
+    return [*dict.fromkeys(texts), *(f"skipped: {text}" for text in run.left_out)]
 
 
 def _noun(run: "Run") -> str:

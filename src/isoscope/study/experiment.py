@@ -21,8 +21,7 @@ from isoscope.registry import Registry
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from isoscope.display.page.exhibit import Drawn
-    from isoscope.display.page.panel import Section
+    from isoscope.display.page.section import Drawn, Section
     from isoscope.store.run import Run
     from isoscope.study.option import Part
     from isoscope.study.run import Runnable

@@ -9,7 +9,7 @@ from isoscope.accumulate import Accumulator
 from isoscope.accumulate.variant import Kind, variants
 from isoscope.errors import ConfigError, MergeError
 from isoscope.registry import unknown
-from isoscope.store.run import Run, load
+from isoscope.store.run import Run, load, open_run
 from isoscope.study.option import Part, about
 from isoscope.study.plan import Plan, Unit
 from isoscope.study.reads import (
@@ -84,7 +84,7 @@ def read(
     """Return the readings of a run folder; measures not yet read come from its summaries."""
     from isoscope.display import READINGS, Results
 
-    found = run if isinstance(run, Run) else load(run)
+    found = open_run(run)
     options = options_of(found.settings)
     kept, left_out = list(found.readings), tuple(found.left_out)
     if measures is not None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from isoscope.display.page.exhibit import Exhibit
-from isoscope.display.section.verdict import sentences
+from isoscope.display.page.section import Exhibit
+from isoscope.display.section.verdict import findings as verdict
 from isoscope.lab.sweep.section import findings, show
 from isoscope.types import SweepCell, SweepGrid, SweepWeight
 
@@ -85,7 +85,7 @@ def test_a_run_that_is_no_sweep_has_no_such_section(demo):
 
 
 def test_the_verdict_is_about_the_task_the_best_weight_and_the_geometry():
-    without, best, moved = sentences(made())
+    without, best, moved = verdict(made())
     assert without.figure == "0.820 ± 0.028" and "knowing nothing gives 0.51" in without.text
     assert best.figure == "+0.040" and "seeds alone may do" in best.text
     assert "p = 0.4 after Holm" in best.rule
@@ -122,6 +122,6 @@ def test_one_seed_has_no_interval_and_no_chance():
 
 def test_hostile_names_are_escaped():
     task = "<img src=x>\x1b[2J"
-    panel = show([made("<b>a</b>", task=task).harmless, made("b").harmless])
+    panel = show([made("<b>a</b>", task=task).printable, made("b").printable])
     assert "<b>" not in panel.body and "<img" not in panel.body
     assert "\x1b" not in "".join(panel.lead)

@@ -1,20 +1,19 @@
 """The sections of every page, one file each; experiments bring more (see `Experiment`)."""
 
-from isoscope.display.page.panel import Section
+from isoscope.display.page.section import Section
 from isoscope.display.section import (
     bands,
     causes,
     dimensions,
     layers,
-    series,
     spectrum,
     verdict,
 )
 
 SECTIONS: tuple[Section, ...] = (
     verdict.SECTION,
-    layers.SECTION,
-    series.SECTION,
+    layers.LAYERS,
+    layers.SERIES,
     spectrum.SECTION,
     dimensions.SECTION,
     causes.SECTION,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from isoscope.display.escape import plain
 from isoscope.display.frames import Line, Record, integers, numbers, texts
-from isoscope.display.number import count, shown
-from isoscope.display.results import Layout, Results
+from isoscope.display.number import count, format_value
+from isoscope.display.results import RecordLayout, Results
 from isoscope.display.table import Column, Table, non_empty
 
 SHARES = "shares of the mean cosine; r² of cosines without the top dimensions with whole ones"
@@ -78,7 +78,7 @@ def _lines(found: Results[SiteDimensions]) -> list[Line]:
     ]
 
 
-DIMENSIONS = Layout(
+DIMENSIONS = RecordLayout(
     name="sites",
     tables=_tables,
     to_dict=SiteDimensions.to_dict,
@@ -148,7 +148,7 @@ def _share(each: Dimension) -> tuple[str, str]:
         return "–", ""
     ends = (None, None) if each.low is None or each.high is None else (each.low, each.high)
     low, high = (None if end is None else 100 * end for end in ends)
-    value, interval = shown(100 * each.share, low, high)
+    value, interval = format_value(100 * each.share, low, high)
     return f"{value} %", interval
 
 

@@ -6,7 +6,7 @@ from isoscope.causes.attribution import ORDER
 from isoscope.causes.cause import Cause
 from isoscope.display.escape import plain
 from isoscope.display.frames import Field, integers, numbers, texts
-from isoscope.display.results import Layout, Results
+from isoscope.display.results import RecordLayout, Results
 from isoscope.display.table import Column, Table, non_empty
 
 
@@ -25,7 +25,7 @@ def _tables(causes: Results[Cause]) -> tuple[Table, ...]:
     return (Table(", ".join(shared), non_empty(columns), warnings, left_out),)
 
 
-CAUSES = Layout(
+CAUSES = RecordLayout(
     name="causes",
     tables=_tables,
     to_dict=Cause.to_dict,

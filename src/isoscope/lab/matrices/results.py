@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from isoscope.display.escape import plain
 from isoscope.display.frames import Field, Record, integers, numbers
-from isoscope.display.number import count, shown
-from isoscope.display.results import Layout, Results
+from isoscope.display.number import count, format_value
+from isoscope.display.results import RecordLayout, Results
 from isoscope.display.table import Column, Table, non_empty
 
 TIED = "tied: the output matrix is the input matrix, measured once"
@@ -33,12 +33,13 @@ def matrix_tables(
     values = [each.as_published if as_published else each.value for each in found]
     logs = ("" if as_published else f"{each.log_value:.3g}" for each in found)
     drawn = (
-        "" if each.reference is None else shown(each.reference, None, None)[0] for each in found
+        "" if each.reference is None else format_value(each.reference, None, None)[0]
+        for each in found
     )
     columns = (
         Column("site", tuple(plain(each.site) for each in found), words=True, fold=12),
         Column("about", tuple(_about(each) for each in found), words=True),
-        Column("I(W)", tuple(shown(value, None, None)[0] for value in values)),
+        Column("I(W)", tuple(format_value(value, None, None)[0] for value in values)),
         Column("log I(W)", tuple(logs)),
         Column("random rows", tuple(drawn)),
         Column("rows", tuple(count(each.rows) for each in found)),
@@ -48,7 +49,7 @@ def matrix_tables(
     return (Table(caption, non_empty(columns), found.remarks),)
 
 
-MATRICES = Layout(
+MATRICES = RecordLayout(
     name="matrices",
     tables=matrix_tables,
     to_dict=MatrixIsotropy.to_dict,

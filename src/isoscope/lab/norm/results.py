@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from isoscope.display.escape import plain
 from isoscope.display.frames import Field, Line, Record, Value, texts
-from isoscope.display.layers import USUAL
 from isoscope.display.number import count, short
-from isoscope.display.results import Layout, Results
+from isoscope.display.readings import USUAL
+from isoscope.display.results import RecordLayout, Results
 from isoscope.display.table import Column, Table
 
 SIGMAS = 3.0  # standard deviations from the mean beyond which a parameter stands out
@@ -196,7 +196,7 @@ def _frame_line(line: Line) -> Line:
 
 
 _KEYS = texts("model", "what", "site", "variant", "name")
-NORMS = Layout(
+NORMS = RecordLayout(
     name="norms",
     tables=norm_tables,
     to_dict=NormRecord.to_dict,

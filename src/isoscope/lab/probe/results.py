@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from isoscope.display.escape import plain
 from isoscope.display.frames import Field, Line, Record, integers, numbers, texts
-from isoscope.display.number import count, shown
-from isoscope.display.results import Layout, Results
+from isoscope.display.number import count, format_value
+from isoscope.display.results import RecordLayout, Results
 from isoscope.display.table import Column, Table
 from isoscope.lab.probe.one_dimension import OneDimension
 
@@ -44,7 +44,7 @@ def results_of(found: Sequence[Probe], model: str, warnings: Sequence[str]) -> R
 def _tables(found: Results[Probe]) -> tuple[Table, ...]:
     """One line per site."""
     rules = [each.rule for each in found]
-    pairs = [shown(100 * e.accuracy, 100 * e.low, 100 * e.high) for e in rules]
+    pairs = [format_value(100 * e.accuracy, 100 * e.low, 100 * e.high) for e in rules]
     columns = (
         Column("site", tuple(plain(each.site) for each in found), words=True, fold=12),
         Column("token", tuple(each.at for each in found), words=True),
@@ -66,7 +66,7 @@ def _caption(found: Results[Probe]) -> str:
     return ", ".join(named)
 
 
-PROBES = Layout(
+PROBES = RecordLayout(
     name="sites",
     tables=_tables,
     to_dict=Probe.to_dict,
@@ -83,5 +83,5 @@ PROBES = Layout(
 
 
 def _rule(each: OneDimension) -> str:
-    value = shown(each.threshold, None, None)[0]
+    value = format_value(each.threshold, None, None)[0]
     return f"{plain(str(each.above))} if > {value}, else {plain(str(each.below))}"

@@ -1,13 +1,14 @@
 """Fine-tuning: a head for labels, scores or spans, and a trainer of one cell after another."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from isoscope.capture.feed import Batch
-from isoscope.control import Penalty
+from isoscope.control import Penalty, PenaltyListener, penalised
 from isoscope.lab.sweep.encode import Encoded, Encoder
 from isoscope.lab.sweep.task import METRICS, Guess, SweepTask
 from isoscope.study.document_state import At, take_states
@@ -133,6 +134,7 @@ class Trainer:
         torch.manual_seed(seed)
         head = TaskHead(self.width, self.task, self.train, at).to(self.encoder.feed.device)
         self.body.requires_grad_(True)
+        listener = None if penalty is None else penalised(self.body, penalty)
 
         def begin_epoch(epoch: int) -> None:
             if penalty is not None and begin is not None:
@@ -143,7 +145,7 @@ class Trainer:
                 (self.body, head),
                 recipe,
                 self.train.lengths,
-                lambda places: self._loss(head, penalty, places),
+                lambda places: self._loss(head, listener, places),
                 seed=seed,
                 evaluate=lambda step: evaluate(step, head),
                 begin_epoch=begin_epoch,
@@ -153,17 +155,17 @@ class Trainer:
             self.body.eval()
 
     def _loss(
-        self, head: TaskHead, penalty: Penalty | None, places: list[int]
+        self, head: TaskHead, listener: PenaltyListener | None, places: list[int]
     ) -> tuple[float, Tensor]:
         """Return the loss of the task, and the loss to minimise."""
         batch = self.batch(self.train, places)
-        output = self.body(**batch.inputs, output_hidden_states=penalty is not None)
-        states: Tensor = output.last_hidden_state
+        with listener or nullcontext():
+            states: Tensor = self.body(**batch.inputs).last_hidden_state
+            mask = batch.marks("", states.shape[1]).real
+            penalty = None if listener is None else listener(mask)
         task = head.loss(head(states, batch), self.train.targets[places])
         value = check_finite(float(task.detach()), STEP)
-        if penalty is None:
-            return value, task
-        return value, task + penalty(output, batch.marks("", states.shape[1]).real)
+        return value, task if penalty is None else task + penalty
 
     @torch.inference_mode()
     def evaluate(self, head: TaskHead, batch: int = 64) -> tuple[float, float]:

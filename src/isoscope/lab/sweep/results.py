@@ -9,8 +9,8 @@ import msgspec
 
 from isoscope.display.escape import plain
 from isoscope.display.frames import Field, Record, numbers, texts
-from isoscope.display.number import short, shown
-from isoscope.display.results import Layout, Results
+from isoscope.display.number import format_value, short
+from isoscope.display.results import RecordLayout, Results
 from isoscope.display.table import Column, Table, non_empty
 from isoscope.errors import StoreError, UndefinedError
 from isoscope.measures.statistics import ROUNDING, Difference, holm, paired_difference
@@ -358,7 +358,7 @@ def _spread(line: SweepLine) -> str:
 
 def _difference(line: SweepLine) -> tuple[str, str]:
     apart = line.difference
-    return ("", "") if apart is None else shown(apart.value, apart.low, apart.high)
+    return ("", "") if apart is None else format_value(apart.value, apart.low, apart.high)
 
 
 def _chance(line: SweepLine) -> str:
@@ -366,7 +366,7 @@ def _chance(line: SweepLine) -> str:
     return "" if chance is None else ("<0.001" if chance < 0.001 else f"{chance:.3f}")
 
 
-SWEEP_LINES = Layout(
+SWEEP_LINES = RecordLayout(
     name="weights",
     tables=_tables,
     to_dict=SweepLine.to_dict,

@@ -23,9 +23,9 @@ from isoscope.lab.sweep.geometry import geometry
 from isoscope.lab.sweep.penalties import (
     STREAMED,
     Choice,
+    check_layers,
     checked_choice,
     checked_weights,
-    in_model,
 )
 from isoscope.lab.sweep.results import (
     LOSS,
@@ -162,7 +162,7 @@ class SweepWorker(Planner[Results[SweepLine]]):
         )
         self.subject = open_model(spec.load, live=live.get("model"), say=notify.say)
         encoder = Encoder(self.subject, spec.length)
-        in_model(self.choice, self.subject.loaded)
+        check_layers(self.choice, self.subject.loaded.body)
         train, test = (encoder.encode(task, each) for each in (task.train, task.test))
         self.trainer = Trainer(self.subject, task, encoder, train, test)
         self.at: At = choose_state(self.subject, spec.at, as_pooled=True)

@@ -7,8 +7,8 @@ import msgspec
 
 from isoscope.display.escape import plain
 from isoscope.display.frames import Field, Record, integers, numbers
-from isoscope.display.number import count, shown
-from isoscope.display.results import Layout, Results
+from isoscope.display.number import count, format_value
+from isoscope.display.results import RecordLayout, Results
 from isoscope.display.table import Column, Table, non_empty
 
 FEW = "too few documents for intervals"
@@ -78,10 +78,10 @@ def _ratio(times: float | None) -> str:
 
 
 def _kl(each: ZeroedDimension) -> tuple[str, str]:
-    return shown(each.kl, each.low, each.high) if isfinite(each.kl) else ("infinite", "")
+    return format_value(each.kl, each.low, each.high) if isfinite(each.kl) else ("infinite", "")
 
 
-ZEROED = Layout(
+ZEROED = RecordLayout(
     name="dimensions",
     tables=_tables,
     to_dict=ZeroedDimension.to_dict,
