@@ -39,9 +39,9 @@ def rows():
     return found
 
 
-@pytest.fixture
-def reviews(rows, tmp_path):
-    path = tmp_path / "reviews.jsonl"
+@pytest.fixture(scope="session")
+def reviews(rows, tmp_path_factory):
+    path = tmp_path_factory.mktemp("examples") / "reviews.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 

@@ -60,7 +60,7 @@ def test_cells_are_the_readings_after_the_last_step(run):
 def test_a_page_of_a_sweep_says_what_it_found(run):
     (exhibit,) = exhibits(run)
     assert BEFORE in exhibit.remarks
-    assert exhibit.facts["Examples"] == "120" and exhibit.facts["Precision"] == "float32"
+    assert exhibit.facts["Examples"] == "160" and exhibit.facts["Precision"] == "float32"
     page = iso.report(run).text
     learnt = sweep_results(run.readings, run.origin).shared["learnt"]
     assert "of reviews without a penalty" in page
