@@ -51,7 +51,7 @@ def _section(experiment: "Experiment") -> str:
     options = [*experiment.spec.options().values(), *named_options(experiment.where).values()]
     options.sort(key=lambda option: not option.about.argument)
     head = ("flag", "keyword", "type", "default", "bounds", "help")
-    lines = [_row(head), _row(["---"] * len(head)), *map(_row, map(_cells, options))]
+    lines = [_row(head), _row(["---" for _ in head]), *map(_row, map(_cells, options))]
     return f"## {experiment.name}\n\n" + "".join(f"{line}\n" for line in lines)
 
 

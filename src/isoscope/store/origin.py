@@ -31,7 +31,7 @@ class OriginPart(msgspec.Struct, frozen=True, kw_only=True):
         """Return plain values, as they are written."""
         found: dict[str, object] = {}
         for name in self.__struct_fields__:
-            value = getattr(self, name)
+            value = cast(object, getattr(self, name))
             absent = name in self.if_known and (value is None or value == ())
             if name != "rest" and not absent:
                 found[name] = plain_values(value)
@@ -266,8 +266,9 @@ def _different(what: tuple[str, str], ours: object, theirs: object) -> MergeErro
 
 
 def _short(value: object) -> str:
-    one = isinstance(value, list) and len(cast(list[object], value)) == 1
-    text = repr(value)[1:-1] if one else repr(value)
+    text = repr(value)
+    if isinstance(value, list) and len(cast(list[object], value)) == 1:
+        text = text[1:-1]
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -132,7 +132,7 @@ class Loading(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Subject:
+class ModelSites:
     """A model that is loaded, and what there is to listen to in it."""
 
     loaded: "Loaded"
@@ -162,7 +162,7 @@ def open_model(
     untrained: bool = False,
     seed: int = 0,
     say: "Callable[[str], None] | None" = None,
-) -> Subject:
+) -> ModelSites:
     """Load the model that a spec names and find its sites; a live one is taken as it is."""
     if live is not None:
         return subject_of(live)
@@ -178,16 +178,16 @@ def open_model(
     )
 
 
-def subject_of(model: object, **options: Unpack[Loading]) -> Subject:
+def subject_of(model: object, **options: Unpack[Loading]) -> ModelSites:
     """Return a model with its sites: a folder, GGUF file, hub name, or a loaded one.
 
     Anything that has `loaded` and `sites` is taken as it is, so that several experiments
     share one model. The options go to the loader: `dtype`, `device`, `untrained` …
     """
-    if isinstance(model, Subject):
+    if isinstance(model, ModelSites):
         return model
     if _is_opened(model):
-        return Subject(model.loaded, model.sites)
+        return ModelSites(model.loaded, model.sites)
     if _is_path(model):
         return load_model(model, **options)
     if _is_loaded(model):
@@ -205,7 +205,7 @@ def load_model(
     untrained: bool = False,
     seed: int = 0,
     say: "Callable[[str], None] | None" = None,
-) -> Subject:
+) -> ModelSites:
     """Load a model and find its sites."""
     need_torch()
     from isoscope.capture.model.load import load
@@ -235,7 +235,7 @@ def _is_loaded(model: object) -> "TypeGuard[Loaded]":
     return hasattr(model, "body") and hasattr(model, "identity")
 
 
-def _with_sites(loaded: "Loaded") -> Subject:
+def _with_sites(loaded: "Loaded") -> ModelSites:
     import torch
 
     from isoscope.capture.feed import sample_inputs
@@ -247,10 +247,10 @@ def _with_sites(loaded: "Loaded") -> Subject:
         with torch.inference_mode():
             loaded.body(**inputs)
 
-    return Subject(loaded, Sites.found(loaded.model, loaded.body, run))
+    return ModelSites(loaded, Sites.found(loaded.model, loaded.body, run))
 
 
-def model_content(found: Subject) -> dict[str, str]:
+def model_content(found: ModelSites) -> dict[str, str]:
     """Return the fingerprints of a model."""
     identity: dict[str, object] = found.loaded.identity
     names = ("sha", "config", "tokenizer", "dtype", "untrained", "seed")

@@ -17,9 +17,9 @@ from isoscope.site import is_matrix
 from isoscope.store.state import State
 from isoscope.study.frequency import Frequencies
 from isoscope.study.model import (
+    ModelSites,
     ModelSpec,
     Seed,
-    Subject,
     Tokenizer,
     WideCorpusSpec,
     model_content,
@@ -32,12 +32,14 @@ from isoscope.study.plan import Packed, Plan, Unit
 from isoscope.study.reads import Computed, Reads, read_state
 from isoscope.study.rows import absolute, sum_again, sum_rows, whole_state
 from isoscope.study.run import Finished, Live, Runnable
-from isoscope.study.schedule import UNIT_ROWS, scheduled
 from isoscope.study.selection import (
+    UNIT_ROWS,
+    Selection,
     check_truncation,
     frequencies_for,
     has_tokens,
     pooling_for,
+    schedule,
     select_documents,
     select_sites,
     turns_for,
@@ -51,7 +53,6 @@ if TYPE_CHECKING:
     from isoscope.capture.listener import Listener
     from isoscope.display import Results
     from isoscope.source.corpus.corpus import Corpus
-    from isoscope.study.select import Selection
 
 TOKENS = 100_000
 
@@ -211,7 +212,7 @@ class ModelWorker:
 
         self.spec = spec
         self.notify = notify
-        self.subject: Subject = open_model(
+        self.subject: ModelSites = open_model(
             spec.load,
             live=live.get("model"),
             device_map=spec.device_map,
@@ -259,7 +260,7 @@ class ModelWorker:
         sites = select_sites(self.subject, spec.sites, self.pooling is not None)
         check_truncation(sites, spec.truncate_dim)
         turns = turns_for(self.subject, sites, spec.turns, self.notify.tell)
-        units = scheduled(
+        units = schedule(
             selection.items,
             unit_rows=spec.unit or UNIT_ROWS,
             documents=spec.batch,
@@ -290,7 +291,7 @@ class ModelWorker:
         kinds = SiteKinds(names, named=self.spec.reads.measures)
         return any(kinds.second(site) for site in sites)
 
-    def _drawn(self, selection: "Selection") -> Drawn:
+    def _drawn(self, selection: Selection) -> Drawn:
         corpus = self.corpus
         return Drawn(
             name=corpus.name,

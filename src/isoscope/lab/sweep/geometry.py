@@ -11,7 +11,7 @@ from isoscope.accumulate.survey import Survey
 from isoscope.capture.feed import Batch
 from isoscope.capture.feed.batch import Marks
 from isoscope.site import is_layer
-from isoscope.study.model import Subject
+from isoscope.study.model import ModelSites
 from isoscope.study.passes import Hearing, SiteKinds, first_pass
 from isoscope.study.reading import read_survey
 from isoscope.types import Reading
@@ -40,7 +40,7 @@ class Plainly:
 
 
 def geometry(
-    subject: Subject,
+    subject: ModelSites,
     batches: Sequence[Batch],
     *,
     zeta: float,
@@ -70,7 +70,7 @@ def geometry(
     return [replace(each, group=group, step=step) for each in found if each.variant == "all"]
 
 
-def _heard(subject: Subject, names: Sequence[str], batch: Batch) -> dict[str, Tensor]:
+def _heard(subject: ModelSites, names: Sequence[str], batch: Batch) -> dict[str, Tensor]:
     """Return copies of what the layers say: a model may go on to write into its own."""
     heard: dict[str, Tensor] = {}
 
