@@ -5,12 +5,14 @@ import pickle
 import pytest
 import yaml
 
-from isoscope.errors import ConfigError, ResumeError, UnknownNameError
+from isoscope.errors import KEYWORDS, SWITCHES, ConfigError, ResumeError, UnknownNameError
 from isoscope.lab.matrices.spec import MatricesSpec
 from isoscope.lab.norm.spec import NormSpec
 from isoscope.lab.probe.spec import ProbeSpec
 from isoscope.lab.sweep.spec import SweepSpec
 from isoscope.lab.zero.spec import ZeroSpec
+from isoscope.study.experiment import built_in
+from isoscope.study.option import named_options
 from isoscope.study.rows import MeasureSpec
 from isoscope.study.spec import digest, refuse_other
 from isoscope.study.survey import SurveySpec
@@ -105,3 +107,17 @@ def test_a_run_begun_otherwise_says_which_option_and_both_values():
 def test_a_required_option_that_is_missing_is_named():
     with pytest.raises(ConfigError, match="expected data of a sweep, got none"):
         SweepSpec.of(model="m")
+
+
+def test_errors_know_which_flags_are_switches_and_which_have_another_name():
+    options = [
+        option
+        for each in built_in()
+        for option in [*each.spec.options().values(), *named_options(each.where).values()]
+        if not option.about.argument
+    ]
+    assert {each.flag for each in options if each.plain is bool} == SWITCHES
+    renamed = {
+        each.flag: each.name for each in options if each.flag != each.name.replace("_", "-")
+    }
+    assert renamed == KEYWORDS

@@ -271,7 +271,7 @@ def engine_for(name: str, workers: int) -> Engine:
         if workers != 1:
             raise ConfigError(
                 f"cannot use {workers} workers with the engine here",
-                hint="one process does the work here; take --engine pool",
+                hint="one process does the work there; several need --engine=pool",
                 slug="engine-workers",
             )
         return Here()

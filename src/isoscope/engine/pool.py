@@ -44,7 +44,7 @@ class Pool:
             raise EngineError(
                 f"cannot hand a {type(job.spec).__name__} to the engine pool: it is defined in "
                 "the script that runs",
-                hint="only --engine here takes it; move it to a module that can be imported",
+                hint="only --engine=here takes it; move it to a module that can be imported",
                 slug="engine-live",
             )
         session = PoolSession(job, self.workers)
@@ -315,6 +315,6 @@ def _died(code: str, unit: int | None) -> EngineError:
     return EngineError(
         f"{DEATHS} workers died one after the other, {where} ({code})",
         hint="what was done is kept and the same command resumes it; if memory ran out, take "
-        "fewer --workers or smaller units",
+        "fewer --workers or a smaller --unit",
         slug="worker-died",
     )

@@ -286,7 +286,7 @@ def _no_source_twice(ours: Sequence[SourceRecord], theirs: Sequence[SourceRecord
         if source.name in names:
             raise MergeError(
                 f"cannot merge two sources that are both called {source.name!r}",
-                hint="rows are told apart by it: measure one again with --name OTHER, or "
+                hint="rows are identified by it: measure one again with another --name, or "
                 "survey a file of another name",
                 slug="merge-same-name",
             )

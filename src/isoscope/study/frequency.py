@@ -62,8 +62,8 @@ def read_frequencies(path: str | Path, tokenizer: Any, vocabulary: int) -> Frequ
     if len(counts) != vocabulary:
         raise ConfigError(
             f"expected counts of {vocabulary} tokens, got {len(counts)}",
-            hint="the table is of another tokenizer; count with that of this model, or leave "
-            "--frequencies out to count the corpus",
+            hint="the table is of another tokenizer; count with that of this model, or without "
+            "--frequencies the corpus is counted",
             slug="frequency-table",
         )
     return Frequencies(counts)

@@ -132,7 +132,7 @@ def _accepted(option: Option) -> object:
     if option.about.path:
         return option.type | os.PathLike[str]
     if option.many:
-        one = option.plain
+        one = option.plain | int if option.about.numbers else option.plain
         several = one | Sequence[one]
         return several | None if NoneType in get_args(option.type) else several
     return option.type

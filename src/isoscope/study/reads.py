@@ -185,7 +185,7 @@ def refuse_spoilt(readings: "Results[Reading]") -> None:
         more = f" and {len(readings.spoilt) - 1} more sites" if len(readings.spoilt) > 1 else ""
         raise RowError(
             f"expected finite numbers at {site}{more}, got NaN or infinity at {why}",
-            hint="the other sites were measured; try --dtype float32, or leave it out",
+            hint="the other sites were measured; try --dtype=float32, or exclude the site",
             slug="site-not-finite",
         )
 
@@ -195,7 +195,7 @@ def nothing(left_out: dict[str, str]) -> TooFewRowsError:
     problem = next(iter(left_out.values()), "a reading needs at least 1 measure, got 0")
     return TooFewRowsError(
         problem,
-        hint="nothing that was asked for can be computed from these rows or this run; "
+        hint="none of these measures can be computed from these rows or this run; "
         "measure again with more rows, or with these measures",
         slug="nothing-to-read",
     )

@@ -224,7 +224,7 @@ def _refuse_live(spec: Spec, engine: Engine, execution: Execution, live: Live | 
     for name, what in found.items():
         raise EngineError(
             f"cannot hand {name} to the engine {execution.engine}: it is {what}",
-            hint="only --engine here takes it; save it to a file and give its path",
+            hint="only --engine=here takes it; or save it to a file and pass its path",
             slug="engine-live",
         )
 

@@ -116,7 +116,7 @@ def select_documents(
         raise TooFewRowsError(
             f"expected documents of at least two tokens in {corpus.place or corpus.name}, "
             f"got none in {len(corpus)}",
-            hint="give a corpus with longer documents; --per file takes a whole file as one",
+            hint="use a corpus with longer documents; --per=file takes a whole file as one",
             slug="corpus-short",
         )
     return selection
@@ -134,7 +134,7 @@ def frequencies_for(subject: "ModelSites", table: str | None) -> Frequencies:
     if not has_tokens(subject):
         raise ConfigError(
             f"expected a model of text for --frequencies, got {subject.loaded.name}",
-            hint="sounds and images have no tokens; leave --frequencies out",
+            hint="sounds and images have no tokens: do not set --frequencies",
             slug="frequency-table",
         )
     size = getattr(subject.loaded.body.config, "vocab_size", None)
@@ -165,7 +165,7 @@ def select_sites(
     if POOLED in names and not pooled:
         raise ConfigError(
             f"expected a model that says how its tokens are pooled, got {subject.loaded.name}",
-            hint="say it: --pooling mean, cls, last or max",
+            hint="choose a --pooling: mean, cls, last or max",
             slug="pooling",
         )
     plain = [each for each in names if each != POOLED]
@@ -180,7 +180,7 @@ def check_truncation(sites: tuple[str, ...], width: int | None) -> None:
     if width is not None and POOLED not in sites:
         raise ConfigError(
             "cannot cut pooled vectors where none are surveyed",
-            hint="--truncate-dim goes with --pooling MODE, and with pooled among the --sites",
+            hint="--truncate-dim needs a --pooling, and pooled among the --sites",
             slug="pooling",
         )
 

@@ -509,7 +509,7 @@ def _decoder(tokenizer: Tokenizer | None) -> Callable[[list[int]], str] | None:
 def _out_of_memory(model: str, length: int) -> IsoscopeError:
     return IsoscopeError(
         f"memory ran out with a single document of at most {length} tokens in {model}",
-        hint="lower --length, do the sites in more --turns, or use --dtype bfloat16; "
+        hint="lower --length, do the sites in more --turns, or use --dtype=bfloat16; "
         "the same command resumes from the last unit that was written",
         slug="out-of-memory",
     )
