@@ -11,7 +11,7 @@ from counting import CountSpec, SumSpec
 from watching import children, eventually, lives
 
 from isoscope.engine import Notify, pool
-from isoscope.engine.pool import aligned, task_level
+from isoscope.engine.pool import align, task_level
 from isoscope.errors import EngineError, LockedError, UndefinedError
 from isoscope.study.run import run
 from isoscope.study.spec import Execution
@@ -301,8 +301,8 @@ def test_processes_are_started_from_a_thread_as_well(spec):
 
 
 def test_tasks_are_aligned_and_large_enough():
-    assert aligned([1, 2, 3, 4, 9], 1) == [(1,), (2, 3), (4,), (9,)]
-    assert aligned([5, 6], 0) == [(5,), (6,)]
+    assert align([1, 2, 3, 4, 9], 1) == [(1,), (2, 3), (4,), (9,)]
+    assert align([5, 6], 0) == [(5,), (6,)]
     assert [task_level(units, 2) for units in (1, 15, 16, 64, 10**6)] == [0, 0, 1, 3, 6]
 
 

@@ -78,7 +78,7 @@ def test_the_address_follows_from_options_and_content_and_not_from_paths():
     assert spec.address(content) == moved.address(content)
     assert spec.address(content) != other.address(content)
     assert spec.address(content) != spec.address({**content, "corpus": "457"})
-    assert spec.address(content) == digest(spec.resolved(content))
+    assert spec.address(content) == digest(spec.resolve(content))
 
 
 def test_settings_are_what_merged_runs_must_share():
@@ -89,16 +89,16 @@ def test_settings_are_what_merged_runs_must_share():
 
 def test_a_run_begun_otherwise_says_which_option_and_both_values():
     content = {"corpus": "1"}
-    begun = SurveySpec.of(model="m", length=512).resolved(content)
-    now = SurveySpec.of(model="m", length=256).resolved(content)
+    begun = SurveySpec.of(model="m", length=512).resolve(content)
+    now = SurveySpec.of(model="m", length=256).resolve(content)
     with pytest.raises(ResumeError) as caught:
         refuse_other("run", begun, now)
     assert caught.value.problem == (
         "cannot resume 'run' with --length 256: it was begun with 512"
     )
     with pytest.raises(ResumeError, match=r"with another corpus: it was begun with '1', this"):
-        refuse_other("run", begun, SurveySpec.of(model="m").resolved({"corpus": "2"}))
-    measure = MeasureSpec.of(vectors="v").resolved({})
+        refuse_other("run", begun, SurveySpec.of(model="m").resolve({"corpus": "2"}))
+    measure = MeasureSpec.of(vectors="v").resolve({})
     with pytest.raises(ResumeError, match="with measure: it was begun with survey"):
         refuse_other("run", begun, measure)
     refuse_other("run", begun, begun)

@@ -26,7 +26,9 @@ LATER = ("claims",)
 
 
 def list_names(
-    what: Annotated[str, typer.Argument(metavar="WHAT", help="measures or sites")],
+    what: Annotated[
+        str, typer.Argument(metavar="WHAT", help="What to list: measures or sites.")
+    ],
     model: Annotated[
         str | None,
         typer.Argument(metavar="[MODEL]", help="For sites: a folder, a GGUF file or a name."),

@@ -133,7 +133,7 @@ class PoolSession:
             wire.Assignment(
                 stage.number, part, len(stage.units), str(folder), keeper.id, before
             )
-            for part in aligned(missing, level)
+            for part in align(missing, level)
         )
         desk = Desk(stage, tasks, job.scratch())
         threads = [
@@ -199,7 +199,7 @@ class PoolSession:
                 deaths = 1 if len(left) < before else deaths + 1
                 code, unit = self._remove(number)
                 if deaths == DEATHS:
-                    raise _died(code, unit) from None
+                    raise _death_error(code, unit) from None
                 desk.stage.tracker.notify.tell(f"a worker died ({code}): starting another")
 
     def _assign(
@@ -298,10 +298,10 @@ def task_level(units: int, workers: int) -> int:
     return min(max(enough.bit_length() - 1, 0), LARGEST)
 
 
-def aligned(missing: Sequence[int], level: int) -> list[tuple[int, ...]]:
+def align(missing: Sequence[int], level: int) -> list[tuple[int, ...]]:
     """Return units in parts that are whole subtrees of the merge tree, where possible.
 
-    >>> aligned(range(1, 11), 1)
+    >>> align(range(1, 11), 1)
     [(1,), (2, 3), (4, 5), (6, 7), (8, 9), (10,)]
     """
     parts: dict[int, list[int]] = {}
@@ -310,7 +310,7 @@ def aligned(missing: Sequence[int], level: int) -> list[tuple[int, ...]]:
     return [tuple(part) for part in parts.values()]
 
 
-def _died(code: str, unit: int | None) -> EngineError:
+def _death_error(code: str, unit: int | None) -> EngineError:
     where = "before their first unit" if unit is None else f"the last one at unit {unit}"
     return EngineError(
         f"{DEATHS} workers died one after the other, {where} ({code})",

@@ -220,7 +220,7 @@ def mergeable(origins: Sequence[Origin]) -> Origin:
     first, *others = origins
     for other in others:
         _same_schema(first, other)
-        ours, theirs = _shared(first), _shared(other)
+        ours, theirs = _shared_values(first), _shared_values(other)
         for what in dict.fromkeys((*ours, *theirs)):
             if what not in ours or what not in theirs or ours[what] != theirs[what]:
                 raise _different(what, ours.get(what), theirs.get(what))
@@ -238,7 +238,7 @@ def _same_schema(one: Origin, other: Origin) -> None:
         )
 
 
-def _shared(origin: Origin) -> dict[tuple[str, str], object]:
+def _shared_values(origin: Origin) -> dict[tuple[str, str], object]:
     """Return what must be the same in both, each by its part of the origin and its name."""
     parts: dict[str, Mapping[str, object]] = {
         "": {

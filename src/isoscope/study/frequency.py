@@ -76,7 +76,7 @@ def _array(file: Path) -> Array:
         raise _unreadable(file) from None
     if not isinstance(counts, np.ndarray) or counts.ndim != 1 or counts.dtype.kind not in "iuf":
         raise _unreadable(file)
-    return _checked(counts.astype(np.float64), file)
+    return _check_counts(counts.astype(np.float64), file)
 
 
 def _object(file: Path, tokenizer: Any, vocabulary: int) -> Array:
@@ -97,10 +97,10 @@ def _object(file: Path, tokenizer: Any, vocabulary: int) -> Array:
         )
     counts = np.zeros(max(vocabulary, max(there) + 1))
     counts[list(there)] = list(there.values())
-    return _checked(counts, file)
+    return _check_counts(counts, file)
 
 
-def _checked(counts: Array, file: Path) -> Array:
+def _check_counts(counts: Array, file: Path) -> Array:
     if not np.isfinite(counts).all() or (counts < 0).any() or not counts.any():
         raise _unreadable(file)
     return counts

@@ -122,10 +122,12 @@ def _parameter(option: Option, *, has_place: bool) -> inspect.Parameter:
     by_place, by_name = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
     kind = by_place if has_place else by_name
     default = inspect.Parameter.empty if option.required else option.default
-    return inspect.Parameter(option.name, kind, default=default, annotation=_accepted(option))
+    return inspect.Parameter(
+        option.name, kind, default=default, annotation=_accepted_type(option)
+    )
 
 
-def _accepted(option: Option) -> object:
+def _accepted_type(option: Option) -> object:
     """Return the type of what Python may pass: more than what the spec holds."""
     if option.about.live:
         return Any

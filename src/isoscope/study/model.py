@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 CORPUS = (
     "Text (one document per line), a folder, jsonl, parquet, csv; token ids (npy); audio or "
-    "images; - for stdin. Without one: the bundled text."
+    "images; - for stdin. Default: the bundled text."
 )
 
 
@@ -45,9 +45,10 @@ class ModelSpec(Part, frozen=True, kw_only=True):
         ),
     ]
     dtype: Annotated[
-        str | None, about("float32, bfloat16 or float16", "D", default="float32", local=True)
+        str | None,
+        about("Precision: float32, bfloat16 or float16", "D", default="float32", local=True),
     ] = None
-    device: Annotated[str, about("cpu, cuda, cuda:1, mps.", "D", local=True)] = "cpu"
+    device: Annotated[str, about("Device: cpu, cuda, cuda:1 or mps.", "D", local=True)] = "cpu"
     trust_remote_code: Annotated[
         bool, about("Run code that comes with the model.", local=True)
     ] = False
@@ -59,7 +60,7 @@ class CorpusSpec(Part, frozen=True, kw_only=True):
     corpus: Annotated[
         str | None, about(CORPUS, "[CORPUS]", argument=True, path=True, live=True)
     ] = None
-    column: Annotated[str | None, about("The column of texts.", "C", local=True)] = None
+    column: Annotated[str | None, about("The column with the texts.", "C", local=True)] = None
 
 
 class WideCorpusSpec(CorpusSpec, frozen=True, kw_only=True):
@@ -67,17 +68,18 @@ class WideCorpusSpec(CorpusSpec, frozen=True, kw_only=True):
 
     target: Annotated[
         str | None,
-        about("The column of transcripts or targets, for decoders.", "C", local=True),
+        about("The column with transcripts or targets, for decoders.", "C", local=True),
     ] = None
-    id: Annotated[str | None, about("The column of document ids.", "C", local=True)] = None
+    id: Annotated[
+        str | None, about("The column with the ids of the documents.", "C", local=True)
+    ] = None
     per: Annotated[
         str | None,
-        about(
-            "What a document of a text is: a line, or a whole file.", "line|file", local=True
-        ),
+        about("What one document is: a line, or a whole file.", "line|file", local=True),
     ] = None
     kind: Annotated[
-        str | None, about("What files are: text, tokens, audio or image.", "KIND", local=True)
+        str | None,
+        about("Kind of the files: text, tokens, audio or image.", "KIND", local=True),
     ] = None
     skip_bad: Annotated[
         bool, about("Drop and count documents that cannot be read.", local=True)
@@ -85,11 +87,11 @@ class WideCorpusSpec(CorpusSpec, frozen=True, kw_only=True):
 
 
 class Seed(Part, frozen=True, kw_only=True):
-    """The one seed of everything that is drawn."""
+    """The one seed of all random choices."""
 
     seed: Annotated[
         int,
-        about("Chooses documents, halves, groups and samples.", "N", least=0, most=2**63 - 1),
+        about("Seed of documents, halves, groups and samples.", "N", least=0, most=2**63 - 1),
     ] = 0
 
 

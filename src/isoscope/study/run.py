@@ -116,7 +116,7 @@ def _make_plan(spec: Runnable[R], worker: Planner[R], working: Working) -> tuple
     if working.folder is None:
         return "", worker.plan()
     content = worker.content()
-    resolved, id = spec.resolved(content), spec.address(content)
+    resolved, id = spec.resolve(content), spec.address(content)
     try:
         plan = _read_plan(spec, id, resolved, working)
     except StoreError:

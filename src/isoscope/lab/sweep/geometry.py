@@ -12,7 +12,7 @@ from isoscope.capture.feed import Batch
 from isoscope.capture.feed.batch import Marks
 from isoscope.site import is_layer
 from isoscope.study.model import ModelSites
-from isoscope.study.passes import Hearing, SiteKinds, first_pass
+from isoscope.study.passes import ListenerOptions, SiteKinds, first_pass
 from isoscope.study.reading import read_survey
 from isoscope.types import Reading
 
@@ -53,7 +53,7 @@ def geometry(
     names = [name for name in subject.sites.names if is_layer(name)]
     survey = Survey()
     # Without sinks: rows are counted alike, however long.
-    kinds, hearing = SiteKinds(MEASURES, causes=False), Hearing(sinks=inf, seed=seed)
+    kinds, hearing = SiteKinds(MEASURES, causes=False), ListenerOptions(sinks=inf, seed=seed)
     listener = first_pass(survey, kinds, hearing)
     same = len({subject.sites.widths[name] for name in names}) == 1 and len(names) > 1
     for batch in batches:

@@ -27,7 +27,7 @@ from isoscope.site import UNEMBED
 from isoscope.store.state import State
 from isoscope.study.keywords import call
 from isoscope.study.model import ModelSites, open_documents, open_model
-from isoscope.study.passes import Hearing, SiteKinds, first_pass
+from isoscope.study.passes import ListenerOptions, SiteKinds, first_pass
 from isoscope.study.plan import Packed
 from isoscope.study.run import Finished, Live
 from isoscope.study.spec import EngineOptions
@@ -225,7 +225,7 @@ def _shares(subject: ModelSites, batches: Sequence[Batch]) -> Array | None:
         return None
     survey = Survey()
     kinds = SiteKinds(["mean-cosine"], causes=False)
-    listener = first_pass(survey, kinds, Hearing(sinks=inf, seed=0))
+    listener = first_pass(survey, kinds, ListenerOptions(sinks=inf, seed=0))
     for batch in batches:
         listener.begin(batch)
         with (
