@@ -203,7 +203,7 @@ def test_an_object_or_a_stream_is_refused(orders, tmp_path):
         assert caught.value.slug == "engine-live"
     with pytest.raises(EngineError, match="an object in memory") as caught:
         run(spec, pooled(), live={"given": [1, 2]})
-    assert "--engine here" in caught.value.hint
+    assert "--engine=here" in caught.value.hint
     run(CountSpec.of(orders=str(orders), given="no-such-file"), pooled())
 
 

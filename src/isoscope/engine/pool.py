@@ -59,15 +59,15 @@ class Process:
 
     def __init__(self, job: Job) -> None:
         names = ("OMP", "OPENBLAS", "MKL", "NUMEXPR")
-        pinned = {f"{name}_NUM_THREADS": str(job.threads) for name in names}
+        pinned = {f"{name}_NUM_THREADS": str(job.plan.threads) for name in names}
         # -P: what lies in the folder of the user must not stand in for modules of Python.
         worker = [sys.executable, "-P", "-m", "isoscope.engine.process", str(os.getpid())]
         self.popen = subprocess.Popen(
-            [*worker, *map(str, job.descriptors)],
+            [*worker, *map(str, job.working.descriptors)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
-            pass_fds=job.descriptors,
+            pass_fds=job.working.descriptors,
             env={
                 **os.environ,
                 **pinned,
@@ -125,9 +125,11 @@ class PoolSession:
         missing = keeper.missing()
         if not missing:
             return
-        folder = keeper.folder or job.spare()
+        folder = keeper.folder or job.working.spare()
         name = f"before-{stage.number}"
-        before = None if stage.before is None else str(stage.before.file(job.spare, name))
+        before = (
+            None if stage.before is None else str(stage.before.file(job.working.spare, name))
+        )
         level = 0 if job.spec.keeps == "records" else task_level(len(missing), self.workers)
         tasks = deque(
             wire.Assignment(
@@ -135,7 +137,7 @@ class PoolSession:
             )
             for part in align(missing, level)
         )
-        desk = Desk(stage, tasks, job.scratch())
+        desk = Desk(stage, tasks, job.working.scratch())
         threads = [
             threading.Thread(target=self._drive, args=(number, desk), daemon=True)
             for number in range(min(self.workers, len(tasks)))
@@ -216,7 +218,7 @@ class PoolSession:
             if self._closed:
                 raise EOFError
             process = self.processes[number] = Process(self.job)
-        process.send(wire.Open(self.job.spec, self.job.encode(), str(desk.scratch)))
+        process.send(wire.Open(self.job.spec, self.job.plan.encode(), str(desk.scratch)))
 
     def _until_ready(
         self, number: int, task: wire.Assignment, left: list[int], desk: "Desk"

@@ -19,7 +19,7 @@ from isoscope.site import DECODER, Site
 from isoscope.study.option import Part, about
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from isoscope.capture.model.loaded import Loaded
     from isoscope.capture.sites import Sites
@@ -96,7 +96,7 @@ class Seed(Part, frozen=True, kw_only=True):
 
 
 class Tokenizer(Protocol):
-    """What is asked of a tokenizer of transformers."""
+    """What is used of a tokenizer of transformers."""
 
     def __len__(self) -> int:
         """Return the size of its vocabulary."""
@@ -104,6 +104,10 @@ class Tokenizer(Protocol):
 
     def decode(self, tokens: list[int], /) -> object:
         """Return the text of tokens."""
+        ...
+
+    def get_vocab(self) -> "Mapping[str, int]":
+        """Return the id of each token."""
         ...
 
 

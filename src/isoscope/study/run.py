@@ -164,19 +164,9 @@ def _do_stages(
 
     tracker = Tracker(notify, plan.total(), note)
     tracker.begin()
-    job = Job(
-        spec,
-        plan,
-        plan.encode,
-        worker,
-        plan.threads,
-        working.scratch,
-        working.spare,
-        working.descriptors,
-    )
     found: list[State | list[object]] = []
     before: State | None = None
-    with engine.start(job) as session:
+    with engine.start(Job(spec, plan, worker, working)) as session:
         for number, units in enumerate(plan.stages):
             after = before.digest() if before is not None and working.folder is not None else ""
             folder = working.stage(number + 1, after)

@@ -6,14 +6,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from isoscope.accumulate.hashing import GROUPS
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import IsoscopeError
 from isoscope.site import is_matrix
+from isoscope.store.origin import SourceRecord
 from isoscope.store.state import State
 from isoscope.study.frequency import Frequencies
 from isoscope.study.model import (
@@ -77,20 +78,6 @@ class MatrixRows(Unit, frozen=True, tag="Matrices"):
     sites: tuple[str, ...]
 
 
-class Drawn(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the corpus once documents are drawn."""
-
-    name: str
-    fingerprint: str
-    file: str
-    kind: str
-    of: int  # documents of the corpus
-    documents: int
-    rows: int
-    truncated: int
-    warnings: tuple[str, ...]
-
-
 class SurveyPlan(Plan, frozen=True, kw_only=True):
     """Documents in the order they are run, sites, and what every unit has to know."""
 
@@ -102,7 +89,7 @@ class SurveyPlan(Plan, frozen=True, kw_only=True):
     lengths: Packed  # the rows that each of them gives
     starts: Packed  # where batches begin among the ordinals, and the end
     counts: Packed  # how often each token occurs; empty where there are no tokens
-    drawn: Drawn
+    drawn: SourceRecord  # what is known of the corpus once documents are drawn
 
     def sites_of_turn(self, turn: int) -> tuple[str, ...]:
         """Return the sites of a turn; matrices are not heard."""
@@ -300,16 +287,19 @@ class ModelWorker:
         kinds = SiteKinds(names, named=self.spec.reads.measures)
         return any(kinds.second(site) for site in sites)
 
-    def _describe_corpus(self, selection: Selection) -> Drawn:
+    def _describe_corpus(self, selection: Selection) -> SourceRecord:
         corpus = self.corpus
-        return Drawn(
+        identity: dict[str, object] = self.subject.loaded.identity
+        return SourceRecord(
             name=corpus.name,
             fingerprint=corpus.fingerprint,
+            rows=selection.rows,
+            dtype=str(identity["dtype"]),
+            width=max(self.subject.sites.widths.values(), default=0),
             file=Path(corpus.place).name if corpus.place else "",
             kind=corpus.kind,
-            of=len(corpus),
             documents=len(selection.items),
-            rows=selection.rows,
+            of=len(corpus),
             truncated=selection.truncated,
             warnings=(*corpus.warnings, *selection.warnings()),
         )
@@ -327,7 +317,7 @@ class ModelWorker:
         self.listener_options = ListenerOptions(
             sinks=self.spec.sinks,
             seed=self.spec.draw.seed,
-            folded=plan.drawn.documents > GROUPS,
+            folded=(plan.drawn.documents or 0) > GROUPS,
             sketched=any(Groups in self.kinds.of(site) for site in plan.sites),
             bands=counts.bands(),
             decode=_decoder(self.subject.tokenizer),
@@ -437,20 +427,7 @@ class ModelWorker:
             "sites": list(plan.sites),
             "pooling": getattr(self.pooling, "mode", None),
         }
-        source = {
-            "name": drawn.name,
-            "fingerprint": drawn.fingerprint,
-            "rows": drawn.rows,
-            "dtype": str(identity["dtype"]),
-            "width": max(self.subject.sites.widths.values(), default=0),
-            "file": drawn.file,
-            "kind": drawn.kind,
-            "documents": drawn.documents,
-            "of": drawn.of,
-            "truncated": drawn.truncated,
-            "warnings": list(readings.remarks),
-            "units": done.id,
-        }
+        source = replace(drawn, warnings=tuple(readings.remarks), units=done.id)
         origin = new_origin(
             sources=[source],
             settings=settings,
