@@ -12,7 +12,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "isoscope"
 
 # Modules beside the folders that every folder may import.
-NOUNS = {"types", "errors", "registry", "site"}
+NOUNS = {"types", "errors", "registry", "site", "hashing"}
 BELOW_STUDY = {"source", "capture", "accumulate", "measures", "store", "engine"}
 MAY_IMPORT = {
     "source": set(),

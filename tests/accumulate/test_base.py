@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import ACCUMULATORS, Accumulator, Block, Moments, Tally, merged
-from isoscope.accumulate.hashing import named_documents
 from isoscope.errors import MergeError, RowError, TooFewRowsError
+from isoscope.hashing import named_documents
 
 
 class Total(Accumulator[float]):

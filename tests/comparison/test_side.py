@@ -3,7 +3,7 @@
 import pytest
 
 from isoscope.comparison.side import Side, gap_between, opened
-from isoscope.measures.statistics import quantile
+from isoscope.measures.interval import quantile
 from isoscope.store import load
 
 

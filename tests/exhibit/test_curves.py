@@ -5,9 +5,9 @@ import pytest
 
 import isoscope as iso
 from isoscope.accumulate import Block, Moments
-from isoscope.accumulate.hashing import named_documents
 from isoscope.exhibit.curves import curves_of, effective_rows, scores_of, spectrum_of
-from isoscope.measures.isotropic import spectrum
+from isoscope.hashing import named_documents
+from isoscope.measures.view import isotropic_spectrum
 from isoscope.types import CauseShares, DimensionScores, SinkShare, Spectrum
 
 
@@ -48,7 +48,7 @@ def test_a_white_cloud_of_documents_follows_its_isotropic_line(white):
     curve = spectrum_of(moments, effective_rows(moments))
     inner = slice(2, -8)  # the law has no tails; few eigenvalues lie beyond its edges
     assert curve.value[inner] == pytest.approx(curve.isotropic[inner], rel=0.08)
-    naive = spectrum(5000, 64)[curve.rank - 1]
+    naive = isotropic_spectrum(5000, 64)[curve.rank - 1]
     assert np.abs(curve.value - naive).mean() > 3 * np.abs(curve.value - curve.isotropic).mean()
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from isoscope.accumulate import Block, Moments, Reservoir, Vocabulary
-from isoscope.accumulate.hashing import ordinal_documents
 from isoscope.exhibit.embedding import BANDS, UNKNOWN, Counts, picture, tokens_of
+from isoscope.hashing import ordinal_documents
 
 SITE = "embed.weight"
 

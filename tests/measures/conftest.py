@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import ACCUMULATORS, Block
-from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.api import measure
 from isoscope.errors import TooFewRowsError
+from isoscope.hashing import named_documents
 from isoscope.measures import MEASURES
 from isoscope.measures.view import Summaries
 from isoscope.study.lanes import run

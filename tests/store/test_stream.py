@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import ACCUMULATORS, Block
-from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import SECOND_PASS, Survey
+from isoscope.hashing import named_documents
 from isoscope.store.state import read_state
 from isoscope.store.stream import (
     StateReader,

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoscope.accumulate import ACCUMULATORS, Block, Moments, Overlap, Reservoir, Tally
-from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.errors import StoreError
+from isoscope.hashing import named_documents
 from isoscope.store.stream import written
 from isoscope.store.summaries import State, SummaryKeeper
 from isoscope.store.tree import Node

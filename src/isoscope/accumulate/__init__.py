@@ -1,15 +1,11 @@
 """Mergeable summaries of rows."""
 
-from typing import Any
-
-from isoscope.accumulate.bands import Bands, BandsSummary
-from isoscope.accumulate.base import Accumulator, merged
+from isoscope.accumulate.bands import Bands, BandsSummary, Crossing, CrossingSummary
+from isoscope.accumulate.base import Accumulator, Kind, merged
 from isoscope.accumulate.block import Block
 from isoscope.accumulate.copies import Copies, CopiesSummary
-from isoscope.accumulate.crossing import Crossing, CrossingSummary
 from isoscope.accumulate.directions import CentredDirections, Directions, DirectionsSummary
 from isoscope.accumulate.groups import Groups, GroupsSummary
-from isoscope.accumulate.keyed import Keyed
 from isoscope.accumulate.moments import Moments, MomentsSummary
 from isoscope.accumulate.norms import Norms, NormsSummary
 from isoscope.accumulate.overlap import Overlap, OverlapSummary
@@ -21,7 +17,7 @@ from isoscope.accumulate.sums import DocumentSums
 from isoscope.accumulate.tally import Tally, TallySummary
 from isoscope.accumulate.vocabulary import Vocabulary, VocabularySummary
 
-ACCUMULATORS: tuple[type[Accumulator[Any]], ...] = (
+ACCUMULATORS: tuple[Kind, ...] = (
     Tally,
     Moments,
     Groups,
@@ -36,7 +32,6 @@ ACCUMULATORS: tuple[type[Accumulator[Any]], ...] = (
     Bands,
     Crossing,
     Sinks,
-    Keyed,
     Overlap,
 )
 
@@ -56,7 +51,7 @@ __all__ = [
     "DocumentSums",
     "Groups",
     "GroupsSummary",
-    "Keyed",
+    "Kind",
     "Moments",
     "MomentsSummary",
     "Norms",

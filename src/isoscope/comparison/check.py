@@ -12,7 +12,7 @@ from isoscope.types import Outcome, Reading
 
 if TYPE_CHECKING:
     from isoscope.display import Results
-    from isoscope.measures.statistics import Difference
+    from isoscope.measures.difference import Difference
     from isoscope.store import Run
 
 
@@ -178,7 +178,7 @@ class _Gate:
 
 def _shifted(reading: Reading, limit: float) -> "Difference":
     """Return how far a reading lies above a number that is known exactly."""
-    from isoscope.measures.statistics import Difference
+    from isoscope.measures.difference import Difference
 
     low, high = (None if end is None else end - limit for end in (reading.low, reading.high))
     return Difference(reading.value - limit, low, high, None)

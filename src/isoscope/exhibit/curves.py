@@ -38,7 +38,7 @@ class SiteCurves:
 def curves_of(survey: "Survey", site: str, run: str) -> SiteCurves:
     """Return the curves of one site, each where its summaries were kept."""
     from isoscope.accumulate import Moments
-    from isoscope.accumulate.variant import variants
+    from isoscope.accumulate.survey import variants
 
     found: list[Curve] = []
     effective: dict[str, float] = {}
@@ -88,7 +88,7 @@ def spectrum_of(
     """Return eigenvalues over their average at a few ranks, and those of an isotropic cloud."""
     from threadpoolctl import threadpool_limits
 
-    from isoscope.measures.isotropic import spectrum
+    from isoscope.measures.view import isotropic_spectrum
 
     with threadpool_limits(1):
         values = np.linalg.eigvalsh(moments.covariance)[::-1]
@@ -106,7 +106,7 @@ def spectrum_of(
     places = np.arange(width)
     if width > POINTS:
         places = np.unique(np.geomspace(1, width, POINTS).round().astype(int)) - 1
-    white = spectrum(max(int(rows), 2), width)
+    white = isotropic_spectrum(max(int(rows), 2), width)
     return Spectrum(
         site,
         variant,

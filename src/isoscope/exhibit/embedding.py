@@ -50,7 +50,7 @@ class Counts:
 
     def bands(self, tokens: Array) -> Array:
         """Return the band of each token; one past the last where it is not known."""
-        from isoscope.accumulate.hashing import type_hashes
+        from isoscope.hashing import type_hashes
 
         inside = (tokens >= 0) & (type_hashes(np.maximum(tokens, 0)) <= self.limit)
         times = np.array([self.seen.get(token, 0.0) for token in tokens.tolist()])
@@ -59,7 +59,7 @@ class Counts:
 
 def tokens_of(documents: Array, site: str, rows: int, seed: int) -> Array:
     """Return which row of the matrix each key is of; -1 where it is none."""
-    from isoscope.accumulate.hashing import ordinal_documents
+    from isoscope.hashing import ordinal_documents
 
     keys = ordinal_documents(site, np.arange(rows, dtype=np.uint64), seed=seed)
     order = np.argsort(keys)

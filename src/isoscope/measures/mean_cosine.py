@@ -7,7 +7,7 @@ from isoscope.measures.view import Units
 
 def over_pairs(seen: Units) -> float:
     """Return the mean cosine over all pairs of different rows."""
-    n, total = seen.count, seen.seen.total
+    n, total = seen.count, seen.total
     return float(cosine_over_pairs(total @ total, n))
 
 

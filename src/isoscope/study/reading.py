@@ -29,13 +29,12 @@ from isoscope.accumulate import (
     Tally,
     Vocabulary,
 )
-from isoscope.accumulate.survey import SECOND_PASS, Survey
-from isoscope.accumulate.variant import Kind, Place, variants
+from isoscope.accumulate.survey import SECOND_PASS, Kind, Place, Survey, variants
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measures import MEASURES, Measure, level
 from isoscope.measures.interval import Spread, interval, spread
 from isoscope.measures.view import Summaries
-from isoscope.measures.view.spectrum import decomposed
+from isoscope.measures.view.spectrum import decompose
 from isoscope.site import HEADS, MATRICES, Site
 from isoscope.study.band import by_band
 from isoscope.study.warn import about_bias, about_rows
@@ -107,7 +106,7 @@ def second_passes(
             second = moments.whole.scatter / n
             second += moments.mean[:, None] * moments.mean
             with threadpool_limits(1):
-                axes = decomposed(second, moments.width, least=-1.0)[1]
+                axes = decompose(second, moments.width, least=-1.0)[1]
             fresh[kind] = Partitions(moments.width, axes)
     return fresh
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 import msgspec
 import numpy as np
 
-from isoscope.accumulate.hashing import GROUPS
 from isoscope.engine import Notify
 from isoscope.engine.base import Ticks
 from isoscope.engine.scratch import Scratch
 from isoscope.errors import IsoscopeError
+from isoscope.hashing import GROUPS
 from isoscope.site import is_matrix
 from isoscope.store.summaries import State
 from isoscope.study.choose import (
@@ -46,8 +46,7 @@ from isoscope.study.sums import Hearing, SiteKinds, begin_second, first_pass, se
 from isoscope.types import Array, Chunk, Reading
 
 if TYPE_CHECKING:
-    from isoscope.accumulate.survey import Survey
-    from isoscope.accumulate.variant import Kind
+    from isoscope.accumulate.survey import Kind, Survey
     from isoscope.capture.feed import Feed
     from isoscope.capture.listener import Listener
     from isoscope.display import Results

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from isoscope.accumulate.pairwise import pairwise_weights
+from isoscope.accumulate.cellwise import pairwise_weights
 from isoscope.control.penalty.cloud import working
 from isoscope.control.world import Join
 
