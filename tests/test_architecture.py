@@ -149,7 +149,7 @@ def feeders():
 def test_two_places_feed_sums_rows_and_models():
     of_samples = {
         "study/reading.py",
-        "measures/view/partition.py",
+        "measures/view/grouped.py",
     }  # rows that are kept already
     torch_twin = {"capture/blocks.py"}  # what a listener hands on
     assert feeders().keys() - of_samples - torch_twin == {"study/lanes.py", "study/sums.py"}

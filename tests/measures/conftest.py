@@ -92,7 +92,7 @@ def survey_of_tokens(rows, documents, tokens, names, *, size=None, bands=None):
 
 def of_tokens(rows, documents, tokens, *names, **how):
     """Return the readings of rows of tokens by name."""
-    found = survey_of_tokens(rows, documents, tokens, names, **how).read(names)
+    found, _ = read_survey(survey_of_tokens(rows, documents, tokens, names, **how), names)
     return {each.measure: each for each in found}
 
 

@@ -1,7 +1,7 @@
 """Mergeable summaries of rows."""
 
 from isoscope.accumulate.bands import Bands, BandsSummary, Crossing, CrossingSummary
-from isoscope.accumulate.base import Accumulator, Kind, merged
+from isoscope.accumulate.base import Accumulator, Kind, accumulator_of, merged
 from isoscope.accumulate.block import Block
 from isoscope.accumulate.copies import Copies, CopiesSummary
 from isoscope.accumulate.directions import CentredDirections, Directions, DirectionsSummary
@@ -70,5 +70,6 @@ __all__ = [
     "TallySummary",
     "Vocabulary",
     "VocabularySummary",
+    "accumulator_of",
     "merged",
 ]

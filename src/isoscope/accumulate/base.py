@@ -119,6 +119,13 @@ Kind = type[Accumulator[object]]
 A = TypeVar("A", bound=Accumulator[object])
 
 
+def accumulator_of(here: Mapping[Kind, Accumulator[object]], kind: type[A]) -> A:
+    """Return the accumulator of a kind; KeyError where there is none."""
+    found = here[kind]
+    assert isinstance(found, kind)
+    return found
+
+
 def merged(parts: Iterable[A]) -> A:
     """Return one new accumulator that has seen what all the parts have seen."""
     first, *rest = parts

@@ -56,7 +56,7 @@ class Sinks(Accumulator[SinksSummary]):
         if block.sinks is None:
             return
         times, quote = block.sinks.times, block.sinks.quote
-        fresh = Sinks(self.width)
+        fresh = type(self)(self.width)
         chosen = _strongest(times, block.documents, block.positions)
         fresh.times = times[chosen].astype(np.float64)
         fresh.documents = block.documents[chosen]

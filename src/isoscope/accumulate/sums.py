@@ -10,17 +10,16 @@ from isoscope.hashing import type_hashes
 from isoscope.types import Array
 
 T = TypeVar("T")
-Owner = TypeVar("Owner")
 
 
-class lazy(Generic[Owner, T]):  # noqa: N801  used as a decorator, as property is
+class lazy(Generic[T]):  # noqa: N801  used as a decorator, as property is
     """A property worked out on first use and kept in the instance.
 
     Like functools.cached_property, which in Python 3.11 has one lock for all instances of a
     class: two lanes with a block each would wait for each other's matrix products.
     """
 
-    def __init__(self, make: Callable[[Owner], T]) -> None:
+    def __init__(self, make: Callable[..., T]) -> None:
         self.make = make
         self.__doc__ = make.__doc__
 
@@ -28,10 +27,10 @@ class lazy(Generic[Owner, T]):  # noqa: N801  used as a decorator, as property i
         self.name = name
 
     @overload
-    def __get__(self, instance: None, owner: type) -> "lazy[Owner, T]": ...
+    def __get__(self, instance: None, owner: type) -> "lazy[T]": ...
     @overload
-    def __get__(self, instance: Owner, owner: type) -> T: ...
-    def __get__(self, instance: Owner | None, owner: type) -> "lazy[Owner, T] | T":
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> "lazy[T] | T":
         if instance is None:
             return self
         value = self.make(instance)

@@ -36,7 +36,7 @@ _BY_NAME: dict[str, Kind] = {kind.__name__: kind for kind in ACCUMULATORS}
 _RETIRED = {"Keyed"}  # kinds that runs of older versions may have and nothing reads
 
 
-class PlaceMeta(TypedDict):
+class PlaceState(TypedDict):
     """One place of a saved survey: the width of each of its accumulators."""
 
     site: str
@@ -44,10 +44,10 @@ class PlaceMeta(TypedDict):
     kinds: dict[str, int]
 
 
-class SurveyMeta(TypedDict):
+class SurveyState(TypedDict):
     """What describes the arrays of a saved survey."""
 
-    places: list[PlaceMeta]
+    places: list[PlaceState]
     trouble: NotRequired[dict[str, str]]
     seen: NotRequired[dict[str, int]]
 
@@ -118,9 +118,9 @@ class Survey:
                 if kind in theirs:
                     part.merge(theirs[kind])
 
-    def to_state(self) -> tuple[SurveyMeta, dict[str, Array]]:
+    def to_state(self) -> tuple[SurveyState, dict[str, Array]]:
         """Return what rebuilds the survey: a description and arrays by name."""
-        places: list[PlaceMeta] = []
+        places: list[PlaceState] = []
         arrays: dict[str, Array] = {}
         for number, ((site, variant), here) in enumerate(self.held.items()):
             widths = {kind.__name__: a.width for kind, a in here.items()}
@@ -128,13 +128,13 @@ class Survey:
             for kind, accumulator in here.items():
                 for name, array in accumulator.state().items():
                     arrays[f"{number}.{kind.__name__}.{name}"] = array
-        meta: SurveyMeta = {"places": places, "trouble": dict(self.trouble)}
+        meta: SurveyState = {"places": places, "trouble": dict(self.trouble)}
         if self.seen:
             meta["seen"] = dict(self.seen)
         return meta, arrays
 
     @classmethod
-    def from_state(cls, meta: SurveyMeta, arrays: Mapping[str, Array]) -> "Survey":
+    def from_state(cls, meta: SurveyState, arrays: Mapping[str, Array]) -> "Survey":
         """Rebuild a survey from what `to_state` returned; retired kinds are ignored."""
         survey = cls(trouble=dict(meta.get("trouble", {})), seen=dict(meta.get("seen", {})))
         states: dict[tuple[str, str], dict[str, Array]] = {}  # by number and kind

@@ -37,7 +37,7 @@ class SiteCurves:
 
 def curves_of(survey: "Survey", site: str, run: str) -> SiteCurves:
     """Return the curves of one site, each where its summaries were kept."""
-    from isoscope.accumulate import Moments
+    from isoscope.accumulate import Moments, accumulator_of
     from isoscope.accumulate.survey import variants
 
     found: list[Curve] = []
@@ -45,7 +45,7 @@ def curves_of(survey: "Survey", site: str, run: str) -> SiteCurves:
     moments: dict[str, MomentsSummary] = {}
     for _, alike, here in variants(survey.held):
         with suppress(TooFewRowsError, UndefinedError, KeyError):
-            summary = here[Moments].finalize()
+            summary = accumulator_of(here, Moments).finalize()
             rows = effective_rows(summary)
             for variant in alike:
                 moments[variant], effective[variant] = summary, rows

@@ -120,7 +120,7 @@ def explained(
     pull: Any = _merged(sinks, Directions)
     cloud = CloudSums.of(seen, pull)
     table: Any = _merged(sinks, Sinks)
-    warnings = () if seen.counted else (UNCOUNTED if seen.banded else TOKENLESS,)
+    warnings = () if seen.has_frequencies else (UNCOUNTED if seen.has_bands else TOKENLESS,)
     return causes(
         attribute(cloud),
         table.finalize().sinks if table is not None else (),
