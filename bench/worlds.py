@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isoscope.accumulate import Block, Directions
+from isoscope.accumulate import ArrayBlock, Directions
 from isoscope.accumulate.bands import Bands, Crossing, frequency_bands
 from isoscope.causes import BandedDirections, CloudSums
 from isoscope.hashing import named_documents
@@ -182,7 +182,7 @@ def _cloud(rows: np.ndarray, tokens: Tokens) -> CloudSums:
     sink = norms > SINK * np.array(middle)[tokens.document]
 
     def seen(chosen: np.ndarray) -> list:
-        block = Block(
+        block = ArrayBlock(
             rows[chosen],
             keys[chosen],
             tokens.position[chosen].astype(np.uint64),

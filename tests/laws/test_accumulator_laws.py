@@ -6,7 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from isoscope.accumulate import ACCUMULATORS, Block, Vocabulary, merged
+from isoscope.accumulate import (
+    ACCUMULATORS,
+    ArrayBlock,
+    Vocabulary,
+    merged,
+)
 from isoscope.errors import MergeError, RowError
 from isoscope.hashing import named_documents
 
@@ -47,7 +52,7 @@ def streams(parts):
 
 def block(documents):
     if not documents:
-        return Block(np.zeros((0, WIDTH)))
+        return ArrayBlock(np.zeros((0, WIDTH)))
     rows = np.concatenate([rows for _, rows in documents])
     names = np.concatenate([[name] * len(rows) for name, rows in documents])
     positions = np.concatenate([np.arange(len(rows)) for _, rows in documents]).astype(
@@ -56,7 +61,7 @@ def block(documents):
     keys = named_documents(names)
     # small numbers repeat, and the first number of a row belongs to the row
     tokens = (np.abs(rows[:, 0] * 8).astype(np.int64) * 7 + positions.astype(np.int64)) % 9
-    return Block(rows, keys, positions, tokens=tokens, frequency=tokens % 4)
+    return ArrayBlock(rows, keys, positions, tokens=tokens, frequency=tokens % 4)
 
 
 def fed(kind, *parts):
@@ -170,4 +175,4 @@ def test_different_kinds_do_not_merge(kind):
 @every_kind
 def test_rows_of_another_width_are_refused(kind):
     with pytest.raises(RowError, match="expected vectors of width 3, got width 4"):
-        kind(3).update(Block(np.ones((2, 4))))
+        kind(3).update(ArrayBlock(np.ones((2, 4))))

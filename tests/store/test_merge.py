@@ -7,14 +7,13 @@ import weakref
 import numpy as np
 import pytest
 
-from isoscope.accumulate import ACCUMULATORS, Block, CentredDirections
+from isoscope.accumulate import ACCUMULATORS, ArrayBlock, CentredDirections
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.errors import MergeError, StoreError
 from isoscope.hashing import named_documents
 from isoscope.store import load, save
-from isoscope.store.merge import merge_states
-from isoscope.store.state import read_state
-from isoscope.store.stream import StateReader
+from isoscope.store.run import merge_states
+from isoscope.store.state import StateReader, read_state
 
 KINDS = tuple(kind for kind in ACCUMULATORS if kind not in SECOND_PASS)
 SITES = ("resid.0", "resid.1", "embed.weight")
@@ -29,7 +28,7 @@ def survey(seed, sites=SITES, kinds=KINDS):
             names = np.repeat([f"{seed}-{row_class}-{i}" for i in range(6)], 4)
             rows = rng.normal(size=(24, 5)).astype(np.float32)
             positions = np.tile(np.arange(4, dtype=np.uint64), 6)
-            block = Block(rows, named_documents(names), positions)
+            block = ArrayBlock(rows, named_documents(names), positions)
             found.update((site, row_class), kinds, block)
             second = CentredDirections(5, np.full(5, float(seed)))
             second.update(block)
@@ -128,7 +127,7 @@ def test_a_full_disk_is_told(run_of, tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     run = run_of("a", survey(1))
-    monkeypatch.setattr("isoscope.store.stream.StateWriter.add", full)
+    monkeypatch.setattr("isoscope.store.state.StateWriter.add", full)
     with pytest.raises(StoreError, match="No space left") as caught:
         merge_states([run], tmp_path / "out")
     assert caught.value.slug == "store-write"

@@ -2,7 +2,7 @@
 
 from isoscope.accumulate.bands import Bands, BandsSummary, Crossing, CrossingSummary
 from isoscope.accumulate.base import Accumulator, Kind, accumulator_of, merged
-from isoscope.accumulate.block import Block
+from isoscope.accumulate.block import ArrayBlock, Block
 from isoscope.accumulate.copies import Copies, CopiesSummary
 from isoscope.accumulate.directions import CentredDirections, Directions, DirectionsSummary
 from isoscope.accumulate.groups import Groups, GroupsSummary
@@ -38,6 +38,7 @@ ACCUMULATORS: tuple[Kind, ...] = (
 __all__ = [
     "ACCUMULATORS",
     "Accumulator",
+    "ArrayBlock",
     "Bands",
     "BandsSummary",
     "Block",

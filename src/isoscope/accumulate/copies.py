@@ -3,37 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 
 from isoscope.accumulate.base import Accumulator
-from isoscope.accumulate.block import Block
+from isoscope.accumulate.block import Block, RowsOnDevice
 from isoscope.hashing import splitmix64
 from isoscope.types import Array
 
 SIZE = 1024
 _FEW = 16  # words of a row that its coarse hash looks at
-
-
-class DeviceRows(Protocol):
-    """Rows that live on a device: only those that are needed are copied from there."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
-        ...
-
-    @property
-    def dtype(self) -> np.dtype[np.floating]:
-        """The type of the numbers."""
-        ...
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, rows: Array) -> Array: ...
-    def columns(self, step: int) -> Array:
-        """Return every column whose distance from the last is a multiple of the step."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -83,7 +63,7 @@ class Copies(Accumulator[CopiesSummary]):
         return CopiesSummary((total - len(self.times)) / total, self.count)
 
 
-def content_hashes(rows: Array | DeviceRows, limit: np.uint64 | None = None) -> Array:
+def content_hashes(rows: Array | RowsOnDevice, limit: np.uint64 | None = None) -> Array:
     """Hash the bits of each row, and return the hashes that do not exceed the limit.
 
     The upper half of a hash comes from a few numbers of the row, so that most rows of a
@@ -111,7 +91,7 @@ def _words(rows: Array) -> Array:
     return np.ascontiguousarray(rows).view(np.uint32)
 
 
-def _few(words: Array | DeviceRows, step: int) -> Array:
+def _few(words: Array | RowsOnDevice, step: int) -> Array:
     """Return every step-th word, the last first: of a float64 the first bits, not the last."""
     if isinstance(words, np.ndarray):
         return words[:, ::-step]

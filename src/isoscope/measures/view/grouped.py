@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from isoscope.accumulate import (
-    Block,
+    ArrayBlock,
     CentredDirections,
     Directions,
     DirectionsSummary,
@@ -100,5 +100,5 @@ class PartitionSums(PartitionsSummary, SummaryView):
 
 def _norms_of(rows: Array) -> NormsSummary:
     norms = Norms(rows.shape[1])
-    norms.update(Block(rows))
+    norms.update(ArrayBlock(rows))
     return norms.finalize()
