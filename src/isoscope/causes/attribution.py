@@ -37,9 +37,8 @@ from isoscope.causes.cloud import CloudSums, Totals
 from isoscope.causes.dimensions import MOST, mask_without, rogue
 from isoscope.errors import UndefinedError
 from isoscope.measures.interval import LEAST_DOCUMENTS, around, standard_error
+from isoscope.types import CAUSE_ORDER as ORDER
 from isoscope.types import Array
-
-ORDER = ("sinks", "dimensions", "frequency", "position", "mean")
 
 
 @dataclass(frozen=True)

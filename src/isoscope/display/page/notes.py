@@ -1,4 +1,4 @@
-"""The method drawer: formula, citation, and when a measure misleads."""
+"""The notes on measures: formula, citation, and when a measure misleads."""
 
 import re
 from collections.abc import Iterable
@@ -12,8 +12,8 @@ _ENTRY = re.compile(r"^@\w+\{([\w-]+),\n(.*?)^\}", flags=re.MULTILINE | re.DOTAL
 _FIELD = re.compile(r"^\s*(\w+)\s*=\s*\{(.*?)\},?\s*$", flags=re.MULTILINE)
 
 
-def drawer(notes: Iterable[Note]) -> str:
-    """Return what a reader should know of each measure, folded away."""
+def notes_html(notes: Iterable[Note]) -> str:
+    """Return a collapsed note for each measure."""
     return "".join(_note(note) for note in notes)
 
 
@@ -39,7 +39,7 @@ def _bibliography() -> dict[str, dict[str, str]]:
 
 
 def _plain(text: str) -> str:
-    """Return what a bibliography has in TeX as plain text."""
+    """Return TeX of a bibliography as plain text."""
     text = text.replace(r"$\alpha$", "α")
     text = re.sub(r"\\[`'^\"~]\{?(\w)\}?", r"\1", text)
     return text.replace("{", "").replace("}", "").replace("\\&", "&").replace("--", "–")

@@ -1,12 +1,17 @@
-"""The verb of figures."""
+"""Pages, figures, and runs that display themselves."""
 
+import base64
+import json
 import re
+import sys
+import zlib
 
 import numpy as np
 import pytest
 
 import isoscope as iso
-from isoscope.errors import ConfigError, UndefinedError, UnknownNameError
+from isoscope.display import Results
+from isoscope.errors import ConfigError, StoreError, UndefinedError, UnknownNameError
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +107,7 @@ def test_a_figure_of_dimensions_has_a_cell_for_each(run, tmp_path):
     ("given", "error", "match"),
     [
         ({"kind": "layer"}, UnknownNameError, "no figure is called 'layer'"),
-        ({"kind": "norm"}, UndefinedError, "expected something for a figure of norm"),
+        ({"kind": "norm"}, UndefinedError, "cannot draw a figure of norm"),
         ({"width": 3.0}, ConfigError, "got 3"),
         ({"width": float("nan")}, ConfigError, "got nan"),
         ({"measures": ["isoscor"]}, UnknownNameError, "no measure is called"),
@@ -117,5 +122,45 @@ def test_what_cannot_be_drawn_is_said(run, tmp_path, given, error, match):
 
 
 def test_another_ending_is_refused(run, tmp_path):
-    with pytest.raises(ConfigError, match="ends in"):
+    with pytest.raises(ConfigError, match="ending in"):
         iso.figure(run, tmp_path / "a.eps")
+
+
+def test_a_page_holds_the_readings_of_its_run(run, tmp_path):
+    made = iso.report(run, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    assert text == made.text
+    packed = re.search(r'id="values">([^<]*)<', text)[1]
+    table = json.loads(zlib.decompress(base64.b64decode(packed)))["readings"]
+    values = [each.value for each in iso.load(run).readings]
+    assert table["value"]["is"] == pytest.approx(values, rel=1e-7)
+    assert 'id="method-isoscore"' in text
+
+
+def test_readings_at_hand_have_a_page_too():
+    readings = iso.measure(np.random.default_rng(1).normal(size=(90, 5)))
+    assert "<section" in iso.report(readings).text
+
+
+def test_what_is_there_is_not_overwritten(run, tmp_path):
+    (tmp_path / "page.html").write_text("mine")
+    with pytest.raises(StoreError, match="which exists"):
+        iso.report(run, tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text() == "mine"
+
+
+def test_without_altair_it_says_how_to_get_it(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "altair", None)
+    with pytest.raises(ConfigError, match="without the package altair"):
+        iso.report(run)
+
+
+def test_a_run_and_its_readings_display_as_tables(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(60, 4))
+    iso.measure(rows, output=tmp_path / "run", name="<b>cloud</b>")
+    run = iso.load(tmp_path / "run")
+    assert isinstance(run.readings, Results)
+    shown = run._repr_html_()
+    assert "isoscore" in shown
+    assert "&lt;b&gt;cloud" in shown and "<b>" not in shown
+    assert run.survey.held

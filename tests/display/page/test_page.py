@@ -1,15 +1,24 @@
-"""The page as a file: what stands in it, and that nothing in it is obeyed."""
+"""The page as a file: its sections, its readings, and that no text in it is executed."""
 
+import base64
 import html
+import json
 import re
+import zlib
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from isoscope.display.page.document import page
-from isoscope.display.page.exhibit import Exhibit
-from isoscope.display.page.pack import unpacked
-from isoscope.display.page.runtime import asset, fingerprint, vega
+from isoscope.display.page.bundle import asset, script_hash, vega
+from isoscope.display.page.page import (
+    MOST,
+    limit_readings,
+    overflow_note,
+    pack_readings,
+    page,
+)
+from isoscope.display.page.section import Exhibit
 from isoscope.display.section import SECTIONS
 from isoscope.types import Reading
 
@@ -18,7 +27,8 @@ ALONE = Reading("a", "rows", "all", "", None, "alpha", 1.5, None, None, 9, 3)
 
 
 def values_of(text):
-    return unpacked(re.search(r'id="values">([^<]*)<', text)[1])
+    packed = re.search(r'id="values">([^<]*)<', text)[1]
+    return json.loads(zlib.decompress(base64.b64decode(packed)))
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +58,8 @@ def test_only_the_two_scripts_of_the_page_may_run(made):
     content = html.unescape(
         re.search(r'Content-Security-Policy" content="([^"]*)"', made.text)[1]
     )
-    assert fingerprint(asset("page.js")) in content
-    assert fingerprint(vega()) in content
+    assert script_hash(asset("page.js")) in content
+    assert script_hash(vega()) in content
     assert made.text.count("<script>") == 1
 
 
@@ -108,3 +118,55 @@ def test_it_shows_itself_in_a_frame_that_can_do_nothing_else(made):
 def test_it_is_saved_whole(made, tmp_path):
     made.save(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == made.text
+
+
+def test_few_readings_are_all_kept_in_their_order(demo):
+    kept = limit_readings([demo])
+    assert overflow_note([demo], kept) == ""
+    assert kept[0].readings is demo.readings
+
+
+def test_of_many_the_usual_ones_are_kept_and_the_rest_is_said(exhibits):
+    long = exhibits.exhibit(layers=20, steps=tuple(range(40)))
+    assert len(long.readings) > MOST
+    (kept,) = limit_readings([long])
+    assert len(kept.readings) == MOST
+    note = overflow_note([long], [kept])
+    assert "isoscope read RUN --csv" in note
+    assert f"of {len(long.readings):,} readings" in note
+    sizes = Counter(each.variant for each in long.readings)
+    counts = Counter(each.variant for each in kept.readings)
+    # Variants are kept one after the other: what does not fit is of the last that began.
+    assert counts["all"] == sizes["all"]
+    assert counts["no-special"] == sizes["no-special"]
+    assert counts["no-sink"] == MOST - 2 * sizes["all"] < sizes["no-sink"]
+    rest = [each.measure for each in kept.readings if each.variant == "no-sink"]
+    assert "mean-cosine-cross" in rest and "participation" not in rest
+    order = {id(each): place for place, each in enumerate(long.readings)}
+    places = [order[id(each)] for each in kept.readings]
+    assert places == sorted(places)
+
+
+def test_bands_are_dropped_before_any_reading_of_all_rows(exhibits):
+    run = exhibits.exhibit(bands=exhibits.BANDS)
+    whole = [each for each in run.readings if not each.group]
+    (kept,) = limit_readings([run], most=len(whole))
+    assert kept.readings == whole
+    assert f"{len(run.readings) - len(whole)} of" in overflow_note([run], [kept])
+
+
+def test_of_several_runs_each_keeps_its_own(exhibits):
+    runs = [exhibits.exhibit("one"), exhibits.exhibit("two")]
+    one, two = limit_readings(runs, most=100)
+    assert {each.run for each in one.readings} == {"one"}
+    assert {each.run for each in two.readings} == {"two"}
+    assert len(one.readings) + len(two.readings) == 100
+    assert abs(len(one.readings) - len(two.readings)) <= len(one.sites)
+
+
+def test_columns_hold_what_readings_hold(demo):
+    table = pack_readings([demo])
+    first = demo.readings[0]
+    assert table["site"]["words"][table["site"]["at"][0]] == first.site
+    assert table["value"]["is"][0] == first.value
+    assert table["warnings"]["words"][0] == ()

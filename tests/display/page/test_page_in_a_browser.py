@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from isoscope.display import READINGS, Results
-from isoscope.display.page.document import page
-from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.page.page import page
+from isoscope.display.page.section import Exhibit
 from isoscope.display.section import SECTIONS
 from isoscope.measures import MEASURES
 from isoscope.types import Reading

@@ -1,31 +1,30 @@
-"""The charts of a page for a paper: one picture of a given width, as SVG, PDF or PNG."""
+"""Charts of a page as a figure for a paper: SVG, PDF or PNG of a certain width."""
 
 import re
 from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import Any
 
-from isoscope.display.page.panel import Chart
-from isoscope.display.page.runtime import GRAMMAR, needed
+from isoscope.display.page.bundle import VEGA_LITE, require_package
+from isoscope.display.page.section import ROWS, Chart
 from isoscope.display.page.theme import config
 
 POINTS_PER_MM = 72 / 25.4
 PER_INCH = 300  # of a PNG
 _GAP = 8.0  # points between charts
-_WIDE_ENOUGH = {False: 100.0, True: 180.0}  # points a small chart needs, and one of half a page
+_WIDE_ENOUGH = {False: 100.0, True: 180.0}  # points a small chart needs, and one of half width
 _NARROW = 400.0  # points, below which a legend needs more than one line
 _IDS = re.compile(r'(\bid="|url\(#|href="#)([^")]+)')
 _SIZE = re.compile(r'<svg\b[^>]*?width="([\d.]+)"[^>]*?height="([\d.]+)"')
 
 
-def picture(charts: Sequence[Chart], chosen: Mapping[str, str], width: float) -> str:
-    """Return an SVG of charts side by side, `width` millimetres wide in all."""
+def draw_figure(charts: Sequence[Chart], chosen: Mapping[str, str], width: float) -> str:
+    """Return an SVG of charts side by side, `width` millimetres wide in total."""
     points = width * POINTS_PER_MM
     least = _WIDE_ENOUGH[any(chart.half for chart in charts)]
     across = max(1, min(3, len(charts), int(points // least)))
     each = (points - _GAP * (across - 1)) / across
     drawn = [
-        _drawn(chart, chosen, each, 0.66 if len(charts) > 1 else 0.62, number)
+        _draw(chart, chosen, each, 0.66 if len(charts) > 1 else 0.62, number)
         for number, chart in enumerate(charts)
     ]
     tall = max(height for _, height in drawn)
@@ -48,9 +47,9 @@ def picture(charts: Sequence[Chart], chosen: Mapping[str, str], width: float) ->
     )
 
 
-def converted(svg: str, suffix: str) -> bytes:
-    """Return the picture in the format that a file name asks for."""
-    converter = needed("vl_convert")
+def convert_figure(svg: str, suffix: str) -> bytes:
+    """Return the figure in the format of a file suffix."""
+    converter = require_package("vl_convert")
     if suffix == ".pdf":
         return bytes(converter.svg_to_pdf(svg))
     if suffix == ".png":
@@ -58,36 +57,32 @@ def converted(svg: str, suffix: str) -> bytes:
     return _in_millimetres(svg).encode("utf-8")
 
 
-def _drawn(
+def _draw(
     chart: Chart, chosen: Mapping[str, str], width: float, shape: float, number: int
 ) -> tuple[str, float]:
-    """Return one chart as SVG that fits its place, and how tall it is."""
-    tall = chart.spec.get("height", 0) * 0.55 if chart.name == "dimensions" else 0
-    spec: dict[str, Any] = {
-        **chart.spec,
-        "width": width,
-        "height": max(width * shape, tall),
-        "datasets": {"rows": chart.rows(**chosen)},
-        "autosize": {"type": "fit", "contains": "padding"},
-    }
-    if isinstance(spec.get("title"), dict):  # a caption says the rest, and has the room
-        spec["title"] = {"text": spec["title"]["text"]}
-    svg: str = needed("vl_convert").vegalite_to_svg(
-        spec, vl_version=GRAMMAR, config=_config(width), allowed_base_urls=[]
+    """Return one chart as SVG, and its height."""
+    title = {"title": {"text": chart.title}} if "title" in chart.spec else {}  # no subtitle
+    svg: str = require_package("vl_convert").vegalite_to_svg(
+        {
+            **chart.spec,
+            **title,
+            "width": width,
+            "height": max(width * shape, chart.least_height),
+            "datasets": {ROWS: chart.rows(**chosen)},
+            "autosize": {"type": "fit", "contains": "padding"},
+        },
+        vl_version=VEGA_LITE,
+        config=config("paper", legend_columns=3 if width < _NARROW else None),
+        allowed_base_urls=[],
     )
     svg = svg[svg.index("<svg") :]
-    svg = _IDS.sub(rf"\g<1>c{number}-\g<2>", svg)  # names in one picture must differ
+    svg = _IDS.sub(rf"\g<1>c{number}-\g<2>", svg)  # ids in one figure must differ
     found = _SIZE.search(svg)
     return svg, float(found[2]) if found else width * shape
 
 
-def _config(width: float) -> dict[str, Any]:
-    found = config("paper")
-    return found | {"legend": {**found["legend"], "columns": 3}} if width < _NARROW else found
-
-
 def _in_millimetres(svg: str) -> str:
-    """Return the picture with its size in millimetres; bare numbers would be pixels."""
+    """Return the figure with its size in millimetres; bare numbers would be pixels."""
 
     def size(found: re.Match[str]) -> str:
         width, height = (float(part) / POINTS_PER_MM for part in found.groups())

@@ -1,9 +1,9 @@
-"""The method drawer."""
+"""The notes on measures."""
 
 import re
 from pathlib import Path
 
-from isoscope.display.page.method import citation, drawer
+from isoscope.display.page.notes import citation, notes_html
 from isoscope.measures import MEASURES
 from isoscope.types import Note
 
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_the_bibliography_of_the_package_is_that_of_the_documentation():
-    ours = ROOT / "src" / "isoscope" / "report" / "references.bib"
+    ours = ROOT / "src" / "isoscope" / "display" / "references.bib"
     assert ours.read_text() == (ROOT / "docs" / "references.bib").read_text()
 
 
@@ -27,6 +27,6 @@ def test_a_key_without_an_entry_stands_for_itself():
 
 
 def test_notes_are_escaped():
-    text = drawer([Note("a", "<b>", "x < y", "rudman2022", "never & always")])
+    text = notes_html([Note("a", "<b>", "x < y", "rudman2022", "never & always")])
     assert "&lt;b&gt;" in text and "x &lt; y" in text and "never &amp; always" in text
     assert "Rudman" in text
