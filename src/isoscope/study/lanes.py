@@ -154,7 +154,7 @@ def unmeasurable(cut: Cut) -> RowError:
             slug="row-too-large",
         )
     first = bad.tolist()[0]
-    is_nan = cast(Array, np.isnan(cut.rows[first]))
+    is_nan = np.isnan(cast(Array, cut.rows[first]))
     what = "NaN" if is_nan.any() else "infinity"
     return RowError(
         f"expected finite numbers in {cut.places[first] or 'the rows'}, "
