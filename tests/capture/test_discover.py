@@ -5,17 +5,17 @@ import torch
 from families import FAMILIES
 from torch import nn
 
-from isoscope.capture.plan import is_flat, planned
+from isoscope.capture.discover import is_flat, plan_taps
+from isoscope.capture.stacks import find_stacks
 from isoscope.capture.tap import listening
-from isoscope.capture.tree import stacks
-from isoscope.capture.watch import Place, Watch
+from isoscope.capture.trace import BlockRun, Trace
 from isoscope.errors import SourceError
 
 
 def model_and_taps(name):
     family = FAMILIES[name]
     model = family.built()
-    return model, planned(Watch(model, stacks(model)), lambda: model(**family.inputs()))
+    return model, plan_taps(Trace(model, find_stacks(model)), lambda: model(**family.inputs()))
 
 
 def heard_at(model, taps, inputs):
@@ -67,7 +67,7 @@ def test_tensors_are_those_of_the_model():
 def test_flattened_tokens_are_unfolded():
     _, taps = model_and_taps("opt")
     assert taps["mlp.1"].within == "decoder.layers.1"
-    place = Place("", 1, "decoder.layers.1", (2, 6, 32))
+    place = BlockRun("", 1, "decoder.layers.1", (2, 6, 32))
     assert is_flat(torch.empty(12, 32), place)
     assert not is_flat(torch.empty(2, 6, 32), place)
 
@@ -88,4 +88,4 @@ class Aside(nn.Module):
 def test_blocks_that_are_never_called_are_no_blocks():
     model = Aside()
     with pytest.raises(SourceError, match="never called as such: blocks"):
-        planned(Watch(model, stacks(model)), lambda: model(torch.ones(1, 2)))
+        plan_taps(Trace(model, find_stacks(model)), lambda: model(torch.ones(1, 2)))

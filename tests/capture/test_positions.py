@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from isoscope.accumulate.hashing import named_documents
-from isoscope.capture.rows import Positions, sinks
+from isoscope.capture.positions import Positions, sinks
 
 CPU = torch.device("cpu")
 

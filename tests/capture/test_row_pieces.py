@@ -6,7 +6,7 @@ import torch
 
 from isoscope.accumulate import ArrayBlock
 from isoscope.accumulate.hashing import named_documents
-from isoscope.capture.pieces import PIECE, RowPieces
+from isoscope.capture.row_pieces import PIECE, RowPieces
 
 SIZES = (1, 3, 40, 7, 600, 2)
 
@@ -39,7 +39,7 @@ def test_sums_of_pieces_add_up_to_those_of_cells_and_documents():
     rows = torch.randn(len(block), 4, generator=torch.Generator().manual_seed(1)).double()
     side = torch.zeros(len(pieces.index), 2, dtype=torch.float64)
     side[torch.from_numpy(pieces.taken)] = torch.tensor([1.0, 2.0], dtype=torch.float64)
-    summed = pieces.summed(side, rows[pieces.index])
+    summed = pieces.sum_pieces(side, rows[pieces.index])
     for key, found in zip(block.cells.keys, pieces.into_cells(summed), strict=True):
         wanted = rows[torch.from_numpy(block.documents == key)].sum(dim=0)
         assert found[0].numpy() == pytest.approx(wanted.numpy())

@@ -6,7 +6,7 @@ from families import FAMILIES
 from torch import nn
 from transformers import AutoConfig, AutoModel
 
-from isoscope.capture.tree import candidates, no_blocks, stacks
+from isoscope.capture.stacks import candidates, find_stacks, no_blocks
 from isoscope.errors import SourceError
 from isoscope.site import prefix_of
 
@@ -17,7 +17,7 @@ def built(kind, **settings):
 
 
 def stacks_of(name):
-    return stacks(built(FAMILIES[name].kind, **FAMILIES[name].settings))
+    return find_stacks(built(FAMILIES[name].kind, **FAMILIES[name].settings))
 
 
 @pytest.mark.parametrize("name", [n for n in FAMILIES if n != "albert"])
@@ -35,7 +35,7 @@ def test_albert_runs_one_block_again_and_again():
 
 
 def test_stages_of_a_convolutional_network_are_spatial():
-    (stack,) = stacks(built("convnext", hidden_sizes=[8, 16, 32, 64], depths=[1, 1, 2, 1]))
+    (stack,) = find_stacks(built("convnext", hidden_sizes=[8, 16, 32, 64], depths=[1, 1, 2, 1]))
     assert stack.spatial
     assert len(stack.blocks) == 4
 
@@ -46,7 +46,7 @@ def test_a_model_without_blocks_is_told_what_it_has():
     with pytest.raises(
         SourceError, match="expected a list of blocks in Sequential, got none"
     ) as e:
-        stacks(model)
+        find_stacks(model)
     assert "0 (Linear)" in e.value.hint
 
 
@@ -57,5 +57,5 @@ def test_lists_that_never_ran_are_named():
 
 def test_convolutions_before_the_blocks_are_not_the_blocks():
     settings = {**FAMILIES["wav2vec2-large"].settings, "conv_dim": (256, 256)}
-    (stack,) = stacks(built("wav2vec2", **settings))
+    (stack,) = find_stacks(built("wav2vec2", **settings))
     assert stack.path == "encoder.layers"

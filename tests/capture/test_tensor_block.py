@@ -6,7 +6,7 @@ import torch
 
 from isoscope.accumulate import ACCUMULATORS, ArrayBlock
 from isoscope.accumulate.hashing import named_documents
-from isoscope.capture.blocks import TensorBlock, TensorLayout
+from isoscope.capture.tensor_block import TensorBlock, TensorLayout
 
 KINDS = list(ACCUMULATORS)
 

@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-from isoscope.capture.tree import stacks
-from isoscope.capture.watch import Watch
+from isoscope.capture.stacks import find_stacks
+from isoscope.capture.trace import Trace
 
 
 class Twice(nn.Module):
@@ -21,16 +21,16 @@ class Twice(nn.Module):
         return self.norm(x).add_(x.zero_())
 
 
-def watched():
+def traced():
     torch.manual_seed(0)
     model = Twice()
-    watch = Watch(model, stacks(model))
-    events = watch.run({"blocks.0.0", "norm"}, lambda: model(torch.ones(1, 2, 3)))
-    return model, watch, events
+    trace = Trace(model, find_stacks(model))
+    events = trace.run({"blocks.0.0", "norm"}, lambda: model(torch.ones(1, 2, 3)))
+    return model, trace, events
 
 
 def test_layers_are_numbered_in_the_order_in_which_blocks_run():
-    _, _, events = watched()
+    _, _, events = traced()
     runs = [(e.place.layer, e.module, e.call) for e in events if e.module.count(".") == 1]
     assert runs == [
         (0, "blocks.0", 0),
@@ -41,20 +41,20 @@ def test_layers_are_numbered_in_the_order_in_which_blocks_run():
 
 
 def test_a_module_belongs_to_the_run_of_its_block():
-    _, watch, events = watched()
+    _, trace, events = traced()
     parts = [(e.place.layer, e.place.block) for e in events if e.module == "blocks.0.0"]
     assert parts == [(0, "blocks.0"), (2, "blocks.0")]
     assert next(e for e in events if e.module == "norm").place is None
-    assert watch.place("norm") is None
+    assert trace.place("norm") is None
 
 
 def test_what_passed_is_kept_though_the_model_writes_into_it():
-    _, _, events = watched()
+    _, _, events = traced()
     norm = next(e for e in events if e.module == "norm")
-    assert norm.given.abs().sum() > 0
-    assert torch.equal(norm.given, events[-2].said)
+    assert norm.received.abs().sum() > 0
+    assert torch.equal(norm.received, events[-2].returned)
 
 
 def test_no_hook_is_left():
-    model, _, _ = watched()
+    model, _, _ = traced()
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())

@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.capture.blocks import TensorLayout
+from isoscope.capture.tensor_block import TensorLayout
 from isoscope.types import CLASSES, VARIANTS, Array
 
 CONTEXT = 6  # tokens quoted before and after a sink
-SINK = 10.0  # times the median norm of its own document, and a token is a sink
+SINK = 10.0  # a token is a sink above this multiple of the median norm of its document
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Positions:
     real: Array  # (B, T) of the document, not padding
     special: Array  # (B, T)
     documents: Array  # (B,) keys
-    folded: bool | None = None  # whether documents are told apart or fall into groups
+    folded: bool | None = None  # whether cells are groups of documents; None: by number
     tokens: Array | None = None  # (B, T) ids, where positions are tokens
     bands: Array | None = None  # (vocabulary,) frequency band of each token
 
@@ -47,7 +47,7 @@ class Positions:
         code = self.special.astype(np.int8)
         return code if sinks is None else code + 2 * sinks.astype(np.int8)
 
-    def quoted(self, place: int, decode: Callable[[list[int]], str]) -> tuple[str, str]:
+    def quote(self, place: int, decode: Callable[[list[int]], str]) -> tuple[str, str]:
         """Return the token at a place of the flattened batch, and the words around it."""
         if self.tokens is None:
             return "", ""
@@ -77,8 +77,8 @@ class Positions:
 def sinks(norms: Tensor, real: Tensor, times: float = SINK) -> Tensor:
     """Return which positions are sinks, (B, T), from the norms of a batch.
 
-    A sink's norm exceeds so many times the median norm of its own document at this site
-    (of two middle norms the smaller one), so that no other document has a say in it.
+    A sink's norm exceeds `times` the median norm of its own document at this site
+    (of two middle norms the smaller one), so that it does not depend on other documents.
     """
     return (norms > times * _median(norms, real)) & real
 

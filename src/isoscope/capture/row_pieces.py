@@ -34,19 +34,22 @@ class RowPieces:
     @classmethod
     def split(cls, index: Tensor, cells: Cells, starts: Array) -> "RowPieces":
         """Cut the units that start there, documents or cells, and pad the last of each."""
-        sizes = np.diff(starts)
+        sizes = np.diff(starts)  # (units,) rows of each
         length = _length(sizes)
-        number = -(-sizes // length)  # pieces of each unit
+        number = -(-sizes // length)  # (units,) pieces of each
         first = np.cumsum(number) - number
-        within = np.arange(len(index)) - np.repeat(starts[:-1], sizes)
-        taken = np.repeat(first * length, sizes) + within
-        where = np.full(int(number.sum()) * length, -1)
+        # Where each of the n sorted rows goes among pieces * length places.
+        within = np.arange(len(index)) - np.repeat(starts[:-1], sizes)  # (n,) in its unit
+        taken = np.repeat(first * length, sizes) + within  # (n,)
+        where = np.full(int(number.sum()) * length, -1)  # (pieces * length,)
         where[taken] = cells.order
+        # Places that are left over repeat the first row of their piece.
         blank = np.flatnonzero(where < 0)
         where[blank] = where[blank // length * length]
-        cell = np.searchsorted(cells.starts, starts[:-1], side="right") - 1
-        cell_of_piece = np.repeat(cell, number)
-        member = np.arange(len(cells.keys))[:, None] == cell_of_piece
+        # Which cell a piece belongs to.
+        cell = np.searchsorted(cells.starts, starts[:-1], side="right") - 1  # (units,)
+        cell_of_piece = np.repeat(cell, number)  # (pieces,)
+        member = np.arange(len(cells.keys))[:, None] == cell_of_piece  # (cells, pieces)
         device = index.device
         return cls(
             index[torch.from_numpy(where).to(device)],
@@ -60,11 +63,12 @@ class RowPieces:
             int(number[: np.searchsorted(starts, cells.split)].sum()),
         )
 
-    def summed(self, side: Tensor, rows: Tensor) -> Tensor:
+    def sum_pieces(self, side: Tensor, rows: Tensor) -> Tensor:
         """Return the rows of each piece summed with every weight, (pieces, weights, d)."""
         shape = (-1, self.length)
-        each, parts = side.view(*shape, side.shape[1]), rows.view(*shape, rows.shape[1])
-        return torch.bmm(each.transpose(1, 2), parts)
+        weights = side.view(*shape, side.shape[1])  # (pieces, length, weights)
+        parts = rows.view(*shape, rows.shape[1])  # (pieces, length, d)
+        return torch.bmm(weights.transpose(1, 2), parts)
 
     def into_cells(self, summed: Tensor) -> Tensor:
         """Return sums of pieces, (pieces, weights, d), added up to those of cells."""

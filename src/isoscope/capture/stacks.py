@@ -20,7 +20,7 @@ class Stack:
     spatial: bool  # stages of a convolutional network
 
 
-def stacks(model: nn.Module) -> list[Stack]:
+def find_stacks(model: nn.Module) -> list[Stack]:
     """Return the stacks of a model: one, or an encoder's and a decoder's."""
     lists = candidates(model)
     if not lists:

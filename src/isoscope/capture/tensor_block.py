@@ -2,7 +2,7 @@
 
 NumPy inside a hook doubled the time of a forward pass, because two thread pools fought for
 the cores; here everything of the size of the rows stays in torch, and only sums leave it.
-Rows are gathered once, in the order of their cells; documents are then looked at one after
+Rows are gathered once, in the order of their cells; documents are then summed one after
 the other, small enough to stay in the cache while all sums of them are made.
 """
 
@@ -22,7 +22,7 @@ from isoscope.accumulate.block import (
 )
 from isoscope.accumulate.lazy import lazy
 from isoscope.accumulate.sums import DocumentSums, SinkRows, Sums
-from isoscope.capture.pieces import PIECE, RowPieces
+from isoscope.capture.row_pieces import PIECE, RowPieces
 from isoscope.types import Array
 
 _SAMPLE = 64
@@ -104,16 +104,18 @@ class TensorBlock(Block):
     @lazy
     def scatters(self) -> tuple[Array, Array]:
         """Sum of z z' over the rows of each half, (d, d)."""
-        _ = self._summed
+        _ = self._totals
         cut, rows = self.layout.pieces.half * self.layout.pieces.length, self._gathered
-        return _square(rows[:cut]).cpu().numpy(), _square(rows[cut:]).cpu().numpy()
+        return symmetric_product(rows[:cut]).cpu().numpy(), symmetric_product(
+            rows[cut:]
+        ).cpu().numpy()
 
     @lazy
-    def _summed(self) -> tuple[Sums, Array, Array]:
+    def _totals(self) -> tuple[Sums, Array, Array]:
         """The sums, and squared norms and inverse norms of the sorted rows."""
         rows = self._gather()
         summed = self._sum_of(rows)
-        if rows.dtype == torch.float32 and not self._holds(*summed[:2]):
+        if rows.dtype == torch.float32 and not self._is_precise(*summed[:2]):
             rows = self.tensor.index_select(0, self.layout.pieces.index).double()
             summed = self._sum_of(rows)
         return summed
@@ -127,7 +129,7 @@ class TensorBlock(Block):
         room = spare[:size].view(len(index), self.width)
         return self._wide(torch.index_select(self.tensor, 0, index, out=room))
 
-    def _holds(self, sums: Sums, squares: Array) -> bool:
+    def _is_precise(self, sums: Sums, squares: Array) -> bool:
         """Whether float32 was enough."""
         if not representable(sums, squares):
             return False
@@ -137,10 +139,12 @@ class TensorBlock(Block):
 
     def _sum_of(self, rows: Tensor) -> tuple[Sums, Array, Array]:
         """Sum up; the rows become rows minus the origin, and blanks zero."""
+        # m = pieces * length places, of which blank ones count for nothing.
         pieces, blank = self.layout.pieces, self.layout.pieces.blank
-        norms = self._norms(rows)
+        norms = self._norms(rows)  # (m,)
         inverse = torch.where(norms > 0, 1 / norms, torch.zeros_like(norms))
         inverse.index_fill_(0, blank, 0)
+        # z = x - origin, written over x.
         shift = self.origin.any()
         if shift:
             rows = rows.sub_(torch.from_numpy(self.origin).to(rows))
@@ -148,13 +152,15 @@ class TensorBlock(Block):
         lengths = (torch.linalg.vector_norm(rows, dim=1) if shift else norms).square()
         lengths.index_fill_(0, blank, 0)
         self._gathered = rows
+        # Sums by piece, (pieces, 3, d): of z, |z|^2 z and z / |x|; then by cell.
         units, sketch, energy = self._by_piece(rows, lengths, inverse)
         if shift:  # u = (z + origin) / |x|
-            units, energy = self._moved_back(units, energy, inverse.double().cpu().numpy())
+            units, energy = self._move_back(units, energy, inverse.double().cpu().numpy())
         self._pieces = units
         by_cell = np.add.reduceat(units, pieces.first_of_cell, axis=0)  # (cells, 3, d)
         cells, starts = self.cells, self.cells.starts[:-1]
         taken = pieces.taken
+        # Back to the n sorted rows, in float64.
         wide = lengths.double().cpu().numpy()[taken]
         seen = inverse.cpu().numpy()[taken]
         sums = Sums(
@@ -180,7 +186,9 @@ class TensorBlock(Block):
     ) -> tuple[Array, Array, Array]:
         """Return sums of z, |z|^2 z and z/|x| of each piece, sketches of cells, energies."""
         pieces = self.layout.pieces
-        out = pieces.summed(self._side(rows, lengths, inverse), rows)  # (pieces, 3 + rank, d)
+        out = pieces.sum_pieces(
+            self._side(rows, lengths, inverse), rows
+        )  # (pieces, 3 + rank, d)
         first = out[:, :3].double().cpu().numpy()
         sketch = pieces.into_cells(out[:, 3:])
         weight, energy = inverse.square(), rows.new_zeros(self.width)
@@ -200,7 +208,7 @@ class TensorBlock(Block):
             side[:, 3:] = rows @ torch.from_numpy(directions(self.width)).to(rows)
         return side
 
-    def _moved_back(self, pieces: Array, energy: Array, inverse: Array) -> tuple[Array, Array]:
+    def _move_back(self, pieces: Array, energy: Array, inverse: Array) -> tuple[Array, Array]:
         """Return sums of x/|x| and of x^2/|x|^2 from those of z = x - origin."""
         origin, squared = self.origin, inverse * inverse
         weight = inverse.reshape(len(pieces), -1).sum(axis=1)
@@ -214,7 +222,7 @@ class TensorBlock(Block):
     @lazy
     def by_document(self) -> DocumentSums:
         """The sums of each document, in the order of the cells."""
-        summed, pieces = self._summed, self.layout.pieces
+        summed, pieces = self._totals, self.layout.pieces
         starts = pieces.starts
         rows = np.diff(np.r_[starts, len(self)]).astype(np.float64)
         total = pieces.into_units(self._pieces[:, 0])
@@ -232,7 +240,7 @@ class TensorBlock(Block):
         Rows are fetched, divided by their norms and summed in one go, label by label.
         """
         order = np.argsort(labels, kind="stable")
-        rows, index, norms = self._chosen(chosen[order])
+        rows, index, norms = self._select(chosen[order])
         inverse = torch.where(norms > 0, 1 / norms, torch.zeros_like(norms))
         starts = np.searchsorted(labels[order], np.arange(number))
         sums = torch.nn.functional.embedding_bag(
@@ -246,9 +254,9 @@ class TensorBlock(Block):
         nonzero = np.bincount(labels[order], there, number)
         return sums.double().cpu().numpy(), nonzero
 
-    def _chosen(self, chosen: Array) -> tuple[Tensor, Tensor, Tensor]:
+    def _select(self, chosen: Array) -> tuple[Tensor, Tensor, Tensor]:
         """Return a tensor, which rows of it were chosen, and the norms of these."""
-        _ = self._summed
+        _ = self._totals
         index = self.layout.index[torch.from_numpy(chosen).to(self.layout.index)]
         enough = self._gathered.dtype  # float64 where float32 would have lost digits
         if self.tensor.dtype != enough:
@@ -263,13 +271,14 @@ class TensorBlock(Block):
 
     def labelled_units(self, labels: Array, number: int) -> tuple[Array, Array]:
         """Return the sums of unit vectors of each cell under each label, and how many."""
-        inverse, pieces, rows = self._summed[2], self.layout.pieces, self._gathered
-        ordered = labels[:, self.cells.order].astype(np.int64)
+        inverse, pieces, rows = self._totals[2], self.layout.pieces, self._gathered
+        ordered = labels[:, self.cells.order].astype(np.int64)  # (labels, n)
+        # The weight of each place under each label, (m, number).
         side = np.zeros((len(rows), number), dtype=inverse.dtype)
         for each in ordered:
             side[pieces.taken, each] = inverse
         weights = torch.from_numpy(side).to(rows)
-        summed = pieces.summed(weights, rows)  # (pieces, labels, d)
+        summed = pieces.sum_pieces(weights, rows)  # (pieces, labels, d)
         found = pieces.into_cells(summed).double().cpu().numpy()
         starts, wide = self.cells.starts[:-1], side[pieces.taken].astype(np.float64)
         counts = np.add.reduceat((wide > 0).astype(np.float64), starts, axis=0)
@@ -288,8 +297,8 @@ class TensorBlock(Block):
         return np.bincount(where, own, count), np.bincount(where, seen.nonzero**2, count)
 
 
-def _square(rows: Tensor) -> Tensor:
-    """Return rows' rows; of two halves of the columns, what is mirrored is made once."""
+def symmetric_product(rows: Tensor) -> Tensor:
+    """Return X'X, (d, d), of rows X (n, d); the mirrored quarter is computed once."""
     width = rows.shape[1]
     if width < _HALVED:
         return rows.T @ rows
@@ -320,6 +329,6 @@ class TensorRows:
         return (rows if self.dtype == np.float64 else rows.float()).cpu().numpy()
 
     def columns(self, step: int) -> Array:
-        """Return every so many-th column of all rows, counted from the last one."""
+        """Return every `step`-th column of all rows, counted from the last one."""
         some = self.tensor[:, (self.shape[1] - 1) % step :: step]
         return some[self.index].float().contiguous().cpu().numpy()

@@ -95,7 +95,7 @@ def select_sites(
             slug="pooling",
         )
     plain = [each for each in wanted if each != POOLED]
-    sites = subject.sites.chosen(plain) if plain else ()
+    sites = subject.sites.select(plain) if plain else ()
     if pooled and (not families or POOLED in wanted):
         sites = (*sites, POOLED)
     return sites
@@ -115,10 +115,11 @@ def turns_for(
     subject: "Subject", sites: tuple[str, ...], turns: int | None, say: Callable[[str], None]
 ) -> int:
     """Return in how many turns the sites are done, and say so where it is more than one."""
-    from isoscope.study.memory import as_bytes, available, state_bytes
+    from isoscope.capture.runner import free_memory
+    from isoscope.study.memory import as_bytes, state_bytes
 
     widths = [subject.sites.widths.get(site, 0) for site in sites if not is_matrix(site)]
-    needed, free = state_bytes(widths), available()
+    needed, free = state_bytes(widths), free_memory()
     if turns is None:
         turns = min(max(1, -(-needed * 2 // max(free, 1))), max(len(widths), 1))
     if turns > 1 or needed > 2**30:

@@ -1,9 +1,6 @@
-"""How much memory the sites of a model need, and how much there is."""
+"""How much memory the sites of a model need."""
 
-import os
 from collections.abc import Iterable
-from contextlib import suppress
-from pathlib import Path
 
 from isoscope.accumulate.bands import FREQUENCIES, POSITIONS
 from isoscope.accumulate.block import sketch_rank
@@ -47,18 +44,3 @@ def as_bytes(number: int) -> str:
     if number < 2**30:
         return f"{number / 2**20:.1f} MiB"
     return f"{number / 2**30:.1f} GiB"
-
-
-def available() -> int:
-    """Return the bytes of memory that are free to be used."""
-    bound = os.environ.get("ISOSCOPE_MEMORY")
-    if bound and bound.isdigit():
-        return int(bound)
-    with suppress(OSError, ValueError, IndexError):  # not every system has it
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (OSError, ValueError, AttributeError):
-        return 4 * 2**30

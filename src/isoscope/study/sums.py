@@ -11,8 +11,8 @@ from isoscope.study.reading import kinds_for, second_passes
 if TYPE_CHECKING:
     from isoscope.accumulate.sums import DocumentSums
     from isoscope.accumulate.variant import Kind
-    from isoscope.capture.blocks import TensorBlock
     from isoscope.capture.listener import Listener, Meet, Take
+    from isoscope.capture.tensor_block import TensorBlock
     from isoscope.store.summaries import State
     from isoscope.types import Array
 

@@ -6,9 +6,8 @@ from transformers import T5EncoderModel
 
 from isoscope.capture.feed import feed_for
 from isoscope.capture.feed.image import ImageFeed
-from isoscope.capture.feed.pair import PairFeed
-from isoscope.capture.feed.text import CharacterFeed, TextFeed
-from isoscope.capture.feed.wave import WaveFeed
+from isoscope.capture.feed.sound import WaveFeed
+from isoscope.capture.feed.text import CharacterFeed, PairFeed, TextFeed
 from isoscope.capture.feed.whisper import WhisperFeed
 from isoscope.errors import ConfigError
 
@@ -44,7 +43,7 @@ def test_an_encoder_cut_out_of_a_pair_reads_alone(zoo):
 def test_length_and_prompt_are_passed_on(zoo):
     feed = feed_for(zoo.text_model("bert"), length=8, prompt="the far ")
     ready = feed.prepare(zoo.Document("a", zoo.sentence(20)))
-    assert ready.length == 8 and ready.truncated and feed.prompted == 3
+    assert ready.length == 8 and ready.truncated and feed.prompt_length == 3
 
 
 def test_sound_takes_no_prompt(zoo):

@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from isoscope.capture.feed.layout import (
+from isoscope.capture.feed.marks import (
     FrameLayout,
     MoleculeLayout,
     PatchLayout,
     TokenLayout,
-    windowed,
+    pads_to_windows,
     within,
 )
 from isoscope.errors import ConfigError
@@ -45,8 +45,8 @@ def test_another_number_of_tokens_is_refused(length, lengthened):
 
 
 def test_windows_are_told_by_the_config():
-    assert windowed(SimpleNamespace(attention_window=[4, 4]))
-    assert not windowed(SimpleNamespace())
+    assert pads_to_windows(SimpleNamespace(attention_window=[4, 4]))
+    assert not pads_to_windows(SimpleNamespace())
 
 
 def test_molecules_are_counted_as_the_model_attends_to_them():

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from transformers import ByT5Tokenizer
 
-from isoscope.capture.feed.tokens import Reader, vocabulary
+from isoscope.capture.feed.reader import TokenReader, vocabulary
 from isoscope.errors import ConfigError, SourceError
 
 
 def made(zoo, *, length=512, prompt=None, tokenizer=None, pooling=None, **settings):
     loaded = zoo.text_model("bert", tokenizer, **settings)
     loaded = zoo.Loaded(loaded.body, loaded.body, "text", loaded.tokenizer, None, pooling)
-    return Reader(loaded, length=length, prompt=prompt)
+    return TokenReader(loaded, length=length, prompt=prompt)
 
 
 def test_special_tokens_stand_around_a_text(zoo):
@@ -85,8 +85,8 @@ def test_a_prompt_goes_in_front_by_its_words_or_its_name(zoo):
     assert made(zoo, prompt="the far ").read(asked).ids.tolist() == plain
     assert made(zoo, prompt="query", pooling=pooling).read(asked).ids.tolist() == plain
     assert made(zoo, pooling=pooling).read(asked).ids.tolist() == plain
-    assert made(zoo, pooling=pooling).prompted() == 3
-    assert made(zoo, pooling=zoo.Pooling()).prompted() == 0
+    assert made(zoo, pooling=pooling).prompt_length() == 3
+    assert made(zoo, pooling=zoo.Pooling()).prompt_length() == 0
     assert len(made(zoo, prompt="", pooling=pooling).read(asked).ids) == 3
 
 
@@ -98,7 +98,7 @@ def test_texts_are_lowered_where_the_folder_says_so(zoo):
 
 def test_token_ids_are_taken_as_they_are(zoo):
     body = zoo.built("bert", **zoo.SMALL, eos_token_id=[2, 7])
-    reader = Reader(zoo.Loaded(body, body), length=4)
+    reader = TokenReader(zoo.Loaded(body, body), length=4)
     tokens = reader.read(zoo.Document("a", np.array([5, 7, 9, 2, 11, 12], dtype=np.uint16)))
     assert tokens.ids.tolist() == [5, 7, 9, 2] and tokens.ids.dtype == np.int64
     assert tokens.special.tolist() == [False, True, False, True]
@@ -134,12 +134,12 @@ def test_sound_and_images_are_no_text(zoo, content):
 
 def test_without_a_tokenizer_token_files_are_offered(zoo):
     body = zoo.built("gpt2", n_embd=32, n_layer=1, n_head=2, vocab_size=64)
-    reader = Reader(zoo.Loaded(body, body), length=16)
+    reader = TokenReader(zoo.Loaded(body, body), length=16)
     with pytest.raises(ConfigError, match=r"\.npy files") as caught:
         reader.read(zoo.Document("a", "the cat"))
     assert caught.value.slug == "tokenizer-missing"
     assert reader.read(zoo.Document("a", np.array([5, 6]))).measurable
-    assert reader.prompted() == 0
+    assert reader.prompt_length() == 0
 
 
 def test_bytes_are_tokens(zoo):

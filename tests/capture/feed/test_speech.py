@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.capture.feed.wave import WaveFeed
+from isoscope.capture.feed.sound import WaveFeed
 
 
 def clips(zoo, *seconds):

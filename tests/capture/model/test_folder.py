@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from isoscope.capture.model.weights import is_safe, weight_files
+from isoscope.capture.model.folder import is_safe, weight_files
 from isoscope.errors import IsoscopeError
 
 

@@ -6,7 +6,7 @@ import pytest
 import transformers
 
 from isoscope.capture.model.load import load
-from isoscope.capture.model.tokens import tokenizer_files, tokenizer_of, whole_tokens
+from isoscope.capture.model.tokenizer import read_tokenizer, tokenizer_files, whole_tokens
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 ATOMS = [
@@ -34,7 +34,7 @@ SMILES = re.compile(
 
 
 def read(folder, said, gguf=None):
-    return tokenizer_of(folder, gguf, trust=False, say=said)
+    return read_tokenizer(folder, gguf, trust=False, say=said)
 
 
 def test_a_saved_tokenizer_is_read(tiny, said):

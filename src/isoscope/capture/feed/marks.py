@@ -1,22 +1,33 @@
-"""What the positions of a heard tensor are: tokens, molecules, frames, patches."""
+"""What the positions of a tensor at a site are: tokens, molecules, frames, patches."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from isoscope.capture.feed.batch import Marks
 from isoscope.errors import ConfigError
 
 # Models with these settings pad their input on the right themselves, to whole windows.
 WINDOWS = ("attention_window", "block_size")
 
 
-def windowed(config: Any) -> bool:
-    """Whether a model lengthens what it is given (longformer, bigbird)."""
+@dataclass(frozen=True)
+class Marks:
+    """Which positions of a tensor are of a document, and which of those are special."""
+
+    real: Tensor  # (B, length) bool; never padding
+    special: Tensor  # (B, length) bool; [CLS], </s>, register tokens, a decoder's prompt …
+    tokens: Tensor | None  # (B, length) token ids, where positions are tokens
+
+
+# The marks of a tensor by its number of positions: models shorten, lengthen and regroup them.
+PositionLayout = Callable[[int], Marks]
+
+
+def pads_to_windows(config: object) -> bool:
+    """Whether a model lengthens its input (longformer, bigbird)."""
     return any(getattr(config, name, None) for name in WINDOWS)
 
 
@@ -36,7 +47,7 @@ class TokenLayout:
     lengthened: bool = False  # by the model itself, with padding on the right
 
     def __call__(self, length: int) -> Marks:
-        """Return the marks of so many positions."""
+        """Return the marks of a tensor of this length."""
         more = length - self.real.shape[1]
         if more == 0:
             return Marks(self.real, self.special, self.tokens)
@@ -51,8 +62,8 @@ class MoleculeLayout:
 
     Molecule 0 is the first character, [CLS], once more; molecule j is made of characters
     (j-1)*rate to j*rate-1. The model attends to molecule j if block j of characters has a real
-    one, and so do we count: a document of t characters has ceil(t / rate) molecules, each made
-    of real characters only. (The block after the last of them, cut or whole, gave way to
+    one, and so they are counted: a document of t characters has ceil(t / rate) molecules, each
+    made of real characters only. (The block after the last of them, cut or whole, gave way to
     [CLS].) A molecule is special if all its characters are.
     """
 
@@ -60,7 +71,7 @@ class MoleculeLayout:
     rate: int
 
     def __call__(self, length: int) -> Marks:
-        """Return the marks of so many characters or molecules."""
+        """Return the marks of a tensor of this length."""
         padded = self.characters.real.shape[1]
         if length == padded:
             return self.characters(length)
@@ -82,7 +93,7 @@ class FrameLayout:
     device: torch.device
 
     def __call__(self, length: int) -> Marks:
-        """Return the marks of so many frames."""
+        """Return the marks of a tensor of this length."""
         if length != self.total:
             raise unknown_positions(self.total, length)
         real = within(self.counts, length, self.device)
@@ -93,9 +104,9 @@ class FrameLayout:
 class PatchLayout:
     """A position is a patch or a place of a feature map; tokens before the patches are special.
 
-    A stack that hears more positions than there are patches has put its own in front: [CLS],
+    A stack with more positions than there are patches has put its own in front: [CLS],
     distillation and register tokens. Stages of convolutional and of hierarchical networks
-    hear as many or fewer, all of the image.
+    have as many or fewer, all of the image.
     """
 
     images: int
@@ -103,16 +114,16 @@ class PatchLayout:
     device: torch.device
 
     def __call__(self, length: int) -> Marks:
-        """Return the marks of so many positions."""
+        """Return the marks of a tensor of this length."""
         extra = 0 if self.patches is None else max(0, length - self.patches)
         special = within([extra] * self.images, length, self.device)
         return Marks(torch.ones_like(special), special, None)
 
 
 def unknown_positions(expected: int, got: int) -> ConfigError:
-    """Return the error for a tensor whose positions cannot be told apart from padding."""
+    """Return the error for a tensor whose positions cannot be distinguished from padding."""
     return ConfigError(
-        f"expected {expected} positions a document at a site, got {got}",
-        hint="this model regroups positions in a way that is not known; leave the site out",
+        f"expected {expected} positions per document at a site, got {got}",
+        hint="this model regroups positions in a way that is not known; exclude the site",
         slug="positions-unknown",
     )

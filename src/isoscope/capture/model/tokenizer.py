@@ -1,11 +1,15 @@
-"""The tokenizer of a model, or None: never one that turns every text into the same tokens."""
+"""The tokenizer of a model, or the processor of its audio or images."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from isoscope.capture.model.load import Takes
 from isoscope.capture.model.quiet import quiet
+
+if TYPE_CHECKING:
+    from isoscope.types import Array
 
 # What a tokenizer may be read from. Without any of them transformers makes one up, which
 # knows its special tokens and no others.
@@ -19,15 +23,43 @@ WITHOUT_FILES = {"CanineTokenizer", "ByT5Tokenizer", "PerceiverTokenizer"}
 LONGEST_VOCABULARY = 64 * 2**20
 
 
+class Tokenizer(Protocol):
+    """A tokenizer of transformers."""
+
+    def __call__(self, text: str, **options: Any) -> Mapping[str, list[int]]:
+        """Return `input_ids` of a text, and what else the options name."""
+        ...
+
+    def decode(self, ids: list[int], **options: Any) -> str:
+        """Return the text of token ids."""
+        ...
+
+    def get_vocab(self) -> dict[str, int]:
+        """Return the id of every token."""
+        ...
+
+
+class Processor(Protocol):
+    """A feature extractor, which has the rates, or an image processor of transformers."""
+
+    sampling_rate: int
+    hop_length: int
+    n_samples: int
+
+    def __call__(self, *inputs: object, **options: object) -> "Mapping[str, Array]":
+        """Return the inputs of a model: `input_values`, `pixel_values` and the like."""
+        ...
+
+
 def tokenizer_files(folder: Path) -> list[Path]:
     """Return the files a tokenizer of this folder is made of."""
     return [path for name in (*VOCABULARIES, *BESIDE) if (path := folder / name).is_file()]
 
 
-def tokenizer_of(
+def read_tokenizer(
     folder: Path, gguf: str | None, *, trust: bool, say: Callable[[str], None]
-) -> Any | None:
-    """Return the tokenizer of a folder or GGUF file; None, said why, if it cannot be read."""
+) -> Tokenizer | None:
+    """Return the tokenizer of a folder or GGUF file; None if it cannot be read."""
     try:
         found, note = _read(folder, gguf, trust)
     except Exception as error:  # each tokenizer class fails in its own way
@@ -40,7 +72,7 @@ def tokenizer_of(
     return found
 
 
-def _read(folder: Path, gguf: str | None, trust: bool) -> tuple[Any | None, str]:
+def _read(folder: Path, gguf: str | None, trust: bool) -> tuple[Tokenizer | None, str]:
     from transformers import AutoTokenizer
 
     plain = folder / "vocab.txt"
@@ -50,14 +82,14 @@ def _read(folder: Path, gguf: str | None, trust: bool) -> tuple[Any | None, str]
     if gguf:
         options["gguf_file"] = gguf
     with quiet():
-        found: Any = AutoTokenizer.from_pretrained(folder, **options)
+        found = AutoTokenizer.from_pretrained(folder, **options)
     has_file = any((folder / name).is_file() for name in VOCABULARIES)
     if not (gguf or has_file or type(found).__name__ in WITHOUT_FILES):
         return None, ""
     return found, ""
 
 
-def _from_list(path: Path) -> tuple[Any, str]:
+def _from_list(path: Path) -> tuple[Tokenizer, str]:
     from transformers import BertTokenizer
 
     words = _words(path)
@@ -68,7 +100,7 @@ def _from_list(path: Path) -> tuple[Any, str]:
     return whole_tokens(words), note
 
 
-def whole_tokens(words: list[str]) -> Any:
+def whole_tokens(words: list[str]) -> Tokenizer:
     """Return a tokenizer whose tokens are the entries of a vocabulary, longest first.
 
     For vocabularies of whole tokens, such as the atoms and bonds of reaction SMILES: with
@@ -100,7 +132,8 @@ def whole_tokens(words: list[str]) -> Any:
             special_tokens=[(cls, ids[cls]), (sep, ids[sep])],
         )
     roles = {f"{role}_token": word for role, word in special.items()}
-    return PreTrainedTokenizerFast(tokenizer_object=cutter, **roles)
+    found: Any = PreTrainedTokenizerFast(tokenizer_object=cutter, **roles)
+    return found
 
 
 def _pattern(words: list[str], special: set[str]) -> str:
@@ -117,3 +150,24 @@ def _words(path: Path) -> list[str]:
         raise ValueError("a vocabulary of more than 64 MiB")
     words = path.read_text("utf-8").split("\n")
     return [word.removesuffix("\r") for word in (words[:-1] if not words[-1] else words)]
+
+
+SETTINGS = ("preprocessor_config.json", "processor_config.json")
+
+
+def read_processor(
+    folder: Path, kind: Takes, *, trust: bool, say: Callable[[str], None]
+) -> Processor | None:
+    """Return what turns audio or images into inputs; None for text and where it is missing."""
+    if kind == "text" or not any((folder / name).is_file() for name in SETTINGS):
+        return None
+    from transformers import AutoFeatureExtractor, AutoImageProcessor
+
+    auto = AutoImageProcessor if kind == "image" else AutoFeatureExtractor
+    try:
+        with quiet():
+            return auto.from_pretrained(folder, local_files_only=True, trust_remote_code=trust)
+    except Exception as error:  # each processor class fails in its own way
+        reason = str(error).strip().split("\n")[0]
+        say(f"warning: no processor of {kind} can be made of {folder}: {reason}")
+        return None

@@ -9,8 +9,8 @@ from typing import Any, Self, cast
 import torch
 from torch import Tensor, nn
 
+from isoscope.capture.stacks import candidates
 from isoscope.capture.tap import first_tensor
-from isoscope.capture.tree import candidates
 from isoscope.control.penalty.base import Penalty, recomputing
 from isoscope.control.penalty.hidden import chosen_layers
 from isoscope.control.trainer.forward import told

@@ -229,8 +229,8 @@ class Watch:
             body(input_ids=ids, attention_mask=torch.ones_like(ids))
 
         with resting(model), torch.no_grad():
-            self._sites = Sites.found(body, body, run)
-        self._names = self._sites.chosen(self.families)
+            self._sites = Sites.discover(body, body, run)
+        self._names = self._sites.select(self.families)
         return self._sites
 
     @contextmanager

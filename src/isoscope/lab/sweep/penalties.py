@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from isoscope.capture.feed import sample_inputs
-from isoscope.capture.model.loaded import Loaded
+from isoscope.capture.model.load import Loaded
 from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine, Penalty
 from isoscope.control.penalty.hidden import Layers, chosen_layers
 from isoscope.control.penalty.schedule import checked
