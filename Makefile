@@ -84,9 +84,9 @@ cover: $(DEV)  ## tests with branch coverage
 	$(PYTEST) --cov --cov-report=term-missing
 
 derive: $(DEV)  ## write what follows from specs: the type stub and docs/options.md
-	$(BIN)/python -m isoscope.cli.stub > src/isoscope/__init__.pyi.new
+	$(BIN)/python -m isoscope.cli.derive stub > src/isoscope/__init__.pyi.new
 	mv src/isoscope/__init__.pyi.new src/isoscope/__init__.pyi
-	$(BIN)/python -m isoscope.cli.options > docs/options.md
+	$(BIN)/python -m isoscope.cli.derive options > docs/options.md
 
 docs: $(DEV)  ## build the documentation into site/
 	$(BIN)/zensical build --clean --strict

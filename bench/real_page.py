@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from isoscope.display.number import shown
-from isoscope.store.parquet import read_readings
+from isoscope.store.readings import read_readings
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "bench" / "results" / "real"

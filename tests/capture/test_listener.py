@@ -1,7 +1,5 @@
 """What the listener hands on adds up to the rows it heard, whatever the batches were."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
@@ -9,6 +7,7 @@ import torch
 from isoscope.accumulate import ArrayBlock, Moments, Tally
 from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import Survey
+from isoscope.capture.feed.marks import Marks
 from isoscope.capture.listener import Listener
 
 
@@ -23,7 +22,7 @@ class Batch:
         real = torch.arange(length)[None] < torch.tensor(self.lengths)[:, None]
         special = torch.zeros_like(real)
         special[:, 0] = True
-        return SimpleNamespace(real=real, special=special & real)
+        return Marks(real, special & real, None)
 
 
 def heard(documents, batches, **given):

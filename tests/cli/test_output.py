@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from isoscope.cli.output import chosen, note, show
+from isoscope.cli.flags import choose_format
+from isoscope.cli.output import note, show
 from isoscope.display import READINGS as LAID_OUT
 from isoscope.display import Layout, Results
 from isoscope.display.frames import Field
@@ -17,10 +18,11 @@ READINGS = Results([ONE], LAID_OUT, left_out=["twonn: needs at least 9 rows"])
 
 
 def test_one_format_is_chosen_and_two_are_refused():
-    assert chosen(json=False, csv=False) == ""
-    assert chosen(json=False, csv=True) == "csv"
-    with pytest.raises(ConfigError, match="cannot print --json with --csv"):
-        chosen(json=True, csv=True)
+    assert choose_format(json=False, csv=False) == ""
+    assert choose_format(json=False, csv=True) == "csv"
+    with pytest.raises(ConfigError) as caught:
+        choose_format(json=True, csv=True)
+    assert caught.value.problem == "cannot print --json with --csv"
 
 
 @pytest.mark.parametrize("style", ["json", "csv"])

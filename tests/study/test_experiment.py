@@ -23,7 +23,7 @@ from typing import Annotated, ClassVar
 from isoscope.display.frames import Field
 from isoscope.display.results import Layout, Results
 from isoscope.display.table import Column, Table
-from isoscope.study.execution import Execution, Place
+from isoscope.study.spec import Execution, EngineOptions
 from isoscope.study.experiment import register
 from isoscope.study.model import CorpusSpec
 from isoscope.study.option import about
@@ -83,7 +83,8 @@ def tables(found):
 
 
 LAYOUT = Layout("models", tables, dict, (Field("model"), Field("isoscore", "number")))
-twins = register(TwinsSpec, where=Place, noun="models", examples=("isoscope twins a b",))
+EXAMPLES = ("isoscope twins a b",)
+twins = register(TwinsSpec, where=EngineOptions, noun="models", examples=EXAMPLES)
 '''
 
 

@@ -12,7 +12,7 @@ from isoscope.types import Curve, Reading
 
 if TYPE_CHECKING:
     from isoscope.display.page.exhibit import Exhibit
-    from isoscope.store.record import Settings
+    from isoscope.store.origin import Settings
     from isoscope.store.run import Run
 
 NOUNS = {"text": "tokens", "tokens": "tokens", "audio": "frames", "image": "patches"}
@@ -215,7 +215,7 @@ def _command(words: Sequence[str]) -> str:
 
 def facts_of(run: "Run") -> dict[str, str]:
     """Return where a run comes from, in the order a reader asks."""
-    from isoscope.store.record import Identity
+    from isoscope.store.origin import Identity
 
     origin, manifest = run.origin, run.manifest
     model, sources = origin.model or Identity(), origin.sources

@@ -30,10 +30,10 @@ def merge(
 ) -> "Results[Reading]":
     """Add up runs that were measured apart, into a new run folder."""
     from isoscope.store import check_target, load, mergeable, save
-    from isoscope.store.merge import merge_states
+    from isoscope.store.atomic import staging
+    from isoscope.store.run import merge_states
     from isoscope.store.schema import STATE
-    from isoscope.store.summaries import State
-    from isoscope.store.swap import staged
+    from isoscope.store.state import State
 
     target = check_target(output, overwrite)
     if not runs:
@@ -53,7 +53,7 @@ def merge(
             )
     origin = mergeable([run.origin for run in loaded])
     config = {"merge": {"runs": [str(Path(run).resolve()) for run in runs]}}
-    with staged(target) as folder:
+    with staging(target) as folder:
         state = folder / STATE
         merge_states(loaded, state)
         whole = State(state)

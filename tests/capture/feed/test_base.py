@@ -16,7 +16,7 @@ from isoscope.capture.feed.base import (
     placement,
     wrong_kind,
 )
-from isoscope.source.corpus.document import Document
+from isoscope.source.corpus import Document
 
 
 class Echo(Feed):

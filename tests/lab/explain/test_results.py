@@ -18,7 +18,7 @@ from isoscope.display import Results
 from isoscope.errors import ConfigError, StoreError, UndefinedError, UnknownNameError
 from isoscope.lab.explain.results import CAUSES, TOKENLESS, UNCOUNTED, explain, explained
 from isoscope.store import new_origin, save
-from isoscope.store.stream import StateReader
+from isoscope.store.state import StateReader
 
 KINDS = (Directions, Bands, Crossing, Sinks)
 WIDTH = 96

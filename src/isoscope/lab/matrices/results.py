@@ -10,8 +10,8 @@ from isoscope.display.number import count, shown
 from isoscope.display.results import Layout, Results
 from isoscope.display.table import Column, Table
 from isoscope.lab.matrices.spec import MatricesSpec
-from isoscope.study.execution import Place
 from isoscope.study.keywords import call, keywords
+from isoscope.study.spec import EngineOptions
 
 if TYPE_CHECKING:
     from isoscope.lab.matrices.worker import MatrixIsotropy
@@ -59,14 +59,14 @@ MATRICES = Layout(
 )
 
 
-@keywords(MatricesSpec, Place)
+@keywords(MatricesSpec, EngineOptions)
 def matrices(*arguments: Any, **options: Any) -> "Results[MatrixIsotropy]":
     """Measure how isotropic the rows of a model's matrices are: I(W), raw and centred.
 
     Two-sided unless `as_published`; records have both. `against_random` adds I of random rows
     with the same norms.
     """
-    found = call(MatricesSpec, arguments, options, Place)
+    found = call(MatricesSpec, arguments, options, EngineOptions)
     remarks = [found.remark] if found.tied else []
     layout = replace(MATRICES, tables=partial(_tables, as_published=found.as_published))
     return Results(

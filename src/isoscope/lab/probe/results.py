@@ -9,8 +9,8 @@ from isoscope.display.number import count, shown
 from isoscope.display.results import Layout, Results
 from isoscope.display.table import Column, Table
 from isoscope.lab.probe.spec import ProbeSpec
-from isoscope.study.execution import Place
 from isoscope.study.keywords import call, keywords
+from isoscope.study.spec import EngineOptions
 
 if TYPE_CHECKING:
     from isoscope.lab.probe.one_dimension import OneDimension
@@ -78,7 +78,7 @@ PROBED = Layout(
 )
 
 
-@keywords(ProbeSpec, Place)
+@keywords(ProbeSpec, EngineOptions)
 def probe(*arguments: Any, **options: Any) -> Results[Probed]:
     """Measure how well one dimension of a document's state distinguishes two labels.
 
@@ -87,7 +87,7 @@ def probe(*arguments: Any, **options: Any) -> Results[Probed]:
     on the rest. `positive` sets one label against all others. By default the state is that
     after the final norm, of the first token of encoders and the last of decoders.
     """
-    found = call(ProbeSpec, arguments, options, Place)
+    found = call(ProbeSpec, arguments, options, EngineOptions)
     records = [Probed(each.site, each.at, each.rule) for each in found.sites]
     short = [SHORT.format(count=each.left_out) for each in found.sites if each.left_out]
     same = [plain(each.site) for each in records if not each.is_better]
