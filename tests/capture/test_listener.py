@@ -1,5 +1,7 @@
 """What the listener hands on adds up to the rows it heard, whatever the batches were."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -126,8 +128,8 @@ def test_blocks_carry_the_tokens_of_their_rows(documents):
     class Told(Batch):
         def marks(self, prefix, length):
             marks = super().marks(prefix, length)
-            marks.tokens = torch.arange(len(self.lengths) * length).reshape(-1, length)
-            return marks
+            tokens = torch.arange(len(self.lengths) * length).reshape(-1, length)
+            return replace(marks, tokens=tokens)
 
     heard_blocks = []
     listener = Listener(
@@ -147,8 +149,8 @@ def test_sinks_say_how_strong_they_are_and_in_which_words_they_stand():
     class Told(Batch):
         def marks(self, prefix, length):
             marks = super().marks(prefix, length)
-            marks.tokens = torch.arange(len(self.lengths) * length).reshape(-1, length)
-            return marks
+            tokens = torch.arange(len(self.lengths) * length).reshape(-1, length)
+            return replace(marks, tokens=tokens)
 
     found = {}
     listener = Listener(
