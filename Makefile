@@ -45,7 +45,7 @@ browser:  ## install the browser that the tests of the report drive (Debian, as 
 	fi
 
 vega: $(DEV)  ## bundle the Vega runtime of reports anew, after a new release of vl-convert
-	$(BIN)/python -m isoscope.display.page.runtime
+	$(BIN)/python -m isoscope.display.page.bundle
 
 laws: $(DEV)  ## the laws of accumulators and measures, 1,000 examples each
 	$(PYTEST) tests/laws --hypothesis-profile=laws --timeout=3000

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from isoscope.comparison.check import check as check
 from isoscope.comparison.compare import compare as compare
 from isoscope.exhibit.demo import demo as demo
-from isoscope.exhibit.figure import figure as figure
-from isoscope.exhibit.load import load as load
-from isoscope.exhibit.report import report as report
+from isoscope.exhibit.render import figure as figure
+from isoscope.exhibit.render import load as load
+from isoscope.exhibit.render import report as report
 from isoscope.lab.dimensions.results import dimensions as dimensions
 from isoscope.lab.explain.results import explain as explain
 from isoscope.lab.matrices.results import matrices as matrices

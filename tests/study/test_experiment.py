@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from isoscope.display.frames import Field
-from isoscope.display.results import Layout, Results
+from isoscope.display.results import RecordLayout, Results
 from isoscope.display.table import Column, Table
 from isoscope.study.spec import Execution, EngineOptions
 from isoscope.study.experiment import register
@@ -82,7 +82,7 @@ def tables(found):
     return (Table("", (Column("model", names), Column("isoscore", names))),)
 
 
-LAYOUT = Layout("models", tables, dict, (Field("model"), Field("isoscore", "number")))
+LAYOUT = RecordLayout("models", tables, dict, (Field("model"), Field("isoscore", "number")))
 EXAMPLES = ("isoscope twins a b",)
 twins = register(TwinsSpec, where=EngineOptions, noun="models", examples=EXAMPLES)
 '''

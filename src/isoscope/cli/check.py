@@ -52,7 +52,7 @@ def check(
     """
     from isoscope import api
     from isoscope.comparison.check import refuse
-    from isoscope.comparison.junit import as_junit
+    from isoscope.comparison.outcomes import as_junit
 
     outcomes = api.check(run, rules or [], baseline=baseline)
     show(outcomes, "json" if as_json else "")

@@ -43,9 +43,9 @@ def show_table(table: "Table") -> None:
     if sys.stdout.isatty():
         from rich.console import Console
 
-        from isoscope.display import terminal
+        from isoscope.display.formats import print_table
 
-        terminal.show(table, Console())
+        print_table(table, Console())
     else:
         from isoscope.display.formats import as_text
 

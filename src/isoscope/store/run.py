@@ -205,6 +205,11 @@ def load(path: str | os.PathLike[str]) -> Run:
     return Run(path=folder, manifest=manifest, origin=origin, readings=readings)
 
 
+def open_run(run: str | os.PathLike[str] | Run) -> Run:
+    """Return a run: itself if it is loaded, otherwise read from its folder."""
+    return run if isinstance(run, Run) else load(run)
+
+
 def _manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     try:

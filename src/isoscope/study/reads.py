@@ -149,7 +149,7 @@ def read_state(
         READINGS,
         left_out=[f"{name}: {why}" for name, why in left_out.items()],
         isotropic=isotropic_levels(found, options),
-        spoilt=state.trouble,
+        trouble=state.trouble,
     )
     if not found:
         refuse_spoilt(readings)
@@ -180,9 +180,11 @@ def _by_text(name: str, found: Sequence[Reading]) -> bool:
 
 def refuse_spoilt(readings: "Results[Reading]") -> None:
     """Raise where a site produced NaN or infinity; the others have been read."""
-    if readings.spoilt:
-        site, why = next(iter(readings.spoilt.items()))
-        more = f" and {len(readings.spoilt) - 1} more sites" if len(readings.spoilt) > 1 else ""
+    if readings.trouble:
+        site, why = next(iter(readings.trouble.items()))
+        more = (
+            f" and {len(readings.trouble) - 1} more sites" if len(readings.trouble) > 1 else ""
+        )
         raise RowError(
             f"expected finite numbers at {site}{more}, got NaN or infinity at {why}",
             hint="the other sites were measured; try --dtype float32, or leave it out",

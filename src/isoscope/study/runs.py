@@ -72,9 +72,9 @@ def read(
 ) -> "Results[Reading]":
     """Return the readings of a run folder; measures not yet read come from its summaries."""
     from isoscope.display import READINGS, Results
-    from isoscope.store import Run, load
+    from isoscope.store import open_run
 
-    found = run if isinstance(run, Run) else load(run)
+    found = open_run(run)
     options = options_of(found.settings)
     kept, left_out = list(found.readings), tuple(found.left_out)
     if measures is not None:

@@ -6,7 +6,7 @@ import torch
 
 from isoscope.api import measure
 from isoscope.control.watch.glance import GLANCES, Glance
-from isoscope.control.world import Join
+from isoscope.control.world import World
 from isoscope.errors import UnknownNameError
 from isoscope.measures import MEASURES
 
@@ -23,7 +23,7 @@ def seen(rows, numbers, parts=1):
     glance = Glance()
     for places in np.array_split(np.arange(len(rows)), parts):
         glance.add(torch.from_numpy(rows[places]), torch.from_numpy(numbers[places]))
-    return glance.whole(torch.zeros(0, rows.shape[1]), Join())
+    return glance.whole(torch.zeros(0, rows.shape[1]), World())
 
 
 @pytest.mark.parametrize("name", ["mean-cosine", "effective-rank", "isoscore", "top-share"])

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from isoscope.control.watch.sums import Sums
-from isoscope.control.world import Join
+from isoscope.control.world import World
 
 
 def test_count_mean_and_scatter_are_those_of_numpy_however_cut():
@@ -12,7 +12,7 @@ def test_count_mean_and_scatter_are_those_of_numpy_however_cut():
     sums = Sums(torch.from_numpy(rows[:0]))
     for part in np.split(rows, [1, 40, 41, 200]):
         sums.add(torch.from_numpy(part))
-    count, scatter = sums.joined(Join())
+    count, scatter = sums.joined(World())
     known = np.cov(rows.astype(np.float64).T) * 299
     assert count == 300
     # Float32 blocks about their own means.

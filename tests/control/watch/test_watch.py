@@ -18,7 +18,8 @@ from transformers import (
 
 from isoscope.api import measure
 from isoscope.control import Alert, IStar, RankFalling, Watch
-from isoscope.control.watch.watch import MEASURES, resting
+from isoscope.control.listening import evaluating
+from isoscope.control.watch.watch import MEASURES
 from isoscope.errors import ConfigError, UnknownNameError
 
 
@@ -238,7 +239,7 @@ def test_sites_and_modules_that_are_not_there_are_told(model):
 
 def test_every_part_of_a_model_comes_back_into_its_mode(model):
     model.bert.encoder.layer[1].eval()
-    with resting(model):
+    with evaluating(model):
         assert not any(module.training for module in model.modules())
     assert model.training and not model.bert.encoder.layer[1].training
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from isoscope.accumulate.directions import cosine_over_pairs
 from isoscope.control.watch.sums import Sums
-from isoscope.control.world import Join
+from isoscope.control.world import World
 from isoscope.registry import Registry
 
 DEAD = 1e-6  # of the mean variance, below which a dimension says nothing
@@ -48,7 +48,7 @@ class Glance:
         self.units += units.sum(dim=0).to(self.units.dtype)
         self.directions += int(there.sum())
 
-    def whole(self, like: Tensor, join: Join) -> "Whole":
+    def whole(self, like: Tensor, world: World) -> "Whole":
         """Return the sums of all processes; one that has seen nothing takes part.
 
         `like` is any tensor (0, d) on the device of the model.
@@ -60,9 +60,9 @@ class Glance:
         both = _merged(a, b)
         assert self.units is not None
         counts = self.units.new_tensor([float(self.directions), float(self.rows)])
-        packed = join.sum(torch.cat([self.units, counts]))
-        count, scatter = both.joined(join)
-        parts = [each.joined(join) for each in (a, b)]
+        packed = world.sum(torch.cat([self.units, counts]))
+        count, scatter = both.joined(world)
+        parts = [each.joined(world) for each in (a, b)]
         directions, rows = (int(each) for each in packed[-2:])
         return Whole(count, scatter, parts, packed[:-2], directions, rows)
 

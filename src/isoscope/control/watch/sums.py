@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from isoscope.accumulate.pairwise import pairwise_weights
-from isoscope.control.penalty.cloud import working
-from isoscope.control.world import Join
+from isoscope.control.penalty.row_selection import sum_dtype
+from isoscope.control.world import World
 
 
 class Sums:
@@ -21,7 +21,7 @@ class Sums:
 
     def add(self, rows: Tensor) -> None:
         """Add a block; rows that are not finite are left out."""
-        block = rows.to(working(rows.dtype))
+        block = rows.to(sum_dtype(rows.dtype))
         block = block[block.isfinite().all(dim=1)]
         n = len(block)
         if not n:
@@ -39,12 +39,12 @@ class Sums:
         self.mean += shift * share
         self.count += count
 
-    def joined(self, join: Join) -> tuple[int, Tensor]:
+    def joined(self, world: World) -> tuple[int, Tensor]:
         """Return the count and the scatter about the mean of the rows of all processes."""
-        if join.size == 1:
+        if world.size == 1:
             return self.count, self.scatter
         sums = torch.cat([self.mean * self.count, self.mean.new_tensor([self.count])])
-        count = int(join.sum(sums)[-1])
+        count = int(world.sum(sums)[-1])
         shift = self.mean - sums[:-1] / max(count, 1)
         scatter = self.scatter + torch.outer(shift, shift) * self.count
-        return count, join.sum(scatter)
+        return count, world.sum(scatter)

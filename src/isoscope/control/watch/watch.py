@@ -13,15 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isoscope.capture.sites import Sites
-from isoscope.capture.tap import Tap
-from isoscope.control.penalty.base import recomputing
-from isoscope.control.trainer.forward import Ended, told
-from isoscope.control.trainer.loop import argument, one_copy, transformer_in
+from isoscope.control.listening import EndPass, Pass, SiteListener, evaluating
 from isoscope.control.watch.alert import LOSS, PREFIX, Alert, Rule, usual_rules
 from isoscope.control.watch.glance import GLANCES, Glance
 from isoscope.control.watch.held_out import checked_probes, probe_batches
-from isoscope.control.world import Join
+from isoscope.control.world import World
 from isoscope.errors import ConfigError
 
 MEASURES = ("mean-cosine", "effective-rank", "isoscore-debiased", "dead-dimensions")
@@ -88,8 +84,7 @@ class Watch:
         self.modules, self.log, self.join = modules, log, join
         self.history: dict[str, list[tuple[int, float]]] = {}
         self.alerts: list[Alert] = []
-        self._sites: Sites | None = None
-        self._names: tuple[str, ...] = ()
+        self._listener: SiteListener | None = None
         self._batches: list[dict[str, Tensor]] | None = None
         self._losses = 0  # at the end of the history, those of this process alone
         self._warned: set[str] = set()
@@ -106,7 +101,7 @@ class Watch:
         if self.batch and self.due(step):
             # Noted whatever is heard: a process without a batch has to take part in the sums.
             self._heard = {}
-            listening = self._listening(model, self._heard, ended=self.close)
+            listening = self._listening(model, self._heard, end=lambda *_: self.close())
             self._open.enter_context(listening)
 
     def end(self, model: nn.Module, step: int, loss: Any = None) -> bool:
@@ -145,14 +140,14 @@ class Watch:
 
     def _average_losses(self, device: torch.device) -> None:
         """Give new losses their mean over the processes, or each would judge by its own."""
-        join, new = Join.found(self.join), self._losses
+        world, new = World.current(self.join), self._losses
         self._losses = 0
-        counts = join.each([new], device)
-        if join.size == 1 or not new or any(each != [new] for each in counts):
+        counts = world.gather([new], device)
+        if world.size == 1 or not new or any(each != [new] for each in counts):
             return
         series = self.history[LOSS][-new:]
         own = torch.tensor([value for _, value in series], device=device, dtype=torch.float64)
-        means = (join.sum(own) / join.size).tolist()
+        means = (world.sum(own) / world.size).tolist()
         self.history[LOSS][-new:] = [
             (step, mean) for (step, _), mean in zip(series, means, strict=True)
         ]
@@ -178,14 +173,15 @@ class Watch:
     def _numbers(
         self, model: nn.Module, glances: Mapping[str, Glance], ending: str
     ) -> dict[str, float]:
-        join = Join.found(self.join)
-        sites = self._placed(model)
+        world = World.current(self.join)
+        listener = self._placed(model)
         device = _device(model)
         found: dict[str, float] = {}
-        for site in self._names:
-            width = max(max(each) for each in join.each([sites.widths[site]], device))
+        for site in listener.names:
+            own = listener.sites.widths[site]
+            width = max(max(each) for each in world.gather([own], device))
             like = torch.zeros(0, width, device=device)
-            whole = glances.get(site, Glance()).whole(like, join)
+            whole = glances.get(site, Glance()).whole(like, world)
             if whole.lost:
                 self._warn_once(f"{site}{ending} is NaN or infinite, and cannot be watched")
                 found[f"{LOST}/{site}{ending}"] = 1.0
@@ -197,41 +193,27 @@ class Watch:
         return found
 
     def _probed(self, model: nn.Module) -> dict[str, Glance]:
-        join = Join.found(self.join)
+        world = World.current(self.join)
         if self._batches is None:
             assert self.probes is not None
             self._batches = probe_batches(
                 self.probes, self.tokenizer, length=self.length, tokens=self.tokens,
-                rank=join.rank, size=join.size,
+                rank=world.rank, size=world.size,
             )  # fmt: skip
         device = _device(model)
         heard: dict[str, Glance] = {}
-        with resting(model), torch.no_grad():
+        with evaluating(model), torch.no_grad():
             body = self._placed(model).body
             for number, batch in enumerate(self._batches):
                 with self._listening(model, heard, start=number):
                     body(**{name: value.to(device) for name, value in batch.items()})
         return heard
 
-    def _placed(self, model: nn.Module) -> Sites:
-        """Return where the sites of a model are, found by one small pass the first time."""
-        one_copy(model)
-        body = model if self.modules is not None else transformer_in(model)
-        if self._sites is not None and self._sites.body is body:
-            return self._sites
-        if self.modules is not None:
-            self._sites = _named(model, self.modules)
-            self._names = tuple(self.modules)
-            return self._sites
-        ids = torch.arange(1, 9, device=_device(body))[None]
-
-        def run() -> None:
-            body(input_ids=ids, attention_mask=torch.ones_like(ids))
-
-        with resting(model), torch.no_grad():
-            self._sites = Sites.discover(body, body, run)
-        self._names = self._sites.select(self.families)
-        return self._sites
+    def _placed(self, model: nn.Module) -> SiteListener:
+        """Return what listens to the sites of a model, found by one small pass at first."""
+        if self._listener is None or not self._listener.fits(model):
+            self._listener = SiteListener(model, self.families, self.modules)
+        return self._listener
 
     @contextmanager
     def _listening(
@@ -239,31 +221,25 @@ class Watch:
         model: nn.Module,
         into: dict[str, Glance],
         start: int = 0,
-        ended: Ended | None = None,
+        end: EndPass | None = None,
     ) -> Generator[None]:
-        """Sum what the sites say in the next pass of the model, and in no other."""
-        sites = self._placed(model)
-        state: dict[str, Any] = {"passes": 0, "mask": None}
+        """Sum the sites in the next pass of the model, and in no other."""
+        listener = self._placed(model)
+        seen: set[str] = set()
 
-        def before(module: nn.Module, given: Any, named: Any) -> None:
-            state["passes"] += 1
-            state["mask"] = argument(module, given, named, "attention_mask")
-
-        def hear(site: str, tensor: Tensor) -> None:
-            if state["passes"] > 1 or recomputing() or tensor.ndim not in (2, 3):
+        def hear(current: Pass | None, site: str, tensor: Tensor) -> None:
+            if site in seen or tensor.ndim not in (2, 3):
                 return
-            if state["passes"] == 0 and self.modules is None:  # its padding is not known
+            if current is None and self.modules is None:  # its padding is not known
                 self._warn_once("the batch runs blocks of the model and not the model, so it "
                                 "cannot be watched; name modules= instead")  # fmt: skip
                 return
-            rows, sequences = _rows(tensor, state["mask"])
-            sites.widths[site] = rows.shape[1]
+            seen.add(site)
+            rows, sequences = _rows(tensor, None if current is None else current.mask)
+            listener.sites.widths[site] = rows.shape[1]
             into.setdefault(site, Glance()).add(rows, sequences + start)
 
-        with ExitStack() as stack:
-            stack.enter_context(told(sites.body, before=before, ended=ended))
-            calls = stack.enter_context(sites.listening(self._names, hear))
-            calls.restart()
+        with listener.listening(hear, end=end):
             yield
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -294,24 +270,6 @@ class Watch:
             self._warned.add(message)
             warnings.warn(message, stacklevel=4)
 
-    def join_trainer(self, trainer: Any) -> None:
-        """Take part in a trainer of transformers; `attach` calls this."""
-        from isoscope.control.trainer.huggingface import joined
-
-        joined(trainer, self)
-
-
-@contextmanager
-def resting(model: nn.Module) -> Generator[None]:
-    """Put a model into evaluation mode, and every part of it back into its own."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
-
 
 def _device(model: nn.Module) -> torch.device:
     return next(model.parameters()).device
@@ -326,13 +284,3 @@ def _rows(tensor: Tensor, mask: Any) -> tuple[Tensor, Tensor]:
         real = mask.to(tensor.device).bool()
     numbers = torch.arange(len(tensor), device=tensor.device)[:, None].expand(real.shape)
     return tensor[real], numbers[real]
-
-
-def _named(model: nn.Module, modules: Sequence[str]) -> Sites:
-    from isoscope.registry import unknown
-
-    known = dict(model.named_modules())
-    for name in modules:
-        if name not in known:
-            raise unknown("module", name, [each for each in known if each])
-    return Sites(model, dict.fromkeys(modules, 1), {name: Tap(name, name) for name in modules})

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from isoscope.display.frames import Field, Line, texts
-from isoscope.display.results import Layout, Results
+from isoscope.display.results import RecordLayout, Results
 from isoscope.display.table import Table
 from isoscope.lab.norm.spec import SIGMAS, NormSpec
 from isoscope.lab.norm.tables import final_table, gain_table, outlier_table, step_table
@@ -78,7 +78,7 @@ def _typed(line: Line) -> Line:
 
 
 _NAMED = texts("model", "what", "site", "variant", "name")
-NORMS = Layout(
+NORMS = RecordLayout(
     name="norms",
     tables=_tables,
     to_dict=Told.to_dict,

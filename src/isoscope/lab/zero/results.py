@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from isoscope.display.escape import plain
 from isoscope.display.frames import Field, integers, numbers
-from isoscope.display.number import count, shown
-from isoscope.display.results import Layout, Results
+from isoscope.display.number import count, format_value
+from isoscope.display.results import RecordLayout, Results
 from isoscope.display.table import Column, Table
 from isoscope.lab.zero.spec import ZeroSpec
 from isoscope.study.keywords import call, keywords
@@ -58,7 +58,7 @@ def _caption(shared: Mapping[str, Any]) -> str:
     return f"model {plain(shared['model'])}, zeroed in {named}; {sizes}; KL in nats a token"
 
 
-ZEROED = Layout(
+ZEROED = RecordLayout(
     name="dimensions",
     tables=_tables,
     to_dict=Zeroed.to_dict,
@@ -110,4 +110,4 @@ def _ratio(times: float | None) -> str:
 
 
 def _kl(each: "ZeroedDimension") -> tuple[str, str]:
-    return shown(each.kl, each.low, each.high) if isfinite(each.kl) else ("infinite", "")
+    return format_value(each.kl, each.low, each.high) if isfinite(each.kl) else ("infinite", "")
