@@ -7,9 +7,14 @@ from isoscope.accumulate import ArrayBlock
 from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.capture.runner import free_memory
-from isoscope.study.memory import ROW_CLASSES, as_bytes, site_bytes, state_bytes
 from isoscope.study.reading import kinds_for
 from isoscope.study.reads import measure_names
+from isoscope.study.selection import (
+    ROW_CLASSES,
+    as_bytes,
+    site_bytes,
+    state_bytes,
+)
 
 
 def held_bytes(width):

@@ -14,7 +14,7 @@ from isoscope.lab.batches import batched, corpus_of, prepared_of
 from isoscope.lab.probe.labels import labels_for
 from isoscope.registry import unknown
 from isoscope.site import Site, is_matrix
-from isoscope.study.model import Subject, subject_of
+from isoscope.study.model import ModelSites, subject_of
 from isoscope.types import Array
 
 At = Literal["first", "last", "mean"]
@@ -89,7 +89,7 @@ def taken(states: Tensor, real: Tensor, at: At) -> Tensor:
     return pool_states("cls" if at == "first" else at, states, real)
 
 
-def _site(subject: Subject, site: str | None) -> str:
+def _site(subject: ModelSites, site: str | None) -> str:
     heard = [each for each in subject.sites.names if not is_matrix(each)]
     if site is None:
         final, stream = subject.site("norm", "out"), subject.site("resid")
@@ -100,7 +100,7 @@ def _site(subject: Subject, site: str | None) -> str:
     return site
 
 
-def _at(subject: Subject, at: str | None) -> At:
+def _at(subject: ModelSites, at: str | None) -> At:
     if at is None:
         marks = getattr(subject.loaded.tokenizer, "cls_token_id", None) is not None
         return "first" if marks else "last"
