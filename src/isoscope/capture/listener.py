@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.sums import DocumentSums, SinkRows
 from isoscope.capture.feed.marks import Marks
 from isoscope.capture.positions import SINK, Positions, sinks, times_median
 from isoscope.capture.tensor_block import TensorBlock, TensorLayout
 from isoscope.errors import ConfigError
+from isoscope.hashing import named_documents
 from isoscope.site import Site
 from isoscope.types import VARIANTS, Array
 

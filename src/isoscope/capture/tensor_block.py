@@ -20,9 +20,14 @@ from isoscope.accumulate.block import (
     representable,
     sketch_rank,
 )
+<<<<<<< HEAD:src/isoscope/capture/tensor_block.py
 from isoscope.accumulate.lazy import lazy
 from isoscope.accumulate.sums import DocumentSums, SinkRows, Sums
 from isoscope.capture.row_pieces import PIECE, RowPieces
+=======
+from isoscope.accumulate.sums import CellSums, DocumentSums, SinkRows, lazy
+from isoscope.capture.row_pieces import PIECE, RowPieces
+>>>>>>> integration:src/isoscope/capture/blocks.py
 from isoscope.types import Array
 
 _SAMPLE = 64
@@ -111,7 +116,11 @@ class TensorBlock(Block):
         ).cpu().numpy()
 
     @lazy
+<<<<<<< HEAD:src/isoscope/capture/tensor_block.py
     def _totals(self) -> tuple[Sums, Array, Array]:
+=======
+    def _summed(self) -> tuple[CellSums, Array, Array]:
+>>>>>>> integration:src/isoscope/capture/blocks.py
         """The sums, and squared norms and inverse norms of the sorted rows."""
         rows = self._gather()
         summed = self._sum_of(rows)
@@ -129,7 +138,11 @@ class TensorBlock(Block):
         room = spare[:size].view(len(index), self.width)
         return self._wide(torch.index_select(self.tensor, 0, index, out=room))
 
+<<<<<<< HEAD:src/isoscope/capture/tensor_block.py
     def _is_precise(self, sums: Sums, squares: Array) -> bool:
+=======
+    def _holds(self, sums: CellSums, squares: Array) -> bool:
+>>>>>>> integration:src/isoscope/capture/blocks.py
         """Whether float32 was enough."""
         if not representable(sums, squares):
             return False
@@ -137,7 +150,7 @@ class TensorBlock(Block):
         where = torch.from_numpy(low).to(self.tensor.device)
         return not bool(self.tensor[self.layout.index[where]].any())
 
-    def _sum_of(self, rows: Tensor) -> tuple[Sums, Array, Array]:
+    def _sum_of(self, rows: Tensor) -> tuple[CellSums, Array, Array]:
         """Sum up; the rows become rows minus the origin, and blanks zero."""
         # m = pieces * length places, of which blank ones count for nothing.
         pieces, blank = self.layout.pieces, self.layout.pieces.blank
@@ -163,7 +176,7 @@ class TensorBlock(Block):
         # Back to the n sorted rows, in float64.
         wide = lengths.double().cpu().numpy()[taken]
         seen = inverse.cpu().numpy()[taken]
-        sums = Sums(
+        sums = CellSums(
             count=np.diff(cells.starts).astype(np.float64),
             nonzero=np.add.reduceat((seen > 0).astype(np.float64), starts),
             total=by_cell[:, 0],

@@ -259,8 +259,8 @@ def site_bytes(d: int) -> int:
     a few directions, and the rows of the reservoir.
     """
     from isoscope.accumulate.block import sketch_rank
-    from isoscope.accumulate.hashing import GROUPS
     from isoscope.accumulate.reservoir import SIZE
+    from isoscope.hashing import GROUPS
 
     scatters = 2 * d * d * 8
     groups = GROUPS * d * (sketch_rank(d) * 4 * 2 + 3 * 8)  # held twice until it is settled
@@ -270,8 +270,8 @@ def site_bytes(d: int) -> int:
 def token_bytes(d: int) -> int:
     """Return the bytes of what is kept by token type, by band and of whole texts."""
     from isoscope.accumulate.bands import FREQUENCIES, POSITIONS
-    from isoscope.accumulate.hashing import GROUPS
     from isoscope.accumulate.vocabulary import KEPT, SAMPLED, TYPES
+    from isoscope.hashing import GROUPS
 
     types = TYPES * (8 * d + 24)
     occurrences = SAMPLED * KEPT * (4 * d + 16)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 import numpy as np
 from msgspec.structs import replace
 
-from isoscope.accumulate.hashing import GROUPS
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import IsoscopeError
+from isoscope.hashing import GROUPS
 from isoscope.site import is_matrix
 from isoscope.store.origin import SourceRecord
 from isoscope.store.state import State
@@ -54,8 +54,7 @@ from isoscope.study.selection import (
 from isoscope.types import Array, Chunk, Reading
 
 if TYPE_CHECKING:
-    from isoscope.accumulate.survey import Survey
-    from isoscope.accumulate.variant import Kind
+    from isoscope.accumulate.survey import Kind, Survey
     from isoscope.capture.feed import Feed
     from isoscope.capture.listener import Listener
     from isoscope.display import Results
