@@ -3,13 +3,8 @@
 import numpy as np
 import torch
 
-<<<<<<< HEAD:tests/capture/test_positions.py
-from isoscope.accumulate.hashing import named_documents
-from isoscope.capture.positions import Positions, sinks
-=======
 from isoscope.capture.positions import Positions, sinks
 from isoscope.hashing import named_documents
->>>>>>> integration:tests/capture/test_rows.py
 
 CPU = torch.device("cpu")
 

@@ -5,13 +5,8 @@ import pytest
 import torch
 
 from isoscope.accumulate import ArrayBlock
-<<<<<<< HEAD:tests/capture/test_row_pieces.py
-from isoscope.accumulate.hashing import named_documents
-from isoscope.capture.row_pieces import PIECE, RowPieces
-=======
 from isoscope.capture.row_pieces import PIECE, RowPieces
 from isoscope.hashing import named_documents
->>>>>>> integration:tests/capture/test_pieces.py
 
 SIZES = (1, 3, 40, 7, 600, 2)
 

@@ -5,13 +5,8 @@ import pytest
 import torch
 
 from isoscope.accumulate import ACCUMULATORS, ArrayBlock
-<<<<<<< HEAD:tests/capture/test_tensor_block.py
-from isoscope.accumulate.hashing import named_documents
-from isoscope.capture.tensor_block import TensorBlock, TensorLayout
-=======
 from isoscope.capture.tensor_block import TensorBlock, TensorLayout
 from isoscope.hashing import named_documents
->>>>>>> integration:tests/capture/test_blocks.py
 
 KINDS = list(ACCUMULATORS)
 

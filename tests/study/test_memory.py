@@ -5,11 +5,8 @@ import pytest
 
 from isoscope.accumulate import ArrayBlock
 from isoscope.accumulate.survey import SECOND_PASS, Survey
-<<<<<<< HEAD
 from isoscope.capture.runner import free_memory
-=======
 from isoscope.hashing import named_documents
->>>>>>> integration
 from isoscope.study.reading import kinds_for
 from isoscope.study.reads import measure_names
 from isoscope.study.selection import (

@@ -238,11 +238,7 @@ class Block(ABC):
 
     @lazy
     @abstractmethod
-<<<<<<< HEAD
-    def _totals(self) -> tuple[Sums, Array, Array]:
-=======
-    def _summed(self) -> tuple[CellSums, Array, Array]:
->>>>>>> integration
+    def _totals(self) -> tuple[CellSums, Array, Array]:
         """The sums, and squared norms and inverse norms of the sorted rows."""
 
 
@@ -415,11 +411,7 @@ class ArrayBlock(Block):
         return room[: len(self)] if len(room) >= len(self) else np.empty_like(rows)
 
     @lazy
-<<<<<<< HEAD
-    def _totals(self) -> tuple[Sums, Array, Array]:
-=======
-    def _summed(self) -> tuple[CellSums, Array, Array]:
->>>>>>> integration
+    def _totals(self) -> tuple[CellSums, Array, Array]:
         """The sums, and squared norms and inverse norms of the sorted rows."""
         with np.errstate(over="ignore", invalid="ignore"):
             summed = self._sum()

@@ -20,14 +20,8 @@ from isoscope.accumulate.block import (
     representable,
     sketch_rank,
 )
-<<<<<<< HEAD:src/isoscope/capture/tensor_block.py
-from isoscope.accumulate.lazy import lazy
-from isoscope.accumulate.sums import DocumentSums, SinkRows, Sums
-from isoscope.capture.row_pieces import PIECE, RowPieces
-=======
 from isoscope.accumulate.sums import CellSums, DocumentSums, SinkRows, lazy
 from isoscope.capture.row_pieces import PIECE, RowPieces
->>>>>>> integration:src/isoscope/capture/blocks.py
 from isoscope.types import Array
 
 _SAMPLE = 64
@@ -116,11 +110,7 @@ class TensorBlock(Block):
         ).cpu().numpy()
 
     @lazy
-<<<<<<< HEAD:src/isoscope/capture/tensor_block.py
-    def _totals(self) -> tuple[Sums, Array, Array]:
-=======
-    def _summed(self) -> tuple[CellSums, Array, Array]:
->>>>>>> integration:src/isoscope/capture/blocks.py
+    def _totals(self) -> tuple[CellSums, Array, Array]:
         """The sums, and squared norms and inverse norms of the sorted rows."""
         rows = self._gather()
         summed = self._sum_of(rows)
@@ -138,11 +128,7 @@ class TensorBlock(Block):
         room = spare[:size].view(len(index), self.width)
         return self._wide(torch.index_select(self.tensor, 0, index, out=room))
 
-<<<<<<< HEAD:src/isoscope/capture/tensor_block.py
-    def _is_precise(self, sums: Sums, squares: Array) -> bool:
-=======
-    def _holds(self, sums: CellSums, squares: Array) -> bool:
->>>>>>> integration:src/isoscope/capture/blocks.py
+    def _is_precise(self, sums: CellSums, squares: Array) -> bool:
         """Whether float32 was enough."""
         if not representable(sums, squares):
             return False

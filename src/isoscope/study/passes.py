@@ -9,12 +9,7 @@ from isoscope.study.reading import kinds_for, second_passes
 
 if TYPE_CHECKING:
     from isoscope.accumulate.sums import DocumentSums
-<<<<<<< HEAD
-    from isoscope.accumulate.variant import Kind
-=======
     from isoscope.accumulate.survey import Kind
-    from isoscope.capture.tensor_block import TensorBlock
->>>>>>> integration
     from isoscope.capture.listener import Listener, Meet, Take
     from isoscope.capture.tensor_block import TensorBlock
     from isoscope.store.state import State
