@@ -177,9 +177,8 @@ def read_place(
         for r in readings
     ]
     if Bands in here and "mean-cosine" in names:
-        warned += by_band(
-            place, accumulator_of(here, Bands).finalize(), run=run, d=summaries.of(Tally).width
-        )
+        bands = accumulator_of(here, Bands).finalize()
+        warned += by_band(place, bands, run=run, d=summaries.of(Tally).width)
     return warned, left_out
 
 

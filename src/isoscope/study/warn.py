@@ -37,8 +37,8 @@ _SAMPLED = (Neighbours, FarNeighbours, Pairs, Clusters)
 def about_rows(summaries: Summaries, reads: type[View]) -> list[str]:
     """Return the warnings that follow from how many rows and documents there were."""
     tally = summaries.of(Tally)
-    # A measure over token types has an interval of its own.
-    warnings = _types(summaries, reads) if reads.over_types else _too_few(tally, reads)
+    by_type = reads.over_types  # it has an interval of its own
+    warnings = _types(summaries, reads) if by_type else _too_few(tally, reads)
     if tally.zeros and (reads is Pairs or reads.needs[0] is Directions):
         warnings.append(f"{tally.zeros} zero rows dropped: they have no direction")
     if tally.skipped:
