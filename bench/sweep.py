@@ -29,7 +29,7 @@ from isoscope.lab.sweep.penalties import checked_choice
 from isoscope.lab.sweep.results import LOSS, TASK, CellRecord, cell_of, sweep_results
 from isoscope.lab.sweep.spec import Cell
 from isoscope.lab.sweep.worker import CellRunner
-from isoscope.measures.statistics import holm, paired_difference
+from isoscope.measures.difference import holm, paired_difference
 from isoscope.store.keepers import RecordKeeper
 from isoscope.training.loop import Recipe
 

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import ArrayBlock, Directions
-from isoscope.accumulate.bands import Bands, frequency_bands
-from isoscope.accumulate.crossing import Crossing
-from isoscope.accumulate.hashing import named_documents
+from isoscope.accumulate.bands import Bands, Crossing, frequency_bands
 from isoscope.accumulate.sinks import Sinks
 from isoscope.accumulate.sums import SinkRows
 from isoscope.accumulate.survey import Survey
 from isoscope.causes.site_causes import NO_COUNTS, site_causes
+from isoscope.hashing import named_documents
 
 KINDS = (Directions, Bands, Crossing, Sinks)
 WIDTH = 96

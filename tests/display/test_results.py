@@ -30,7 +30,7 @@ from isoscope.lab.probe.one_dimension import OneDimension
 from isoscope.lab.probe.results import PROBES, Probe
 from isoscope.lab.sweep.results import SWEEP_LINES, SweepLine
 from isoscope.lab.zero.results import ZEROED, ZeroedDimension
-from isoscope.measures.statistics import Difference
+from isoscope.measures.difference import Difference
 from isoscope.types import Change, GateOutcome, Reading
 
 SITE = SiteDimensions(

@@ -6,7 +6,7 @@ from isoscope.capture.feed import feed_for
 from isoscope.errors import TooFewRowsError
 from isoscope.source.corpus import open_corpus
 from isoscope.study.model import subject_of
-from isoscope.study.select import batches_of, prepare_documents
+from isoscope.study.selection import batches_of, prepare_documents
 
 
 @pytest.fixture(scope="module")

@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar, cast
 
 from isoscope.accumulate import Accumulator, merged
-from isoscope.accumulate.bands import Bands
-from isoscope.accumulate.crossing import Crossing
+from isoscope.accumulate.bands import Bands, Crossing
 from isoscope.accumulate.directions import Directions
 from isoscope.accumulate.sinks import Sinks
-from isoscope.accumulate.variant import Kind, Place
-from isoscope.causes.attribution import attributed
+from isoscope.accumulate.survey import Kind, Place
+from isoscope.causes.attribution import attribute
 from isoscope.causes.cause import Cause, causes
-from isoscope.causes.cloud import Cloud, Seen
+from isoscope.causes.cloud import BandedDirections, CloudSums
 from isoscope.errors import StoreError
 from isoscope.types import VARIANTS
 
@@ -37,8 +36,8 @@ def site_causes(
             hint="measure again, with mean-cosine among the measures",
             slug="explain-without-directions",
         )
-    seen = Seen(pointing, _merge(ordinary, Bands), _merge(ordinary, Crossing))
-    found = attributed(Cloud.of(seen, _merge(sinks, Directions)))
+    seen = BandedDirections(pointing, _merge(ordinary, Bands), _merge(ordinary, Crossing))
+    found = attribute(CloudSums.of(seen, _merge(sinks, Directions)))
     table = _merge(sinks, Sinks)
     return causes(
         found,
@@ -46,7 +45,7 @@ def site_causes(
         run=run,
         site=site,
         variant=variant,
-        warnings=() if seen.counted else (NO_COUNTS if seen.banded else NO_BANDS,),
+        warnings=() if seen.has_frequencies else (NO_COUNTS if seen.has_bands else NO_BANDS,),
     )
 
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Literal, get_args
 
 from isoscope.registry import unknown
-from isoscope.study.model import Subject
+from isoscope.study.model import ModelSites
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -13,7 +13,7 @@ PLACES: tuple[At, ...] = get_args(At)
 _MODES = {"first": "cls", "last": "last", "mean": "mean"}  # as sentence-transformers call them
 
 
-def choose_state(subject: Subject, at: str | None, *, as_pooled: bool = False) -> At:
+def choose_state(subject: ModelSites, at: str | None, *, as_pooled: bool = False) -> At:
     """Return which state to take: the one named, or the usual one of the model.
 
     That is the first token of models with a [CLS] token and the last of others; with

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
-from isoscope.accumulate.hashing import named_documents, ordinal_documents
+from isoscope.hashing import named_documents, ordinal_documents
 from isoscope.types import Array, Chunk
 
 
@@ -45,23 +46,24 @@ def whole_documents(chunks: Iterable[Chunk], *, seed: int) -> Iterator[Cut]:
             yield _single(chunk, seed)
             continue
         if waiting and not _goes_on(waiting[-1], chunk):
-            yield _joined(waiting, seed)
+            yield _join(waiting, seed)
             waiting = []
         cut = _last_start(chunk)
         if cut == 0:
             waiting.append(chunk)
             continue
-        yield _joined([*waiting, _part(chunk, 0, cut)], seed)
+        yield _join([*waiting, _part(chunk, 0, cut)], seed)
         waiting = [_part(chunk, cut, len(chunk))]
     if waiting:
-        yield _joined(waiting, seed)
+        yield _join(waiting, seed)
 
 
 def _goes_on(before: Chunk, chunk: Chunk) -> bool:
     """Whether the first document of a chunk is the last one of the chunk before."""
     if before.documents is None or chunk.documents is None:
         return False
-    return bool(before.documents[-1] == chunk.documents[0])
+    same = cast(Array, before.documents[-1:] == chunk.documents[:1])
+    return bool(same.all())
 
 
 def _last_start(chunk: Chunk) -> int:
@@ -69,8 +71,8 @@ def _last_start(chunk: Chunk) -> int:
     names = chunk.documents
     if names is None:
         return 0
-    changes = np.flatnonzero(names[1:] != names[:-1])
-    return int(changes[-1]) + 1 if len(changes) else 0
+    changes = np.flatnonzero(cast(Array, names[1:] != names[:-1])).tolist()
+    return changes[-1] + 1 if changes else 0
 
 
 def _ordinals(chunk: Chunk) -> Array:
@@ -101,13 +103,14 @@ def _places(chunk: Chunk) -> Array:
     return np.broadcast_to(np.array(chunk.place, dtype=object), len(chunk))
 
 
-def _joined(parts: list[Chunk], seed: int) -> Cut:
+def _join(parts: list[Chunk], seed: int) -> Cut:
     rows = parts[0].rows if len(parts) == 1 else np.concatenate([part.rows for part in parts])
     names = np.concatenate([np.asarray(part.documents).astype(str) for part in parts])
     ordinals = np.concatenate([_ordinals(part) for part in parts])
     keys = named_documents(names, seed=seed)
-    fresh = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
-    lengths = np.diff(np.r_[fresh, len(keys)])
-    positions = np.arange(len(keys)) - np.repeat(fresh, lengths)
+    is_new = cast(Array, keys[1:] != keys[:-1])
+    starts = np.concatenate(([0], 1 + np.flatnonzero(is_new)))
+    lengths: Array = np.diff(starts, append=len(keys))
+    positions = np.arange(len(keys)) - np.repeat(starts, lengths)
     places = np.concatenate([_places(part) for part in parts])
     return Cut(rows, keys, positions.astype(np.uint64), keys, ordinals, places)

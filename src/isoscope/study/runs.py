@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, cast
 
 from isoscope.accumulate import Accumulator
-from isoscope.accumulate.variant import Kind, variants
+from isoscope.accumulate.survey import Kind, variants
 from isoscope.errors import ConfigError, MergeError
 from isoscope.registry import unknown
 from isoscope.store.run import Run, load, open_run

@@ -2,7 +2,7 @@
 
 from isoscope.display import Results
 from isoscope.lab.sweep.results import MEANS, SHOWN, SWEEP_LINES, SweepLine
-from isoscope.measures.statistics import Difference
+from isoscope.measures.difference import Difference
 
 SHARED = {
     "model": "m\x1b", "task": "t", "penalty": "istar", "metric": "accuracy", "baseline": 0.5,

@@ -13,8 +13,7 @@ from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import TooFewRowsError
 from isoscope.lab.dimensions.results import DIMENSIONS, Dimension, SiteDimensions
 from isoscope.lab.dimensions.spec import DimensionsSpec
-from isoscope.measures.interval import LEAST_DOCUMENTS, standard_error
-from isoscope.measures.statistics import quantile
+from isoscope.measures.interval import LEAST_DOCUMENTS, quantile, standard_error
 from isoscope.study.run import Finished, Live
 from isoscope.study.runs import SavedRunWorker, SavedSite, Summaries, summaries_of, summary_of
 from isoscope.types import Array

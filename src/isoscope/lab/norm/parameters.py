@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from isoscope.capture.norm import is_norm, match_norm
-from isoscope.capture.tree import Stack, stacks
+from isoscope.capture.norm import fit_norm, is_norm
+from isoscope.capture.stacks import Stack, find_stacks
 from isoscope.errors import UndefinedError
 from isoscope.lab.norm.results import SIGMAS, FinalNorm, NormOutliers, RoleOutliers
 from isoscope.site import STACKS, Site, prefix_of
-from isoscope.study.model import Subject
+from isoscope.study.model import ModelSites
 from isoscope.types import Array
 
 NO_BIAS = (
@@ -67,20 +67,14 @@ def affine_of(norm: nn.Module, width: int) -> Affine | None:
         return None
     if not isinstance(output, Tensor) or output.shape != rows.shape:
         return None
-    match = match_norm(norm, rows, output)
-    if match is None:
+    fit = fit_norm(norm, rows, output)
+    if fit is None:
         return None
-    centred, added = match
-    weight, bias = _parameter(norm, "weight"), _parameter(norm, "bias")
-    return Affine(np.ones(width) if weight is None else added + weight, bias, centred)
+    bias = None if fit.bias is None else fit.bias.numpy().copy()
+    return Affine(fit.gain.numpy().copy(), bias, fit.centred)
 
 
-def _parameter(norm: nn.Module, name: str) -> Array | None:
-    found = getattr(norm, name, None)
-    return found.detach().double().cpu().numpy().copy() if isinstance(found, Tensor) else None
-
-
-def final_affines(subject: Subject) -> dict[str, tuple[str, Affine]]:
+def final_affines(subject: ModelSites) -> dict[str, tuple[str, Affine]]:
     """Return the module, gain and bias of the final norm of each stack, by site."""
     found: dict[str, tuple[str, Affine]] = {}
     for stack in STACKS:
@@ -103,7 +97,7 @@ def final_affines(subject: Subject) -> dict[str, tuple[str, Affine]]:
     return found
 
 
-def final_norms(subject: Subject, sigmas: float = SIGMAS) -> list[FinalNorm]:
+def final_norms(subject: ModelSites, sigmas: float = SIGMAS) -> list[FinalNorm]:
     """Return the final norm of each stack of a model; encoder-decoders have two."""
     return [
         _final_norm(subject, site, module, affine, sigmas)
@@ -112,7 +106,7 @@ def final_norms(subject: Subject, sigmas: float = SIGMAS) -> list[FinalNorm]:
 
 
 def _final_norm(
-    subject: Subject, site: str, module: str, affine: Affine, sigmas: float
+    subject: ModelSites, site: str, module: str, affine: Affine, sigmas: float
 ) -> FinalNorm:
     kind = type(subject.sites.body.get_submodule(module)).__name__
     return FinalNorm(
@@ -145,7 +139,7 @@ def no_final_norm(name: str) -> UndefinedError:
     )
 
 
-def role_outliers(subject: Subject, sigmas: float = SIGMAS) -> list[RoleOutliers]:
+def role_outliers(subject: ModelSites, sigmas: float = SIGMAS) -> list[RoleOutliers]:
     """Return the dimensions whose norm parameters stand out, role by role.
 
     Norms are those within blocks that work on the width of the stream; the final norm of a
@@ -153,7 +147,7 @@ def role_outliers(subject: Subject, sigmas: float = SIGMAS) -> list[RoleOutliers
     """
     body = subject.sites.body
     found: list[RoleOutliers] = []
-    for stack in stacks(body):
+    for stack in find_stacks(body):
         width = subject.sites.widths.get(str(Site("embed", stack=stack.name)))
         if width is not None:
             found += _roles_of_stack(body, stack, width, sigmas)

@@ -10,7 +10,7 @@ import numpy as np
 
 from isoscope.accumulate import Moments, MomentsSummary, Reservoir
 from isoscope.accumulate.directions import cosine_over_pairs
-from isoscope.capture.model.loaded import Loaded
+from isoscope.capture.model.load import Loaded
 from isoscope.display import Results
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks

@@ -21,9 +21,9 @@ from isoscope.registry import unknown
 from isoscope.site import Site, is_matrix
 from isoscope.source.corpus.corpus import Corpus
 from isoscope.study.document_state import At, choose_state, take_states
-from isoscope.study.model import Subject, open_model
+from isoscope.study.model import ModelSites, open_model
 from isoscope.study.run import Finished, Live, Planner
-from isoscope.study.select import batches_of, prepare_documents
+from isoscope.study.selection import batches_of, prepare_documents
 from isoscope.types import Array
 
 
@@ -98,7 +98,7 @@ class States:
 
 
 def states_of(
-    subject: Subject,
+    subject: ModelSites,
     corpus: Corpus,
     *,
     site: str | None = None,
@@ -135,7 +135,7 @@ def states_of(
     return States(np.concatenate(parts), [ordinal for ordinal, _ in ready], site, place)
 
 
-def _find_site(subject: Subject, site: str | None) -> str:
+def _find_site(subject: ModelSites, site: str | None) -> str:
     known = [each for each in subject.sites.names if not is_matrix(each)]
     if site is None:
         final, stream = subject.site("norm", "out"), subject.site("resid")

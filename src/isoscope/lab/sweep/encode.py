@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from isoscope.capture.feed import Prepared, feed_for
+from isoscope.capture.feed.reader import TokenIds
 from isoscope.capture.feed.text import TextFeed
-from isoscope.capture.feed.tokens import Tokens
 from isoscope.errors import ConfigError
 from isoscope.lab.sweep.task import Example, Span, SweepTask
-from isoscope.study.model import Subject
+from isoscope.study.model import ModelSites
 from isoscope.types import Array
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Encoded:
 class Encoder:
     """Makes tokens of examples for one model, at most `length` of each."""
 
-    def __init__(self, subject: Subject, length: int) -> None:
+    def __init__(self, subject: ModelSites, length: int) -> None:
         feed = (
             feed_for(subject.loaded, length=length) if subject.loaded.takes == "text" else None
         )
@@ -70,7 +70,7 @@ class Encoder:
             )
         self.feed = feed
         self.reader = feed.reader
-        self.tokenizer: PreTrainedTokenizerBase = feed.reader.tokenizer
+        self.tokenizer = cast("PreTrainedTokenizerBase", feed.reader.tokenizer)
 
     def encode(self, task: SweepTask, examples: Sequence[Example]) -> Encoded:
         """Return examples as tokens; those of spans whose answer was cut off keep (-1, -1)."""
@@ -95,7 +95,7 @@ class Encoder:
         if self.reader.takes_types:
             found = encoding.get("token_type_ids")
             types = np.zeros_like(ids) if found is None else np.asarray(found, dtype=np.int64)
-        tokens = Tokens(ids, special, types, len(ids) >= self.reader.limit)
+        tokens = TokenIds(ids, special, types, len(ids) >= self.reader.limit)
         place, offsets = (0, 0), np.zeros((0, 2), dtype=np.int64)
         if span:
             offsets = _offsets(encoding, second=example.pair is not None)

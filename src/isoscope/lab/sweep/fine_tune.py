@@ -12,7 +12,7 @@ from isoscope.control import Penalty, PenaltyListener, penalised
 from isoscope.lab.sweep.encode import Encoded, Encoder
 from isoscope.lab.sweep.task import METRICS, Guess, SweepTask
 from isoscope.study.document_state import At, take_states
-from isoscope.study.model import Subject
+from isoscope.study.model import ModelSites
 from isoscope.training.loop import Recipe, check_finite, copy_weights, train
 from isoscope.types import Array
 
@@ -96,7 +96,12 @@ class Trainer:
     """The model and its task; every cell starts from the weights the model came with."""
 
     def __init__(
-        self, subject: Subject, task: SweepTask, encoder: Encoder, train: Encoded, test: Encoded
+        self,
+        subject: ModelSites,
+        task: SweepTask,
+        encoder: Encoder,
+        train: Encoded,
+        test: Encoded,
     ) -> None:
         self.subject = subject
         self.task = task
@@ -113,7 +118,7 @@ class Trainer:
 
     def batch(self, examples: Encoded, places: Sequence[int]) -> Batch:
         """Return examples side by side."""
-        return self.encoder.feed.joined([examples.prepared[place] for place in places])
+        return self.encoder.feed.collate([examples.prepared[place] for place in places])
 
     def cell(
         self,

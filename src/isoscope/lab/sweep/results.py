@@ -13,7 +13,8 @@ from isoscope.display.number import format_value, short
 from isoscope.display.results import RecordLayout, Results
 from isoscope.display.table import Column, Table, non_empty
 from isoscope.errors import StoreError, UndefinedError
-from isoscope.measures.statistics import ROUNDING, Difference, holm, paired_difference
+from isoscope.measures.difference import NO_SPREAD as ROUNDING
+from isoscope.measures.difference import Difference, holm, paired_difference
 from isoscope.site import is_layer
 from isoscope.store import Origin, Run
 from isoscope.types import Reading, SweepCell, SweepGrid, SweepWeight

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from isoscope.accumulate.survey import Survey
 from isoscope.capture.feed import Batch
-from isoscope.capture.threads import threads
+from isoscope.capture.runner import threads
 from isoscope.control import IStar, Penalty
 from isoscope.display import Results
 from isoscope.engine import Notify

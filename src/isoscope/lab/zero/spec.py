@@ -70,6 +70,7 @@ class ZeroSpec(Runnable[Results[ZeroedDimension]], frozen=True, kw_only=True):
             "NORM",
             flag="--norm",
             default=FINAL,
+            numbers=True,
         ),
     ] = (FINAL,)
     top: Annotated[

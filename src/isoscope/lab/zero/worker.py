@@ -10,11 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from isoscope.accumulate import Directions
-from isoscope.accumulate.survey import Survey
-from isoscope.accumulate.variant import variants
+from isoscope.accumulate.survey import Survey, variants
 from isoscope.capture.feed import Batch, feed_for
 from isoscope.capture.norm import is_norm
-from isoscope.capture.tree import stacks
+from isoscope.capture.stacks import find_stacks
 from isoscope.display import Results
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks
@@ -26,11 +25,12 @@ from isoscope.measures.interval import LEAST_DOCUMENTS, around, standard_error
 from isoscope.registry import unknown
 from isoscope.site import UNEMBED
 from isoscope.store.state import State
-from isoscope.study.model import Subject, open_documents, open_model
-from isoscope.study.passes import Hearing, SiteKinds, first_pass
+from isoscope.study.model import ModelSites, open_documents, open_model
+from isoscope.study.passes import ListenerOptions, SiteKinds, first_pass
 from isoscope.study.plan import Packed
 from isoscope.study.run import Finished, Live, Planner
-from isoscope.study.select import batches_of, prepare_documents
+from isoscope.study.runs import summary_of
+from isoscope.study.selection import batches_of, prepare_documents
 from isoscope.types import Array
 
 RANDOM = "random"
@@ -151,7 +151,7 @@ def zero_dimension(body: nn.Module, norms: Sequence[str], dimension: int) -> Gen
         yield
 
 
-def find_norms(subject: Subject, norms: Sequence[str]) -> list[str]:
+def find_norms(subject: ModelSites, norms: Sequence[str]) -> list[str]:
     """Return names of norms: the final one, all of the last N blocks, or those named.
 
     The norms of a block are those as wide as the stream, so not those of queries and keys.
@@ -170,9 +170,9 @@ def find_norms(subject: Subject, norms: Sequence[str]) -> list[str]:
     return list(norms)
 
 
-def _norms_of_blocks(subject: Subject, count: int) -> list[str]:
+def _norms_of_blocks(subject: ModelSites, count: int) -> list[str]:
     body = subject.sites.body
-    stack = next(each for each in stacks(body) if each.name == subject.last)
+    stack = next(each for each in find_stacks(body) if each.name == subject.last)
     if not 1 <= count <= len(stack.blocks):
         raise ConfigError(
             f"expected 1 to {len(stack.blocks)} blocks, got {count}",
@@ -193,7 +193,7 @@ def _width(norm: nn.Module) -> int | None:
     return len(weight) if isinstance(weight, Tensor) else None
 
 
-def _check_head(subject: Subject) -> None:
+def _check_head(subject: ModelSites) -> None:
     if UNEMBED not in subject.sites.weights:
         kind = type(subject.loaded.model).__name__
         raise UndefinedError(
@@ -204,7 +204,7 @@ def _check_head(subject: Subject) -> None:
         )
 
 
-def _log_probabilities(subject: Subject, batch: Batch) -> tuple[list[Tensor], list[int]]:
+def _log_probabilities(subject: ModelSites, batch: Batch) -> tuple[list[Tensor], list[int]]:
     """Return log p over tokens at the real positions of each document, and their numbers."""
     with torch.inference_mode():
         logits = subject.loaded.model(**batch.inputs).logits
@@ -223,14 +223,14 @@ def _divergence(plain: Tensor, changed: Tensor) -> float:
     return float(torch.where(p > 0, p * (plain - changed), 0.0).sum())
 
 
-def _shares(subject: Subject, batches: Sequence[Batch]) -> Array | None:
+def _shares(subject: ModelSites, batches: Sequence[Batch]) -> Array | None:
     """Return each dimension's share of the mean cosine at the final norm's output."""
     site = subject.site("norm", "out")
     if site not in subject.sites.taps:
         return None
     survey = Survey()
     kinds = SiteKinds(["mean-cosine"], causes=False)
-    listener = first_pass(survey, kinds, Hearing(sinks=inf, seed=0))
+    listener = first_pass(survey, kinds, ListenerOptions(sinks=inf, seed=0))
     for batch in batches:
         listener.begin(batch)
         with (
@@ -241,7 +241,8 @@ def _shares(subject: Subject, batches: Sequence[Batch]) -> Array | None:
             subject.loaded.body(**batch.inputs)
     for _, alike, here in variants(survey.held):
         if "all" in alike:
-            return here[Directions].finalize().shares
+            seen = summary_of(here, Directions)
+            return None if seen is None else seen.finalize().shares
     return None
 
 
