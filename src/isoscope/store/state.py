@@ -49,7 +49,7 @@ class TensorFile(Protocol):
         ...
 
 
-class Header(msgspec.Struct):
+class StateHeader(msgspec.Struct):
     """The description of a survey in the header of its state; see `Survey.to_state`."""
 
     places: list[dict[str, object]]
@@ -64,7 +64,7 @@ class StateWriter:
         self.path = path
         self._data_path = path.with_name(f"{path.name}.data")
         self._data = self._data_path.open("xb")
-        self._header = Header([])
+        self._header = StateHeader([])
         self._arrays: dict[str, dict[str, object]] = {}
 
     def __enter__(self) -> "StateWriter":
@@ -81,7 +81,7 @@ class StateWriter:
     def add(self, survey: Survey) -> None:
         """Write what a survey holds behind what is there."""
         meta, arrays = survey.to_state()
-        header = msgspec.convert(meta, Header)
+        header = msgspec.convert(meta, StateHeader)
         self.note(header.trouble)
         first = len(self._header.places)
         self._header.places += header.places
@@ -326,8 +326,8 @@ def _open(path: Path) -> TensorFile:
     return cast(TensorFile, safe_open(path, framework="numpy"))
 
 
-def _header(file: TensorFile) -> Header:
-    return msgspec.json.decode((file.metadata() or {})[META], type=Header)
+def _header(file: TensorFile) -> StateHeader:
+    return msgspec.json.decode((file.metadata() or {})[META], type=StateHeader)
 
 
 def _writable(array: Array) -> Array:

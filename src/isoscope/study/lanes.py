@@ -157,6 +157,6 @@ def unmeasurable(cut: Cut) -> RowError:
     return RowError(
         f"expected finite numbers in {cut.places[first] or 'the rows'}, "
         f"got {what} in row {int(cut.ordinals[first])} (counted from 0)",
-        hint="--skip-bad (skip_bad=True) drops and counts such rows",
+        hint="--skip-bad drops and counts such rows",
         slug="row-not-finite",
     )

@@ -157,7 +157,7 @@ def read_place(
     options: Mapping[str, Any],
 ) -> tuple[list[Reading], dict[str, str]]:
     """Return the readings of a site, and for each measure left out the reason why."""
-    summaries = _summarised(here, names)
+    summaries = _summarise(here, names)
     readings: list[Reading] = []
     left_out: dict[str, str] = {}
     site = Site.parse(place[0])
@@ -186,12 +186,12 @@ def spread_place(
     here: Mapping[Kind, Accumulator[Any]], names: Sequence[str], options: Mapping[str, Any]
 ) -> dict[str, Spread]:
     """Return what each document group adds to the error of each reading that has one."""
-    summaries = _summarised(here, names)
+    summaries = _summarise(here, names)
     spreads: dict[str, Spread] = {}
     for name in names:
         record = MEASURES[name]
         with suppress(TooFewRowsError, UndefinedError):
-            view, compute, published = _asked(record, summaries, options)
+            view, compute, published = _computation(record, summaries, options)
             value = compute(view)
             if record.spread is not None:
                 found = record.spread(view, value, published)
@@ -202,7 +202,7 @@ def spread_place(
     return spreads
 
 
-def _summarised(here: Mapping[Kind, Accumulator[Any]], names: Sequence[str]) -> Summaries:
+def _summarise(here: Mapping[Kind, Accumulator[Any]], names: Sequence[str]) -> Summaries:
     """Return the summaries of a site, with the views that these measures look at."""
     summaries = Summaries()
     for kind, accumulator in here.items():
@@ -217,7 +217,7 @@ def _summarised(here: Mapping[Kind, Accumulator[Any]], names: Sequence[str]) -> 
     return summaries
 
 
-def _asked(
+def _computation(
     record: Measure, summaries: Summaries, options: Mapping[str, Any]
 ) -> tuple[Any, Callable[[Any], float], bool]:
     """Return what a measure looks at, its function, and if that is the published one."""
@@ -266,7 +266,7 @@ def _readings(
     options: Mapping[str, Any],
 ) -> list[Reading]:
     """Return the reading of a measure and of what belongs beside it."""
-    view, compute, published = _asked(record, summaries, options)
+    view, compute, published = _computation(record, summaries, options)
     value = compute(view)
     if record.interval is not None:
         around = record.interval(view, value, published)
