@@ -12,10 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
-from isoscope.accumulate.hashing import GROUPS, ordinal_documents
-from isoscope.accumulate.lazy import lazy
-from isoscope.accumulate.sums import DocumentSums, SinkRows, Sums
-from isoscope.accumulate.tokens import Types
+from isoscope.accumulate.sums import CellSums, DocumentSums, SinkRows, TokenTypes, lazy
+from isoscope.hashing import GROUPS, ordinal_documents
 from isoscope.types import Array, as_rows
 
 _SAMPLE = 64  # rows looked at to find an origin
@@ -90,10 +88,10 @@ class Membership:
         return np.concatenate([[0], changes, [len(self)]])
 
     @lazy
-    def types(self) -> Types:
+    def types(self) -> TokenTypes:
         """The token types; only where rows are tokens."""
         assert self.tokens is not None
-        return Types.of(self.tokens)
+        return TokenTypes.of(self.tokens)
 
     @lazy
     def cells(self) -> Cells:
@@ -169,7 +167,7 @@ class Block(ABC):
         return self.members.runs
 
     @property
-    def types(self) -> Types:
+    def types(self) -> TokenTypes:
         """The token types; only of blocks that have tokens."""
         return self.members.types
 
@@ -179,15 +177,15 @@ class Block(ABC):
         return self.members.cells
 
     @property
-    def sums(self) -> Sums:
+    def sums(self) -> CellSums:
         """The sums of every cell."""
-        return self._summed[0]
+        return self._totals[0]
 
     @lazy
     def squares(self) -> Array:
         """Squared norms of the rows, in their own order, float64."""
         squares = np.empty(len(self))
-        squares[self.cells.order] = self._summed[1]
+        squares[self.cells.order] = self._totals[1]
         return squares
 
     @property
@@ -240,7 +238,7 @@ class Block(ABC):
 
     @lazy
     @abstractmethod
-    def _summed(self) -> tuple[Sums, Array, Array]:
+    def _totals(self) -> tuple[CellSums, Array, Array]:
         """The sums, and squared norms and inverse norms of the sorted rows."""
 
 
@@ -332,7 +330,7 @@ class ArrayBlock(Block):
     @lazy
     def scatters(self) -> tuple[Array, Array]:
         """Sum of z z' over the rows of each half, (d, d), in the precision of the rows."""
-        _ = self._summed
+        _ = self._totals
         cut, rows = self.cells.split, self._sorted
         # numpy turns x.T @ x on one array into a symmetric product: half the work
         return rows[:cut].T @ rows[:cut], rows[cut:].T @ rows[cut:]
@@ -344,7 +342,7 @@ class ArrayBlock(Block):
         if self.independent:
             return sums.nonzero.copy(), sums.nonzero.copy()
         own, pairs = np.zeros(len(cells.keys)), np.zeros(len(cells.keys))
-        weights, rows = self._summed[2], self._sorted
+        weights, rows = self._totals[2], self._sorted
         ordered = self.documents[cells.order]
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
         origin = self.origin
@@ -359,7 +357,7 @@ class ArrayBlock(Block):
     @lazy
     def by_document(self) -> DocumentSums:
         """The sums of each document, in the order of the cells."""
-        _, _, weights = self._summed
+        _, _, weights = self._totals
         ordered = self.documents[self.cells.order]
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
         ends = np.r_[starts[1:], len(self)]
@@ -396,7 +394,7 @@ class ArrayBlock(Block):
 
         A row has several labels, (labels, n): (cells, number, d) and (cells, number).
         """
-        inverse = self._summed[2]
+        inverse = self._totals[2]
         side = np.zeros((number, len(self)), dtype=inverse.dtype)
         np.put_along_axis(side, labels[:, self.cells.order], inverse[None], axis=0)
         starts = self.cells.starts[:-1]
@@ -406,14 +404,14 @@ class ArrayBlock(Block):
 
     @lazy
     def _sorted(self) -> Array:
-        """Room for the rows minus the origin, sorted by cell; filled by `_summed`."""
+        """Room for the rows minus the origin, sorted by cell; filled by `_totals`."""
         room, rows = self._scratch, self.rows
         if room is None or room.dtype != rows.dtype or room.shape[1] != self.width:
             return np.empty(rows.shape, dtype=rows.dtype)
         return room[: len(self)] if len(room) >= len(self) else np.empty_like(rows)
 
     @lazy
-    def _summed(self) -> tuple[Sums, Array, Array]:
+    def _totals(self) -> tuple[CellSums, Array, Array]:
         """The sums, and squared norms and inverse norms of the sorted rows."""
         with np.errstate(over="ignore", invalid="ignore"):
             summed = self._sum()
@@ -428,7 +426,7 @@ class ArrayBlock(Block):
                 summed = self._sum()
         return summed
 
-    def _sum(self) -> tuple[Sums, Array, Array]:
+    def _sum(self) -> tuple[CellSums, Array, Array]:
         """Sum up with few calls on large arrays: each call may wait for the other lane."""
         cells, dtype = self.cells, self.rows.dtype
         rows, starts = self._sorted, cells.starts[:-1]
@@ -454,7 +452,7 @@ class ArrayBlock(Block):
         else:
             total, cubic = self._by_cell(side)
         wide = lengths.astype(np.float64)
-        sums = Sums(
+        sums = CellSums(
             count=np.diff(cells.starts).astype(np.float64),
             nonzero=np.add.reduceat((inverse > 0).astype(np.float64), starts),
             total=total,
@@ -489,7 +487,7 @@ class ArrayBlock(Block):
         return sketch
 
 
-def representable(sums: Sums, squares: Array) -> bool:
+def representable(sums: CellSums, squares: Array) -> bool:
     """Whether squares and cubes of float32 rows stayed within what float32 can hold."""
     if not np.isfinite(squares).all() or squares.max(initial=0.0) > 1e30:
         return False

@@ -10,8 +10,7 @@ from typing import cast
 
 import msgspec
 
-from isoscope.accumulate.survey import SECOND_PASS, Survey
-from isoscope.accumulate.variant import Place
+from isoscope.accumulate.survey import SECOND_PASS, Place, Survey, SurveyState
 from isoscope.errors import IsoscopeError, StoreError
 from isoscope.site import is_matrix
 from isoscope.store.atomic import find_replaced
@@ -97,7 +96,8 @@ class Run:
         path = self.path / STATE
         with _blame(path):
             _same(path, self.manifest.files[STATE])
-            return Survey.from_state(*read_state(path))
+            meta, arrays = read_state(path)
+            return Survey.from_state(msgspec.convert(meta, SurveyState), arrays)
 
     def survey_of(self, site: str) -> Survey:
         """What was collected at one site; the others stay on disk."""

@@ -17,8 +17,7 @@ from typing import Protocol, cast
 import msgspec
 import numpy as np
 
-from isoscope.accumulate.survey import Survey
-from isoscope.accumulate.variant import Place
+from isoscope.accumulate.survey import Place, PlaceState, Survey
 from isoscope.store.atomic import link_or_copy
 from isoscope.store.schema import plain_values
 from isoscope.types import Array
@@ -52,7 +51,7 @@ class TensorFile(Protocol):
 class StateHeader(msgspec.Struct):
     """The description of a survey in the header of its state; see `Survey.to_state`."""
 
-    places: list[dict[str, object]]
+    places: list[PlaceState]
     trouble: dict[str, str] = {}
     seen: dict[str, int] = {}
 
@@ -128,8 +127,8 @@ class StateReader:
         self._file = _open(path)
         header = _header(self._file)
         self.trouble, self.seen = header.trouble, header.seen
-        self._places: dict[Place, tuple[int, dict[str, object]]] = {
-            (str(place["site"]), str(place["variant"])): (number, place)
+        self._places: dict[Place, tuple[int, PlaceState]] = {
+            (place["site"], place["variant"]): (number, place)
             for number, place in enumerate(header.places)
         }
         self._names: dict[int, list[str]] = {}
@@ -148,7 +147,7 @@ class StateReader:
 
     def survey(self, places: Iterable[Place]) -> Survey:
         """Return a survey of some places."""
-        found: list[dict[str, object]] = []
+        found: list[PlaceState] = []
         arrays: dict[str, Array] = {}
         for place in places:
             if place in self._places:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isoscope.accumulate.hashing import named_documents, ordinal_documents
+from isoscope.hashing import named_documents, ordinal_documents
 from isoscope.types import Array, Chunk
 
 

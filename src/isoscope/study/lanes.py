@@ -16,8 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from isoscope.accumulate import ArrayBlock, Block, Groups
-from isoscope.accumulate.survey import Survey
-from isoscope.accumulate.variant import Kind, Place
+from isoscope.accumulate.survey import Kind, Place, Survey
 from isoscope.errors import RowError
 from isoscope.study.documents import Cut, whole_documents
 from isoscope.types import Array, Chunk

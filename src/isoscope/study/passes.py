@@ -4,15 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from isoscope.accumulate.survey import SECOND_PASS, Survey
-from isoscope.accumulate.variant import variants
+from isoscope.accumulate.survey import SECOND_PASS, Survey, variants
 from isoscope.study.reading import kinds_for, second_passes
 
 if TYPE_CHECKING:
     from isoscope.accumulate.sums import DocumentSums
-    from isoscope.accumulate.variant import Kind
-    from isoscope.capture.blocks import TensorBlock
+    from isoscope.accumulate.survey import Kind
     from isoscope.capture.listener import Listener, Meet, Take
+    from isoscope.capture.tensor_block import TensorBlock
     from isoscope.store.state import State
     from isoscope.types import Array
 

@@ -20,8 +20,7 @@ from isoscope.study.spec import Spec
 from isoscope.types import Chunk, Reading
 
 if TYPE_CHECKING:
-    from isoscope.accumulate.survey import Survey
-    from isoscope.accumulate.variant import Kind, Place
+    from isoscope.accumulate.survey import Kind, Place, Survey
     from isoscope.display import Results
     from isoscope.source import RowSource
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 import numpy as np
 from msgspec.structs import replace
 
-from isoscope.accumulate.hashing import GROUPS
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import IsoscopeError
+from isoscope.hashing import GROUPS
 from isoscope.site import is_matrix
 from isoscope.store.origin import SourceRecord
 from isoscope.store.state import State
@@ -54,8 +54,7 @@ from isoscope.study.selection import (
 from isoscope.types import Array, Chunk, Reading
 
 if TYPE_CHECKING:
-    from isoscope.accumulate.survey import Survey
-    from isoscope.accumulate.variant import Kind
+    from isoscope.accumulate.survey import Kind, Survey
     from isoscope.capture.feed import Feed
     from isoscope.capture.listener import Listener
     from isoscope.display import Results
@@ -325,8 +324,7 @@ class ModelWorker:
 
     def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> "Survey":
         """Run the documents of a unit; where memory ends, again in smaller batches."""
-        from isoscope.capture.runner import halved, is_out_of_memory
-        from isoscope.capture.threads import threads
+        from isoscope.capture.runner import halve, is_out_of_memory, threads
 
         _ = scratch
         if isinstance(unit, MatrixRows):
@@ -335,7 +333,7 @@ class ModelWorker:
         batches = self.planned.batches(unit)
         halvings = 0  # of this unit alone: what another has met must not change its bits
         while True:
-            parts = [list(part) for part in halved(batches, halvings)]
+            parts = [list(part) for part in halve(batches, halvings)]
             try:
                 with threads(self.planned.threads):
                     return self._run_batches(unit, parts, ticks)

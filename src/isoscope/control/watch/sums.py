@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from isoscope.accumulate.pairwise import pairwise_weights
+from isoscope.accumulate.cellwise import pairwise_weights
 from isoscope.control.penalty.row_selection import sum_dtype
 from isoscope.control.world import World
 

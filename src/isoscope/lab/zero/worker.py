@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from isoscope.accumulate import Directions
-from isoscope.accumulate.survey import Survey
-from isoscope.accumulate.variant import variants
+from isoscope.accumulate.survey import Survey, variants
 from isoscope.capture.feed import Batch, feed_for
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks
