@@ -1,11 +1,13 @@
 """Sums over all processes of a training run, so that a penalty sees one large batch."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -40,3 +42,11 @@ class Join:
         table = torch.zeros(self.size, len(numbers), dtype=torch.int64, device=device)
         table[self.rank] = torch.tensor(numbers, device=device)
         return self.sum(table).tolist()
+
+    def gather(self, value: V) -> list[V]:
+        """Return the value of every process, in the order of their ranks; values are pickled."""
+        if self.size == 1:
+            return [value]
+        found: list[V | None] = [None] * self.size
+        dist.all_gather_object(found, value, group=self.group)
+        return cast(list[V], found)

@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from isoscope.accumulate import Moments, merged
+from isoscope.capture.blocks import Layout, TensorBlock
 from isoscope.control.penalty.cloud import working
 from isoscope.control.penalty.hidden import Layers, chosen_layers, real_places
-from isoscope.control.watch.sums import Sums
 from isoscope.control.world import Join
 from isoscope.errors import ConfigError, StreamError
 
@@ -32,7 +34,7 @@ def streamed(
     """
     join = Join.found(joined)
     left = checked_tokens(tokens) // join.size
-    sums: list[Sums] = []
+    sums: list[Moments] = []
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
@@ -43,17 +45,18 @@ def streamed(
     finally:
         for module, mode in modes:
             module.training = mode
-    found = [_covariance(each, join) for each in _known_to_all(sums, _device(model), join)]
-    return torch.stack(found) if per_layer else found[0]
-
-
-def _known_to_all(sums: list["Sums"], device: torch.device, join: Join) -> list["Sums"]:
-    """Return the sums, empty ones in a process that had no batch, so that it can take part."""
-    mine = [len(sums), len(sums[0].mean) if sums else 0]
-    clouds, width = map(max, zip(*join.each(mine, device), strict=True))
-    if not clouds:
+    clouds = _of_all_processes(sums, join)
+    if not clouds or min(each.count for each in clouds) < 2:
         raise _empty()
-    return sums or [Sums(torch.zeros(0, width, device=device)) for _ in range(clouds)]
+    found = [torch.from_numpy(each.finalize().covariance).float() for each in clouds]
+    return (torch.stack(found) if per_layer else found[0]).to(_device(model))
+
+
+def _of_all_processes(sums: list[Moments], join: Join) -> list[Moments]:
+    """Return the moments of each cloud over all processes; some may have had no batch."""
+    states = join.gather([(each.width, each.state()) for each in sums])
+    parts = [[Moments.from_state(s, width=d) for d, s in each] for each in states if each]
+    return [merged(cloud) for cloud in zip(*parts, strict=True)]
 
 
 def _device(model: nn.Module) -> torch.device:
@@ -66,7 +69,7 @@ def _taken(
     layers: Layers,
     per_layer: bool,
     most: int,
-    sums: list["Sums"],
+    sums: list[Moments],
 ) -> int:
     """Add the rows of a batch to the sums, and return how many real tokens it had."""
     inputs = _on_device(model, batch)
@@ -80,9 +83,9 @@ def _taken(
     rows = [each.reshape(-1, each.shape[-1])[places.to(each.device)] for each in seen]
     clouds = rows if per_layer else [torch.cat([each.to(rows[-1].device) for each in rows])]
     if not sums:
-        sums.extend(Sums(each) for each in clouds)
+        sums.extend(Moments(each.shape[1]) for each in clouds)
     for total, each in zip(sums, clouds, strict=True):
-        total.add(each)
+        total.update(_block(each, total.documents))
     return len(places)
 
 
@@ -101,11 +104,12 @@ def _on_device(model: nn.Module, batch: Any) -> dict[str, Any]:
     }
 
 
-def _covariance(sums: Sums, join: Join) -> Tensor:
-    count, scatter = sums.joined(join)
-    if count < 2:
-        raise _empty()
-    return (scatter / (count - 1)).float()
+def _block(rows: Tensor, number: int) -> TensorBlock:
+    """Return the finite rows of a batch as one document of this number."""
+    index = rows.isfinite().all(dim=1).nonzero()[:, 0]
+    document = np.full(len(index), number, dtype=np.uint64)
+    positions = np.arange(len(index), dtype=np.uint64)
+    return TensorBlock(rows, Layout(index, document, positions), sketched=False)
 
 
 def _empty() -> StreamError:
