@@ -229,7 +229,7 @@ def assert_alike():
 @pytest.fixture(scope="session")
 def tiny_run(tiny, texts, tmp_path_factory):
     """Return the run folder of the small BERT over forty texts."""
-    from isoscope.verbs import survey
+    from isoscope.api import survey
 
     folder = tmp_path_factory.mktemp("runs") / "tiny"
     survey(tiny, texts, output=folder, tokens=None)

@@ -21,7 +21,7 @@ from isoscope.measures.difference import apart, paired
 from isoscope.measures.effective_rank import entropy_rank
 from isoscope.measures.participation import ratio
 from isoscope.study.lanes import run
-from isoscope.study.reading import kinds_for
+from isoscope.study.reading import kinds_for, read_survey, survey_spreads
 from isoscope.types import Chunk
 
 RESULTS = Path(__file__).parent / "results"
@@ -139,7 +139,7 @@ def measured(design: Design, seed: int, names=NAMES) -> dict[str, tuple[float, f
     rows, documents = design.draw(rng)
     chunk = Chunk(rows, f"collection-{seed}", 0, documents=documents)
     survey, _ = run([chunk], PLACE, kinds_for(names), seed=seed)
-    return {r.measure: (r.value, r.low, r.high) for r in survey.read(names)}
+    return {r.measure: (r.value, r.low, r.high) for r in read_survey(survey, names)[0]}
 
 
 def coverage(design: Design, repetitions: int, first_seed: int) -> dict:
@@ -169,8 +169,8 @@ def differences(design: Design, repetitions: int, first_seed: int) -> dict:
             run([Chunk(rows, "texts", 0, documents=documents)], PLACE, kinds_for(NAMES))[0]
             for rows in pair
         ]
-        readings = [{r.measure: r for r in survey.read(NAMES)} for survey in surveys]
-        spreads = [survey.spreads(NAMES) for survey in surveys]
+        readings = [{r.measure: r for r in read_survey(survey, NAMES)[0]} for survey in surveys]
+        spreads = [survey_spreads(survey, NAMES) for survey in surveys]
         for name in NAMES:
             a, b = (each[name] for each in readings)
             both = tuple(each["rows", name] for each in spreads)

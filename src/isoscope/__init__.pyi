@@ -6,25 +6,15 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Literal
 
-from isoscope.lab.embedding_matrices import MatrixIsotropy
+from isoscope.api import check, compare, dimensions, explain, figure, load, merge, read, report
+from isoscope.display.results import Results
+from isoscope.lab.matrices.worker import MatrixIsotropy
+from isoscope.lab.norm.results import Told
+from isoscope.lab.probe.results import Probed
 from isoscope.lab.sweep.summary import Line
-from isoscope.report.results import Results
+from isoscope.lab.zero.results import Zeroed
 from isoscope.study.keywords import Progress, Say
 from isoscope.types import Reading
-from isoscope.verbs import (
-    check,
-    compare,
-    dimensions,
-    explain,
-    figure,
-    load,
-    merge,
-    read,
-    report,
-)
-from isoscope.verbs.norm import Told
-from isoscope.verbs.probe import Probed
-from isoscope.verbs.zero import Zeroed
 
 __all__ = [
     "check",

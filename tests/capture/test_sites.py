@@ -104,6 +104,26 @@ def test_tensors_are_the_models_own():
     assert heard["resid.2"].data_ptr() == heard["norm.in"].data_ptr() == own[0].data_ptr()
 
 
+@pytest.mark.parametrize("name", ["llama", "falcon", "opt", "deberta-v2", "gptj"])
+def test_a_loss_of_what_is_heard_reaches_the_weights(name):
+    sites, inputs = sites_of(name), FAMILIES[name].inputs()
+    names = [site for site in sites.names if site in sites.taps or site in sites.heads]
+    plain, attached = {}, {}
+    with sites.listening(names, lambda site, t: plain.__setitem__(site, t.clone())):
+        assert sites.body(**inputs).last_hidden_state.requires_grad
+    assert not any(tensor.requires_grad for tensor in plain.values())
+
+    keep = attached.__setitem__
+    with sites.listening(names, lambda site, t: keep(site, t.clone()), detach=False):
+        sites.body(**inputs)
+    assert all(torch.equal(attached[site], plain[site]) for site in names)
+    first = next(sites.body.parameters())
+    for site in names:
+        loss = attached[site].square().sum()
+        (slope,) = torch.autograd.grad(loss, first, retain_graph=True)
+        assert slope.any(), site
+
+
 def test_an_unknown_site_is_not_listened_to():
     with (
         pytest.raises(UnknownNameError, match="no site is called 'resid'"),

@@ -91,7 +91,7 @@ class _Wrapper:
     ) -> Any:
         for seen in tuple(_seen_by.get(module, ())):
             for part, tensor in zip(PARTS, (query, key, value), strict=True):
-                seen(module, part, tensor.detach())
+                seen(module, part, tensor)
         function = self.original or _eager(module)
         return function(module, query, key, value, *rest, **more)
 

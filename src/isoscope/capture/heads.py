@@ -94,7 +94,7 @@ def _order(key: tuple[str, str, int]) -> tuple[str, int, int]:
 
 @contextmanager
 def hearing(
-    body: nn.Module, heads: Iterable[Head], hear: Hear, calls: Calls
+    body: nn.Module, heads: Iterable[Head], hear: Hear, calls: Calls, *, detach: bool = True
 ) -> Generator[None]:
     """Call `hear` with (batch, positions, width) of every head while the block runs."""
     wanted: dict[tuple[Way, nn.Module, str, int], list[Head]] = {}
@@ -106,7 +106,7 @@ def hearing(
         def seen(module: nn.Module, part: str, tensor: Tensor) -> None:
             call = calls.number((way, module, part))
             for head in wanted.get((way, module, part, call), ()):
-                hear(head.site, tensor[:, head.number])
+                hear(head.site, (tensor.detach() if detach else tensor)[:, head.number])
 
         return seen
 

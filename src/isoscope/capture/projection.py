@@ -58,7 +58,7 @@ def _by_method(module: nn.Module, seen: Seen, stack: ExitStack) -> None:
 
     def attend(query: Tensor, key: Tensor, value: Tensor, *rest: Any, **more: Any) -> Any:
         for part, tensor in zip(PARTS, (query, key, value), strict=True):
-            seen(module, part, tensor.detach())
+            seen(module, part, tensor)
         return original(query, key, value, *rest, **more)
 
     module.__dict__["_attn"] = attend  # hides the method of the class until it is removed
@@ -73,7 +73,7 @@ def _by_split(module: nn.Module, seen: Seen, stack: ExitStack) -> None:
 
     def hook(_module: nn.Module, _inputs: Any, output: Tensor) -> None:
         split: Any = _splitter(module)
-        heads = _turned(module, split(module, output.detach()), rotary)
+        heads = _turned(module, split(module, output), rotary)
         for part, tensor in zip(PARTS, heads, strict=True):
             seen(module, part, tensor)
 
@@ -125,7 +125,7 @@ def _split_hook(
     module: nn.Module, part: str, heads: int, seen: Seen
 ) -> Callable[[nn.Module, Any, Tensor], None]:
     def hook(_module: nn.Module, _inputs: Any, output: Tensor) -> None:
-        seen(module, part, output.detach().unflatten(-1, (heads, -1)).transpose(1, 2))
+        seen(module, part, output.unflatten(-1, (heads, -1)).transpose(1, 2))
 
     return hook
 

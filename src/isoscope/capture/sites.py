@@ -93,11 +93,14 @@ class Sites:
         return tuple(name for name in self.names if name in taken)
 
     @contextmanager
-    def listening(self, sites: Sequence[str], hear: Hear) -> Generator[Calls]:
+    def listening(
+        self, sites: Sequence[str], hear: Hear, *, detach: bool = True
+    ) -> Generator[Calls]:
         """Call `hear(site, tensor)` with (batch, positions, width), detached, not copied.
 
         Only what these sites need is tapped. Matrices are in `weights` and never heard.
-        Tensors are the model's own and are good until `hear` returns.
+        Tensors are the model's own and are good until `hear` returns. With `detach=False`
+        they belong to the graph of the forward pass, so that a loss can be made of them.
         Say `restart()` on what this gives before each forward pass.
         """
         for site in sites:
@@ -108,8 +111,8 @@ class Sites:
         heads = [self.heads[site] for site in wanted if site in self.heads]
         calls = Calls()
         with (
-            listening(self.body, taps, hear, calls),
-            hearing(self.body, heads, hear, calls),
+            listening(self.body, taps, hear, calls, detach=detach),
+            hearing(self.body, heads, hear, calls, detach=detach),
         ):
             yield calls
 

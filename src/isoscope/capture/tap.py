@@ -58,7 +58,12 @@ class Calls:
 
 @contextmanager
 def listening(
-    model: nn.Module, taps: Sequence[Tap], hear: Hear, calls: Calls | None = None
+    model: nn.Module,
+    taps: Sequence[Tap],
+    hear: Hear,
+    calls: Calls | None = None,
+    *,
+    detach: bool = True,
 ) -> Generator[Calls]:
     """Call `hear(site, tensor)` for every tap while the block runs, then let go.
 
@@ -66,6 +71,7 @@ def listening(
     removed however the block ends. Weights are never folded, centred or copied: the
     numbers are those of the model as it was shipped. Say `restart()` before each pass.
     A tensor is the model's own, good until `hear` returns: falcon goes on to add to it.
+    It is detached, unless a loss is to be made of it (`detach=False`).
     """
     calls = Calls() if calls is None else calls
     with ExitStack() as stack:
@@ -77,7 +83,7 @@ def listening(
             stack.callback(handle.remove)
         for number, tap in enumerate(taps):
             module = model.get_submodule(tap.module)
-            said = _said(tap, number, hear, calls)
+            said = _said(tap, number, hear, calls, detach)
             if tap.side == "input":
                 handle = module.register_forward_pre_hook(_input_hook(said), with_kwargs=True)
             else:
@@ -87,12 +93,12 @@ def listening(
 
 
 def _said(
-    tap: Tap, key: int, hear: Hear, calls: Calls
+    tap: Tap, key: int, hear: Hear, calls: Calls, detach: bool
 ) -> Callable[[nn.Module, Tensor | None], None]:
     def said(module: nn.Module, tensor: Tensor | None) -> None:
         if tensor is None or tap.call not in (None, calls.number(key)):
             return
-        tensor = calls.unfolded(tensor.detach(), tap.within)
+        tensor = calls.unfolded(tensor.detach() if detach else tensor, tap.within)
         hear(tap.site, tensor if tap.through is None else tap.through(module, tensor))
 
     return said

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.accumulate.variant import variants
-from isoscope.study.reading import kinds_for
+from isoscope.study.reading import kinds_for, second_passes
 
 if TYPE_CHECKING:
     from isoscope.accumulate.sums import DocumentSums
@@ -109,5 +109,5 @@ def begin_second(before: "State", sites: Sequence[str], kinds: SiteKinds) -> Sur
     for site in sites:
         for _, alike, here in variants(before.survey_of(site).held):
             place = (site, alike[0])
-            survey.held[place] = Survey({place: here}).second_kinds(place, kinds.second(site))
+            survey.held[place] = second_passes(here, kinds.second(site))
     return survey
