@@ -16,6 +16,7 @@ class Halves:
     """The moments in halves, with the groups that belong to each."""
 
     needs: ClassVar[tuple[type[Accumulator[Any]], ...]] = (Moments, Groups, Reservoir)
+    for_intervals: ClassVar[tuple[type[Accumulator[Any]], ...]] = (Groups,)
     moments: MomentsSummary
     parts: Parts
     summaries: Summaries

@@ -30,6 +30,7 @@ class Spectrum:
     """
 
     needs: ClassVar[tuple[type[Accumulator[Any]], ...]] = (Moments, Groups, Reservoir)
+    for_intervals: ClassVar[tuple[type[Accumulator[Any]], ...]] = (Groups,)
     values: Array  # (d,)
     rank: int  # how many of them can be more than rounding
     count: int
@@ -45,8 +46,8 @@ class Spectrum:
         moments: MomentsSummary = summaries.of(Moments)
         parts = parts_of(summaries)
         rank = min(moments.count - 1, moments.width)
-        values, vectors = decomposed(moments.covariance, rank)
-        values, vectors = confirmed(values, vectors, summaries, moments.mean, cls._spent)
+        matrix, centre = moments.covariance, moments.mean
+        values, vectors = eigenpairs(matrix, rank, summaries, centre, cls._spent)
         energy = parts.along(moments.mean, values, vectors, moments.count - 1)
         return cls(
             values,
@@ -94,9 +95,8 @@ class RawSpectrum(Spectrum):
         n = moments.count
         second = moments.whole.scatter / n + np.outer(moments.mean, moments.mean)
         rank = min(n, moments.width)
-        values, vectors = decomposed(second, rank, least=0.0)
         zero = np.zeros(moments.width)
-        values, vectors = confirmed(values, vectors, summaries, zero, cls._spent)
+        values, vectors = eigenpairs(second, rank, summaries, zero, cls._spent)
         energy = parts.along(zero, values, vectors, n)
         return cls(
             values,
@@ -110,14 +110,38 @@ class RawSpectrum(Spectrum):
         )
 
 
+def eigenpairs(
+    matrix: Array, rank: int, summaries: Summaries, centre: Array, spent: int
+) -> tuple[Array, Array]:
+    """Return confirmed eigenvalues, largest first, and eigenvectors.
+
+    Without intervals the vectors serve only to confirm small values. Where there are none,
+    the vectors are not computed, at a third of the cost, and (d, 0) is returned.
+    """
+    if not summaries.intervals:
+        values = _largest_first(np.linalg.eigvalsh(matrix), rank, least=0.0)
+        if not len(_doubtful(values)):
+            return values, np.zeros((len(values), 0))
+    return confirmed(*decomposed(matrix, rank), summaries, centre, spent)
+
+
 def decomposed(matrix: Array, rank: int, *, least: float = 0.0) -> tuple[Array, Array]:
     """Return eigenvalues, largest first, and eigenvectors; those past the rank are zero."""
     values, vectors = np.linalg.eigh(matrix)
+    return _largest_first(values, rank, least=least), vectors[:, ::-1]
+
+
+def _largest_first(values: Array, rank: int, *, least: float) -> Array:
     values = np.maximum(values[::-1], 0.0)
     values[rank:] = 0.0
     if values[0] <= least:
         raise no_spread()
-    return values, vectors[:, ::-1]
+    return values
+
+
+def _doubtful(values: Array) -> Array:
+    """Return which eigenvalues above zero may be rounding."""
+    return np.flatnonzero((values > 0) & (values < _DOUBTFUL * values[0]))
 
 
 def confirmed(
@@ -129,7 +153,7 @@ def confirmed(
     row has, and the root of that is no longer small: RankMe would count them. The rows
     themselves are exact, and say how far they reach in such a direction.
     """
-    low = np.flatnonzero((values > 0) & (values < _DOUBTFUL * values[0]))
+    low = _doubtful(values)
     if not len(low):
         return values, vectors
     sample: ReservoirSummary = summaries.of(Reservoir)

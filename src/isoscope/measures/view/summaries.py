@@ -8,10 +8,14 @@ V = TypeVar("V")
 
 
 class Summaries(dict[type[Any], Any]):
-    """Summaries by the accumulator they come from; one that failed holds its error."""
+    """Summaries by the accumulator they come from; one that failed holds its error.
 
-    def __init__(self) -> None:
+    Without intervals, views leave out each group's part, which only intervals need.
+    """
+
+    def __init__(self, *, intervals: bool = True) -> None:
         super().__init__()
+        self.intervals = intervals
         self.sampled: set[type[Any]] = set()  # made from the sample, not from all rows
         self._views: dict[type[Any], Any] = {}
 
