@@ -44,7 +44,7 @@ class Join:
         return self.sum(table).tolist()
 
     def gather(self, value: V) -> list[V]:
-        """Return the value of every process, in the order of their ranks; values are pickled."""
+        """Return the value of every process, by rank; values are pickled."""
         if self.size == 1:
             return [value]
         found: list[V | None] = [None] * self.size

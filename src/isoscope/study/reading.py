@@ -141,11 +141,8 @@ def read_survey(
     return readings, left_out
 
 
-def read_values(
-    here: Mapping[Kind, Accumulator[Any]], names: Sequence[str]
-) -> dict[str, float]:
+def read_values(summaries: Summaries, names: Sequence[str]) -> dict[str, float]:
     """Return the value alone of each measure that is defined here, without its interval."""
-    summaries = _finalized(here, intervals=False)
     values: dict[str, float] = {}
     for name in names:
         with suppress(TooFewRowsError, UndefinedError):
@@ -226,7 +223,7 @@ def spread_place(
 
 def _summarised(here: Mapping[Kind, Accumulator[Any]], names: Sequence[str]) -> Summaries:
     """Return the summaries of a site, with the views that these measures look at."""
-    summaries = _finalized(here)
+    summaries = finalize_all(here)
     if any(MEASURES[name].second_pass for name in names):
         with suppress(TooFewRowsError):
             _from_sample(here, summaries)
@@ -234,9 +231,10 @@ def _summarised(here: Mapping[Kind, Accumulator[Any]], names: Sequence[str]) -> 
     return summaries
 
 
-def _finalized(
+def finalize_all(
     here: Mapping[Kind, Accumulator[Any]], *, intervals: bool = True
 ) -> Summaries:
+    """Return the summaries of a site; without intervals, for `read_values` alone."""
     summaries = Summaries(intervals=intervals)
     for kind, accumulator in here.items():
         try:

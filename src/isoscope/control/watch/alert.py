@@ -34,7 +34,7 @@ class Alert:
         )
 
 
-class Rule(Protocol):
+class AlertRule(Protocol):
     """Something that looks at the history after each reading."""
 
     @property
@@ -162,13 +162,15 @@ class DeadDimensions:
         return found
 
 
-def usual_rules(chance: int | None = None, *, fine_tuning: bool = False) -> tuple[Rule, ...]:
+def usual_rules(
+    chance: int | None = None, *, fine_tuning: bool = False
+) -> tuple[AlertRule, ...]:
     """Return the rules a watch has unless told otherwise; ln N only where N is known.
 
     Of a model that has been trained before, much less is a collapse: half of its rank, or
     half of the way to one direction.
     """
-    rules: list[Rule] = [RankFalling(), CosineRising(), DeadDimensions()]
+    rules: list[AlertRule] = [RankFalling(), CosineRising(), DeadDimensions()]
     if fine_tuning:
         rules[:2] = [RankFalling(share=0.5), CosineRising(share=0.5, level=0.5)]
     if chance is not None:

@@ -1,154 +1,484 @@
-"""A quick look at a site: the few numbers a watch follows, from sums alone, no intervals.
+"""The numbers of a watch: sites of a model heard in one pass, summed, and measured.
 
-They are those of the measures of the same names. Rows are counted once, on the device they
-are on, and the sums of all processes are added before anything is computed.
+Summaries and measures are those of a survey, without what only intervals and warnings need:
+a training step cannot afford more.
 """
 
-from collections.abc import Callable, Sequence
-from copy import deepcopy
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
+from pathlib import Path
+from typing import Any, cast
 
+import numpy as np
 import torch
-from torch import Tensor
+from threadpoolctl import threadpool_limits
+from torch import Tensor, nn
 
-from isoscope.accumulate.directions import cosine_over_pairs
-from isoscope.control.watch.sums import Sums
+from isoscope.accumulate import Accumulator, Groups, Moments, Reservoir
+from isoscope.accumulate.survey import Survey
+from isoscope.accumulate.variant import Kind, variants
+from isoscope.capture.feed import Feed, Marks, Prepared, feed_for, sample_inputs
+from isoscope.capture.listener import Listener, Marked
+from isoscope.capture.model.body import takes
+from isoscope.capture.model.loaded import Loaded
+from isoscope.capture.model.pooling import Pooling, pooling_of
+from isoscope.capture.sites import Sites
+from isoscope.capture.tap import Tap, by_rows, first_tensor
+from isoscope.control.penalty.base import recomputing
+from isoscope.control.trainer.forward import Ended, told
+from isoscope.control.trainer.loop import argument, one_copy, transformer_in
 from isoscope.control.world import Join
-from isoscope.registry import Registry
+from isoscope.errors import ConfigError
+from isoscope.measures import MEASURES
+from isoscope.registry import unknown
+from isoscope.site import POOLED, Site
+from isoscope.study.model import CorpusSpec, open_documents
+from isoscope.study.reading import finalize_all, read_values
+from isoscope.study.sums import Hearing, SiteKinds, first_pass
+from isoscope.types import Array
 
-DEAD = 1e-6  # of the mean variance, below which a dimension says nothing
-
-
-class Glance:
-    """The rows of one site, boiled down: two halves of the documents, and directions."""
-
-    def __init__(self) -> None:
-        self.halves: list[Sums] = []
-        self.units: Tensor | None = None  # (d,) sum of unit vectors
-        self.directions = 0  # rows that have one
-        self.rows = 0  # all of them, finite or not
-
-    @torch.no_grad()
-    def add(self, rows: Tensor, sequences: Tensor) -> None:
-        """Take in rows (n, d), and the number of the sequence each is of."""
-        if not self.halves:
-            self.halves = [Sums(rows), Sums(rows)]
-            self.units = torch.zeros(
-                rows.shape[1], dtype=self.halves[0].dtype, device=rows.device
-            )
-        self.rows += len(rows)
-        precise = rows if rows.dtype == torch.float64 else rows.float()
-        for half, sums in enumerate(self.halves):
-            sums.add(precise[sequences % 2 == half])
-        lengths = torch.linalg.vector_norm(precise, dim=1)
-        there = (lengths > 0) & torch.isfinite(lengths)
-        units = precise[there] / lengths[there, None]
-        assert self.units is not None
-        self.units += units.sum(dim=0).to(self.units.dtype)
-        self.directions += int(there.sum())
-
-    def whole(self, like: Tensor, join: Join) -> "Whole":
-        """Return the sums of all processes; one that has seen nothing takes part.
-
-        `like` is any tensor (0, d) on the device of the model.
-        """
-        if not self.halves:
-            self.halves = [Sums(like), Sums(like)]
-            self.units = torch.zeros_like(self.halves[0].mean)
-        a, b = self.halves
-        both = _merged(a, b)
-        assert self.units is not None
-        counts = self.units.new_tensor([float(self.directions), float(self.rows)])
-        packed = join.sum(torch.cat([self.units, counts]))
-        count, scatter = both.joined(join)
-        parts = [each.joined(join) for each in (a, b)]
-        directions, rows = (int(each) for each in packed[-2:])
-        return Whole(count, scatter, parts, packed[:-2], directions, rows)
+DEAD = "dead-dimensions"  # not a measure of the package: an alarm, and nothing to report
+BATCH = 16  # held-out texts in a pass
+_DEAD_SHARE = 1e-6  # of the mean variance, below which a dimension is dead
+_ROUNDING = 1e-4  # of the mean variance, above what float32 sums leave of a constant
+Warn = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Whole:
-    """What all processes have seen of a site."""
+class CallRows:
+    """The rows of a pass as the model was called: all of them, but for padding."""
 
-    count: int
-    scatter: Tensor  # (d, d) about the mean
-    parts: Sequence[tuple[int, Tensor]]  # count and scatter of each half
-    units: Tensor  # (d,)
-    directions: int
-    rows: int  # all of them, finite or not
+    documents: tuple[str, ...]
+    mask: Tensor | None = None  # (documents, positions)
+    tokens: Tensor | None = None  # (documents, positions)
+
+    def marks(self, stack: str, length: int) -> Marks:
+        """Return which positions are real; a mask of another shape says nothing about them."""
+        _ = stack
+        shape = (len(self.documents), length)
+        real, tokens = (
+            each if isinstance(each, Tensor) and each.shape == shape else None
+            for each in (self.mask, self.tokens)
+        )
+        real = torch.ones(shape, dtype=torch.bool) if real is None else real.bool()
+        return Marks(real, torch.zeros_like(real), tokens)
+
+
+@dataclass(frozen=True)
+class FeedRows:
+    """The rows of a batch of texts; special tokens count like any other."""
+
+    batch: Marked
 
     @property
-    def lost(self) -> bool:
-        """Whether rows were there and their numbers were not: NaN, infinite or too large."""
-        return self.rows > 1 and (self.count < 2 or not isfinite(self.trace))
+    def documents(self) -> tuple[str, ...]:
+        """The ids of its texts."""
+        return self.batch.documents
+
+    def marks(self, stack: str, length: int) -> Marks:
+        """Return which positions are real; the model has one stack, whatever its name."""
+        _ = stack
+        marks: Marks = self.batch.marks("", length)
+        return Marks(marks.real, torch.zeros_like(marks.real), marks.tokens)
+
+
+@dataclass(frozen=True)
+class ProbeBatch:
+    """Some held-out texts, as the model is called with them."""
+
+    inputs: Mapping[str, Tensor]
+    name: str
+    rows: Marked | None = None  # None: known from the call
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where the watched sites are in one model."""
+
+    sites: Sites
+    names: tuple[str, ...]  # that a pass reaches, without pooled
+    pooler: nn.Module | None = None  # the module whose output is pooled
+    pooling: Pooling | None = None  # how; None: the output has the vectors
+
+    def embed(self, output: object, mask: Tensor | None) -> Tensor | None:
+        """Return the sentence embeddings (documents, width) in the output of the pooler."""
+        if self.pooling is None:
+            named = cast(Mapping[str, Tensor], output)
+            return named.get("sentence_embedding")
+        states = first_tensor(output)  # (documents, positions, width)
+        if states is None or states.ndim != 3:
+            return None
+        if mask is None or mask.shape != states.shape[:2]:
+            mask = torch.ones(states.shape[:2], device=states.device)
+        return self.pooling.pooled(states, mask)
+
+
+class Observer:
+    """Listens to sites of a model, and reads measures off what was summed there."""
+
+    def __init__(
+        self,
+        measures: Sequence[str],
+        *,
+        sites: Sequence[str],
+        modules: Sequence[str] | None,
+        pooling: str | None,
+        join: bool,
+        warn: Warn,
+    ) -> None:
+        self.measures = tuple(measures)
+        self.families, self.modules, self.pooling = tuple(sites), modules, pooling
+        self.join, self.warn = join, warn
+        self._of_package = tuple(name for name in measures if name != DEAD)
+        check_measures(self._of_package, by_token=modules is None)
+        self._kinds = SiteKinds(
+            self._of_package,
+            causes=False,
+            named=self._of_package,
+            intervals=False,
+            also=(Moments, Reservoir) if DEAD in measures else (),
+        )
+        self._placed: Placed | None = None
 
     @property
-    def trace(self) -> float:
-        """Sum of all variances, times the rows less one."""
-        return float(self.scatter.diagonal().sum())
+    def processes(self) -> Join:
+        """The processes whose rows are read as one."""
+        return Join.found(self.join)
+
+    def place(self, model: nn.Module) -> Placed:
+        """Find the sites in a model by one small pass; the same model is looked at once."""
+        one_copy(model)
+        body = model if self.modules is not None else transformer_in(model)
+        if self._placed is None or self._placed.sites.body is not body:
+            if self.modules is not None:
+                sites = _named_sites(model, self.modules)
+                self._placed = Placed(sites, sites.names)
+            else:
+                self._placed = self._place(model, body)
+        return self._placed
+
+    def _place(self, model: nn.Module, body: nn.Module) -> Placed:
+        with evaluation_mode(model), torch.no_grad():
+            inputs = sample_inputs(_loaded(body))
+            sites = Sites.found(body, body, lambda: body(**inputs))
+        families = [each for each in self.families if each != POOLED]
+        names = sites.chosen(families) if families else ()
+        passed = tuple(name for name in names if not Site.parse(name).is_matrix)
+        if families and not passed:
+            raise ConfigError(
+                f"expected sites that a pass reaches, got matrices: {', '.join(names)}",
+                hint="watch resid, norm, attn, mlp or pooled; isoscope matrices reads matrices",
+                slug="watch-settings",
+            )
+        if POOLED not in self.families:
+            return Placed(sites, passed)
+        return Placed(sites, passed, *_find_pooling(model, body, self.pooling, self.warn))
+
+    @contextmanager
+    def listening(
+        self,
+        model: nn.Module,
+        into: Survey,
+        name: str,
+        rows: Marked | None = None,
+        ended: Ended | None = None,
+    ) -> Generator[None]:
+        """Sum the sites in the next pass of the model, and in no other.
+
+        Its documents are numbered under a name; `rows` where more is known of them.
+        """
+        placed = self.place(model)
+        kinds = (kind for site in (*placed.names, POOLED) for kind in self._kinds.of(site))
+        # No row is a sink or special: all are of one class, which is summed once.
+        hearing = Hearing(sinks=inf, seed=0, sketched=Groups in kinds)
+        one = _Pass(self, placed, first_pass(into, self._kinds, hearing), name, rows)
+        with ExitStack() as stack:
+            if placed.pooler is not None:
+                stack.enter_context(told(placed.pooler, after=one.pool))
+            stack.enter_context(told(placed.sites.body, before=one.begin, ended=ended))
+            calls = stack.enter_context(placed.sites.listening(placed.names, one.hear))
+            calls.restart()
+            yield
+
+    def run(self, model: nn.Module, probes: Iterable[ProbeBatch]) -> Survey:
+        """Sum the sites over held-out batches; training goes on as if nothing had run."""
+        survey, placed = Survey(), self.place(model)
+        device = next(model.parameters()).device
+        with evaluation_mode(model), torch.no_grad():
+            for probe in probes:
+                inputs = {name: value.to(device) for name, value in probe.inputs.items()}
+                with self.listening(model, survey, probe.name, probe.rows):
+                    if placed.pooler is not None and placed.pooling is None:
+                        placed.pooler(inputs)
+                    else:
+                        placed.sites.body(**inputs)
+        return survey
+
+    def read(self, survey: Survey) -> tuple[dict[tuple[str, str], float], tuple[str, ...]]:
+        """Return numbers by measure and site over all processes, and the sites without any.
+
+        Rows of those sites are NaN or infinite, in this process or in another.
+        """
+        whole = self._of_all_processes(survey)
+        lost, found = set(whole.trouble), dict[tuple[str, str], float]()
+        for site, _, here in variants(whole.held):
+            values = self._values(here)
+            if all(map(isfinite, values.values())):
+                found |= {(name, site): value for name, value in values.items()}
+            else:
+                lost.add(site)
+        return found, tuple(sorted(lost))
+
+    def _values(self, here: Mapping[Kind, Accumulator[Any]]) -> dict[str, float]:
+        """Return what is defined of the measures, in their order."""
+        with threadpool_limits(1, user_api="blas"):  # its threads would wait for torch's
+            summaries = finalize_all(here, intervals=False)
+            values = read_values(summaries, self._of_package)
+            if DEAD in self.measures and here[Moments].count > 1:
+                values[DEAD] = dead_dimensions(
+                    summaries.of(Moments).covariance, summaries.of(Reservoir).rows
+                )
+        return {name: values[name] for name in self.measures if name in values}
+
+    def _of_all_processes(self, survey: Survey) -> Survey:
+        """Return the sums of all processes; one that has heard nothing takes part."""
+        states = self.processes.gather(survey.to_state())
+        if len(states) == 1:
+            return survey
+        whole = Survey()
+        for meta, arrays in states:
+            whole.merge(Survey.from_state(meta, arrays))
+        return whole
 
 
-def _merged(a: Sums, b: Sums) -> Sums:
-    both = deepcopy(a)
-    if b.count:
-        both.pool(b.count, b.mean, b.scatter)
-    return both
+class _Pass:
+    """One pass of a model: what its sites give is handed to a listener, without padding."""
+
+    def __init__(
+        self,
+        observer: Observer,
+        placed: Placed,
+        listener: Listener,
+        name: str,
+        rows: Marked | None,
+    ) -> None:
+        self.placed, self.listener, self.name, self.rows = placed, listener, name, rows
+        self.named, self.warn = observer.modules is not None, observer.warn
+        self.calls = 0
+        self.mask: Tensor | None = None
+        self.tokens: Tensor | None = None
+        self.documents = -1  # of the batch that the listener has begun
+
+    def begin(self, module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """Note what the model is called with."""
+        self.calls += 1
+        if self.calls == 1:
+            self.mask, self.tokens = (
+                argument(module, given, named, name) for name in ("attention_mask", "input_ids")
+            )
+
+    def hear(self, site: str, tensor: Tensor) -> None:
+        """Sum what a site gives in the first pass: (documents, positions, width)."""
+        if self.calls > 1 or recomputing() or tensor.ndim != 3:
+            return
+        if self.calls == 0 and not self.named:  # which positions are padding is not known
+            self.warn(
+                "the batch runs blocks of the model and not the model, so it cannot be "
+                "watched; name modules= instead"
+            )
+            return
+        self._begin_batch(len(tensor))
+        with _full_precision(tensor):
+            if self.named and tensor.shape[1] == 1:  # one vector per example
+                self.listener.hear_whole(site, tensor[:, 0])
+            else:
+                self.listener.hear(site, tensor)
+
+    def pool(
+        self, module: nn.Module, given: tuple[Any, ...], named: dict[str, Any], output: object
+    ) -> None:
+        """Sum the sentence embeddings of the first pass."""
+        _ = module, given, named
+        if self.calls != 1 or recomputing():
+            return
+        vectors = self.placed.embed(output, self.mask)
+        if vectors is not None:
+            self._begin_batch(len(vectors))
+            with _full_precision(vectors):
+                self.listener.hear_whole(POOLED, vectors.detach())
+
+    def _begin_batch(self, documents: int) -> None:
+        if documents == self.documents:
+            return
+        self.documents, rows = documents, self.rows
+        if rows is None or len(rows.documents) != documents:
+            names = tuple(f"{self.name}:{number}" for number in range(documents))
+            rows = CallRows(names, self.mask, self.tokens)
+        self.listener.begin(rows)
 
 
-def mean_cosine(seen: Whole) -> float | None:
-    """Mean cosine between two different rows."""
-    n = seen.directions
-    return None if n < 2 else cosine_over_pairs(float(seen.units @ seen.units), n)
+@contextmanager
+def _full_precision(tensor: Tensor) -> Generator[None]:
+    """Sum in the precision of the rows, also where training runs in a lower one."""
+    with torch.no_grad(), torch.autocast(tensor.device.type, enabled=False):
+        yield
 
 
-def effective_rank(seen: Whole) -> float | None:
-    """Number of dimensions used: exp of the entropy of the covariance's spectrum."""
-    if seen.count < 2 or not seen.trace > 0:
-        return None
-    values = torch.linalg.eigvalsh(seen.scatter).flip(0).clamp(min=0)
-    values = values[: min(seen.count - 1, len(values))]
-    share = values[values > 0] / values.sum()
-    return float(torch.exp(-(share * share.log()).sum()))
+def dead_dimensions(covariance: Array, rows: Array) -> float:
+    """Return the share of dimensions whose variance is below a millionth of the mean.
+
+    Sums of float32 products leave rounding where a constant is far from zero, so the sampled
+    rows decide about dimensions of small variance.
+    """
+    variances = np.diagonal(covariance)  # (d,)
+    mean = variances.mean()
+    low = rows[:, variances <= _ROUNDING * mean].astype(np.float64)  # (sample, some of d)
+    return float((low.var(axis=0) <= _DEAD_SHARE * mean).sum() / len(variances))
 
 
-def isoscore(seen: Whole) -> float | None:
-    """How evenly variance is spread: (PR - 1) / (d - 1)."""
-    d = len(seen.scatter)
-    if seen.count < 2 or d < 2 or not seen.trace > 0:
-        return None
-    ratio = seen.trace**2 / float(seen.scatter.square().sum())
-    return (ratio - 1) / (d - 1)
+def check_measures(names: Iterable[str], *, by_token: bool) -> None:
+    """Refuse measures that are not known, or need what a training step does not have."""
+    for name in names:
+        if name not in MEASURES:
+            raise unknown("watched measure", name, [*MEASURES, DEAD])
+        kinds: tuple[Kind, ...] = MEASURES[name].reads.needs
+        if MEASURES[name].second_pass:
+            reason = "it needs a second pass over the same rows, and a training step runs once"
+        elif not by_token and any(kind.by_token for kind in kinds):
+            reason = "it needs tokens, and the rows of modules= have none"
+        else:
+            continue
+        raise ConfigError(
+            f"cannot watch {name}: {reason}",
+            hint="leave it out of measures=; iso.survey reads it at a checkpoint",
+            slug="watch-settings",
+        )
 
 
-def isoscore_debiased(seen: Whole) -> float | None:
-    """IsoScore from products across two halves of the documents."""
-    (n, a), (m, b) = seen.parts
-    d = len(a)
-    if min(n, m) < 2 or d < 2:
-        return None
-    shared = float((a * b).sum())
-    traces = float(a.diagonal().sum()) * float(b.diagonal().sum())
-    return None if not shared > 0 else (traces / shared - 1) / (d - 1)
+def _named_sites(model: nn.Module, modules: Sequence[str]) -> Sites:
+    known = dict(model.named_modules())
+    for name in modules:
+        if name not in known:
+            raise unknown("module", name, [each for each in known if each])
+    taps = {name: Tap(name, name, through=by_rows) for name in modules}
+    return Sites(model, dict.fromkeys(modules, 0), taps)
 
 
-def top_share(seen: Whole) -> float | None:
-    """Share of the variance along the direction of largest variance."""
-    if seen.count < 2 or not seen.trace > 0:
-        return None
-    return float(torch.linalg.eigvalsh(seen.scatter)[-1]) / seen.trace
+def _find_pooling(
+    model: nn.Module, body: nn.Module, mode: str | None, warn: Warn
+) -> tuple[nn.Module, Pooling | None]:
+    """Return the module whose output is pooled, and how; None where it does so itself."""
+    if mode is not None:
+        return body, Pooling(mode=mode)
+    for module in model.modules():
+        if any(each.__name__ == "SentenceTransformer" for each in type(module).__mro__):
+            return module, None
+    folder = Path(str(getattr(getattr(body, "config", None), "_name_or_path", "")))
+    if (folder / "modules.json").is_file():
+        _, found = pooling_of(folder, say=warn)
+        if found is not None:
+            return body, found
+    raise ConfigError(
+        f"expected a model that says how its tokens are pooled, got {type(model).__name__}",
+        hint="pass pooling='mean', 'cls', 'last' or 'max', or train a SentenceTransformer",
+        slug="pooling",
+    )
 
 
-def dead_dimensions(seen: Whole) -> float | None:
-    """Share of the dimensions in which rows hardly differ."""
-    if seen.count < 2:
-        return None
-    variances = seen.scatter.diagonal()
-    return float((variances <= DEAD * variances.mean()).double().mean())
+def check_probes(probes: Sequence[object] | Mapping[str, object] | None) -> None:
+    """Refuse one text or one batch instead of a list, and an empty list."""
+    if isinstance(probes, str | Mapping):
+        kind = "text" if isinstance(probes, str) else "batch"
+        raise _bad_probes(f"expected a list of texts or batches to watch, got one {kind}")
+    if probes is not None and not len(probes):
+        raise _bad_probes("expected texts or batches to watch, got an empty list")
 
 
-GLANCES: Registry[Callable[[Whole], float | None]] = Registry("watched measure")
-for _each in (
-    mean_cosine, effective_rank, isoscore, isoscore_debiased, top_share, dead_dimensions,
-):  # fmt: skip
-    GLANCES.add(_each.__name__.replace("_", "-"), _each)
+def probe_batches(
+    probes: Sequence[object],
+    body: nn.Module,
+    tokenizer: Any,
+    *,
+    length: int,
+    tokens: int,
+    join: Join,
+) -> list[ProbeBatch]:
+    """Return batches of texts up to a number of tokens, every n-th text for one of n processes.
+
+    Batches that are dictionaries of tensors already are taken as they are.
+    """
+    if all(isinstance(each, Mapping) for each in probes):
+        given = cast(Sequence[Mapping[str, Tensor]], probes)
+        numbered = [ProbeBatch(each, f"held-out:{number}") for number, each in enumerate(given)]
+        return numbered[join.rank :: join.size]
+    texts = [each for each in probes if isinstance(each, str)]
+    if len(texts) < len(probes):
+        raise _bad_probes("expected texts or batches to watch, got something else")
+    if tokenizer is None:
+        raise _bad_probes("expected a tokenizer for the texts to watch, got none")
+    with evaluation_mode(body), torch.no_grad():
+        feed = feed_for(_loaded(body, tokenizer), length=length)
+    kept = _first_texts(texts, feed, tokens)
+    if len(kept) < 2:
+        raise _bad_probes(f"expected at least 2 texts of two tokens to watch, got {len(kept)}")
+    groups: dict[int, list[Prepared]] = {}
+    for each in sorted(kept[join.rank :: join.size], key=lambda one: one.length):
+        groups.setdefault(0 if feed.mixes_lengths else each.length, []).append(each)
+    batches = [
+        feed.batch(group[at : at + BATCH])
+        for group in groups.values()
+        for at in range(0, len(group), BATCH)
+    ]
+    return [ProbeBatch(each.inputs, "held-out", FeedRows(each)) for each in batches]
+
+
+def _first_texts(texts: Sequence[str], feed: Feed, tokens: int) -> list[Prepared]:
+    """Return the first texts, up to a number of tokens, made ready for the model."""
+    kept: list[Prepared] = []
+    if not any(text.strip() for text in texts):
+        return kept
+    for document in open_documents(CorpusSpec(), texts):
+        prepared = feed.prepare(document)
+        if prepared is not None:
+            kept.append(prepared)
+            tokens -= prepared.length
+        if tokens <= 0:
+            break
+    return kept
+
+
+def _bad_probes(problem: str) -> ConfigError:
+    return ConfigError(
+        problem,
+        hint="give a list of texts and the tokenizer, or dictionaries of tensors as the model "
+        "takes them; or probes=None to watch training batches alone",
+        slug="watch-probes",
+    )
+
+
+def _loaded(body: nn.Module, tokenizer: Any = None) -> Loaded:
+    """Return a model in training as a feed takes it."""
+    return Loaded(
+        model=body,
+        name=type(body).__name__,
+        takes=takes(body),
+        tokenizer=tokenizer,
+        processor=None,
+        identity={},
+        pooling=None,
+        body=body,
+    )
+
+
+@contextmanager
+def evaluation_mode(model: nn.Module) -> Generator[None]:
+    """Put a model into evaluation mode, and every part of it back into its own."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
