@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isoscope.accumulate import Block, Directions
+from isoscope.accumulate import ArrayBlock, Directions
 from isoscope.accumulate.bands import Bands, frequency_bands
 from isoscope.accumulate.crossing import Crossing
 from isoscope.accumulate.hashing import named_documents
@@ -183,7 +183,7 @@ def _cloud(rows: np.ndarray, tokens: Tokens) -> Cloud:
     sink = norms > SINK * np.array(middle)[tokens.document]
 
     def seen(chosen: np.ndarray) -> list:
-        block = Block(
+        block = ArrayBlock(
             rows[chosen],
             keys[chosen],
             tokens.position[chosen].astype(np.uint64),

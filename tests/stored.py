@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from isoscope.accumulate import Block
+from isoscope.accumulate import ArrayBlock
 from isoscope.accumulate.bands import frequency_bands
 from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import SECOND_PASS, Survey
@@ -51,7 +51,7 @@ class Stored:
         bands = None if tokens is None else frequency_bands(np.bincount(tokens))[tokens]
 
         def block(kept):
-            return Block(
+            return ArrayBlock(
                 rows[kept],
                 named_documents(ids[kept]),
                 place[kept],
@@ -130,8 +130,7 @@ def pooled(rows, ids, names):
     names_of = np.array(list(dict.fromkeys(ids)))
     means = np.stack([rows[ids == each].mean(axis=0, dtype=np.float64) for each in names_of])
     means /= np.linalg.norm(means, axis=1, keepdims=True)
-    block = Block(means, named_documents(names_of))
-    block.independent = True
+    block = ArrayBlock(means, named_documents(names_of), independent=True)
     return block_readings(block, names)
 
 

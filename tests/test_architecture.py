@@ -141,7 +141,7 @@ def feeders():
     for path in MODULES:
         for node in ast.walk(ast.parse(path.read_text())):
             name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
-            if name in {"Block", "Listener"} and place(path) != "accumulate":
+            if name in {"ArrayBlock", "Listener"} and place(path) != "accumulate":
                 found.setdefault(str(path.relative_to(SOURCE)), set()).add(name)
     return found
 
@@ -151,8 +151,7 @@ def test_two_places_feed_sums_rows_and_models():
         "study/reading.py",
         "measures/view/partition.py",
     }  # rows that are kept already
-    torch_twin = {"capture/blocks.py"}  # what a listener hands on
-    assert feeders().keys() - of_samples - torch_twin == {"study/lanes.py", "study/sums.py"}
+    assert feeders().keys() - of_samples == {"study/lanes.py", "study/sums.py"}
 
 
 def test_the_arrows_have_no_circle():

@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from isoscope.accumulate import Block
+from isoscope.accumulate import ArrayBlock
 from isoscope.accumulate.hashing import named_documents
 
 
 def blocked(rows, lengths=None, *, first=0, **how):
     """A block whose documents have these lengths and are called by number from `first`."""
     if lengths is None:
-        return Block(rows, start=first, **how)
+        return ArrayBlock(rows, start=first, **how)
     assert sum(lengths) == len(rows)
     names = np.repeat(np.arange(first, first + len(lengths)), lengths)
     positions = np.concatenate([np.arange(n) for n in lengths]).astype(np.uint64)
-    return Block(rows, named_documents(names), positions, **how)
+    return ArrayBlock(rows, named_documents(names), positions, **how)
 
 
 def cut(rows, lengths, sizes):

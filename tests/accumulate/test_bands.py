@@ -34,10 +34,8 @@ def test_frequency_is_a_share_of_all_tokens():
 @pytest.fixture
 def block(make_block):
     rng = np.random.default_rng(0)
-    made = make_block(rng.normal(size=(120, 4)) + 1.0, [12] * 10)
-    made.tokens = rng.integers(0, 5, size=120)
-    made.frequency = made.tokens.astype(np.int8)
-    return made
+    rows, tokens = rng.normal(size=(120, 4)) + 1.0, rng.integers(0, 5, size=120)
+    return make_block(rows, [12] * 10, tokens=tokens, frequency=tokens.astype(np.int8))
 
 
 def test_each_band_sums_the_unit_vectors_of_its_rows(block, feed):
@@ -52,8 +50,8 @@ def test_each_band_sums_the_unit_vectors_of_its_rows(block, feed):
     assert len(found.names) == 5 + 5  # positions up to 11 need five bands
 
 
-def test_without_frequencies_there_are_positions_only(block, feed):
-    block.frequency = None
+def test_without_frequencies_there_are_positions_only(make_block, feed):
+    block = make_block(np.random.default_rng(0).normal(size=(120, 4)), [12] * 10)
     found = feed(Bands(4), block).finalize()
     assert not found.nonzero[:, : len(FREQUENCIES)].any()
     assert found.nonzero.sum() == 120

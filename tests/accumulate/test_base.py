@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isoscope.accumulate import ACCUMULATORS, Accumulator, Block, Moments, Tally, merged
+from isoscope.accumulate import ACCUMULATORS, Accumulator, ArrayBlock, Moments, Tally, merged
 from isoscope.accumulate.hashing import named_documents
 from isoscope.errors import MergeError, RowError, TooFewRowsError
 
@@ -41,19 +41,19 @@ class Total(Accumulator[float]):
 
 def fed(*values):
     total = Total(1)
-    total.update(Block(np.array(values, dtype=float)[:, None]))
+    total.update(ArrayBlock(np.array(values, dtype=float)[:, None]))
     return total
 
 
 def test_an_empty_block_never_reaches_the_mathematics():
     total = Total(3)
-    total.update(Block(np.zeros((0, 3))))
+    total.update(ArrayBlock(np.zeros((0, 3))))
     assert total.count == 0 and total.calls == []
 
 
 def test_an_empty_block_may_have_any_width():
     total = Total(3)
-    total.update(Block(np.zeros((0, 7))))
+    total.update(ArrayBlock(np.zeros((0, 7))))
     assert total.count == 0
 
 
@@ -65,7 +65,7 @@ def test_an_empty_peer_never_reaches_the_mathematics():
 
 def test_the_mathematics_sees_the_count_before_the_rows():
     total = fed(1, 2)
-    total.update(Block(np.ones((3, 1))))
+    total.update(ArrayBlock(np.ones((3, 1))))
     total.merge(fed(4))
     assert total.calls == [("add", 0), ("add", 2), ("absorb", 5)]
     assert total.count == 6
@@ -74,7 +74,7 @@ def test_the_mathematics_sees_the_count_before_the_rows():
 def test_rows_of_another_width_are_refused_and_change_nothing():
     total = fed(1, 2)
     with pytest.raises(RowError, match="expected vectors of width 1, got width 4") as caught:
-        total.update(Block(np.ones((2, 4))))
+        total.update(ArrayBlock(np.ones((2, 4))))
     assert caught.value.slug == "rows-width"
     assert total.count == 2 and total.total == 3
 
@@ -126,7 +126,7 @@ def test_it_says_what_it_is():
 @pytest.mark.parametrize("kind", ACCUMULATORS, ids=lambda k: k.__name__)
 def test_every_state_is_made_of_plain_arrays(kind):
     accumulator = kind(4)
-    accumulator.update(Block(np.random.default_rng(1).normal(size=(50, 4))))
+    accumulator.update(ArrayBlock(np.random.default_rng(1).normal(size=(50, 4))))
     for name, array in accumulator.state().items():
         assert isinstance(array, np.ndarray), name
         assert array.dtype.kind in "iuf", name  # what safetensors can hold
@@ -137,7 +137,7 @@ def test_a_summary_does_not_change_when_more_rows_come(kind):
     rng = np.random.default_rng(2)
     accumulator = kind(4)
     parts = [
-        Block(
+        ArrayBlock(
             rng.normal(size=(50, 4)),
             named_documents(np.repeat(np.arange(start, start + 25), 2)),
             np.tile(np.arange(2, dtype=np.uint64), 25),

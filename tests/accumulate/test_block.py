@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from isoscope.accumulate import Block
+from isoscope.accumulate import ArrayBlock
 from isoscope.accumulate.block import directions, sketch_rank
 from isoscope.accumulate.hashing import GROUPS, named_documents, ordinal_documents
 
@@ -165,7 +165,7 @@ def test_independent_rows_are_documents_of_one_row(make_block):
 
 
 def test_rows_without_documents_are_called_by_their_ordinal():
-    block = Block(np.ones((5, 2)), start=100)
+    block = ArrayBlock(np.ones((5, 2)), start=100)
     expected = ordinal_documents("rows", np.arange(100, 105, dtype=np.uint64))
     np.testing.assert_array_equal(block.documents, expected)
 
@@ -245,6 +245,6 @@ def test_the_directions_are_the_same_for_ever():
 
 def test_names_of_documents_may_be_hashed_before(make_block):
     rows = np.ones((4, 2))
-    block = Block(rows, named_documents(np.array(["a", "a", "b", "b"])))
+    block = ArrayBlock(rows, named_documents(np.array(["a", "a", "b", "b"])))
     assert len(block.runs) == 3
     assert block.positions.tolist() == [0, 0, 0, 0]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.accumulate import Block
+from isoscope.accumulate import ArrayBlock
 
 LENGTHS = [16] * 32
 
@@ -37,7 +37,7 @@ def test_sums_of_squares_about_zero_would_have_lost_every_digit():
     # What the origin is there for: the same rows, the same precision, no shift.
     rows = (cloud() + 1e4).astype(np.float32)
     raw = (rows.T @ rows).astype(np.float64) - len(rows) * np.outer(rows.mean(0), rows.mean(0))
-    assert gap(raw, exact(Block(rows))[1]) > 1
+    assert gap(raw, exact(ArrayBlock(rows))[1]) > 1
 
 
 def test_the_origin_is_close_to_the_mean(make_block):

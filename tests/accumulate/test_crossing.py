@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.accumulate import Block
+from isoscope.accumulate import ArrayBlock
 from isoscope.accumulate.bands import position_bands
 from isoscope.accumulate.crossing import Crossing
 from isoscope.accumulate.hashing import named_documents
@@ -17,7 +17,7 @@ def block(lengths, *, first=0, frequency=True, seed=0):
     names = np.repeat(np.arange(first, first + len(lengths)), lengths)
     positions = np.concatenate([np.arange(n) for n in lengths]).astype(np.uint64)
     bands = rng.integers(0, 5, len(rows)).astype(np.int8) if frequency else None
-    return Block(rows, named_documents(names), positions, frequency=bands)
+    return ArrayBlock(rows, named_documents(names), positions, frequency=bands)
 
 
 @pytest.mark.parametrize("lengths", [[3, 9, 20], [5] * 40])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.accumulate import Block, Keyed, Moments, Norms, Tally, merged
+from isoscope.accumulate import ArrayBlock, Keyed, Moments, Norms, Tally, merged
 from isoscope.errors import MergeError, RowError, TooFewRowsError
 
 ROWS = np.random.default_rng(31).normal(size=(60, 3)) + 2
@@ -86,7 +86,7 @@ def test_members_of_another_kind_do_not_merge():
 
 def test_labelled_rows_of_another_width_are_refused():
     with pytest.raises(RowError, match="expected vectors of width 3, got width 4"):
-        Keyed(3).update_by(Block(np.ones((2, 4))), np.array(["a", "b"]))
+        Keyed(3).update_by(ArrayBlock(np.ones((2, 4))), np.array(["a", "b"]))
 
 
 def test_a_class_of_members_is_called_after_them():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoscope.accumulate import (
-    Block,
+    ArrayBlock,
     Directions,
     DocumentSums,
     Groups,
@@ -66,11 +66,11 @@ def whole_and_parts(rows, number, classes, batch):
     for each in np.unique(batch):
         here = batch == each
         for kind in KINDS:
-            whole[kind].update(Block(rows[here], keys[here], place[here], folded=folded))
+            whole[kind].update(ArrayBlock(rows[here], keys[here], place[here], folded=folded))
         met = []
         for row_class in np.unique(classes[here]):
             chosen = here & (classes == row_class)
-            block = Block(rows[chosen], keys[chosen], place[chosen], folded=folded)
+            block = ArrayBlock(rows[chosen], keys[chosen], place[chosen], folded=folded)
             for kind in KINDS:
                 parts[row_class][kind].update(block)
             met.append(document_sums(rows[chosen], keys[chosen]))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from isoscope.accumulate import Block, Reservoir, merged
+from isoscope.accumulate import ArrayBlock, Reservoir, merged
 from isoscope.accumulate.hashing import chained, named_documents, ordinal_documents
 from isoscope.accumulate.reservoir import SIZE
 from isoscope.errors import MergeError, TooFewRowsError
@@ -85,7 +85,7 @@ def test_every_position_is_as_likely_as_any_other():
     for seed in range(200):
         keys = ordinal_documents("rows", np.arange(1000, dtype=np.uint64), seed=seed)
         sample = Reservoir(1, 100)
-        sample.update(Block(np.arange(1000.0)[:, None], keys))
+        sample.update(ArrayBlock(np.arange(1000.0)[:, None], keys))
         counts += np.bincount((sample.rows[:, 0] // 100).astype(int), minlength=10)
     assert stats.chisquare(counts).pvalue > 1e-3
 
@@ -104,7 +104,7 @@ def test_the_largest_hash_tells_how_many_rows_there_were(seed):
     n = 200_000
     keys = ordinal_documents("rows", np.arange(n, dtype=np.uint64), seed=seed)
     sample = Reservoir(1)
-    sample.update(Block(np.zeros((n, 1), dtype=np.float32), keys))
+    sample.update(ArrayBlock(np.zeros((n, 1), dtype=np.float32), keys))
     tau = float(sample.hashes[-1]) / 2.0**64
     # Its standard deviation is one in the root of 2,048, or 2.2 per cent.
     assert (SIZE - 1) / tau == pytest.approx(n, rel=0.08)
@@ -188,6 +188,6 @@ def test_each_row_carries_its_group(make_block, feed, documents):
 def test_rows_and_documents_together_are_not_independent(make_block, feed):
     sample = feed(Reservoir(2), make_block(ROWS[:10]))
     assert sample.finalize().independent
-    other = Block(ROWS[10:14], named_documents(["a", "a", "b", "b"]))
+    other = ArrayBlock(ROWS[10:14], named_documents(["a", "a", "b", "b"]))
     sample.update(other)
     assert not sample.finalize().independent

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.accumulate import Block
+from isoscope.accumulate import ArrayBlock
 from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.sinks import KEPT, Sinks
 from isoscope.accumulate.sums import SinkRows
@@ -12,7 +12,7 @@ from isoscope.accumulate.sums import SinkRows
 def sinks(numbers, times, *, tokens=True, quoted=True):
     """A block of one sink in each of some documents."""
     numbers = np.asarray(numbers)
-    block = Block(
+    block = ArrayBlock(
         np.ones((len(numbers), 2)),
         named_documents(numbers),
         (numbers % 3).astype(np.uint64),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.accumulate import Block, Directions, Moments, Tally
+from isoscope.accumulate import ArrayBlock, Directions, Moments, Tally
 from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import Survey
 from isoscope.accumulate.variant import CLASSES, ORDINARY, SINK, SPECIAL, VARIANTS, variants
@@ -14,7 +14,7 @@ KINDS = (Tally, Moments)
 
 def block(rows, name):
     keys = named_documents(np.array([f"{name}-{i // 4}" for i in range(len(rows))]))
-    return Block(rows, keys, np.arange(len(rows), dtype=np.uint64) % 4)
+    return ArrayBlock(rows, keys, np.arange(len(rows), dtype=np.uint64) % 4)
 
 
 def parts():

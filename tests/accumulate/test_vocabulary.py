@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from isoscope.accumulate import Block, Vocabulary, merged
+from isoscope.accumulate import ArrayBlock, Vocabulary, merged
 from isoscope.accumulate.hashing import chained, named_documents, type_hashes
 from isoscope.errors import MergeError
 
@@ -16,7 +16,7 @@ def stream(n, vocabulary, d=4, *, each=10, seed=0, first=0):
     names = first + np.arange(n) // each
     positions = (np.arange(n) % each).astype(np.uint64)
     tokens = rng.integers(0, vocabulary, size=n)
-    return Block(rng.normal(size=(n, d)), named_documents(names), positions, tokens=tokens)
+    return ArrayBlock(rng.normal(size=(n, d)), named_documents(names), positions, tokens=tokens)
 
 
 def fed(*blocks, **sizes):
@@ -64,7 +64,7 @@ def test_kept_occurrences_are_those_of_smallest_hash():
 
 
 def test_a_zero_row_has_no_direction():
-    block = Block(np.array([[0.0, 0.0], [3.0, 4.0]]), tokens=np.array([7, 7]))
+    block = ArrayBlock(np.array([[0.0, 0.0], [3.0, 4.0]]), tokens=np.array([7, 7]))
     found = fed(block).finalize()
     assert found.nonzero.tolist() == [1.0]
     np.testing.assert_allclose(found.units, [[0.6, 0.8]])
@@ -82,7 +82,7 @@ def test_a_million_types_stay_under_the_bound():
     for number, first in enumerate(range(0, len(order), size)):
         names = number * size + np.arange(size)
         vocabulary.update(
-            Block(
+            ArrayBlock(
                 rows,
                 named_documents(np.array([f"d{number}"])).repeat(size),
                 names.astype(np.uint64),
@@ -100,7 +100,7 @@ def test_a_million_types_stay_under_the_bound():
 
 
 def test_blocks_without_tokens_are_counted_and_nothing_else():
-    vocabulary = fed(Block(np.ones((3, 2))))
+    vocabulary = fed(ArrayBlock(np.ones((3, 2))))
     assert vocabulary.count == 3
     assert not len(vocabulary.hashes)
 

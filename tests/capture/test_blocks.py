@@ -4,11 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from isoscope.accumulate import ACCUMULATORS, Block
+from isoscope.accumulate import ACCUMULATORS, ArrayBlock
 from isoscope.accumulate.hashing import named_documents
-from isoscope.capture.blocks import Layout, TensorBlock
+from isoscope.capture.blocks import TensorBlock, TensorLayout
 
 KINDS = list(ACCUMULATORS)
+
+
+def every_row(keys, positions, **more):
+    return TensorLayout(keys, positions, torch.arange(len(keys)), **more)
 
 
 def twins(documents, rows_each, *, offset, dtype=np.float32, seed=0):
@@ -20,8 +24,8 @@ def twins(documents, rows_each, *, offset, dtype=np.float32, seed=0):
     positions = np.tile(np.arange(rows_each), documents).astype(np.uint64)
     tokens = rng.integers(0, 12, size=len(rows))
     tensor = torch.from_numpy(rows)
-    layout = Layout.of_all(tensor, keys, positions, tokens)
-    block = Block(rows, keys, positions, tokens=tokens)
+    layout = every_row(keys, positions, tokens=tokens)
+    block = ArrayBlock(rows, keys, positions, tokens=tokens)
     return block, TensorBlock(tensor, layout)
 
 
@@ -48,7 +52,7 @@ def test_float64_tensors_are_summed_in_float64():
 def test_bfloat16_is_widened():
     rows = torch.randn(20, 8).to(torch.bfloat16)
     keys = named_documents(np.repeat(np.arange(4), 5))
-    twin = TensorBlock(rows, Layout.of_all(rows, keys, np.arange(20, dtype=np.uint64)))
+    twin = TensorBlock(rows, every_row(keys, np.arange(20, dtype=np.uint64)))
     assert twin.squares == pytest.approx(
         rows.float().square().sum(1).double().numpy(), rel=1e-6
     )
@@ -61,8 +65,8 @@ def test_some_rows_of_a_batch_are_as_good_as_all_of_a_smaller_one():
     index = torch.tensor([1, 2, 3, 8, 9, 11, 16, 17, 18])
     keys = named_documents(np.repeat(np.arange(3), 3))
     positions = np.tile(np.arange(3), 3).astype(np.uint64)
-    twin = TensorBlock(batch, Layout(index, keys, positions))
-    block = Block(batch[index].numpy(), keys, positions)
+    twin = TensorBlock(batch, TensorLayout(keys, positions, index))
+    block = ArrayBlock(batch[index].numpy(), keys, positions)
     for name in ("total", "units", "energy", "cubic", "sketch", "trace", "quartic"):
         np.testing.assert_allclose(
             getattr(twin.sums, name), getattr(block.sums, name), rtol=1e-5, atol=1e-5
@@ -75,8 +79,8 @@ def test_long_documents_are_summed_piece_by_piece():
     rows = torch.from_numpy(rng.normal(size=(1700, 5)).astype(np.float32) + 7)
     keys = named_documents(np.repeat(np.arange(2), [1500, 200]))
     positions = np.r_[np.arange(1500), np.arange(200)].astype(np.uint64)
-    twin = TensorBlock(rows, Layout.of_all(rows, keys, positions))
-    block = Block(rows.numpy(), keys, positions)
+    twin = TensorBlock(rows, every_row(keys, positions))
+    block = ArrayBlock(rows.numpy(), keys, positions)
     assert len(twin.layout.pieces.by_cell.T) > 2
     np.testing.assert_allclose(twin.document_sums[0], block.document_sums[0], rtol=1e-5)
     np.testing.assert_allclose(twin.sums.units, block.sums.units, rtol=1e-5)
@@ -89,10 +93,10 @@ def test_a_giant_among_the_rows_is_summed_in_double_precision():
     keys = named_documents(np.repeat(np.arange(40), 100))
     positions = np.tile(np.arange(100), 40).astype(np.uint64)
     tensor = torch.from_numpy(rows)
-    twin = TensorBlock(tensor, Layout.of_all(tensor, keys, positions))
+    twin = TensorBlock(tensor, every_row(keys, positions))
     assert twin.sums.sketch.dtype == np.float64
     assert twin.scatters[0].dtype == np.float64
-    block = Block(rows, keys, positions)
+    block = ArrayBlock(rows, keys, positions)
     np.testing.assert_allclose(twin.sums.quartic, block.sums.quartic, rtol=1e-9)
 
 
@@ -119,7 +123,7 @@ def test_rows_under_labels_are_summed_as_the_block_sums_them(dtype):
 def test_half_precision_rows_are_widened_before_they_are_summed():
     rows = torch.randn(20, 8, generator=torch.Generator().manual_seed(1)).to(torch.bfloat16)
     keys = named_documents(np.repeat(np.arange(4), 5))
-    twin = TensorBlock(rows, Layout.of_all(rows, keys, np.arange(20, dtype=np.uint64)))
+    twin = TensorBlock(rows, every_row(keys, np.arange(20, dtype=np.uint64)))
     wide = rows.double().numpy()
     units = wide / np.linalg.norm(wide, axis=1, keepdims=True)
     found, count = twin.unit_sums(np.arange(20), np.zeros(20, dtype=int), 1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from isoscope.accumulate import Block, Moments, Tally
+from isoscope.accumulate import ArrayBlock, Moments, Tally
 from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import Survey
 from isoscope.capture.listener import Listener
@@ -68,7 +68,9 @@ def test_rows_are_those_of_the_documents(documents):
     survey, _ = heard(documents, [list(documents)])
     rows = np.concatenate([each[1:] for each in documents.values()])
     names = [name for name, each in documents.items() for _ in each[1:]]
-    block = Block(rows, named_documents(np.array(names)), np.arange(len(rows), dtype=np.uint64))
+    block = ArrayBlock(
+        rows, named_documents(np.array(names)), np.arange(len(rows), dtype=np.uint64)
+    )
     plain = Moments(5)
     plain.update(block)
     ours = survey.held["resid.0", "ordinary"][Moments].finalize()

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from isoscope.accumulate import Block
+from isoscope.accumulate import ArrayBlock
 from isoscope.accumulate.hashing import named_documents
-from isoscope.capture.pieces import PIECE, Pieces
+from isoscope.capture.pieces import PIECE, RowPieces
 
 SIZES = (1, 3, 40, 7, 600, 2)
 
@@ -14,10 +14,10 @@ SIZES = (1, 3, 40, 7, 600, 2)
 def cut(sizes=SIZES):
     """Return documents cut into pieces, and the cells they were cut by."""
     keys = named_documents(np.repeat(np.arange(len(sizes)), sizes))
-    block = Block(np.empty((len(keys), 0), dtype=np.float32), keys)
+    block = ArrayBlock(np.empty((len(keys), 0), dtype=np.float32), keys)
     ordered = keys[block.cells.order]
     starts = np.r_[0, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, len(ordered)]
-    return Pieces.cut(torch.arange(len(keys)), block.cells, starts), block
+    return RowPieces.split(torch.arange(len(keys)), block.cells, starts), block
 
 
 def test_every_row_is_in_one_place_and_the_rest_is_blank():

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from isoscope.accumulate import Block, Directions
+from isoscope.accumulate import ArrayBlock, Directions
 from isoscope.accumulate.bands import Bands, frequency_bands
 from isoscope.accumulate.crossing import Crossing
 from isoscope.accumulate.hashing import named_documents
@@ -28,7 +28,7 @@ class World:
 
     def block(self, chosen, *, counted=True):
         bands = frequency_bands(np.bincount(self.tokens, minlength=TYPES))
-        return Block(
+        return ArrayBlock(
             self.rows[chosen],
             named_documents(self.documents)[chosen],
             self.positions[chosen].astype(np.uint64),

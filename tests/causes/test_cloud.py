@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from isoscope.accumulate import Block, Directions
+from isoscope.accumulate import ArrayBlock, Directions
 from isoscope.accumulate.hashing import named_documents
 from isoscope.causes import Cloud, Seen
 
 
 def pointing(rows, documents):
     seen = Directions(rows.shape[1])
-    seen.update(Block(rows, named_documents(documents)))
+    seen.update(ArrayBlock(rows, named_documents(documents)))
     return seen
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from isoscope.accumulate import Block, Moments, Tally
+from isoscope.accumulate import ArrayBlock, Moments, Tally
 from isoscope.accumulate.survey import Survey
 from isoscope.errors import RowError, UndefinedError
 from isoscope.study.option import about
@@ -91,7 +91,7 @@ class CountWorker:
         rng = np.random.default_rng(unit.number)
         rows = rng.normal(size=(unit.number + 2, 3)) + self.before
         survey = Survey(seen={"rows": len(rows)})
-        survey.update(SITE, (Tally, Moments), Block(rows))
+        survey.update(SITE, (Tally, Moments), ArrayBlock(rows))
         return survey
 
     def obey(self, where, scratch, ticks):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import isoscope as iso
-from isoscope.accumulate import Block, Moments
+from isoscope.accumulate import ArrayBlock, Moments
 from isoscope.accumulate.hashing import named_documents
 from isoscope.exhibit.curves import curves_of, effective_rows, scores_of, spectrum_of
 from isoscope.measures.isotropic import spectrum
@@ -14,11 +14,9 @@ from isoscope.types import CauseShares, DimensionScores, SinkShare, Spectrum
 def moments_of(rows, documents=None):
     found = Moments(rows.shape[1])
     if documents is None:
-        found.update(Block(rows))
+        found.update(ArrayBlock(rows))
     else:
-        block = Block(rows, named_documents(documents))
-        block.independent = False
-        found.update(block)
+        found.update(ArrayBlock(rows, named_documents(documents)))
     return found.finalize()
 
 
@@ -103,7 +101,7 @@ def test_sinks_are_what_the_variance_loses_without_them():
         ("sink", rng.normal(size=(100, 8)) * 100),
     ):
         part = Moments(8)
-        part.update(Block(rows))
+        part.update(ArrayBlock(rows))
         survey.held["resid.0", kind] = {Moments: part}
     (sinks,) = [c for c in curves_of(survey, "resid.0", "x").curves if isinstance(c, SinkShare)]
     assert sinks.rows == 100

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from isoscope.accumulate import Block, Moments, Reservoir, Vocabulary
+from isoscope.accumulate import ArrayBlock, Moments, Reservoir, Vocabulary
 from isoscope.accumulate.hashing import ordinal_documents
 from isoscope.exhibit.embedding import BANDS, UNKNOWN, Counts, picture, tokens_of
 
@@ -13,7 +13,7 @@ def held(rows):
     found = {Moments: Moments(rows.shape[1]), Reservoir: Reservoir(rows.shape[1])}
     for part in found.values():
         keys = ordinal_documents(SITE, np.arange(len(rows), dtype=np.uint64), seed=7)
-        part.update(Block(rows, keys))
+        part.update(ArrayBlock(rows, keys))
     return found
 
 
@@ -37,9 +37,7 @@ def test_bands_are_how_often_tokens_were_seen():
     rows = np.random.default_rng(1).normal(size=(600, 12))
     words = Vocabulary(12)
     tokens = np.repeat(np.arange(300), [1, 20, 200] * 100)
-    block = Block(np.ones((len(tokens), 12)))
-    block.tokens = tokens
-    words.update(block)
+    words.update(ArrayBlock(np.ones((len(tokens), 12)), tokens=tokens))
     counts = Counts(words)
     assert counts.bands(np.array([0, 1, 2, 500, -1])).tolist() == [1, 2, 3, 0, 4]
     curve = picture(held(rows), SITE, counts, 7)

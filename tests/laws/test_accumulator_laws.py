@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from isoscope.accumulate import ACCUMULATORS, Block, Keyed, Norms, Vocabulary, merged
+from isoscope.accumulate import ACCUMULATORS, ArrayBlock, Keyed, Norms, Vocabulary, merged
 from isoscope.accumulate.hashing import named_documents
 from isoscope.errors import MergeError, RowError
 
@@ -47,7 +47,7 @@ def streams(parts):
 
 def block(documents):
     if not documents:
-        return Block(np.zeros((0, WIDTH)))
+        return ArrayBlock(np.zeros((0, WIDTH)))
     rows = np.concatenate([rows for _, rows in documents])
     names = np.concatenate([[name] * len(rows) for name, rows in documents])
     positions = np.concatenate([np.arange(len(rows)) for _, rows in documents]).astype(
@@ -56,7 +56,7 @@ def block(documents):
     keys = named_documents(names)
     # small numbers repeat, and the first number of a row belongs to the row
     tokens = (np.abs(rows[:, 0] * 8).astype(np.int64) * 7 + positions.astype(np.int64)) % 9
-    return Block(rows, keys, positions, tokens=tokens, frequency=tokens % 4)
+    return ArrayBlock(rows, keys, positions, tokens=tokens, frequency=tokens % 4)
 
 
 def fed(kind, *parts):
@@ -170,4 +170,4 @@ def test_different_kinds_do_not_merge(kind):
 @every_kind
 def test_rows_of_another_width_are_refused(kind):
     with pytest.raises(RowError, match="expected vectors of width 3, got width 4"):
-        kind(3).update(Block(np.ones((2, 4))))
+        kind(3).update(ArrayBlock(np.ones((2, 4))))

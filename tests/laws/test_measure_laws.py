@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isoscope.accumulate import Block
+from isoscope.accumulate import ArrayBlock
 from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.api import measure
@@ -78,7 +78,7 @@ def of_text(rows, documents=None):
     tokens = (numbers * numbers + 3 * numbers) % 23  # each type in many documents
     positions = (numbers - np.searchsorted(names, names)).astype(np.uint64)
     survey = Survey()
-    block = Block(rows, named_documents(names), positions, tokens=tokens)
+    block = ArrayBlock(rows, named_documents(names), positions, tokens=tokens)
     survey.update(PLACE, kinds_for(OF_TEXT), block)
     return by_name(read_survey(survey, OF_TEXT)[0])
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.accumulate import ACCUMULATORS, Block
+from isoscope.accumulate import ACCUMULATORS, ArrayBlock
 from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.api import measure
@@ -50,13 +50,13 @@ def summaries_of(rows, documents=None):
     """Return what every accumulator of a first pass knows of rows."""
     rows = np.asarray(rows)
     if documents is None:
-        block = Block(rows)
+        block = ArrayBlock(rows)
     else:
         keys = named_documents(np.asarray(documents))
         fresh = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
         lengths = np.diff(np.r_[fresh, len(keys)])
         positions = np.arange(len(keys)) - np.repeat(fresh, lengths)
-        block = Block(rows, keys, positions.astype(np.uint64))
+        block = ArrayBlock(rows, keys, positions.astype(np.uint64))
     summaries = Summaries()
     for kind in FIRST:
         accumulator = kind(rows.shape[1])
@@ -79,7 +79,7 @@ def survey_of_tokens(rows, documents, tokens, names, *, size=None, bands=None):
     step = size or len(fresh)
     for first in range(0, len(fresh), step):
         part = slice(fresh[first], ends[min(first + step, len(fresh)) - 1])
-        block = Block(
+        block = ArrayBlock(
             rows[part],
             keys[part],
             positions[part].astype(np.uint64),

@@ -7,7 +7,7 @@ import weakref
 import numpy as np
 import pytest
 
-from isoscope.accumulate import ACCUMULATORS, Block, CentredDirections
+from isoscope.accumulate import ACCUMULATORS, ArrayBlock, CentredDirections
 from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.errors import MergeError, StoreError
@@ -29,7 +29,7 @@ def survey(seed, sites=SITES, kinds=KINDS):
             names = np.repeat([f"{seed}-{row_class}-{i}" for i in range(6)], 4)
             rows = rng.normal(size=(24, 5)).astype(np.float32)
             positions = np.tile(np.arange(4, dtype=np.uint64), 6)
-            block = Block(rows, named_documents(names), positions)
+            block = ArrayBlock(rows, named_documents(names), positions)
             found.update((site, row_class), kinds, block)
             second = CentredDirections(5, np.full(5, float(seed)))
             second.update(block)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.accumulate import ACCUMULATORS, Block
+from isoscope.accumulate import ACCUMULATORS, ArrayBlock
 from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.store.state import read_state
@@ -27,7 +27,7 @@ def survey(seed, sites=("resid.0", "resid.1")):
             names = np.repeat([f"{seed}-{row_class}-{i}" for i in range(6)], 4)
             rows = rng.normal(size=(24, 5)).astype(np.float32)
             positions = np.tile(np.arange(4, dtype=np.uint64), 6)
-            block = Block(rows, named_documents(names), positions)
+            block = ArrayBlock(rows, named_documents(names), positions)
             found.update((site, row_class), KINDS, block)
     return found
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoscope.accumulate import ACCUMULATORS, Block, Moments, Overlap, Reservoir, Tally
+from isoscope.accumulate import ACCUMULATORS, ArrayBlock, Moments, Overlap, Reservoir, Tally
 from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.errors import StoreError
@@ -38,7 +38,9 @@ def summaries(unit):
         # about zero blocks share an origin, elsewhere each has its own
         rows = rng.normal(size=(40, 6)).astype(np.float32) + (3 if unit % 3 == 0 else 0)
         names = np.repeat([f"{unit}-{i}" for i in range(8)], 5)
-        block = Block(rows, named_documents(names), np.tile(np.arange(5, dtype=np.uint64), 8))
+        block = ArrayBlock(
+            rows, named_documents(names), np.tile(np.arange(5, dtype=np.uint64), 8)
+        )
         survey.update((site, "all"), KINDS, block)
     if unit == 6:
         survey.spoil("resid.1", "document 6")
@@ -117,7 +119,7 @@ def test_every_kind_of_summary_merges_in_memory_as_through_files(tmp_path):
         for part in range(3):
             rows = rng.normal(size=(40, 6)).astype(np.float32) + unit % 3 - part
             names = np.repeat([f"{unit}-{part}-{i}" for i in range(8)], 5)
-            block = Block(
+            block = ArrayBlock(
                 rows, named_documents(names), np.tile(np.arange(5, dtype=np.uint64), 8)
             )
             survey.update(("resid.0", "all"), kinds, block)
@@ -401,7 +403,7 @@ def test_a_state_reads_the_same_from_memory_and_from_a_file(tmp_path, reference)
 )
 def test_a_second_pass_lies_beside_the_first(tmp_path, on_file):
     first, second = Survey(), Survey(trouble={"resid.1": "second"})
-    rows = Block(np.ones((3, 2)))
+    rows = ArrayBlock(np.ones((3, 2)))
     for site in ("resid.0", "resid.1"):
         first.update((site, "all"), (Tally,), rows)
     second.update(("resid.0", "all"), (Moments,), rows)

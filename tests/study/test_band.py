@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.accumulate import Bands, Block
+from isoscope.accumulate import ArrayBlock, Bands
 from isoscope.accumulate.bands import frequency_bands
 from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import Survey
@@ -21,7 +21,7 @@ def block():
     positions = np.tile(np.arange(12), 40).astype(np.uint64)
     bands = frequency_bands(np.bincount(tokens, minlength=3001))
     rows = rng.normal(size=(len(names), 6)) + (tokens < 3)[:, None]
-    return Block(
+    return ArrayBlock(
         rows, named_documents(names), positions, tokens=tokens, frequency=bands[tokens]
     )
 
@@ -55,7 +55,9 @@ def test_every_band_reads_the_pairs_of_its_own_rows(block):
 
 
 def test_bands_with_a_single_row_are_not_read(block):
-    few = Block(block.rows[:3], block.documents[:3], block.positions[:3], tokens=np.arange(3))
+    few = ArrayBlock(
+        block.rows[:3], block.documents[:3], block.positions[:3], tokens=np.arange(3)
+    )
     assert [each.group for each in readings(few)] == [""]
 
 
@@ -64,7 +66,7 @@ def test_no_other_measure_is_read_by_band(block):
 
 
 def test_rows_without_tokens_have_bands_of_positions_only(block):
-    plain = Block(block.rows, block.documents, block.positions)
+    plain = ArrayBlock(block.rows, block.documents, block.positions)
     groups = {each.group for each in readings(plain)} - {""}
     assert groups and all(group.startswith("position") for group in groups)
 
@@ -72,7 +74,7 @@ def test_rows_without_tokens_have_bands_of_positions_only(block):
 def test_too_few_documents_have_no_interval(block):
     bands = Bands(6)
     part = slice(0, 24)
-    bands.update(Block(block.rows[part], block.documents[part], block.positions[part]))
+    bands.update(ArrayBlock(block.rows[part], block.documents[part], block.positions[part]))
     found = by_band(PLACE, bands.finalize(), run="r", d=6)
     assert all(each.low is None for each in found)
     assert found[0].warnings == ("no interval: too few documents",)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.accumulate import Block
+from isoscope.accumulate import ArrayBlock
 from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.study.memory import ROW_CLASSES, as_bytes, available, site_bytes, state_bytes
@@ -20,7 +20,9 @@ def held_bytes(width):
         number = np.repeat(np.arange(start, start + 300), 5)
         rows = rng.normal(size=(1500, width)).astype(np.float32)
         place = np.tile(np.arange(5, dtype=np.uint64), 300)
-        survey.update(("x", "ordinary"), kinds, Block(rows, named_documents(number), place))
+        survey.update(
+            ("x", "ordinary"), kinds, ArrayBlock(rows, named_documents(number), place)
+        )
     return sum(array.nbytes for array in survey.to_state()[1].values())
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import (
+    ArrayBlock,
     Bands,
-    Block,
     CentredDirections,
     Copies,
     Crossing,
@@ -36,7 +36,7 @@ EVERY = tuple(MEASURES)
 
 
 def accumulated(names, rows):
-    block = Block(rows)
+    block = ArrayBlock(rows)
     here = {kind: kind(rows.shape[1]) for kind in kinds_for(names) if kind not in SECOND}
     for accumulator in here.values():
         accumulator.update(block)
@@ -135,7 +135,7 @@ def test_a_head_says_that_a_measure_was_not_collected_there():
     rows = cloud()
     here = {kind: kind(6) for kind in kinds_for(TEXT, site="q.0.0")}
     for accumulator in here.values():
-        accumulator.update(Block(rows))
+        accumulator.update(ArrayBlock(rows))
     names = ["mean-cosine", "self-similarity"]
     readings, left_out = read_place(("q.0.0", "all"), here, names, run="", options={})
     assert [reading.measure for reading in readings] == ["mean-cosine"]
@@ -151,7 +151,7 @@ def test_a_matrix_reads_the_same_without_what_belongs_to_documents():
         kinds = [k for k in kinds_for(TEXT, causes=True, site=site) if not k.by_token]
         here = {kind: kind(6) for kind in kinds}
         for accumulator in here.values():
-            accumulator.update(Block(rows))
+            accumulator.update(ArrayBlock(rows))
         here = {kind: each for kind, each in here.items() if not kind.by_place}
         found.append(read_place(("embed.weight", "all"), here, TEXT, run="", options={}))
     assert found[0][0] == found[1][0]

@@ -4,7 +4,7 @@ from typing import Any
 
 from isoscope.accumulate.bands import Bands, BandsSummary
 from isoscope.accumulate.base import Accumulator, merged
-from isoscope.accumulate.block import Block
+from isoscope.accumulate.block import ArrayBlock, Block
 from isoscope.accumulate.copies import Copies, CopiesSummary
 from isoscope.accumulate.crossing import Crossing, CrossingSummary
 from isoscope.accumulate.directions import CentredDirections, Directions, DirectionsSummary
@@ -43,6 +43,7 @@ ACCUMULATORS: tuple[type[Accumulator[Any]], ...] = (
 __all__ = [
     "ACCUMULATORS",
     "Accumulator",
+    "ArrayBlock",
     "Bands",
     "BandsSummary",
     "Block",

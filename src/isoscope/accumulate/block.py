@@ -5,8 +5,10 @@ rows. Everything is about an `origin` near the mean: sums of squares about zero 
 every digit of a cloud whose mean is ten thousand times its spread.
 """
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from functools import cache
+from typing import Protocol
 
 import numpy as np
 
@@ -35,75 +37,49 @@ class Cells:
     split: int  # sorted rows before this one are of half 0
 
 
-class Block:
-    """Consecutive rows of whole documents; what is summed of them is summed once.
+class RowsOnDevice(Protocol):
+    """Rows that live elsewhere and become an array when some of them are chosen."""
 
-    `documents` are keys made by `hashing`, one a row, rows of a document consecutive;
-    `positions` tell rows of one document apart. `tokens` are ids, where rows are of tokens,
-    and `frequency` the frequency band of each.
-    """
-
-    def __init__(
-        self,
-        rows: Array,
-        documents: Array | None = None,
-        positions: Array | None = None,
-        *,
-        origin: Array | None = None,
-        scratch: Array | None = None,
-        sketched: bool = True,
-        folded: bool | None = None,
-        start: int = 0,
-        tokens: Array | None = None,
-        frequency: Array | None = None,
-    ) -> None:
-        self.rows = as_rows(rows)  # (n, d)
-        n = len(self.rows)
-        self.independent = documents is None
-        if documents is None:
-            documents = ordinal_documents("rows", np.arange(start, start + n, dtype=np.uint64))
-        self.documents = documents
-        self.positions = np.zeros(n, dtype=np.uint64) if positions is None else positions
-        self.sketched = sketched
-        self.folded = folded  # whether cells are groups; None: by the number of documents
-        self.tokens = tokens
-        self.frequency = frequency
-        self.sinks: SinkRows | None = None  # where the rows are sinks
-        self._origin = origin
-        self._scratch = scratch
-
-    def __len__(self) -> int:
-        return len(self.rows)
+    shape: tuple[int, int]  # (n, d)
 
     @property
-    def width(self) -> int:
-        """How many numbers a row has."""
-        return int(self.rows.shape[1])
+    def dtype(self) -> np.dtype[np.generic]:
+        """float32 or float64."""
+        ...
 
-    def about(self, centre: Array) -> "Block":
-        """Return the block with the centre taken from every row.
+    def __len__(self) -> int: ...
 
-        In two steps, because a float32 centre far from zero is off by more than the
-        spread of the rows may allow.
-        """
-        near = centre.astype(self.rows.dtype)
-        rows = self.rows - near
-        rows -= (centre - near).astype(self.rows.dtype)
-        moved = Block(rows, self.documents, self.positions, sketched=False)
-        moved.independent = self.independent
-        return moved
+    def __getitem__(self, chosen: Array, /) -> Array: ...
 
-    def reordered(self, order: Array) -> "Block":
-        """Return the block with its rows in another order, documents together again."""
-        moved = Block(
-            self.rows[order],
+    def columns(self, step: int) -> Array:
+        """Return every `step`-th column of all rows, counted from the last one."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Membership:
+    """The document and position of every row, and how documents fall into cells."""
+
+    documents: Array  # (n,) keys made by `hashing`; rows of a document are consecutive
+    positions: Array  # (n,) distinguish rows of one document
+    independent: bool = field(default=False, kw_only=True)  # each row is a document
+    folded: bool | None = field(default=None, kw_only=True)  # None: by number of documents
+    tokens: Array | None = field(default=None, kw_only=True)  # (n,) ids, if rows are tokens
+    frequency: Array | None = field(default=None, kw_only=True)  # (n,) band of each token
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def reordered(self, order: Array) -> "Membership":
+        """Return the membership of rows in another order."""
+        return Membership(
             self.documents[order],
             self.positions[order],
+            independent=self.independent,
+            folded=self.folded,
             tokens=None if self.tokens is None else self.tokens[order],
             frequency=None if self.frequency is None else self.frequency[order],
         )
-        moved.independent = self.independent
-        return moved
 
     @lazy
     def runs(self) -> Array:
@@ -115,28 +91,9 @@ class Block:
 
     @lazy
     def types(self) -> Types:
-        """The token types; only of blocks that have tokens."""
+        """The token types; only where rows are tokens."""
         assert self.tokens is not None
         return Types.of(self.tokens)
-
-    @lazy
-    def origin(self) -> Array:
-        """A point near the mean, float64; the one offered, if it will do."""
-        step = max(1, len(self) // _SAMPLE)
-        sample = self.rows[::step][:_SAMPLE].astype(np.float64)
-        spread = np.var(sample, axis=0).sum()
-        for offered in (self._origin, np.zeros(self.width)):
-            if offered is not None:  # zero is best where it will do: nothing to subtract
-                offset = sample.mean(axis=0) - offered
-                if offset @ offset <= spread / 4:
-                    return offered
-        # The median: one token of a thousand times the norm must not pull it away.
-        near = np.median(sample, axis=0).astype(self.rows.dtype)
-        # Off the grid of the rows: far from zero they are whole multiples of a step, and
-        # sums of squares of whole numbers are rounded down more often than up. A constant
-        # column stays on it, to be exactly zero.
-        rest = np.where((sample != sample[0]).any(axis=0), np.spacing(near) * _OFF_GRID, 0)
-        return near.astype(np.float64) + rest.astype(self.rows.dtype)
 
     @lazy
     def cells(self) -> Cells:
@@ -158,6 +115,74 @@ class Block:
         split = int((half == 0).sum())
         return Cells(order, np.r_[starts, len(self)], ordered[starts], halves, folded, split)
 
+
+class Block(ABC):
+    """Consecutive rows of whole documents; what is summed of them is summed once.
+
+    `ArrayBlock` sums rows in NumPy, `capture.tensor_block.TensorBlock` where a tensor is.
+    """
+
+    def __init__(
+        self,
+        members: Membership,
+        *,
+        origin: Array | None = None,
+        sketched: bool = True,
+        sinks: SinkRows | None = None,
+    ) -> None:
+        self.members = members
+        self.sketched = sketched
+        self.sinks = sinks  # where the rows are sinks
+        self._origin = origin  # a point that may be near the mean
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    @property
+    def independent(self) -> bool:
+        """Whether every row is its own document."""
+        return self.members.independent
+
+    @property
+    def documents(self) -> Array:
+        """The key of each row's document, (n,)."""
+        return self.members.documents
+
+    @property
+    def positions(self) -> Array:
+        """The position of each row in its document, (n,)."""
+        return self.members.positions
+
+    @property
+    def tokens(self) -> Array | None:
+        """The token id of each row, (n,), where rows are tokens."""
+        return self.members.tokens
+
+    @property
+    def frequency(self) -> Array | None:
+        """The frequency band of each row's token, (n,)."""
+        return self.members.frequency
+
+    @property
+    def runs(self) -> Array:
+        """Where each document begins, and at the end the number of rows."""
+        return self.members.runs
+
+    @property
+    def types(self) -> Types:
+        """The token types; only of blocks that have tokens."""
+        return self.members.types
+
+    @property
+    def cells(self) -> Cells:
+        """The rows by half and cell."""
+        return self.members.cells
+
+    @property
+    def sums(self) -> Sums:
+        """The sums of every cell."""
+        return self._summed[0]
+
     @lazy
     def squares(self) -> Array:
         """Squared norms of the rows, in their own order, float64."""
@@ -166,9 +191,143 @@ class Block:
         return squares
 
     @property
-    def sums(self) -> Sums:
-        """The sums of every cell."""
-        return self._summed[0]
+    @abstractmethod
+    def rows(self) -> Array | RowsOnDevice:
+        """The rows, (n, d)."""
+
+    @property
+    def width(self) -> int:
+        """The number of values in a row."""
+        return int(self.rows.shape[1])
+
+    @abstractmethod
+    def about(self, centre: Array) -> "Block":
+        """Return the block with the centre subtracted from every row."""
+
+    @abstractmethod
+    def unit_sums(self, chosen: Array, labels: Array, number: int) -> tuple[Array, Array]:
+        """Return the sums of the unit vectors of chosen rows under each label, and counts.
+
+        (number, d) and (number,): rows of length zero have no direction and do not count.
+        """
+
+    @abstractmethod
+    def labelled_units(self, labels: Array, number: int) -> tuple[Array, Array]:
+        """Return the sums of unit vectors of each cell under each label, and counts.
+
+        A row has several labels, (labels, n): (cells, number, d) and (cells, number).
+        """
+
+    @lazy
+    @abstractmethod
+    def origin(self) -> Array:
+        """A point near the mean, (d,) float64; the one offered, if it is near enough."""
+
+    @lazy
+    @abstractmethod
+    def scatters(self) -> tuple[Array, Array]:
+        """Sum of z z' over the rows of each half, (d, d), in the precision of the rows."""
+
+    @lazy
+    @abstractmethod
+    def document_sums(self) -> tuple[Array, Array]:
+        """For each cell, the sums over its documents of |sum of u|^2 and of rows squared."""
+
+    @lazy
+    @abstractmethod
+    def by_document(self) -> DocumentSums:
+        """The sums of each document, in the order of the cells."""
+
+    @lazy
+    @abstractmethod
+    def _summed(self) -> tuple[Sums, Array, Array]:
+        """The sums, and squared norms and inverse norms of the sorted rows."""
+
+
+class ArrayBlock(Block):
+    """A block whose rows are a NumPy array.
+
+    Without `documents` every row is its own: `start` is the number of the first.
+    """
+
+    def __init__(
+        self,
+        rows: Array,
+        documents: Array | None = None,
+        positions: Array | None = None,
+        *,
+        independent: bool | None = None,
+        origin: Array | None = None,
+        scratch: Array | None = None,
+        sketched: bool = True,
+        folded: bool | None = None,
+        start: int = 0,
+        tokens: Array | None = None,
+        frequency: Array | None = None,
+        sinks: SinkRows | None = None,
+    ) -> None:
+        self._rows = as_rows(rows)  # (n, d)
+        n = len(self._rows)
+        if documents is None:
+            documents = ordinal_documents("rows", np.arange(start, start + n, dtype=np.uint64))
+            independent = True if independent is None else independent
+        members = Membership(
+            documents,
+            np.zeros(n, dtype=np.uint64) if positions is None else positions,
+            independent=bool(independent),
+            folded=folded,
+            tokens=tokens,
+            frequency=frequency,
+        )
+        super().__init__(members, origin=origin, sketched=sketched, sinks=sinks)
+        self._scratch = scratch
+
+    @classmethod
+    def of(cls, rows: Array, members: Membership, *, sketched: bool = True) -> "ArrayBlock":
+        """Return the block of rows whose membership is known."""
+        block = cls.__new__(cls)
+        Block.__init__(block, members, sketched=sketched)
+        block._rows, block._scratch = rows, None
+        return block
+
+    @property
+    def rows(self) -> Array:
+        """The rows, (n, d)."""
+        return self._rows
+
+    def about(self, centre: Array) -> "ArrayBlock":
+        """Return the block with the centre subtracted from every row.
+
+        In two steps, because a float32 centre far from zero is off by more than the
+        spread of the rows may allow.
+        """
+        near = centre.astype(self.rows.dtype)
+        rows = self.rows - near
+        rows -= (centre - near).astype(self.rows.dtype)
+        return ArrayBlock.of(rows, self.members, sketched=False)
+
+    def reordered(self, order: Array) -> "ArrayBlock":
+        """Return the block with its rows in another order, documents together again."""
+        return ArrayBlock.of(self.rows[order], self.members.reordered(order))
+
+    @lazy
+    def origin(self) -> Array:
+        """A point near the mean, float64; the one offered, if it will do."""
+        step = max(1, len(self) // _SAMPLE)
+        sample = self.rows[::step][:_SAMPLE].astype(np.float64)
+        spread = np.var(sample, axis=0).sum()
+        for offered in (self._origin, np.zeros(self.width)):
+            if offered is not None:  # zero is best where it will do: nothing to subtract
+                offset = sample.mean(axis=0) - offered
+                if offset @ offset <= spread / 4:
+                    return offered
+        # The median: one token of a thousand times the norm must not pull it away.
+        near = np.median(sample, axis=0).astype(self.rows.dtype)
+        # Off the grid of the rows: far from zero they are whole multiples of a step, and
+        # sums of squares of whole numbers are rounded down more often than up. A constant
+        # column stays on it, to be exactly zero.
+        rest = np.where((sample != sample[0]).any(axis=0), np.spacing(near) * _OFF_GRID, 0)
+        return near.astype(np.float64) + rest.astype(self.rows.dtype)
 
     @lazy
     def scatters(self) -> tuple[Array, Array]:
@@ -263,9 +422,9 @@ class Block:
                 representable(*summed[:2])
                 and not self.rows[low].any()  # rows of zeros are fine
             ):
-                self.rows, self._scratch, self._origin = self.rows.astype(float), None, None
-                self.__dict__.pop("origin", None)
-                self.__dict__.pop("_sorted", None)
+                self._rows, self._scratch, self._origin = self.rows.astype(float), None, None
+                vars(self).pop("origin", None)
+                vars(self).pop("_sorted", None)
                 summed = self._sum()
         return summed
 

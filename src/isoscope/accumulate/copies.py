@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from isoscope.accumulate.base import Accumulator
-from isoscope.accumulate.block import Block
+from isoscope.accumulate.block import Block, RowsOnDevice
 from isoscope.accumulate.hashing import mixed
 from isoscope.types import Array
 
@@ -63,7 +63,7 @@ class Copies(Accumulator[CopiesSummary]):
         return CopiesSummary((total - len(self.times)) / total, self.count)
 
 
-def content_hashes(rows: Any, limit: np.uint64 | None = None) -> Array:
+def content_hashes(rows: Array | RowsOnDevice, limit: np.uint64 | None = None) -> Array:
     """Hash the bits of each row, and return the hashes that do not exceed the limit.
 
     The upper half of a hash comes from a few numbers of the row, so that most rows of a
@@ -91,7 +91,7 @@ def _words(rows: Array) -> Array:
     return np.ascontiguousarray(rows).view(np.uint32)
 
 
-def _few(words: Any, step: int) -> Array:
+def _few(words: Array | RowsOnDevice, step: int) -> Array:
     """Every so many-th word, the last first: of a float64 the first bits, not the last."""
     if isinstance(words, np.ndarray):
         return words[:, ::-step]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from isoscope.accumulate.base import Accumulator
-from isoscope.accumulate.block import Block
+from isoscope.accumulate.block import ArrayBlock, Block
 from isoscope.accumulate.moments import Moments
 from isoscope.types import Array
 
@@ -28,15 +28,15 @@ class Keyed(Accumulator[dict[str, Any]]):
         """Take in a block whose rows carry labels, each label's rows under its own key."""
         for label in np.unique(labels):
             here = np.flatnonzero(labels == label)
-            part = Block(
+            part = ArrayBlock(
                 block.rows[here],
                 block.documents[here],
                 block.positions[here],
                 tokens=None if block.tokens is None else block.tokens[here],
                 frequency=None if block.frequency is None else block.frequency[here],
                 sketched=block.sketched,
+                independent=block.independent,
             )
-            part.independent = block.independent
             self._member(str(label)).update(part)
         self.count += len(block)
 

@@ -16,6 +16,7 @@ class lazy(Generic[T]):  # noqa: N801  used as a decorator, as property is
     def __init__(self, make: Callable[[Any], T]) -> None:
         self.make = make
         self.__doc__ = make.__doc__
+        self.__isabstractmethod__ = getattr(make, "__isabstractmethod__", False)
 
     def __set_name__(self, _owner: type, name: str) -> None:
         self.name = name

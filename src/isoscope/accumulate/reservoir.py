@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from isoscope.accumulate.base import Accumulator
-from isoscope.accumulate.block import Block
+from isoscope.accumulate.block import Block, RowsOnDevice
 from isoscope.accumulate.hashing import GROUPS, chained
 from isoscope.accumulate.lazy import lazy
 from isoscope.errors import MergeError
@@ -110,7 +110,9 @@ class Reservoir(Accumulator[ReservoirSummary]):
         self._blend(keys, other.room, other.slots)
         self.independent &= other.independent
 
-    def _blend(self, keys: tuple[Array, Array, Array], rows: Array, where: Array) -> None:
+    def _blend(
+        self, keys: tuple[Array, Array, Array], rows: Array | RowsOnDevice, where: Array
+    ) -> None:
         """Keep the smallest of ours and theirs; only rows that come in are copied."""
         mine = len(self.hashes)
         ours = (self.hashes, self.documents, self.positions)
@@ -134,7 +136,7 @@ class Reservoir(Accumulator[ReservoirSummary]):
         self.room[slots[~kept]] = rows[where[order[~kept] - mine]]
         self.slots = slots
 
-    def _make_room(self, dtype: np.dtype[Any]) -> None:
+    def _make_room(self, dtype: np.dtype[np.generic]) -> None:
         wanted = np.result_type(self.room.dtype, dtype)  # float64 as soon as one part is
         if len(self.room) >= len(self.hashes) and self.room.dtype == wanted:
             return

@@ -15,63 +15,37 @@ from torch import Tensor
 from isoscope.accumulate.block import (
     LEAST_SQUARE,
     Block,
-    Cells,
+    Membership,
     directions,
     representable,
     sketch_rank,
 )
 from isoscope.accumulate.lazy import lazy
-from isoscope.accumulate.sums import DocumentSums, Sums
-from isoscope.accumulate.tokens import Types
-from isoscope.capture.pieces import PIECE, Pieces
+from isoscope.accumulate.sums import DocumentSums, SinkRows, Sums
+from isoscope.capture.pieces import PIECE, RowPieces
 from isoscope.types import Array
 
 _SAMPLE = 64
 _HALVED = 256  # columns from which a symmetric product is worth two halves
 
 
-@dataclass(frozen=True)
-class Layout:
+@dataclass(frozen=True, eq=False)
+class TensorLayout(Membership):
     """Which rows of a tensor are meant, and the document and position of each.
 
     The same for every site of a batch that has the same rows in it, and made once.
     """
 
     index: Tensor  # (n,) rows of the flattened tensor; documents consecutive
-    documents: Array  # (n,) keys
-    positions: Array  # (n,)
-    folded: bool | None = None  # whether cells are groups; None: by the number of documents
-    independent: bool = False
-    tokens: Array | None = None  # (n,) ids, where rows are of tokens
-    frequency: Array | None = None  # (n,) frequency band of each token
-
-    @classmethod
-    def of_all(
-        cls, tensor: Tensor, documents: Array, positions: Array, tokens: Array | None = None
-    ) -> "Layout":
-        """Return the layout of a tensor of which every row counts."""
-        index = torch.arange(len(tensor), device=tensor.device)
-        return cls(index, documents, positions, tokens=tokens)
 
     @lazy
-    def plain(self) -> Block:
-        """A block that knows the documents and nothing of the rows: it finds the cells."""
-        blank = np.empty((len(self.documents), 0), dtype=np.float32)
-        block = Block(
-            blank, self.documents, self.positions, folded=self.folded, tokens=self.tokens
-        )
-        block.independent = self.independent
-        return block
-
-    @lazy
-    def pieces(self) -> Pieces:
+    def pieces(self) -> RowPieces:
         """The rows in the order of their cells, cut into pieces of one length."""
-        cells = self.plain.cells
-        starts = cells.starts
+        starts = self.cells.starts
         if not self.independent:
-            ordered = self.documents[cells.order]
+            ordered = self.documents[self.cells.order]
             starts = np.r_[0, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, len(ordered)]
-        return Pieces.cut(self.index, cells, starts)
+        return RowPieces.split(self.index, self.cells, starts)
 
 
 class TensorBlock(Block):
@@ -80,61 +54,31 @@ class TensorBlock(Block):
     def __init__(
         self,
         tensor: Tensor,
-        layout: Layout,
+        layout: TensorLayout,
         *,
         origin: Array | None = None,
         norms: Tensor | None = None,
         sketched: bool = True,
         scratch: Tensor | None = None,
+        sinks: SinkRows | None = None,
     ) -> None:
-        self.norms = norms  # of all rows of the tensor, where they are known
-        self._spare = scratch  # room that the next block may write over
+        super().__init__(layout, origin=origin, sketched=sketched, sinks=sinks)
         self.tensor = tensor  # (rows of the batch, d), of which the layout's are meant
         self.layout = layout
-        super().__init__(
-            np.empty((0, tensor.shape[1]), dtype=np.float32),
-            layout.documents,
-            layout.positions,
-            origin=origin,
-            sketched=sketched,
-            tokens=layout.tokens,
-            frequency=layout.frequency,
-        )
-        self.independent = layout.independent
-
-    def __len__(self) -> int:
-        return len(self.layout.index)
+        self.norms = norms  # (rows of the batch,), where they are known
+        self._scratch = scratch  # memory that the next block may write over
 
     @property
     def rows(self) -> "TensorRows":
-        """The rows, of which only those asked for leave the device."""
+        """The rows, of which only those chosen leave the device."""
         return TensorRows(self.tensor, self.layout.index)
-
-    @rows.setter
-    def rows(self, _rows: Array) -> None:
-        """Leave the tensor in its place."""
 
     @property
     def width(self) -> int:
-        """How many numbers a row has."""
+        """The number of values in a row."""
         return int(self.tensor.shape[1])
 
-    @property
-    def cells(self) -> Cells:  # type: ignore[override]
-        """The rows by half and cell."""
-        return self.layout.plain.cells
-
-    @property
-    def runs(self) -> Array:  # type: ignore[override]
-        """Where each document begins."""
-        return self.layout.plain.runs
-
-    @property
-    def types(self) -> Types:  # type: ignore[override]
-        """The token types, found once for all sites of a batch."""
-        return self.layout.plain.types
-
-    def about(self, centre: Array) -> Block:
+    def about(self, centre: Array) -> "TensorBlock":
         """Return the block with the centre taken from every row."""
         near = torch.from_numpy(centre).to(self.tensor.device)
         moved = (self._wide(self.tensor).double() - near).to(self._wide(self.tensor).dtype)
@@ -161,7 +105,7 @@ class TensorBlock(Block):
     def scatters(self) -> tuple[Array, Array]:
         """Sum of z z' over the rows of each half, (d, d)."""
         _ = self._summed
-        cut, rows = self.layout.pieces.split * self.layout.pieces.length, self._gathered
+        cut, rows = self.layout.pieces.half * self.layout.pieces.length, self._gathered
         return _square(rows[:cut]).cpu().numpy(), _square(rows[cut:]).cpu().numpy()
 
     @lazy
@@ -176,7 +120,7 @@ class TensorBlock(Block):
 
     def _gather(self) -> Tensor:
         """Return the rows in the order of the pieces, as a copy to be written to."""
-        index, spare = self.layout.pieces.index, self._spare
+        index, spare = self.layout.pieces.index, self._scratch
         size = len(index) * self.width
         if spare is None or spare.dtype != self.tensor.dtype or spare.numel() < size:
             return self._wide(self.tensor.index_select(0, index))

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.sums import DocumentSums, SinkRows
-from isoscope.capture.blocks import Layout, TensorBlock
+from isoscope.capture.blocks import TensorBlock, TensorLayout
 from isoscope.capture.rows import SINK, Positions, sinks, times_median
 from isoscope.errors import ConfigError
 from isoscope.site import Site
@@ -66,7 +66,7 @@ class Listener:
         self._batch: Marked | None = None
         self._keys: Array | None = None
         self._known: dict[tuple[str, int], tuple[Positions, Tensor]] = {}
-        self._usual: dict[tuple[str, int], dict[str, Layout]] = {}
+        self._usual: dict[tuple[str, int], dict[str, TensorLayout]] = {}
         self._origins: dict[tuple[str, str], Array] = {}
         self._bad: set[str] = set()
         self._scratch: Tensor | None = None
@@ -122,10 +122,10 @@ class Listener:
         norms = torch.linalg.vector_norm(vectors, dim=-1, dtype=torch.float32)
         if not self._finite(site, norms[:, None], everywhere):
             return
-        layout = Layout(
-            torch.arange(len(vectors), device=vectors.device),
+        layout = TensorLayout(
             self._keys,
             np.zeros(len(vectors), dtype=np.uint64),
+            torch.arange(len(vectors), device=vectors.device),
             folded=self.folded,
             independent=True,
         )
@@ -137,7 +137,7 @@ class Listener:
         row_class: str,
         flat: Tensor,
         norms: Tensor,
-        layout: Layout,
+        layout: TensorLayout,
         sinks: SinkRows | None = None,
     ) -> TensorBlock:
         block = TensorBlock(
@@ -147,14 +147,14 @@ class Listener:
             norms=norms,
             sketched=self.sketched,
             scratch=self._room(flat, len(layout.pieces.index)),
+            sinks=sinks,
         )
-        block.sinks = sinks
         self.take(site, row_class, block)
         self._origins[site, row_class] = block.origin
         return block
 
     def _said(
-        self, row_class: str, layout: Layout, norms: Tensor, positions: Positions
+        self, row_class: str, layout: TensorLayout, norms: Tensor, positions: Positions
     ) -> SinkRows | None:
         """Return how strong the sinks of a class are, and what they say."""
         if "sink" not in row_class:

@@ -14,7 +14,7 @@ _CALL = 16  # rows whose sums cost what a piece costs by itself
 
 
 @dataclass(frozen=True)
-class Pieces:
+class RowPieces:
     """Rows sorted by cell and cut into pieces of one length, so that one product sums them.
 
     No piece has rows of two documents, except where every row is its own document. What
@@ -29,10 +29,10 @@ class Pieces:
     starts: Array  # (units,) its first row among the sorted ones
     by_cell: Tensor  # (cells, pieces) 1 where a piece is of a cell
     first_of_cell: Array  # (cells,) the first piece of each
-    split: int  # pieces before this one are of half 0
+    half: int  # pieces before this one are of half 0
 
     @classmethod
-    def cut(cls, index: Tensor, cells: Cells, starts: Array) -> "Pieces":
+    def split(cls, index: Tensor, cells: Cells, starts: Array) -> "RowPieces":
         """Cut the units that start there, documents or cells, and pad the last of each."""
         sizes = np.diff(starts)
         length = _length(sizes)

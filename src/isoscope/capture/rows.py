@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.capture.blocks import Layout
+from isoscope.capture.blocks import TensorLayout
 from isoscope.types import CLASSES, VARIANTS, Array
 
 CONTEXT = 6  # tokens quoted before and after a sink
@@ -25,7 +25,7 @@ class Positions:
     tokens: Array | None = None  # (B, T) ids, where positions are tokens
     bands: Array | None = None  # (vocabulary,) frequency band of each token
 
-    def layouts(self, sinks: Array | None, device: torch.device) -> dict[str, Layout]:
+    def layouts(self, sinks: Array | None, device: torch.device) -> dict[str, TensorLayout]:
         """Return the rows of each class that has any; `sinks` where some position is one."""
         code = self._code(sinks)
         return {
@@ -33,7 +33,7 @@ class Positions:
             for number in np.unique(code[self.real])
         }
 
-    def variants(self, sinks: Array | None, device: torch.device) -> dict[str, Layout]:
+    def variants(self, sinks: Array | None, device: torch.device) -> dict[str, TensorLayout]:
         """Return the rows of each variant that has any: a row is in several."""
         code = self._code(sinks)
         members = {
@@ -57,17 +57,17 @@ class Positions:
         row = self.tokens[sequence]
         return decode([int(row[at])]), decode([int(each) for each in row[near]])
 
-    def _layout(self, chosen: Array, device: torch.device) -> Layout:
+    def _layout(self, chosen: Array, device: torch.device) -> TensorLayout:
         sequence, place = np.nonzero(chosen)
         ordinal = np.cumsum(self.real, axis=1) - 1  # of a row within its document
         tokens = None if self.tokens is None else self.tokens[sequence, place]
         frequency = None
         if tokens is not None and self.bands is not None:
             frequency = self.bands[tokens]
-        return Layout(
-            torch.from_numpy(sequence * self.real.shape[1] + place).to(device),
+        return TensorLayout(
             self.documents[sequence],
             ordinal[sequence, place].astype(np.uint64),
+            torch.from_numpy(sequence * self.real.shape[1] + place).to(device),
             folded=self.folded,
             tokens=tokens,
             frequency=frequency,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from isoscope.accumulate import Block, Groups
+from isoscope.accumulate import ArrayBlock, Block, Groups
 from isoscope.accumulate.survey import Survey
 from isoscope.accumulate.variant import Kind, Place
 from isoscope.errors import RowError
@@ -62,16 +62,15 @@ class Lane:
         return rows
 
     def _block(self, cut: Cut, kinds: Sequence[Kind]) -> Block:
-        block = Block(
+        return ArrayBlock(
             cut.rows,
             cut.keys,
             cut.positions,
             origin=self.origin,
             scratch=self._room(cut.rows),
             sketched=Groups in kinds,
+            independent=cut.documents is None,
         )
-        block.independent = cut.documents is None
-        return block
 
     def _room(self, rows: Array) -> Array:
         room = self.scratch

@@ -14,8 +14,8 @@ from threadpoolctl import threadpool_limits
 from isoscope.accumulate import (
     ACCUMULATORS,
     Accumulator,
+    ArrayBlock,
     Bands,
-    Block,
     CentredDirections,
     Copies,
     Crossing,
@@ -260,8 +260,12 @@ def _from_sample(here: Mapping[Kind, Accumulator[Any]], summaries: Summaries) ->
     if not missing or Moments not in here or Reservoir not in here:
         return
     sample: ReservoirSummary = summaries.of(Reservoir)
-    block = Block(sample.rows, sample.documents, np.arange(sample.count, dtype=np.uint64))
-    block.independent = sample.independent
+    block = ArrayBlock(
+        sample.rows,
+        sample.documents,
+        np.arange(sample.count, dtype=np.uint64),
+        independent=sample.independent,
+    )
     for kind, accumulator in second_passes(here, missing).items():
         order = np.argsort(sample.documents, kind="stable")
         accumulator.update(block.reordered(order))

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import isoscope as iso
-from isoscope.accumulate import Block, Directions, Reservoir
+from isoscope.accumulate import ArrayBlock, Directions, Reservoir
 from isoscope.accumulate.variant import variants
 from isoscope.api import measure
 from isoscope.errors import TooFewRowsError
@@ -50,7 +50,7 @@ def slow_r_squared(rows, removed):
 def test_shares_are_those_of_all_pairs():
     rows = cloud()
     seen = Directions(6)
-    seen.update(Block(rows))
+    seen.update(ArrayBlock(rows))
     shares = shares_of(seen.finalize())
     np.testing.assert_allclose(shares, slow_shares(rows), atol=1e-9)
     assert shares.sum() == pytest.approx(1.0)
@@ -58,7 +58,7 @@ def test_shares_are_those_of_all_pairs():
 
 def test_shares_of_no_cosine_are_none():
     seen = Directions(2)
-    seen.update(Block(np.eye(2)))
+    seen.update(ArrayBlock(np.eye(2)))
     assert np.isnan(shares_of(seen.finalize())).all()
 
 

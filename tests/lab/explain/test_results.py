@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isoscope import api
-from isoscope.accumulate import Block, Directions
+from isoscope.accumulate import ArrayBlock, Directions
 from isoscope.accumulate.bands import Bands, frequency_bands
 from isoscope.accumulate.crossing import Crossing
 from isoscope.accumulate.hashing import named_documents
@@ -36,7 +36,7 @@ def surveyed(site="resid.1", *, seed=0, counted=True, documents=300, length=9):
     bands = frequency_bands(np.bincount(token))
     survey = Survey()
     for name, chosen in (("ordinary", position > 0), ("special-sink", position == 0)):
-        block = Block(
+        block = ArrayBlock(
             rows[chosen],
             named_documents(document)[chosen],
             position[chosen].astype(np.uint64),
@@ -126,7 +126,9 @@ def test_a_site_with_nothing_to_explain_is_left_out_and_the_rest_goes_on(tmp_pat
     rng = np.random.default_rng(2)
     blank = Survey()
     rows = rng.normal(size=(900, WIDTH))
-    blank.update(("embed", "ordinary"), KINDS, Block(rows, named_documents(np.arange(900))))
+    blank.update(
+        ("embed", "ordinary"), KINDS, ArrayBlock(rows, named_documents(np.arange(900)))
+    )
     survey = surveyed()
     survey.merge(blank)
     origin = new_origin(sources=[], settings={"measures": ["mean-cosine"]}, seed=0)

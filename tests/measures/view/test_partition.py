@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.accumulate import Block, Norms, Partitions
+from isoscope.accumulate import ArrayBlock, Norms, Partitions
 from isoscope.accumulate.hashing import named_documents
 from isoscope.errors import TooFewRowsError
 from isoscope.measures.view import PartitionSums
@@ -20,7 +20,7 @@ def seen(summaries):
     every = summaries(rows, names)
     sums = Partitions(4, np.eye(4))
     positions = np.tile(np.arange(3, dtype=np.uint64), 10)
-    sums.update(Block(rows, named_documents(names), positions))
+    sums.update(ArrayBlock(rows, named_documents(names), positions))
     every[Partitions] = sums.finalize()
     return every.view(PartitionSums)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from isoscope.accumulate import Block, CentredDirections
+from isoscope.accumulate import ArrayBlock, CentredDirections
 from isoscope.measures.view import CentredUnits, Summaries, Units
 
 
@@ -19,7 +19,7 @@ def test_units_are_summed_and_zero_rows_are_not_counted(viewed):
 def test_centred_units_are_those_seen_from_the_centre():
     rows = np.random.default_rng(2).normal(size=(20, 3)) + 5
     sums = CentredDirections(3, rows.mean(axis=0))
-    sums.update(Block(rows))
+    sums.update(ArrayBlock(rows))
     every = Summaries()
     every[CentredDirections] = sums.finalize()
     centred = rows - rows.mean(axis=0)

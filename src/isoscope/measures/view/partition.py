@@ -7,7 +7,7 @@ import numpy as np
 
 from isoscope.accumulate import (
     Accumulator,
-    Block,
+    ArrayBlock,
     Norms,
     NormsSummary,
     Partitions,
@@ -72,5 +72,5 @@ class PartitionSums:
 
 def _norms_of(rows: Array) -> NormsSummary:
     norms = Norms(rows.shape[1])
-    norms.update(Block(rows))
+    norms.update(ArrayBlock(rows))
     return norms.finalize()
