@@ -67,7 +67,7 @@ def test_a_value_alone_is_the_value_of_the_reading(documents):
     keys = np.repeat(np.arange(60, dtype=np.uint64), 10) * np.uint64(7) if documents else None
     tokens = np.arange(600) % 40
     positions = np.tile(np.arange(10, dtype=np.uint64), 60)
-    block = Block(rows, keys, positions if documents else None, tokens=tokens)
+    block = ArrayBlock(rows, keys, positions if documents else None, tokens=tokens)
     first = [name for name in EVERY if not MEASURES[name].second_pass]
     read = []
     for intervals in (True, False):

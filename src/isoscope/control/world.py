@@ -43,7 +43,7 @@ class Join:
         table[self.rank] = torch.tensor(numbers, device=device)
         return self.sum(table).tolist()
 
-    def gather(self, value: V) -> list[V]:
+    def gather_objects(self, value: V) -> list[V]:
         """Return the value of every process, by rank; values are pickled."""
         if self.size == 1:
             return [value]

@@ -191,6 +191,7 @@ def test_any_module_is_watched_by_the_names_of_its_parts():
         ({"batch": False}, ConfigError, "watch-settings"),
         ({"on_alert": "shout"}, ConfigError, "watch-settings"),
         ({"measures": ["twoon"]}, UnknownNameError, "unknown-watched-measure"),
+        ({"pooling": "average"}, UnknownNameError, "unknown-pooling"),
         ({"probes": []}, ConfigError, "watch-probes"),
         ({"probes": "one text"}, ConfigError, "watch-probes"),
         ({"probes": {"input_ids": torch.ones(2, 3)}}, ConfigError, "watch-probes"),

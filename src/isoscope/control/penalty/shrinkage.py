@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from isoscope.accumulate import Moments, merged
-from isoscope.capture.blocks import Layout, TensorBlock
+from isoscope.capture.blocks import TensorBlock, TensorLayout
 from isoscope.control.penalty.cloud import working
 from isoscope.control.penalty.hidden import Layers, chosen_layers, real_places
 from isoscope.control.world import Join
@@ -54,7 +54,7 @@ def streamed(
 
 def _of_all_processes(sums: list[Moments], join: Join) -> list[Moments]:
     """Return the moments of each cloud over all processes; some may have had no batch."""
-    states = join.gather([(each.width, each.state()) for each in sums])
+    states = join.gather_objects([(each.width, each.state()) for each in sums])
     parts = [[Moments.from_state(s, width=d) for d, s in each] for each in states if each]
     return [merged(cloud) for cloud in zip(*parts, strict=True)]
 
@@ -109,7 +109,8 @@ def _block(rows: Tensor, number: int) -> TensorBlock:
     index = rows.isfinite().all(dim=1).nonzero()[:, 0]
     document = np.full(len(index), number, dtype=np.uint64)
     positions = np.arange(len(index), dtype=np.uint64)
-    return TensorBlock(rows, Layout(index, document, positions), sketched=False)
+    layout = TensorLayout(document, positions, index=index)
+    return TensorBlock(rows, layout, sketched=False)
 
 
 def _empty() -> StreamError:

@@ -1,4 +1,4 @@
-"""The numbers of a watch: sites of a model heard in one pass, summed, and measured.
+"""The numbers of a watch: sites of a model listened to in one pass.
 
 Summaries and measures are those of a survey, without what only intervals and warnings need:
 a training step cannot afford more.
@@ -23,7 +23,7 @@ from isoscope.capture.feed import Feed, Marks, Prepared, feed_for, sample_inputs
 from isoscope.capture.listener import Listener, Marked
 from isoscope.capture.model.body import takes
 from isoscope.capture.model.loaded import Loaded
-from isoscope.capture.model.pooling import Pooling, pooling_of
+from isoscope.capture.model.pooling import MODES, Pooling, pooling_of
 from isoscope.capture.sites import Sites
 from isoscope.capture.tap import Tap, by_rows, first_tensor
 from isoscope.control.penalty.base import recomputing
@@ -133,6 +133,8 @@ class Observer:
         self.join, self.warn = join, warn
         self._of_package = tuple(name for name in measures if name != DEAD)
         check_measures(self._of_package, by_token=modules is None)
+        if pooling is not None and not {*pooling.split("+")} <= {*MODES.values()}:
+            raise unknown("pooling", pooling, dict.fromkeys(MODES.values()))
         self._kinds = SiteKinds(
             self._of_package,
             causes=False,
@@ -243,8 +245,8 @@ class Observer:
         return {name: values[name] for name in self.measures if name in values}
 
     def _of_all_processes(self, survey: Survey) -> Survey:
-        """Return the sums of all processes; one that has heard nothing takes part."""
-        states = self.processes.gather(survey.to_state())
+        """Return the sums of all processes; one without any rows takes part."""
+        states = self.processes.gather_objects(survey.to_state())
         if len(states) == 1:
             return survey
         whole = Survey()

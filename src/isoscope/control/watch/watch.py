@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from isoscope.accumulate.survey import Survey
 from isoscope.control.watch.alert import LOSS, PREFIX, Alert, AlertRule, usual_rules
+from isoscope.control.watch.logger import Log
 from isoscope.control.watch.observer import (
     DEAD,
     Observer,
@@ -27,7 +28,6 @@ from isoscope.errors import ConfigError
 MEASURES = ("mean-cosine", "effective-rank", "isoscore-debiased", DEAD)
 ACTIONS = ("log", "stop")
 LOST = f"{PREFIX}/lost"
-Log = Callable[[dict[str, float], int], None]  # numbers by name, and the step
 OnAlert = str | Callable[[Alert], object]  # "log", "stop", or a callback; True stops
 
 
@@ -120,7 +120,7 @@ class Watch:
         """Listen to the step with this number (the first is 1), if it is one to be read."""
         self.close()
         if self.batch and self.due(step):
-            # Noted whatever is heard: a process without a batch has to take part in the sums.
+            # Kept although nothing may come: a process without a batch takes part in the sums.
             self._of_batch = Survey()
             name = f"batch:{self.observer.processes.rank}"
             self._open.enter_context(
@@ -186,7 +186,9 @@ class Watch:
         new, self._losses = self._losses, 0
         series = self.history.get(LOSS, [])
         start = len(series) - new
-        everywhere = self.observer.processes.gather([value for _, value in series[start:]])
+        everywhere = self.observer.processes.gather_objects(
+            [value for _, value in series[start:]]
+        )
         if len(everywhere) == 1 or {len(each) for each in everywhere} != {new}:
             return
         for at, values in enumerate(zip(*everywhere, strict=True), start):
