@@ -45,7 +45,7 @@ browser:  ## install the browser that the tests of the report drive (Debian, as 
 	fi
 
 vega: $(DEV)  ## bundle the Vega runtime of reports anew, after a new release of vl-convert
-	$(BIN)/python -m isoscope.display.page.runtime
+	$(BIN)/python -m isoscope.display.page.bundle
 
 laws: $(DEV)  ## the laws of accumulators and measures, 1,000 examples each
 	$(PYTEST) tests/laws --hypothesis-profile=laws --timeout=3000
@@ -84,9 +84,9 @@ cover: $(DEV)  ## tests with branch coverage
 	$(PYTEST) --cov --cov-report=term-missing
 
 derive: $(DEV)  ## write what follows from specs: the type stub and docs/options.md
-	$(BIN)/python -m isoscope.cli.stub > src/isoscope/__init__.pyi.new
+	$(BIN)/python -m isoscope.cli.derive stub > src/isoscope/__init__.pyi.new
 	mv src/isoscope/__init__.pyi.new src/isoscope/__init__.pyi
-	$(BIN)/python -m isoscope.cli.options > docs/options.md
+	$(BIN)/python -m isoscope.cli.derive options > docs/options.md
 
 docs: $(DEV)  ## build the documentation into site/
 	$(BIN)/zensical build --clean --strict

@@ -27,7 +27,7 @@ from isoscope.capture.listener import Listener
 from isoscope.capture.model.load import load
 from isoscope.capture.runner import Runner
 from isoscope.capture.sites import Sites
-from isoscope.cli.memory import give_back
+from isoscope.engine.heap import give_back
 from isoscope.source.corpus import open_corpus
 from isoscope.study.experiment import find_experiment
 from isoscope.study.frequency import Frequencies
@@ -157,7 +157,7 @@ import sys
 import torch
 from isoscope.capture.feed import feed_for
 from isoscope.capture.model.load import load
-from isoscope.cli.memory import give_back
+from isoscope.engine.heap import give_back
 from isoscope.study.experiment import find_experiment
 from isoscope.source.corpus import open_corpus
 from isoscope.study.schedule import scheduled

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 from selenium import webdriver
 
-from isoscope.display.page.document import page
+from isoscope.display.page.page import page
 from isoscope.display.section import SECTIONS
 from isoscope.measures import MEASURES
 

@@ -8,8 +8,8 @@ import json
 import sys
 from pathlib import Path
 
-from isoscope.display.number import shown
-from isoscope.store.parquet import read_readings
+from isoscope.display.number import format_value
+from isoscope.store.readings import read_readings
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "bench" / "results" / "real"
@@ -31,7 +31,7 @@ def cell(reading):
     """Return value and half of the interval."""
     if reading is None:
         return "–"
-    value, interval = shown(reading.value, reading.low, reading.high)
+    value, interval = format_value(reading.value, reading.low, reading.high)
     if not interval:
         return value
     half = (reading.high - reading.low) / 2

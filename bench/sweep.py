@@ -29,7 +29,7 @@ from isoscope.lab.sweep.results import sweeps_of
 from isoscope.lab.sweep.spec import Cell
 from isoscope.lab.sweep.train import Recipe, Trainer
 from isoscope.measures.statistics import holm, paired_difference
-from isoscope.store.records import RecordKeeper
+from isoscope.store.keepers import RecordKeeper
 
 ROOT = Path(__file__).parent
 RUNS = ROOT / "runs"

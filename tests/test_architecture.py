@@ -151,7 +151,7 @@ def test_two_places_feed_sums_rows_and_models():
         "study/reading.py",
         "measures/view/partition.py",
     }  # rows that are kept already
-    assert feeders().keys() - of_samples == {"study/lanes.py", "study/sums.py"}
+    assert feeders().keys() - of_samples == {"study/lanes.py", "study/passes.py"}
 
 
 def test_the_arrows_have_no_circle():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoscope import types
-from isoscope.types import Array, Chunk, Curve, Note, Reading, SinkShare, Spectrum, as_rows
+from isoscope.types import Array, Chunk, Curve, Note, Reading, SinkShare, SpectrumCurve, as_rows
 
 NARROW = ["float16", "int8", "uint8", "int16", "uint16", "bool"]
 WIDE = ["int32", "uint32", "int64", "uint64"]
@@ -66,7 +66,7 @@ def test_a_chunk_is_as_long_as_its_rows():
         Chunk(np.ones((1, 1)), "a", 0),
         Reading("r", "rows", "all", "", None, "isoscore", 0.5, 0.4, 0.6, 9, 3),
         Curve("rows", "all"),
-        Spectrum("rows", "all", np.ones(2), np.ones(2), np.ones(2), 9.0),
+        SpectrumCurve("rows", "all", np.ones(2), np.ones(2), np.ones(2), 9.0),
         SinkShare("rows", "all", 0.9, 3, 9, 3),
         Note("isoscore", "Evenness.", "(PR - 1) / (d - 1)", "rudman2022", "Few rows."),
     ],

@@ -1,25 +1,29 @@
-"""The public functions: each builds a spec or opens runs, and returns results."""
+"""The public functions: each builds a spec or opens runs, and returns results.
 
-from typing import TYPE_CHECKING, Any
+`isoscope.__all__` lists them; here they are defined, or taken from where they live.
+"""
 
-from isoscope.comparison.check import check
-from isoscope.comparison.compare import compare
-from isoscope.exhibit.demo import demo
-from isoscope.exhibit.figure import figure
-from isoscope.exhibit.load import load
-from isoscope.exhibit.report import report
-from isoscope.lab.dimensions.results import dimensions
-from isoscope.lab.explain.results import explain
-from isoscope.lab.matrices.results import matrices
-from isoscope.lab.norm.results import norm
-from isoscope.lab.probe.results import probe
+from typing import TYPE_CHECKING
+
+from isoscope.comparison.check import check as check
+from isoscope.comparison.compare import compare as compare
+from isoscope.exhibit.demo import demo as demo
+from isoscope.exhibit.render import figure as figure
+from isoscope.exhibit.render import load as load
+from isoscope.exhibit.render import report as report
+from isoscope.lab.dimensions.results import dimensions as dimensions
+from isoscope.lab.explain.results import explain as explain
+from isoscope.lab.matrices.results import matrices as matrices
+from isoscope.lab.norm.results import norm as norm
+from isoscope.lab.probe.results import probe as probe
 from isoscope.lab.sweep.spec import SweepSpec
-from isoscope.lab.zero.results import zero
-from isoscope.study.execution import Place
+from isoscope.lab.zero.results import zero as zero
 from isoscope.study.keywords import call, keywords
 from isoscope.study.module import ModuleSpec
 from isoscope.study.rows import MeasureSpec
-from isoscope.study.runs import merge, read
+from isoscope.study.runs import merge as merge
+from isoscope.study.runs import read as read
+from isoscope.study.spec import EngineOptions
 from isoscope.study.survey import SurveySpec
 
 if TYPE_CHECKING:
@@ -27,30 +31,9 @@ if TYPE_CHECKING:
     from isoscope.lab.sweep.summary import Line
     from isoscope.types import Reading
 
-__all__ = [
-    "check",
-    "compare",
-    "demo",
-    "dimensions",
-    "explain",
-    "figure",
-    "load",
-    "matrices",
-    "measure",
-    "merge",
-    "norm",
-    "probe",
-    "read",
-    "report",
-    "survey",
-    "survey_module",
-    "sweep",
-    "zero",
-]
-
 
 @keywords(MeasureSpec)
-def measure(*arguments: Any, **options: Any) -> "Results[Reading]":
+def measure(*arguments: object, **options: object) -> "Results[Reading]":
     """Measure a collection of vectors: an array, a tensor, a column of a frame, or a path.
 
     Returns readings, each with a 95 % interval and its warnings. With `output` a run folder
@@ -61,7 +44,7 @@ def measure(*arguments: Any, **options: Any) -> "Results[Reading]":
 
 
 @keywords(SurveySpec)
-def survey(*arguments: Any, **options: Any) -> "Results[Reading]":
+def survey(*arguments: object, **options: object) -> "Results[Reading]":
     """Run a model over a corpus and read every site; activations are never kept.
 
     With `output` a run folder is written; an unfinished one with the same options is
@@ -70,19 +53,19 @@ def survey(*arguments: Any, **options: Any) -> "Results[Reading]":
     return call(SurveySpec, arguments, options)
 
 
-@keywords(ModuleSpec, Place)
-def survey_module(*arguments: Any, **options: Any) -> "Results[Reading]":
+@keywords(ModuleSpec, EngineOptions)
+def survey_module(*arguments: object, **options: object) -> "Results[Reading]":
     """Measure any module at the modules named in `taps`, over batches of your own.
 
     A batch is what the module is called with (a tensor, a tuple or a dictionary), or a pair
     of that and a boolean mask (documents, positions). Each entry of a batch is a document.
     Measures that need a second pass are read off the sample.
     """
-    return call(ModuleSpec, arguments, options, Place)
+    return call(ModuleSpec, arguments, options, EngineOptions)
 
 
 @keywords(SweepSpec)
-def sweep(*arguments: Any, **options: Any) -> "Results[Line]":
+def sweep(*arguments: object, **options: object) -> "Results[Line]":
     """Fine-tune a model on a task with a penalty, once for each weight and seed.
 
     Weight 0 is always among them, and what the others are compared with, seed by seed. With

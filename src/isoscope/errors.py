@@ -1,12 +1,30 @@
 """Errors a user can cause: the problem, a hint and an address; the command line prints them."""
 
+import re
 from typing import ClassVar
 
 DOCS = "docs/errors.md"
+_FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*)(?:=([\w.,-]+))?")
+_NOT_OURS = {"upgrade", "nproc-per-node"}  # flags of other programs
+SWITCHES = {
+    "all",
+    "against-random",
+    "as-published",
+    "overwrite",
+    "per-layer",
+    "skip-bad",
+    "trust-remote-code",
+    "untrained",
+}
+KEYWORDS = {"dimension": "dimensions", "measure": "measures", "norm": "norms", "site": "sites"}
 
 
 class IsoscopeError(Exception):
-    """Something that was asked for cannot be done; not a bug."""
+    """Something cannot be done as it was called; not a bug.
+
+    Problem and hint name options as flags, values attached: `--dtype=float32`. Python shows
+    them as keywords, the command line as they are.
+    """
 
     code: ClassVar[int] = 2
 
@@ -17,14 +35,38 @@ class IsoscopeError(Exception):
         self.slug = slug
 
     def __str__(self) -> str:
+        return as_keywords(self.with_flags())
+
+    def with_flags(self) -> str:
+        """Return the message for the command line."""
         return f"{self.problem}\n  hint: {self.hint}\n  see:  {DOCS}#{self.slug}"
 
     def __reduce__(self) -> tuple[object, ...]:  # so that it survives a process pool
-        return _rebuilt, (type(self), self.problem, self.hint, self.slug)
+        return _rebuild, (type(self), self.problem, self.hint, self.slug)
 
 
-def _rebuilt(kind: type[IsoscopeError], problem: str, hint: str, slug: str) -> IsoscopeError:
+def _rebuild(kind: type[IsoscopeError], problem: str, hint: str, slug: str) -> IsoscopeError:
     return kind(problem, hint=hint, slug=slug)
+
+
+def as_keywords(text: str) -> str:
+    """Return a text with flags written as keywords of Python.
+
+    >>> as_keywords("lower --length, try --dtype=float32, or begin again with --overwrite")
+    'lower length, try dtype="float32", or begin again with overwrite=True'
+    """
+    return _FLAG.sub(_keyword, text)
+
+
+def _keyword(found: re.Match[str]) -> str:
+    flag, value = found[1], found[2]
+    if flag in _NOT_OURS:
+        return found[0]
+    name = KEYWORDS.get(flag, flag.replace("-", "_"))
+    if value is None:
+        return f"{name}=True" if flag in SWITCHES else name
+    is_number = re.fullmatch(r"-?[\d.]+", value)
+    return f"{name}={value}" if is_number else f'{name}="{value}"'
 
 
 class UnknownNameError(IsoscopeError):

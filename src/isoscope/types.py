@@ -16,6 +16,14 @@ VARIANTS = {
     "no-special": ("ordinary", "sink"),
     "no-sink": ("ordinary", "special"),
 }
+# Measures that are biased by the number of rows or documents, and their debiased twins.
+DEBIASED_TWINS = {
+    "mean-cosine": "mean-cosine-cross",
+    "isoscore": "isoscore-debiased",
+    "effective-rank": "effective-rank-debiased",
+}
+# The causes of a mean cosine, in the order in which shares are attributed to them.
+CAUSE_ORDER = ("sinks", "dimensions", "frequency", "position", "mean")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +90,8 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one rule of a check at one site."""
+class GateOutcome:
+    """The outcome of one rule of a check at one site."""
 
     rule: str
     run: str
@@ -96,7 +104,7 @@ class Outcome:
     low: float | None = None  # 95 % interval of the value
     high: float | None = None
     limit: float | None = None  # what the value is compared with
-    baseline: float | None = None  # where the limit is so many times it
+    baseline: float | None = None  # where the limit is a multiple of it
     margin: float | None = None  # value - limit
     margin_low: float | None = None  # 95 % interval; where it holds 0 a breach is a warning
     margin_high: float | None = None
@@ -114,7 +122,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spectrum(Curve):
+class SpectrumCurve(Curve):
     """Eigenvalues of the covariance over their average, at some ranks."""
 
     rank: Array

@@ -297,12 +297,12 @@ def test_a_layer_that_says_no_numbers_is_named_and_the_others_survive(tiny, text
     change, name = one_document_overflows(tiny, texts)
     folder = spoilt_folder(tiny, tmp_path / "nan", change)
     found = survey(folder, texts, tokens=None, unit=150, output=tmp_path / "run", all=True)
-    assert set(found.spoilt) == {"resid.1", "resid.2", "norm.in", "norm.mid", "norm.out"}
-    assert all(f"of document {name!r}" in why for why in found.spoilt.values())
+    assert set(found.trouble) == {"resid.1", "resid.2", "norm.in", "norm.mid", "norm.out"}
+    assert all(f"of document {name!r}" in why for why in found.trouble.values())
     assert {r.site for r in found} == {"embed", "resid.0", "embed.weight"}
     run = load(tmp_path / "run")
     assert {r.site for r in run.readings} == {r.site for r in found}
-    assert run.survey.trouble == found.spoilt
+    assert run.survey.trouble == found.trouble
     clean = survey(tiny, texts, tokens=None, unit=150, all=True)
     assert values(found, "resid.0") == values(clean, "resid.0")
 

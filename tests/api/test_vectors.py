@@ -17,7 +17,7 @@ from isoscope.errors import (
     TooFewRowsError,
     UnknownNameError,
 )
-from isoscope.exhibit.demo import planted
+from isoscope.exhibit.demo import measure_cone
 from isoscope.measures import MEASURES
 from isoscope.study.reads import measure_names
 
@@ -341,7 +341,7 @@ def test_an_output_that_exists_is_refused_before_anything_is_read(tmp_path):
 
 @pytest.fixture(scope="module")
 def shown():
-    return planted()
+    return measure_cone()
 
 
 def test_the_cone_that_was_planted_is_found(shown):

@@ -12,7 +12,7 @@ import typer
 import yaml
 
 from isoscope.cli.main import app
-from isoscope.comparison.rule import parsed
+from isoscope.comparison.rule import parse_rule
 
 HOLDS, BREACHED = "mean-cosine > 0.9", "mean-cosine > 0.1"
 
@@ -148,7 +148,7 @@ def test_the_workflow_is_yaml_whose_commands_are_ours():
         parsed_line = commands[name].make_context(name, arguments)
         assert parsed_line.params
     context = commands["check"].make_context("check", ours[-1][1:])
-    assert [parsed(rule).relative for rule in context.params["rules"]] == [False, True]
+    assert [parse_rule(rule).relative for rule in context.params["rules"]] == [False, True]
     assert str(context.params["run"]) == "runs/new" == ours[1][ours[1].index("-o") + 1]
     assert str(context.params["baseline"]) == "runs/released"
     assert (context.params["junit"].name, str(context.params["markdown"])) == (
@@ -166,7 +166,7 @@ def test_the_workflow_is_a_file_as_well():
 def test_the_config_file_of_the_page_has_rules_that_can_be_read():
     _, config = yaml_blocks()
     assert set(config["check"]) == {"baseline", "fail-if"}
-    assert [parsed(rule).measure for rule in config["check"]["fail-if"]] == [
+    assert [parse_rule(rule).measure for rule in config["check"]["fail-if"]] == [
         "mean-cosine-cross",
         "isoscore-debiased",
     ]

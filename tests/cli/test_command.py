@@ -14,7 +14,7 @@ import typer
 import yaml
 
 from isoscope.api import survey
-from isoscope.cli.command import epilog, given, parameter
+from isoscope.cli.command import epilog, parameter, set_options
 from isoscope.cli.main import app
 from isoscope.errors import EngineError
 from isoscope.study.experiment import built_in
@@ -43,7 +43,7 @@ def test_a_command_has_a_flag_for_every_option_and_nothing_else(experiment):
 
 
 def test_what_was_not_given_is_left_to_the_spec():
-    assert given({"a": None, "b": False, "c": 0, "d": [], "e": ""}) == {
+    assert set_options({"a": None, "b": False, "c": 0, "d": [], "e": ""}) == {
         "c": 0,
         "d": [],
         "e": "",
@@ -197,8 +197,8 @@ def test_a_new_option_is_one_field_and_its_use(shiny, place, model, corpus):
     code = "import inspect, isoscope; print(inspect.signature(isoscope.survey))"
     assert "shiny: int = 3" in python(shiny, "-c", code)
     row = "| `--shiny N` | `shiny` | whole number | 3 | x&gt;=1 | Polish N times. |"
-    assert row in python(shiny, "-m", "isoscope.cli.options")
-    assert "    shiny: int = 3,\n" in python(shiny, "-m", "isoscope.cli.stub")
+    assert row in python(shiny, "-m", "isoscope.cli.derive", "options")
+    assert "    shiny: int = 3,\n" in python(shiny, "-m", "isoscope.cli.derive", "stub")
     words = ("-m", "isoscope", "survey", model, corpus, *config({"shiny": 0}))
     assert "error: expected at least 1 as shiny, got 0" in python(shiny, *words)
     words = ("-m", "isoscope", "survey", model, corpus, "-m", "isoscore", "-q", "-o", "run")

@@ -169,7 +169,7 @@ def test_a_terminal_sees_progress_and_a_pipe_does_not(place, environment):
     big(300_000, 128)
     ours, theirs = pty.openpty()
     code = (
-        "import sys, isoscope.cli.progress as progress\n"
+        "import sys, isoscope.cli.output as progress\n"
         "progress.PATIENCE = 0.0  # a fast machine would be done too soon\n"
         "sys.argv = ['isoscope', 'measure', 'big.npy', '--json']\n"
         "from isoscope.cli.main import main; main()"

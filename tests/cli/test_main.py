@@ -9,7 +9,6 @@ import time
 
 import pytest
 
-from isoscope.cli import demo
 from isoscope.cli.main import app
 from isoscope.errors import StoreError
 
@@ -142,7 +141,7 @@ def test_an_error_of_ours_has_its_own_exit_code(isoscope, monkeypatch):
     def refuse(**_):
         raise StoreError("no", hint="yes", slug="x")
 
-    monkeypatch.setattr("isoscope.exhibit.demo", refuse)
+    monkeypatch.setattr("isoscope.api.demo", refuse)
     done = isoscope("demo")
     assert done.exit_code == 2
     assert done.stderr == "error: no\n  hint: yes\n  see:  docs/errors.md#x\n"
@@ -205,5 +204,5 @@ def test_a_name_no_terminal_can_show_is_no_reason_to_fail(shell):
 def test_commands_are_listed_in_the_order_of_work():
     assert [c.name for c in app.registered_commands] == [
         "measure", "survey", "merge", "read", "explain", "report", "figure", "compare", "check",
-        "dimensions", "norm", "matrices", "zero", "probe", "sweep", "list", demo.NAME,
+        "dimensions", "norm", "matrices", "zero", "probe", "sweep", "list", "demo",
     ]  # fmt: skip

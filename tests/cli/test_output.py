@@ -4,9 +4,10 @@ import re
 
 import pytest
 
-from isoscope.cli.output import chosen, note, show
+from isoscope.cli.flags import choose_format
+from isoscope.cli.output import note, show
 from isoscope.display import READINGS as LAID_OUT
-from isoscope.display import Layout, Results
+from isoscope.display import RecordLayout, Results
 from isoscope.display.frames import Field
 from isoscope.display.table import Column, Table
 from isoscope.errors import ConfigError
@@ -17,10 +18,11 @@ READINGS = Results([ONE], LAID_OUT, left_out=["twonn: needs at least 9 rows"])
 
 
 def test_one_format_is_chosen_and_two_are_refused():
-    assert chosen(json=False, csv=False) == ""
-    assert chosen(json=False, csv=True) == "csv"
-    with pytest.raises(ConfigError, match="cannot print --json with --csv"):
-        chosen(json=True, csv=True)
+    assert choose_format(json=False, csv=False) == ""
+    assert choose_format(json=False, csv=True) == "csv"
+    with pytest.raises(ConfigError) as caught:
+        choose_format(json=True, csv=True)
+    assert caught.value.problem == "cannot print --json with --csv"
 
 
 @pytest.mark.parametrize("style", ["json", "csv"])
@@ -28,7 +30,7 @@ def test_data_is_alone_on_stdout(capsys, style):
     show(READINGS, style)
     out, err = capsys.readouterr()
     assert out == getattr(READINGS, f"to_{style}")()
-    assert err == "left out: twonn: needs at least 9 rows\n"
+    assert err == "skipped: twonn: needs at least 9 rows\n"
 
 
 @pytest.mark.parametrize("style", ["latex", "markdown", ""])
@@ -58,7 +60,7 @@ def record(each):
     return {"n": each}
 
 
-LAYOUT = Layout("numbers", tables, record, (Field("n", "integer"),))
+LAYOUT = RecordLayout("numbers", tables, record, (Field("n", "integer"),))
 NUMBERS = Results([1, 2], LAYOUT, remarks=["mind"], left_out=["3: too large"])
 
 
@@ -83,7 +85,7 @@ def test_records_as_data_have_their_remarks_beside_them(capsys, quiet):
     show(NUMBERS, "json", quiet=quiet)
     out, err = capsys.readouterr()
     assert out == '{"n": 1}\n{"n": 2}\n'
-    assert err == ("" if quiet else "note: mind\nleft out: 3: too large\n")
+    assert err == ("" if quiet else "note: mind\nskipped: 3: too large\n")
 
 
 def test_remarks_are_quiet_when_asked_and_harmless_always(capsys):

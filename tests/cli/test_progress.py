@@ -2,8 +2,8 @@
 
 import pytest
 
-from isoscope.cli import progress as module
-from isoscope.cli.progress import Bar, progress, words
+from isoscope.cli import output as module
+from isoscope.cli.output import Bar, progress, words
 
 
 def test_nobody_watches_a_pipe(monkeypatch):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from isoscope.comparison.changes import KEYS, changes_of, only_changed
+from isoscope.comparison.changes import KEYS, changes_of, significant_changes
 from isoscope.types import Change
 
 
@@ -59,7 +59,7 @@ the runs differ in dtype float32 and bfloat16
 
 1. of different width: 8 and 16
 
-- left out: only a has, or matches, pooled
+- skipped: only a has, or matches, pooled
 """
 
 LATEX = r"""% a: old, b: new, variant all
@@ -80,7 +80,7 @@ resid.0 & twonn & 10.000 & 11.000 & 1.000 &  & no interval & independent \\
 paired by document group: both read the same 40 documents of texts\par
 the runs differ in dtype float32 and bfloat16\par
 \textsuperscript{1} of different width: 8 and 16\par
-left out: only a has, or matches, pooled\par
+skipped: only a has, or matches, pooled\par
 }
 """  # noqa: E501
 
@@ -147,6 +147,6 @@ def test_hostile_names_are_shown_and_not_obeyed():
 
 def test_no_changes_are_said(changes):
     none = changes_of([], left_out=["x"])
-    assert "no readings" in str(none) and "left out: x" in none.to_markdown()
-    changed = only_changed(changes)
+    assert "no readings" in str(none) and "skipped: x" in none.to_markdown()
+    changed = significant_changes(changes)
     assert len(changed) == 1 and changed.shared == changes.shared

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import isoscope as iso
-from isoscope.comparison.changes import only_changed
+from isoscope.comparison.changes import significant_changes
 from isoscope.errors import ConfigError, SourceError, StoreError, UnknownNameError
 from isoscope.store import load
 from isoscope.study.runs import read
@@ -35,7 +35,7 @@ def test_a_moved_mean_is_found_and_an_unmoved_spectrum_is_not(collections):
     verdicts = {name: each.verdict for name, each in by_measure(changes).items()}
     assert verdicts["mean-cosine"] == verdicts["mean-share"] == "changed"
     assert verdicts["isoscore"] == verdicts["effective-rank-debiased"] == "within noise"
-    assert [each.measure for each in only_changed(changes)] == [
+    assert [each.measure for each in significant_changes(changes)] == [
         name for name, verdict in verdicts.items() if verdict == "changed"
     ]
 
@@ -100,9 +100,9 @@ def test_what_only_one_run_has_is_told(handmade):
     changes = iso.compare(a, b)
     assert [each.site for each in changes] == ["resid.0", "resid.1"]
     assert changes.left_out == (
-        "only a has, or matches, embed",
-        "only b has, or matches, resid.2",
-        "only b has alpha",
+        "only in a, or without a match: embed",
+        "only in b, or without a match: resid.2",
+        "only in b: alpha",
     )
 
 
@@ -112,7 +112,7 @@ def test_layers_are_matched_by_depth_where_that_is_asked(handmade):
     assert [(each.site, each.other_site) for each in changes] == [
         ("resid.0", "resid.0"), ("resid.1", "resid.2"), ("resid.2", "resid.4"),
     ]  # fmt: skip
-    assert changes[0].warnings == ("of different width: 8 and 16",)
+    assert changes[0].warnings == ("different widths: 8 and 16",)
     assert "site of b" in str(changes)
 
 
@@ -155,7 +155,7 @@ def test_bias_that_differs_is_warned_of(handmade):
     biased = ("n < 10 d (50 rows, 8 dimensions): the spectrum is biased",)
     a, b = handmade("a", row, n=50, warnings=biased), handmade("b", row)
     (change,) = iso.compare(a, b)
-    assert change.warnings[0].startswith("biased by how many rows there are")
+    assert change.warnings[0].startswith("biased by the number of rows")
 
 
 def test_series_are_matched_step_by_step(handmade):

@@ -1,12 +1,13 @@
-"""Outcomes in every format, letter by letter."""
+"""Outcomes as tables, for CI and as JUnit XML."""
 
 import json
+from xml.etree import ElementTree
 
 import pytest
 
-from isoscope.comparison.outcomes import OUTCOMES, by_rule, exit_code, worst
+from isoscope.comparison.outcomes import OUTCOMES, as_junit, by_rule, exit_code, worst
 from isoscope.display import Results
-from isoscope.types import Outcome
+from isoscope.types import GateOutcome
 
 RULES = ("mean-cosine > 0.5", "isoscore < 0.9x", "twonn > 5")
 
@@ -17,7 +18,7 @@ def outcome(rule=RULES[0], site="embed", state="holds", message="", value=0.4, *
     measure = rule.split()[0]
     place = {"run": "nightly", "site": site, "variant": "all", "measure": measure}
     fields = {"rule": rule, **place, "state": state, "message": message, "value": value}
-    return Outcome(**{**fields, **numbers, **ends, **other})
+    return GateOutcome(**{**fields, **numbers, **ends, **other})
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def outcomes():
             ),
             outcome(RULES[1], state="warning", value=0.45, baseline=0.56,
                     message="embed: 0.45, below 0.9 x 0.56, but within noise"),
-            Outcome(RULES[2], "nightly", "", "all", "twonn", "could not run", "no twonn"),
+            GateOutcome(RULES[2], "nightly", "", "all", "twonn", "could not run", "no twonn"),
         ],
         OUTCOMES,
     )  # fmt: skip
@@ -52,7 +53,7 @@ run nightly, variant all
 | isoscore &lt; 0.9x | warning | embed | 0.45 | [0.35, 0.55] | 0.5 | within noise |
 | twonn &gt; 5 | could not run |  |  |  |  |  |
 
-- left out: twonn &gt; 5: no twonn
+- skipped: twonn &gt; 5: no twonn
 """
 
 
@@ -106,3 +107,51 @@ def test_hostile_names_are_shown_and_not_obeyed():
     for text in (str(hostile), hostile.to_markdown(), hostile._repr_html_()):
         assert "\x1b" not in text
     assert "<img" not in hostile.to_markdown() + hostile._repr_html_()
+
+
+GOLDEN = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<testsuites name="isoscope check" tests="4" failures="1" errors="1" time="0">
+  <testsuite name="nightly" tests="4" failures="1" errors="1" time="0">
+    <testcase classname="isoscore &lt; 0.9x" name="embed/all" time="0" />
+    <testcase classname="isoscore &lt; 0.9x" name="resid.0/all" time="0">
+      <failure message="resid.0: low" type="breached">resid.0: low</failure>
+    </testcase>
+    <testcase classname="isoscore &lt; 0.9x" name="resid.1/all" time="0">
+      <system-out>warning: resid.1: nearly</system-out>
+    </testcase>
+    <testcase classname="twonn &gt; 5" name="any site/no-sink" time="0">
+      <error message="no twonn" type="could not run">no twonn</error>
+    </testcase>
+  </testsuite>
+</testsuites>
+"""
+
+
+def case_outcome(site, state, message, rule="isoscore < 0.9x", variant="all", run="nightly"):
+    return GateOutcome(rule, run, site, variant, rule.split()[0], state, message)
+
+
+def test_failures_are_breaches_and_errors_could_not_run():
+    outcomes = [
+        case_outcome("embed", "holds", ""),
+        case_outcome("resid.0", "breached", "resid.0: low"),
+        case_outcome("resid.1", "warning", "resid.1: nearly"),
+        case_outcome("", "could not run", "no twonn", "twonn > 5", "no-sink"),
+    ]
+    assert as_junit(outcomes) == GOLDEN
+
+
+def test_names_that_xml_cannot_hold_are_written_out():
+    name = 'a\x00\x1b[2J\x0b</testcase><x> & "q" \udcff \ufffe \u202e'
+    text = as_junit([case_outcome(name, "breached", name, run=name)])
+    top = ElementTree.fromstring(text.encode())
+    case = top.find("testsuite/testcase")
+    assert case is not None and len(top.findall(".//x")) == 0
+    assert case.get("name").startswith(r"a\x00\x1b[2J\x0b</testcase><x> & ")
+    assert case.find("failure").text.endswith(r"\udcff \ufffe \u202e")
+
+
+def test_nothing_is_an_empty_suite():
+    top = ElementTree.fromstring(as_junit([]).encode())
+    assert top.find("testsuite").get("tests") == "0"

@@ -1,6 +1,6 @@
-"""Whether two runs read the same documents."""
+"""How two runs are paired."""
 
-from isoscope.comparison.pairing import differences, pairing
+from isoscope.comparison.pairing import differences, match_sites, pairing
 from isoscope.store import load
 
 ROW = [("embed", "isoscore", 0.5, 0.4, 0.6)]
@@ -32,7 +32,7 @@ def test_vectors_with_the_same_document_ids_are_paired(collections):
 
 def test_vectors_with_other_ids_are_independent(collections):
     how = pairing(load(collections("a")), load(collections("b", prefix="note")))
-    assert not how.at("rows") and "other documents" in how.why
+    assert not how.at("rows") and "different documents" in how.why
 
 
 def test_a_collection_without_a_sample_is_not_paired(collections):
@@ -51,3 +51,45 @@ def test_long_values_are_cut(handmade):
     run, other = load(long), load(long)
     other.settings.rest["prompt"] = "x" * 100
     assert differences(run, other) == ["prompt none and xxxxxxxx…"]
+
+
+def layers(number, family="resid"):
+    return [f"{family}.{layer}" for layer in range(number)]
+
+
+def test_by_name_sites_of_both_are_kept_in_the_order_of_the_first():
+    assert match_sites(["c", "a", "b"], ["b", "c", "d"], "name") == [("c", "c"), ("b", "b")]
+
+
+def test_by_depth_first_meets_first_and_last_meets_last():
+    pairs = match_sites(["embed", *layers(3)], ["embed", *layers(7)], "depth")
+    assert pairs == [
+        ("embed", "embed"),
+        ("resid.0", "resid.0"),
+        ("resid.1", "resid.3"),
+        ("resid.2", "resid.6"),
+    ]
+
+
+def test_by_depth_the_deeper_model_may_come_first():
+    pairs = match_sites(layers(7), layers(3), "depth")
+    assert pairs == [("resid.0", "resid.0"), ("resid.3", "resid.1"), ("resid.6", "resid.2")]
+
+
+def test_by_depth_families_do_not_mix_and_heads_go_by_name():
+    first = [*layers(2), "attn.0", "q.0.1", "q.1.0"]
+    second = [*layers(4), "mlp.0", "q.0.1"]
+    assert match_sites(first, second, "depth") == [
+        ("resid.0", "resid.0"),
+        ("resid.1", "resid.3"),
+        ("q.0.1", "q.0.1"),
+    ]
+
+
+def test_one_layer_meets_the_first():
+    assert match_sites(layers(1), layers(5), "depth") == [("resid.0", "resid.0")]
+
+
+def test_hundreds_of_layers_are_match_sites():
+    pairs = match_sites(layers(200), layers(400), "depth")
+    assert len(pairs) == 200 and pairs[-1] == ("resid.199", "resid.399")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from isoscope.comparison.rule import parsed
+from isoscope.comparison.rule import parse_rule
 from isoscope.errors import ConfigError, UnknownNameError
 
 
@@ -22,7 +22,7 @@ from isoscope.errors import ConfigError, UnknownNameError
     ],
 )
 def test_a_rule_is_read(text, expected):
-    rule = parsed(text)
+    rule = parse_rule(text)
     found = (rule.measure, rule.site, rule.variant, rule.sign, rule.number, rule.relative)
     assert found == expected
     assert rule.text == text.strip()
@@ -52,7 +52,7 @@ def test_a_rule_is_read(text, expected):
 )
 def test_what_is_no_rule_is_one_clear_error(text, problem):
     with pytest.raises(ConfigError, match=problem) as caught:
-        parsed(text)
+        parse_rule(text)
     assert caught.value.slug in ("rule-unreadable", "rule-number")
     assert "0.9x" in caught.value.hint
 
@@ -67,7 +67,7 @@ def test_what_is_no_rule_is_one_clear_error(text, problem):
 )
 def test_an_unknown_name_gets_the_nearest(text, hint):
     with pytest.raises(UnknownNameError) as caught:
-        parsed(text)
+        parse_rule(text)
     assert caught.value.hint == hint
 
 
@@ -76,11 +76,11 @@ def test_an_unknown_name_gets_the_nearest(text, hint):
     [(">", [1]), (">=", [0, 1]), ("<", [-1]), ("<=", [-1, 0])],
 )
 def test_a_margin_is_beyond_on_the_side_of_the_sign(sign, margins):
-    rule = parsed(f"isoscore {sign} 0.5")
+    rule = parse_rule(f"isoscore {sign} 0.5")
     assert [margin for margin in (-1, 0, 1) if rule.beyond(margin)] == margins
 
 
 def test_a_site_may_be_a_pattern():
-    rule = parsed("isoscore@resid.1* > 0")
+    rule = parse_rule("isoscore@resid.1* > 0")
     covered = [s for s in ("resid.1", "resid.12", "resid.2", "embed") if rule.covers(s)]
     assert covered == ["resid.1", "resid.12"]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.page.section import Exhibit
 from isoscope.types import (
     CauseShare,
     CauseShares,
@@ -10,7 +10,7 @@ from isoscope.types import (
     MatrixCells,
     Reading,
     SinkShare,
-    Spectrum,
+    SpectrumCurve,
 )
 
 MEASURES = {
@@ -77,7 +77,7 @@ def curves_of(site, variant):
     rank = np.arange(1, 65)
     seed = len(site) + len(variant)
     value = np.exp(-rank / (9.0 + seed))
-    yield Spectrum(site, variant, rank, value, np.linspace(1.3, 0.7, 64), rows=800.0)
+    yield SpectrumCurve(site, variant, rank, value, np.linspace(1.3, 0.7, 64), rows=800.0)
     score = np.random.default_rng(seed).uniform(0.5, 2.0, 32)
     score[7] = 40.0 + seed
     first = np.arange(0, 64, 2)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoscope.display.number import count, short, shown
+from isoscope.display.number import count, format_value, short
 
 finite = st.floats(-1e12, 1e12)
 
@@ -29,12 +29,12 @@ finite = st.floats(-1e12, 1e12)
     ],
 )
 def test_digits_follow_the_interval(numbers, value, interval):
-    assert shown(*numbers) == (value, interval)
+    assert format_value(*numbers) == (value, interval)
 
 
 @given(finite, finite, finite)
 def test_what_is_shown_is_the_number_to_the_precision_of_its_interval(value, low, high):
-    text, interval = shown(value, low, high)
+    text, interval = format_value(value, low, high)
     half, top = abs(high - low) / 2, max(map(abs, (value, low, high)))
     # Two digits of the half-width, but seven digits in all at most; four without a width.
     slack = max(half / 10, 1e-6 * top if half else 1e-3 * top) + 1e-300

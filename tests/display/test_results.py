@@ -12,7 +12,7 @@ import pytest
 from isoscope.causes.cause import Cause
 from isoscope.comparison.changes import CHANGES
 from isoscope.comparison.outcomes import OUTCOMES
-from isoscope.display import READINGS, Layout, Results
+from isoscope.display import READINGS, RecordLayout, Results
 from isoscope.display.frames import Field
 from isoscope.display.table import Column, Table
 from isoscope.lab.dimensions.outliers import Dimension, SiteDimensions
@@ -30,7 +30,7 @@ from isoscope.lab.sweep.layout import SWEEP_LINES
 from isoscope.lab.sweep.summary import Line
 from isoscope.lab.zero.results import ZEROED, Zeroed
 from isoscope.lab.zero.worker import ZeroedDimension
-from isoscope.types import Change, Outcome, Reading
+from isoscope.types import Change, GateOutcome, Reading
 
 SITE = SiteDimensions(
     site="embed", variant="all", n=90, d=8, mean_cosine=0.3,
@@ -64,7 +64,8 @@ FULL = {
         CHANGES, shared={"run_a": "old", "run_b": "new"},
     ),
     "outcomes": Results(
-        [Outcome("alpha > 2", "a", "embed", "all", "alpha", "breached", "3 > 2", 3.0)], OUTCOMES
+        [GateOutcome("alpha > 2", "a", "embed", "all", "alpha", "breached", "3 > 2", 3.0)],
+        OUTCOMES,
     ),
     "causes": Results(
         [
@@ -149,10 +150,10 @@ def test_no_records_have_the_types_that_records_have(kind):
 @every_kind
 def test_a_slice_keeps_what_belongs_to_all(kind):
     found = FULL[kind].with_records(FULL[kind])
-    found.remarks, found.left_out, found.spoilt = ("mind",), ("x: few",), {"embed": "row 3"}
+    found.remarks, found.left_out, found.trouble = ("mind",), ("x: few",), {"embed": "row 3"}
     part = found[:1]
     assert isinstance(part, Results) and list(part) == list(found)[:1]
-    for name in ("layout", "remarks", "left_out", "shared", "spoilt", "isotropic"):
+    for name in ("layout", "remarks", "left_out", "shared", "trouble", "isotropic"):
         assert getattr(part, name) == getattr(found, name), name
     assert found[0] == next(iter(found))
 
@@ -206,11 +207,11 @@ def test_values_of_norms_are_numbers_or_text():
     assert frame.schema["value"] == polars.Float64
 
 
-def test_a_breach_and_a_spoilt_site_are_not_ok():
+def test_a_breach_and_a_site_with_nan_are_not_ok():
     assert not FULL["outcomes"].ok and FULL["outcomes"][:0].ok
     found = FULL["readings"].with_records(FULL["readings"])
     assert found.ok
-    found.spoilt = {"embed": "row 3"}
+    found.trouble = {"embed": "row 3"}
     assert not found.ok
 
 
@@ -224,7 +225,7 @@ def weighed(record):
     return {"name": record[0], "parts": record[1]}
 
 
-WEIGHTS = Layout("weights", weights, weighed, (Field("name"), Field("parts", "numbers")))
+WEIGHTS = RecordLayout("weights", weights, weighed, (Field("name"), Field("parts", "numbers")))
 FOUND = Results(
     [("a", [1.0, 2.0]), ("b", [])], WEIGHTS, remarks=["mind this"], left_out=["c: gone"]
 )
@@ -252,6 +253,6 @@ def test_nan_is_no_json():
 
 
 def test_data_has_its_remarks_beside_it_and_tables_have_them_in_them():
-    assert FOUND.notes("json") == FOUND.notes("csv") == ("note: mind this", "left out: c: gone")
+    assert FOUND.notes("json") == FOUND.notes("csv") == ("note: mind this", "skipped: c: gone")
     assert FOUND.notes() == FOUND.notes("latex") == FOUND.notes("markdown") == ()
     assert FOUND.summary == "2 weights"

@@ -17,7 +17,7 @@ SOURCES = HERE.parents[1] / "src"
 DRIVE = """
 import sys, json
 import counting
-from isoscope.study.execution import Execution
+from isoscope.study.spec import Execution
 from isoscope.study.run import run
 from isoscope.engine import Notify
 kind, options, where = (json.loads(each) for each in sys.argv[1:])

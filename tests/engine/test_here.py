@@ -8,8 +8,8 @@ from watching import eventually
 
 from isoscope.engine import Notify
 from isoscope.errors import UndefinedError
-from isoscope.study.execution import Execution
 from isoscope.study.run import run
+from isoscope.study.spec import Execution
 
 
 @pytest.fixture

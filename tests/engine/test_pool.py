@@ -13,8 +13,8 @@ from watching import children, eventually, lives
 from isoscope.engine import Notify, pool
 from isoscope.engine.pool import aligned, task_level
 from isoscope.errors import EngineError, LockedError, UndefinedError
-from isoscope.study.execution import Execution
 from isoscope.study.run import run
+from isoscope.study.spec import Execution
 
 UNITS = 11
 
@@ -317,5 +317,5 @@ def test_a_pipe_that_is_held_open_by_others_does_not_hide_a_death(monkeypatch):
     process.popen = Dead()
     monkeypatch.setattr(pool, "wait", lambda *_: [])
     with pytest.raises(EOFError):
-        process.hear()
+        process.receive()
     Dead.stdout.close()

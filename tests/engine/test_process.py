@@ -13,7 +13,7 @@ from watching import eventually, lives
 from isoscope.engine import wire
 from isoscope.engine.process import serve
 from isoscope.errors import UndefinedError
-from isoscope.store.summaries import SummaryKeeper
+from isoscope.store.keepers import SummaryKeeper
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def served(orders, tmp_path):
 
 
 def task(units, tmp_path, stage=0, nodes=8):
-    return wire.Task(stage, units, nodes, str(tmp_path / "stage-1"), "id", None)
+    return wire.Assignment(stage, units, nodes, str(tmp_path / "stage-1"), "id", None)
 
 
 def test_records_are_sent_one_by_one(served, orders, tmp_path):

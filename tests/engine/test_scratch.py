@@ -1,6 +1,6 @@
 """The scratch of a unit is made when it is used."""
 
-from isoscope.engine.scratch import Scratch
+from isoscope.engine.base import Scratch
 
 
 def test_it_is_made_on_first_use_and_removed_on_demand(tmp_path):

@@ -1,14 +1,25 @@
-"""Curves from summaries, against what they are by definition."""
+"""Curves of a site, from planted summaries."""
 
 import numpy as np
 import pytest
 
 import isoscope as iso
-from isoscope.accumulate import ArrayBlock, Moments
-from isoscope.accumulate.hashing import named_documents
-from isoscope.exhibit.curves import curves_of, effective_rows, scores_of, spectrum_of
+from isoscope.accumulate import ArrayBlock, Moments, Reservoir, Vocabulary
+from isoscope.accumulate.hashing import named_documents, ordinal_documents
+from isoscope.accumulate.survey import Survey
+from isoscope.exhibit.curves import (
+    BANDS,
+    UNKNOWN,
+    TokenCounts,
+    curves_of,
+    dimension_scores,
+    matrix_cells,
+    matrix_rows,
+    spectrum_curve,
+)
 from isoscope.measures.isotropic import spectrum
-from isoscope.types import CauseShares, DimensionScores, SinkShare, Spectrum
+from isoscope.measures.view.spectrum import effective_rows
+from isoscope.types import CauseShares, DimensionScores, SinkShare, SpectrumCurve
 
 
 def moments_of(rows, documents=None):
@@ -43,7 +54,7 @@ def test_rows_of_documents_are_worth_as_many_as_their_correlation_says(white):
 
 def test_a_white_cloud_of_documents_follows_its_isotropic_line(white):
     moments = moments_of(*white)
-    curve = spectrum_of(moments, effective_rows(moments))
+    curve = spectrum_curve(moments, effective_rows(moments))
     inner = slice(2, -8)  # the law has no tails; few eigenvalues lie beyond its edges
     assert curve.value[inner] == pytest.approx(curve.isotropic[inner], rel=0.08)
     naive = spectrum(5000, 64)[curve.rank - 1]
@@ -54,7 +65,7 @@ def test_eigenvalues_are_over_their_average_and_rounding_is_dropped():
     rng = np.random.default_rng(1)
     rows = rng.normal(size=(400, 8)) * np.arange(1, 9)
     rows[:, 0] = rows[:, 1]  # one direction without variance
-    curve = spectrum_of(moments_of(rows), 400)
+    curve = spectrum_curve(moments_of(rows), 400)
     expected = np.linalg.eigvalsh(np.cov(rows.T))[::-1]
     assert curve.value[:7] == pytest.approx(expected[:7] / expected.mean(), rel=1e-9)
     assert curve.value[7] == 0
@@ -63,7 +74,7 @@ def test_eigenvalues_are_over_their_average_and_rounding_is_dropped():
 def test_a_score_is_the_mean_square_over_the_average():
     rows = np.random.default_rng(2).normal(size=(300, 300))
     rows[:, 17] += 20
-    found = scores_of(moments_of(rows))
+    found = dimension_scores(moments_of(rows))
     square = (rows**2).mean(axis=0)
     assert found.largest[np.argmax(found.score)] == 17
     assert found.score.max() == pytest.approx(square[17] / square.mean())
@@ -83,7 +94,7 @@ def test_a_surveyed_site_has_a_spectrum_scores_and_causes(surveyed):
     for survey in surveyed.by_site():
         (site,) = {site for site, _ in survey.held}
         found = curves_of(survey, site, "run")
-        assert {Spectrum, DimensionScores} <= set(map(type, found.curves))
+        assert {SpectrumCurve, DimensionScores} <= set(map(type, found.curves))
         assert all(n > 1 for n in found.effective.values())
         shares = [c.causes for c in found.curves if isinstance(c, CauseShares)]
         causes += [sum(each.share for each in found) for found in shares]
@@ -92,8 +103,6 @@ def test_a_surveyed_site_has_a_spectrum_scores_and_causes(surveyed):
 
 
 def test_sinks_are_what_the_variance_loses_without_them():
-    from isoscope.accumulate.survey import Survey
-
     rng = np.random.default_rng(3)
     survey = Survey()
     for kind, rows in (
@@ -106,3 +115,47 @@ def test_sinks_are_what_the_variance_loses_without_them():
     (sinks,) = [c for c in curves_of(survey, "resid.0", "x").curves if isinstance(c, SinkShare)]
     assert sinks.rows == 100
     assert sinks.share == pytest.approx(1 - 900 / (900 + 1e6), abs=0.01)
+
+
+SITE = "embed.weight"
+
+
+def survey_of(rows):
+    found = {Moments: Moments(rows.shape[1]), Reservoir: Reservoir(rows.shape[1])}
+    for part in found.values():
+        keys = ordinal_documents(SITE, np.arange(len(rows), dtype=np.uint64), seed=7)
+        part.update(ArrayBlock(rows, keys))
+    return Survey({(SITE, "all"): found})
+
+
+def test_tokens_are_found_again():
+    keys = ordinal_documents(SITE, np.array([3, 99, 0], dtype=np.uint64), seed=7)
+    found = matrix_rows(np.append(keys, np.uint64(5)), SITE, 100, 7)
+    assert found.tolist() == [3, 99, 0, -1]
+
+
+def test_cells_count_every_row_of_the_sample():
+    rows = np.random.default_rng(0).normal(size=(600, 12)) + 1.0
+    curve = matrix_cells(survey_of(rows), SITE, None, 7)
+    assert curve.rows.sum() == 600
+    assert curve.bands == (UNKNOWN,)
+    axes = np.linalg.svd(rows)[2][:2].T
+    spread = np.ptp(rows @ axes, axis=0)
+    assert np.isclose(np.ptp(curve.x), spread[0], rtol=0.05)
+
+
+def test_bands_are_how_often_tokens_were_seen():
+    rows = np.random.default_rng(1).normal(size=(600, 12))
+    words = Vocabulary(12)
+    tokens = np.repeat(np.arange(300), [1, 20, 200] * 100)
+    words.update(ArrayBlock(np.ones((len(tokens), 12)), tokens=tokens))
+    counts = TokenCounts(words.finalize())
+    assert counts.bands(np.array([0, 1, 2, 500, -1])).tolist() == [1, 2, 3, 0, 4]
+    curve = matrix_cells(survey_of(rows), SITE, counts, 7)
+    assert curve.bands == (*BANDS, UNKNOWN)
+    by_band = np.bincount(curve.band, curve.rows)
+    assert by_band.tolist() == [300, 100, 100, 100]
+
+
+def test_without_a_sample_there_are_no_cells():
+    assert matrix_cells(Survey(), SITE, None, 0) is None

@@ -10,7 +10,7 @@ import pytest
 import isoscope as iso
 from isoscope.errors import ConfigError, StoreError
 from isoscope.exhibit.exhibit import exhibits, facts_of
-from isoscope.types import DimensionScores, Spectrum
+from isoscope.types import DimensionScores, SpectrumCurve
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def test_a_folder_a_run_and_readings_are_all_taken(run):
     assert one.name == two.name == three.name == "run"
     assert len(one.readings) == len(three.readings)
     assert one.noun == "vectors"
-    assert set(map(type, one.curves)) >= {Spectrum, DimensionScores}
+    assert set(map(type, one.curves)) >= {SpectrumCurve, DimensionScores}
 
 
 def test_an_exhibit_is_shown_as_it_is_and_keeps_its_name(run):

@@ -8,7 +8,7 @@ from isoscope.accumulate import Tally
 from isoscope.api import measure
 from isoscope.errors import UnknownNameError
 from isoscope.lab.run_places import places_of, run_of
-from isoscope.store.stream import StateReader
+from isoscope.store.state import StateReader
 
 
 def counts(run, sites, variant):

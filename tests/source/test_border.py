@@ -5,7 +5,14 @@ import zipfile
 import pytest
 
 from isoscope.errors import SourceError
-from isoscope.source.border import border, empty, shown, truncated
+from isoscope.source.border import (
+    border,
+    describe_content,
+    empty,
+    printable,
+    truncated,
+    wrong_kind,
+)
 
 
 @pytest.mark.parametrize(
@@ -48,10 +55,30 @@ def test_errors_of_ours_pass_unchanged():
 
 
 def test_words_out_of_a_file_cannot_break_the_line_or_the_terminal():
-    assert shown("a\nb\x1b[31m") == "a?b?[31m"
-    assert len(shown("é" * 1000)) == 120
+    assert printable("a\nb\x1b[31m") == "a?b?[31m"
+    assert len(printable("é" * 1000)) == 120
 
 
 def test_too_short_and_too_long_differ():
     assert truncated("f", 10, 9).slug == "file-truncated"
     assert truncated("f", 10, 11).slug == "file-trailing"
+
+
+@pytest.mark.parametrize(
+    ("head", "words"),
+    [
+        (b"\x93NUMPY\x01", "an npy file"),
+        (b"PAR1", "a parquet file"),
+        (b"PK\x03\x04", "a zip archive (npz, or a torch file)"),
+        (b"\x20\0\0\0\0\0\0\0{", "a safetensors file"),
+        (b"hello", "something else (it begins with 68 65 6c 6c 6f)"),
+        (b"", "nothing"),
+    ],
+)
+def test_content_is_described(head, words):
+    assert describe_content(head) == words
+
+
+def test_the_error_names_both():
+    error = wrong_kind("v.npy", "an npy file", b"PAR1")
+    assert error.problem == "expected an npy file at v.npy, got a parquet file"

@@ -1,7 +1,9 @@
 """npy: mapped and streamed, in every order of bytes and axes."""
 
 import io
+import re
 import resource
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ from hypothesis.extra import numpy as hnp
 
 from isoscope.errors import SourceError
 from isoscope.source import npy, open_source
+from isoscope.source.npy import Header, map_array, map_blocks, read_header
+from isoscope.source.shape import plain_rows
 
 matrices = hnp.arrays(
     dtype=st.one_of(
@@ -161,3 +165,101 @@ def test_a_segment_reads_none_of_the_rows_before_it(tmp_path):
     assert [chunk.start for chunk in chunks] == [(1 << 24) - 500 + 100 * i for i in range(5)]
     assert all((chunk.rows == 1).all() for chunk in chunks)
     assert faults < 2000  # pages; the rows before have a million
+
+
+def headed(text, version=1):
+    raw = text.encode("latin-1")
+    length = len(raw).to_bytes(2 if version == 1 else 4, "little")
+    return io.BytesIO(b"\x93NUMPY" + bytes([version, 0]) + length + raw)
+
+
+@given(
+    shape=st.lists(st.integers(0, 2**62), max_size=5).map(tuple),
+    dtype=st.sampled_from(["<f4", ">f8", "|i1", "<U12", "|S3", "<u2", "<c16"]),
+    fortran=st.booleans(),
+)
+def test_it_reads_what_numpy_writes(shape, dtype, fortran):
+    raw = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        raw, {"descr": dtype, "fortran_order": fortran, "shape": shape}
+    )
+    end = raw.tell()
+    raw.seek(0)
+    header = read_header(raw, "v.npy")
+    assert (header.shape, header.dtype, header.fortran) == (shape, np.dtype(dtype), fortran)
+    assert header.offset == raw.tell() == end
+
+
+def test_double_quotes_and_old_integers_are_read():
+    header = read_header(
+        headed('{"shape": (3L, 2L), "fortran_order": True, "descr": "<f4"}'), "v.npy"
+    )
+    assert header.shape == (3, 2) and header.fortran and header.size == 10 + 58 + 24
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{}", "without shape"),
+        ("{'descr': '<f4', 'fortran_order': False, 'shape': (3, -2)}", "without shape"),
+        ("{'descr': '<f4', 'fortran_order': False, 'shape': (3 4, 2)}", "the shape"),
+        ("{'descr': '<q4', 'fortran_order': False, 'shape': (3, 2)}", "the type '<q4'"),
+        ("{'descr': ',', 'fortran_order': False, 'shape': (3, 2)}", "the type ','"),
+        ("{'descr': 'i4,i4', 'fortran_order': False, 'shape': (3, 2)}", "the type 'i4,i4'"),
+        ("{'descr': '<f4', 'fortran_order': 0, 'shape': (3, 2)}", "without shape"),
+        ("{'descr': '|O', 'fortran_order': False, 'shape': (3, 2)}", "a pickle"),
+        ("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (3,)}", "structured"),
+    ],
+)
+def test_other_headers_are_refused(text, words):
+    with pytest.raises(SourceError, match=words):
+        read_header(headed(text), "v.npy")
+
+
+def test_other_content_is_named():
+    with pytest.raises(SourceError, match="got a pickle"):
+        read_header(io.BytesIO(b"\x80\x04abcdefg"), "v.npy")
+    with pytest.raises(SourceError, match="got a zip archive"):
+        read_header(io.BytesIO(b"PK\x03\x04abcdefg"), "v.npy")
+    with pytest.raises(SourceError, match="version 09 00"):
+        read_header(io.BytesIO(b"\x93NUMPY\x09\x00abc"), "v.npy")
+
+
+@pytest.mark.parametrize("offset", [0, 1, 7, 64])
+@pytest.mark.parametrize("fortran", [False, True])
+def test_any_offset_and_order_gives_the_same_rows(offset, fortran, tmp_path, cloud):
+    rows = cloud(dtype="float64")
+    path = tmp_path / "raw"
+    path.write_bytes(b"x" * offset + rows.tobytes("F" if fortran else "C"))
+    header = Header(rows.shape, rows.dtype, fortran, offset)
+    parts = [plain_rows(block) for _, block in map_blocks(path, header, 7, place="raw")]
+    np.testing.assert_array_equal(np.concatenate(parts), rows)
+    some = list(map_blocks(path, header, 7, place="raw", start=11, stop=30))
+    assert [at for at, _ in some] == [11, 18, 25]
+    np.testing.assert_array_equal(np.concatenate([each for _, each in some]), rows[11:30])
+    assert all(part.flags.aligned and part.flags.c_contiguous for part in parts)
+
+
+def test_a_file_that_shrank_is_refused(tmp_path):
+    path = tmp_path / "raw"
+    path.write_bytes(b"x" * 10)
+    with pytest.raises(SourceError, match="expected 80 bytes in raw, got 10"):
+        map_array(path, Header((5, 2), np.dtype("f8"), False, 0), place="raw")
+
+
+def test_pages_that_were_read_are_unmapped(tmp_path):
+    path = tmp_path / "raw"
+    header = Header((20_000, 256), np.dtype("f8"), False, 0)  # 40 MB
+    with path.open("wb") as file:
+        file.truncate(header.size)
+
+    def resident():
+        status = Path("/proc/self/status").read_text()
+        return int(re.search(r"RssFile:\s+(\d+)", status)[1]) // 1024  # MiB
+
+    before = resident()
+    most = 0
+    for _, block in map_blocks(path, header, 1000, place="raw"):
+        assert block.sum() == 0
+        most = max(most, resident())
+    assert most - before < 20

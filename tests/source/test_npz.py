@@ -1,4 +1,4 @@
-"""npz: stored members are mapped, deflated ones streamed, bombs refused."""
+"""npz: stored members are map_array, deflated ones streamed, bombs refused."""
 
 import io
 import zipfile

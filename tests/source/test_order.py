@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoscope.errors import SourceError
-from isoscope.source.order import Order, Seen, UnsortedError, in_order
+from isoscope.source.order import (
+    DocumentOrder,
+    SeenHashes,
+    UnsortedError,
+    in_order,
+    ordinals_of,
+)
 from isoscope.types import Chunk
 
 names = st.lists(st.integers(0, 12), min_size=1, max_size=40)
@@ -42,7 +48,7 @@ def test_the_first_row_that_comes_back_is_named(documents, size, as_text):
 
 
 def test_a_million_documents_take_a_few_megabytes():
-    seen = Seen()
+    seen = SeenHashes()
     hashes = np.random.default_rng(0).permutation(1_000_000).astype(np.int64)
     for at in range(0, len(hashes), 5000):
         assert seen.add(hashes[at : at + 5000]) is None
@@ -57,10 +63,25 @@ def test_chunks_without_documents_or_rows_pass():
 
 
 def test_the_rows_that_begin_a_document_are_found_across_chunks():
-    order = Order()
+    order = DocumentOrder()
     found = [
-        order.begins(each).tolist() for each in chunked([1, 1, 2, 2, 2, 3, 4, 4], 3, False)
+        order.find_starts(each).tolist() for each in chunked([1, 1, 2, 2, 2, 3, 4, 4], 3, False)
     ]
     assert found == [[0, 2], [2], [0]]
     with pytest.raises(UnsortedError, match="document '2' again in row 0"):
-        order.begins(Chunk(np.zeros((1, 1)), "s", 0, np.array(["2"], dtype=object), place="f"))
+        order.find_starts(
+            Chunk(np.zeros((1, 1)), "s", 0, np.array(["2"], dtype=object), place="f")
+        )
+
+
+ROWS = np.zeros((3, 2), dtype=np.float32)
+
+
+def test_rows_of_a_whole_chunk_are_counted_from_its_start():
+    chunk = Chunk(ROWS, "a", 40)
+    assert ordinals_of(chunk).tolist() == [40, 41, 42]
+
+
+def test_rows_that_were_kept_keep_their_places():
+    chunk = Chunk(ROWS, "a", 40, ordinals=np.array([41, 44, 47]))
+    assert ordinals_of(chunk).tolist() == [41, 44, 47]

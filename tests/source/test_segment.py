@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoscope.errors import SourceError
-from isoscope.source import labels, open_source
-from isoscope.source.ordinal import ordinals
+from isoscope.source import open_source, row_labels
+from isoscope.source.order import ordinals_of
 from isoscope.source.segment import Segment
 
 SIZES = (1, 3, 7, 10, 25, 49, 50, 1000)
@@ -32,7 +32,7 @@ def records(chunks):
         (
             chunk.source,
             chunk.place,
-            int(ordinals(chunk)[i]),
+            int(ordinals_of(chunk)[i]),
             None if chunk.documents is None else str(chunk.documents[i]),
             None if chunk.ids is None else chunk.ids[i],
             None if chunk.texts is None else chunk.texts[i],
@@ -220,7 +220,7 @@ def test_any_folder_with_any_labels_beside_it(sizes, rows, some, data, tmp_path_
         np.save(folder / f"{i}.npy", np.random.default_rng(i).normal(size=(n, 2)))
     np.save(folder / "doc.npy", documents)
     source = open_source(folder, document=folder / "doc.npy", id=folder / "doc.npy")
-    with patch.object(labels, "DOCUMENTS_PER_CHUNK", some):
+    with patch.object(row_labels, "DOCUMENTS_PER_CHUNK", some):
         assert check(source, rows) == groups(documents, rows)
     (folder / "doc.npy").unlink()
     assert check(open_source(folder), rows) == groups(range(total), rows)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.source.shape import plain, rows_per_chunk, widened
+from isoscope.source.shape import bytes_per_number, plain_rows, rows_per_chunk
 
 
 @pytest.mark.parametrize(
@@ -26,15 +26,15 @@ def test_a_chunk_is_about_24_megabytes(width, dtype, rows):
     ("dtype", "size"), [("float16", 4), ("int64", 8), ("bool", 4), ("bfloat16", 4)]
 )
 def test_numbers_take_four_bytes_or_eight(dtype, size):
-    assert widened(dtype) == size
+    assert bytes_per_number(dtype) == size
 
 
 def test_swapped_doubles_stay_doubles():
     rows = np.array([[1 + 2**-40]], dtype=">f8")
-    assert plain(rows).dtype == np.float64 and plain(rows)[0, 0] == rows[0, 0]
+    assert plain_rows(rows).dtype == np.float64 and plain_rows(rows)[0, 0] == rows[0, 0]
 
 
 def test_what_is_plain_already_is_not_copied():
     rows = np.ones((3, 2), dtype=np.float32)
-    assert np.shares_memory(plain(rows), rows)
-    assert plain(np.asfortranarray(np.ones((3, 2)))).flags.c_contiguous
+    assert np.shares_memory(plain_rows(rows), rows)
+    assert plain_rows(np.asfortranarray(np.ones((3, 2)))).flags.c_contiguous

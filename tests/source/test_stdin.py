@@ -9,7 +9,7 @@ import pytest
 
 from isoscope.errors import SourceError
 from isoscope.source import open_source
-from isoscope.source.stdin import Replay
+from isoscope.source.bytes import StreamBytes
 
 FORMATS = ["npy", "arrow", "jsonl", "csv", "tsv"]
 
@@ -136,9 +136,9 @@ def test_documents_beside_a_stream(labels):
 
 
 def test_a_replay_starts_again_until_it_is_read_for_good():
-    replay = Replay(Drops(os.urandom(100)), "x")
-    first = replay.open(True).read(40)
-    assert replay.open(True).read(60)[:40] == first
-    stream = replay.open(False)
+    replay = StreamBytes(Drops(os.urandom(100)), "x", "x")
+    first = replay.open(peek=True).read(40)
+    assert replay.open(peek=True).read(60)[:40] == first
+    stream = replay.open()
     assert stream.read()[:40] == first
-    assert not replay.head
+    assert not replay.beginning

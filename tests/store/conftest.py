@@ -13,7 +13,7 @@ from isoscope.store.state import META
 from isoscope.types import Reading
 
 
-def write_state(path, meta, arrays):
+def write_as_library(path, meta, arrays):
     """Write a state file as the library of the format does."""
     whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     content = library_bytes(whole, metadata={META: json.dumps(meta)})
@@ -36,7 +36,7 @@ class Box:
         return self.meta, self.arrays
 
     def write(self, path):
-        write_state(path, *self.to_state())
+        write_as_library(path, *self.to_state())
 
 
 def source(name="a", fingerprint="f-a", **other):
@@ -71,9 +71,9 @@ def box():
     return Box
 
 
-@pytest.fixture(scope="session", name="write_state")
-def write_state_fixture():
-    return write_state
+@pytest.fixture(scope="session", name="write_as_library")
+def write_as_library_fixture():
+    return write_as_library
 
 
 @pytest.fixture

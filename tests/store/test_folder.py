@@ -173,7 +173,7 @@ def test_what_a_killed_process_left_behind_is_in_nobodys_way(here, write):
 KILLED_EVERYWHERE = """
 import json, os, shutil, signal, sys
 from pathlib import Path
-from isoscope.store import folder, swap, load
+from isoscope.store import atomic, folder, load
 sys.path.insert(0, sys.argv[1])
 from conftest import Box, saved_run
 from isoscope.store.schema import STATE
@@ -193,7 +193,7 @@ def killing(moment):
             return result
         return instead
     for place, name in [(os, "fsync"), (os, "mkdir"), (os, "rename"), (shutil, "rmtree"),
-                        (os, "unlink"), (swap, "exchange"), (Box, "write"),
+                        (os, "unlink"), (atomic, "exchange"), (Box, "write"),
                         (folder, "write_readings"), (folder, "_write")]:
         setattr(place, name, wrapped(getattr(place, name)))
 

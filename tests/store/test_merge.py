@@ -12,9 +12,8 @@ from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.errors import MergeError, StoreError
 from isoscope.store import load, save
-from isoscope.store.merge import merge_states
-from isoscope.store.state import read_state
-from isoscope.store.stream import StateReader
+from isoscope.store.run import merge_states
+from isoscope.store.state import StateReader, read_state
 
 KINDS = tuple(kind for kind in ACCUMULATORS if kind not in SECOND_PASS)
 SITES = ("resid.0", "resid.1", "embed.weight")
@@ -128,7 +127,7 @@ def test_a_full_disk_is_told(run_of, tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     run = run_of("a", survey(1))
-    monkeypatch.setattr("isoscope.store.stream.StateWriter.add", full)
+    monkeypatch.setattr("isoscope.store.state.StateWriter.add", full)
     with pytest.raises(StoreError, match="No space left") as caught:
         merge_states([run], tmp_path / "out")
     assert caught.value.slug == "store-write"

@@ -6,8 +6,7 @@ from msgspec.structs import replace
 
 from isoscope.errors import MergeError
 from isoscope.store import SCHEMA, Origin, mergeable, new_origin
-from isoscope.store.origin import versions
-from isoscope.store.record import Identity
+from isoscope.store.origin import Identity, versions
 
 
 def test_sources_are_united_in_order(origin, make_source):

@@ -12,7 +12,7 @@ from isoscope.accumulate.survey import Survey
 from isoscope.errors import StoreError
 from isoscope.store import load, save
 from isoscope.store.folder import mark
-from isoscope.store.record import Settings
+from isoscope.store.origin import Settings
 from isoscope.study.lanes import run
 from isoscope.types import Chunk
 

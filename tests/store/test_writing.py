@@ -5,7 +5,7 @@ import os
 import pytest
 
 from isoscope.errors import StoreError
-from isoscope.store.writing import write_whole, writing
+from isoscope.store.atomic import write_whole, writing
 
 
 def test_a_file_is_replaced_in_one_step(tmp_path, monkeypatch):

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from isoscope.display.frames import Field
-from isoscope.display.results import Layout, Results
+from isoscope.display.results import RecordLayout, Results
 from isoscope.display.table import Column, Table
-from isoscope.study.execution import Execution, Place
+from isoscope.study.spec import Execution, EngineOptions
 from isoscope.study.experiment import register
 from isoscope.study.model import CorpusSpec
 from isoscope.study.option import about
@@ -82,8 +82,9 @@ def tables(found):
     return (Table("", (Column("model", names), Column("isoscore", names))),)
 
 
-LAYOUT = Layout("models", tables, dict, (Field("model"), Field("isoscore", "number")))
-twins = register(TwinsSpec, where=Place, noun="models", examples=("isoscope twins a b",))
+LAYOUT = RecordLayout("models", tables, dict, (Field("model"), Field("isoscore", "number")))
+EXAMPLES = ("isoscope twins a b",)
+twins = register(TwinsSpec, where=EngineOptions, noun="models", examples=EXAMPLES)
 '''
 
 

@@ -8,10 +8,10 @@ import pytest
 
 import isoscope as iso
 from isoscope.errors import ConfigError, EngineError, UnknownNameError
-from isoscope.study.execution import Execution
 from isoscope.study.keywords import execution_of, signature
 from isoscope.study.option import named_options
 from isoscope.study.rows import MeasureSpec
+from isoscope.study.spec import Execution
 from isoscope.study.survey import SurveySpec
 
 ROWS = np.random.default_rng(0).normal(size=(300, 8))

@@ -4,8 +4,8 @@ import pytest
 
 from isoscope.accumulate.survey import Survey
 from isoscope.errors import TooFewRowsError, UnknownNameError
-from isoscope.store.record import Settings
-from isoscope.store.summaries import State
+from isoscope.store.origin import Settings
+from isoscope.store.state import State
 from isoscope.study.reads import (
     Reads,
     companions,

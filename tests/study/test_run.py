@@ -31,10 +31,10 @@ from isoscope.errors import (
     StoreError,
     UndefinedError,
 )
-from isoscope.store.summaries import SummaryKeeper
+from isoscope.store.keepers import SummaryKeeper
 from isoscope.study import run as running
-from isoscope.study.execution import Execution
 from isoscope.study.run import run
+from isoscope.study.spec import Execution
 
 SOURCES = Path(__file__).parents[2] / "src"
 

@@ -16,7 +16,7 @@ from isoscope.errors import (
     UnknownNameError,
 )
 from isoscope.measures import MEASURES
-from isoscope.store.stream import StateReader
+from isoscope.store.state import StateReader
 from isoscope.study.reading import read_survey
 
 DEFAULT = [m.name for m in MEASURES.values() if m.default]

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoscope.errors import ConfigError, UnknownNameError
-from isoscope.study.execution import Execution, Place
 from isoscope.study.experiment import built_in
 from isoscope.study.keywords import execution_of
 from isoscope.study.option import named_options
+from isoscope.study.spec import EngineOptions, Execution
 from isoscope.study.survey import SurveySpec
 
 SPECS = {each.name: each.spec for each in built_in()}
@@ -91,7 +91,7 @@ def test_unknown_keys_and_words_get_the_nearest_name(spec):
             assert f"did you mean {word!r}?" in caught.value.hint
 
 
-@pytest.mark.parametrize("kind", [Execution, Place])
+@pytest.mark.parametrize("kind", [Execution, EngineOptions])
 def test_where_it_runs_survives_too(kind):
     made = execution_of({"engine": "pool", "workers": 3})
     assert pickle.loads(pickle.dumps(made)) == made

@@ -12,9 +12,8 @@ from isoscope.causes.bands import Pair, least_alike, shortest, start
 from isoscope.causes.cloud import Cloud, Totals
 from isoscope.causes.dimensions import MOST, kept, rogue
 from isoscope.causes.sinks import weight_without
+from isoscope.types import CAUSE_ORDER as ORDER
 from isoscope.types import Array
-
-ORDER = ("sinks", "dimensions", "frequency", "position", "mean")
 
 
 @dataclass(frozen=True)

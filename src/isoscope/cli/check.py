@@ -11,22 +11,21 @@ from isoscope.cli.flags import AsJson, Quiet, Run
 from isoscope.cli.output import note, show
 from isoscope.errors import StoreError
 
-NAME = "check"
 EXAMPLES = (
     "isoscope check runs/a --fail-if 'mean-cosine > 0.9' --junit check.xml",
     "isoscope check runs/b --baseline runs/a --fail-if 'mean-cosine > 2x' --json",
 )
 
 
-def command(
+def check(
     run: Run,
     rules: Annotated[
         list[str] | None,
         typer.Option(
             "--fail-if",
             metavar="RULE",
-            help="What must not be: MEASURE[@SITE][/VARIANT] > NUMBER; repeat it for more "
-            "than one. 0.9x means nine tenths of the baseline.",
+            help="What must not be true: MEASURE[@SITE][/VARIANT] > NUMBER; repeat it for "
+            "more than one. 0.9x means nine tenths of the baseline.",
         ),
     ] = None,
     baseline: Annotated[
@@ -47,25 +46,25 @@ def command(
 ) -> None:
     """Check a run against rules, as a gate for CI.
 
-    Exit 0: all hold. Exit 1: one is breached. Exit 2: it could not run. A rule is breached
-    where the whole 95 % interval lies beyond the limit; where only the value does, that is
-    a warning. Without a site a rule is about every site.
+    Exit 0: all rules hold. Exit 1: one is breached. Exit 2: one could not be checked. A rule
+    is breached where the whole 95 % interval lies beyond the limit; where only the value
+    does, that is a warning. A rule without a site applies to every site.
     """
     from isoscope import api
     from isoscope.comparison.check import refuse
-    from isoscope.comparison.junit import as_junit
+    from isoscope.comparison.outcomes import as_junit
 
     outcomes = api.check(run, rules or [], baseline=baseline)
     show(outcomes, "json" if as_json else "")
     if junit is not None:
-        _written(junit, as_junit(outcomes))
+        _write(junit, as_junit(outcomes))
     if markdown is not None:
-        _written(markdown, outcomes.to_markdown())
+        _write(markdown, outcomes.to_markdown())
     note(outcomes.summary, quiet=quiet)
     refuse(outcomes)
 
 
-def _written(path: Path, text: str) -> None:
+def _write(path: Path, text: str) -> None:
     """Write a file; the summary of a GitHub step may have other content, which stays."""
     mode = "a" if str(path) == os.environ.get("GITHUB_STEP_SUMMARY") else "w"
     try:

@@ -1,22 +1,55 @@
 """Commands derived from specs: arguments, flags, defaults and help of an experiment."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperCommand
 
 from isoscope.cli.config import NULLS, ConfigFile
 from isoscope.cli.flags import Command, Quiet, flag, formats, replace
-from isoscope.cli.help import PlainCommand
-from isoscope.cli.output import note, show
-from isoscope.cli.progress import progress
+from isoscope.cli.output import note, progress, show
 
 if TYPE_CHECKING:
-    from inspect import Parameter
+    import inspect
+
+    from typer._click import core
+    from typer._click.formatting import HelpFormatter
 
     from isoscope.study.experiment import Experiment
     from isoscope.study.option import Option
+
+LARGE = 2**53  # bounds beyond it keep numbers representable; nobody meets them
+
+
+class PlainCommand(TyperCommand):
+    """A command whose help shows arguments as a user types them: no braces, no brackets."""
+
+    def collect_usage_pieces(self, ctx: "core.Context") -> list[str]:
+        """Return the parts of the usage line after the command's name."""
+        return [
+            piece.replace("{", "").replace("}", "")
+            for piece in super().collect_usage_pieces(ctx)
+        ]
+
+    def format_options(self, ctx: "core.Context", formatter: "HelpFormatter") -> None:
+        """Write arguments, then options."""
+        for title, kind in (("Arguments", "argument"), ("Options", "option")):
+            shown = [p for p in self.get_params(ctx) if p.param_type_name == kind]
+            records = [record for each in shown if (record := self.record(each, ctx))]
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+    def record(
+        self, parameter: "core.Parameter", ctx: "core.Context"
+    ) -> tuple[str, str] | None:
+        """Return the names and the help of a parameter; None where it is hidden."""
+        found = parameter.get_help_record(ctx)
+        if found is None or parameter.param_type_name != "argument":
+            return found
+        return found[0].partition(" <")[0], found[1]
 
 
 class LazyCommand(PlainCommand):
@@ -36,32 +69,32 @@ class LazyCommand(PlainCommand):
         return {option.name: option for option in self.describe()}
 
     @cached_property
-    def _built(self) -> Any:
+    def _built(self) -> "core.Command":
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(self.name)(self.build())
         return typer.main.get_command(alone)
 
-    def record(self, parameter: Any, ctx: Any) -> tuple[str, str] | None:
+    def record(
+        self, parameter: "core.Parameter", ctx: "core.Context"
+    ) -> tuple[str, str] | None:
         """Return the names and the help of a parameter, with defaults and bounds."""
-        from isoscope.cli.options import extra_text
-
         found = super().record(parameter, ctx)
-        option = self.options.get(parameter.name)
+        option = self.options.get(parameter.name or "")
         if found is None or option is None:
             return found
         return found[0], option.about.help + extra_text(option)
 
     @property
-    def params(self) -> list[Any]:
+    def params(self) -> "list[core.Parameter]":
         """The arguments and flags."""
         return self._built.params
 
     @params.setter
-    def params(self, _none: list[Any]) -> None:  # pyright: ignore
+    def params(self, _none: "list[core.Parameter]") -> None:  # pyright: ignore
         """Take no parameters from typer: they are not known yet."""
 
     @property
-    def callback(self) -> Callable[..., Any]:
+    def callback(self) -> Callable[..., object] | None:
         """The function behind the command."""
         return self._built.callback
 
@@ -101,22 +134,26 @@ class SpecCommand(LazyCommand):
 
         def command(
             context: typer.Context,
-            options: Any,
-            style: Any,
+            options: dict[str, object],
+            style: str,
             config: ConfigFile = None,
             quiet: Quiet = False,
         ) -> None:
-            nulls = context.meta.get(NULLS, ())
-            known = {name: None for name in nulls if options[name] is None} | given(options)
-            run(experiment, known, style, quiet)
+            nulls: list[str] = context.meta.get(NULLS, [])
+            values = {name: None for name in nulls if options[name] is None} | set_options(
+                options
+            )
+            run(experiment, values, style, quiet)
 
         return formats(with_options(command, self.options.values()))
 
 
-def run(experiment: "Experiment", options: dict[str, Any], style: str, quiet: bool) -> None:
+def run(
+    experiment: "Experiment", options: Mapping[str, object], style: str, quiet: bool
+) -> None:
     """Do an experiment and print what it found."""
-    from isoscope.cli.memory import give_back
     from isoscope.display import Results
+    from isoscope.engine.heap import give_back
     from isoscope.study.reads import refuse_spoilt
 
     if experiment.blocks is not None:
@@ -133,8 +170,8 @@ def run(experiment: "Experiment", options: dict[str, Any], style: str, quiet: bo
     refuse_spoilt(results)
 
 
-def given(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that were given; the spec has defaults for the others."""
+def set_options(options: Mapping[str, object]) -> dict[str, object]:
+    """Return the options that are set; the spec has defaults for the others."""
     return {
         name: each for name, each in options.items() if each is not None and each is not False
     }
@@ -144,13 +181,13 @@ def with_options(command: Command, options: "Iterable[Option]") -> Command:
     """Give a command a flag per option in place of its parameter `options`."""
     flags = [parameter(option) for option in options]
 
-    def run(**values: Any) -> None:
+    def run(**values: object) -> None:
         command(options={each.name: values.pop(each.name) for each in flags}, **values)
 
     return replace(run, command, "options", flags)
 
 
-def parameter(option: "Option") -> "Parameter":
+def parameter(option: "Option") -> "inspect.Parameter":
     """Return an option as typer reads it; its bounds and words are the spec's to check."""
     about = option.about
     if about.argument:
@@ -164,12 +201,50 @@ def parameter(option: "Option") -> "Parameter":
             raise TypeError(f"expected {option.name} to be off by default: it is a switch")
         return flag(option.name, Annotated[bool, info], False)
     one = option.plain if option.plain in (int, float) and not about.commas else str
-    kind: Any = list[one] if option.many and not about.commas else one
+    kind = list[one] if option.many and not about.commas else one
     if option.required:
         return flag(option.name, Annotated[kind, info])
     return flag(option.name, Annotated[kind | None, info], None)
 
 
+def default_text(option: "Option") -> str:
+    """Return how the default is shown; "" where there is none to speak of."""
+    if option.about.default:
+        return option.about.default
+    if option.required or option.default is None or option.default is False:
+        return ""
+    if isinstance(option.default, tuple):
+        return ("," if option.about.commas else ", ").join(map(_word, option.default))
+    return str(option.default)
+
+
+def bounds_text(option: "Option") -> str:
+    """Return the bounds of a number, such as `x>=1`; "" where there are none."""
+    least, most = option.about.least, option.about.most
+    low = "" if least is None else f"{_number(option, least)}"
+    high = "" if most is None or most >= LARGE else f"{_number(option, most)}"
+    if low and high:
+        return f"{low}<=x<={high}"
+    return f"x>={low}" if low else f"x<={high}" if high else ""
+
+
+def extra_text(option: "Option") -> str:
+    """Return what stands in brackets behind the help line."""
+    default = default_text(option)
+    parts = [f"default: {default}" if default else "", bounds_text(option)]
+    parts += ["required"] if option.required else []
+    text = "; ".join(part for part in parts if part)
+    return f"  [{text}]" if text else ""
+
+
 def epilog(examples: Sequence[str]) -> str:
     """Return examples as they stand below a help page."""
     return "\b\nExamples:\n" + "".join(f"  {line}\n" for line in examples) if examples else ""
+
+
+def _word(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _number(option: "Option", value: float) -> float | int:
+    return int(value) if option.plain is int else float(value)

@@ -8,7 +8,6 @@ import typer
 from isoscope.cli.flags import Variant, formats, measure, site
 from isoscope.cli.output import show
 
-NAME = "compare"
 EXAMPLES = (
     "isoscope compare runs/a runs/b",
     "isoscope compare runs/a runs/b -m mean-cosine -m isoscore --markdown",
@@ -17,7 +16,7 @@ EXAMPLES = (
 
 
 @formats
-def command(
+def compare(
     first: Annotated[
         Path,
         typer.Argument(metavar="A", help="A run folder written by -o, or a file of vectors."),
@@ -25,7 +24,7 @@ def command(
     second: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
     names: Annotated[
         list[str] | None,
-        measure("A measure; repeat it for more than one. Without it, the usual ones."),
+        measure("A measure; repeat it for more than one. Without it, the main ones."),
     ] = None,
     all_: Annotated[
         bool, typer.Option("--all", help="All measures that both runs have.")
@@ -44,9 +43,9 @@ def command(
 ) -> None:
     """Print two runs side by side, and what changed.
 
-    The difference is b - a, with a 95 % interval. Where both have read the same documents,
-    it is paired by document group and far sharper. What is called changed is so at 5 %
-    after Holm's correction over the rows.
+    The difference is b - a, with a 95 % interval. Where both read the same documents, it is
+    paired by document group and far sharper. "changed" means significant at 5 % after
+    Holm's correction over the rows.
     """
     from isoscope import api
 

@@ -1,41 +1,48 @@
-"""--config FILE.yaml: flags out of a file; those on the command line win."""
+"""--config FILE.yaml: flags from a file; those on the command line win."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, TypeAlias, cast, get_args
 
 import typer
 
 from isoscope.errors import ConfigError
 
 if TYPE_CHECKING:
+    from typer._click import core
+
     from isoscope.study.option import Option
+
+# What the keys and values of a YAML file can be.
+Yaml: TypeAlias = "bool | int | float | str | list[Yaml] | dict[Yaml, Yaml] | None"
 
 LARGEST = 2**20  # bytes; a file beyond that is no config
 NOT_IN_FILES = {"config", "help"}
 NULLS = "isoscope.nulls"  # where a context holds the options that a file sets to none
 
 
-def settings(context: typer.Context, path: Path | None) -> Path | None:
+def take_settings(context: typer.Context, path: Path | None) -> Path | None:
     """Make the values of a file the defaults of the command that is being parsed."""
     if path is None or context.resilient_parsing:
         return path
     parameters = _by_flag(context)
-    options = getattr(context.command, "options", {})
-    values: dict[str, Any] = {}
+    options: dict[str, Option] = getattr(context.command, "options", {})
+    values: dict[str, bool | str | list[str]] = {}
     nulls: list[str] = []
     for key, value in _section(read(path), context).items():
         name = str(key).replace("_", "-")
         if name not in parameters:
             raise _unknown(path, str(key), parameters)
         parameter = parameters[name]
-        option = options.get(parameter.name)
+        known = str(parameter.name)
+        option = options.get(known)
         if value is None:
-            nulls += [parameter.name] if option is not None and _takes_none(option) else []
+            nulls += [known] if option is not None and _takes_none(option) else []
             continue
         if option is not None and option.about.commas and isinstance(value, list):
             value = ",".join(_text(path, name, each) for each in value)
-        values[parameter.name] = _as_typed(path, name, value, parameter)
+        values[known] = _as_typed(path, name, value, parameter)
     context.default_map = values
     context.meta[NULLS] = nulls
     return path
@@ -46,21 +53,21 @@ ConfigFile = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        callback=settings,
+        callback=take_settings,
         is_eager=True,
-        help="Take flags from a YAML file; flags given here win.",
+        help="Read flags from a YAML file; those typed here win.",
     ),
 ]
 
 
-def read(path: Path) -> dict[Any, Any]:
-    """The keys and values of a YAML file; only plain values, never objects."""
+def read(path: Path) -> dict[Yaml, Yaml]:
+    """Return the keys and values of a YAML file; only plain values, never objects."""
     import yaml
 
     try:
         if path.stat().st_size > LARGEST:
             raise ValueError(f"it has more than {LARGEST} bytes")
-        content = yaml.safe_load(path.read_bytes())
+        content = cast(Yaml, yaml.safe_load(path.read_bytes()))
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         why = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
         raise ConfigError(
@@ -79,9 +86,9 @@ def read(path: Path) -> dict[Any, Any]:
     return content
 
 
-def _by_flag(context: typer.Context) -> dict[str, Any]:
-    """The command's parameters by the name a user types, without the hyphens in front."""
-    flags: dict[str, Any] = {}
+def _by_flag(context: typer.Context) -> "dict[str, core.Parameter]":
+    """Return the parameters by the name a user types, without the hyphens in front."""
+    flags: dict[str, core.Parameter] = {}
     for parameter in context.command.params:
         for option in parameter.opts:
             if len(option) > 1 and not (option[0] == "-" and option[1] != "-"):
@@ -94,12 +101,12 @@ def _takes_none(option: "Option") -> bool:
     return NoneType in get_args(option.type) and option.default is not None
 
 
-def _section(content: dict[Any, Any], context: typer.Context) -> dict[Any, Any]:
-    """The flags of this command: at the top, under its name, or both; others' are skipped."""
+def _section(content: dict[Yaml, Yaml], context: typer.Context) -> dict[Yaml, Yaml]:
+    """Return the flags of this command: at the top, under its name, or both."""
     group = context.parent.command if context.parent else None
     commands = set(getattr(group, "commands", ())) | {context.command.name}
-    flags: dict[Any, Any] = {}
-    own: dict[Any, Any] = {}
+    flags: dict[Yaml, Yaml] = {}
+    own: dict[Yaml, Yaml] = {}
     for key, value in content.items():
         if key in commands and isinstance(value, dict):
             own = value if key == context.command.name else own
@@ -108,8 +115,10 @@ def _section(content: dict[Any, Any], context: typer.Context) -> dict[Any, Any]:
     return flags | own
 
 
-def _as_typed(path: Path, name: str, value: Any, parameter: Any) -> Any:
-    """The value as if it had been typed: text, a list of texts, or a switch."""
+def _as_typed(
+    path: Path, name: str, value: Yaml, parameter: "core.Parameter"
+) -> bool | str | list[str]:
+    """Return the value as if it had been typed: text, a list of texts, or a switch."""
     if getattr(parameter, "is_flag", False):
         if isinstance(value, bool):
             return value
@@ -120,13 +129,13 @@ def _as_typed(path: Path, name: str, value: Any, parameter: Any) -> Any:
     return _text(path, name, value)
 
 
-def _text(path: Path, name: str, value: Any) -> str:
+def _text(path: Path, name: str, value: Yaml) -> str:
     if isinstance(value, list | dict | bool | set | None.__class__):
         raise _wrong_kind(path, name, "a name or a number", value)
     return str(value)
 
 
-def _wrong_kind(path: Path, name: str, expected: str, value: Any) -> ConfigError:
+def _wrong_kind(path: Path, name: str, expected: str, value: Yaml) -> ConfigError:
     return ConfigError(
         f"expected {expected} for {name!r} in {str(path)!r}, got {value!r}",
         hint=f"correct the line that begins with `{name}:`",
@@ -134,7 +143,7 @@ def _wrong_kind(path: Path, name: str, expected: str, value: Any) -> ConfigError
     )
 
 
-def _unknown(path: Path, key: str, known: dict[str, Any]) -> ConfigError:
+def _unknown(path: Path, key: str, known: Iterable[str]) -> ConfigError:
     from isoscope.registry import unknown
 
     error = unknown("setting", key, sorted(known))

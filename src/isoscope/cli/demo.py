@@ -2,17 +2,15 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from isoscope.cli.command import LazyCommand, given, with_options
+from isoscope.cli.command import LazyCommand, set_options, with_options
 from isoscope.cli.flags import AsJson, Command, Quiet, output, overwrite
-from isoscope.cli.output import note, show
-from isoscope.cli.progress import progress
+from isoscope.cli.output import note, progress, show
 
 if TYPE_CHECKING:
     from isoscope.study.option import Option
 
-NAME = "demo"
 EXAMPLES = ("isoscope demo", "isoscope demo -o demo.html --quiet")
 
 
@@ -21,20 +19,20 @@ class DemoCommand(LazyCommand):
 
     def describe(self) -> "Iterable[Option]":
         """Return the options of where a survey runs."""
-        from isoscope.study.execution import Place
         from isoscope.study.option import named_options
+        from isoscope.study.spec import EngineOptions
 
-        return named_options(Place).values()
+        return named_options(EngineOptions).values()
 
     def build(self) -> Command:
         """Return the function with all its flags."""
-        return with_options(command, self.options.values())
+        return with_options(demo, self.options.values())
 
 
-def command(
+def demo(
     page: Annotated[Path | None, output("PAGE", "Also write a report, an HTML file.")] = None,
     replace: Annotated[bool, overwrite("report")] = False,
-    options: Any = None,
+    options: dict[str, object] | None = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -43,6 +41,9 @@ def command(
     Without the demo extra, which brings the model, a planted cone is measured.
     """
     from isoscope import api
+    from isoscope.study.keywords import execution_of
+
+    where = execution_of(set_options(options or {}))
 
     with progress(quiet=quiet, noun="tokens") as tick:
         readings = api.demo(
@@ -50,7 +51,8 @@ def command(
             overwrite=replace,
             progress=tick,
             say=lambda text: note(text, quiet=quiet),
-            **given(options),
+            engine=where.engine,
+            workers=where.workers,
         )
     show(readings, "json" if as_json else "", quiet=quiet)
     if page is not None:

@@ -3,21 +3,19 @@
 import inspect
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+from typer.models import OptionInfo
 
-from isoscope.cli.output import chosen
+from isoscope.errors import ConfigError
 
 Command = Callable[..., None]
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder written by -o.")]
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders written by -o.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress, no remarks.")]
-TrustRemoteCode = Annotated[
-    bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")
-]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and no remarks.")]
 FORMATS = {
     "json": AsJson,
     "csv": Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")],
@@ -26,29 +24,29 @@ FORMATS = {
 }
 
 
-def measure(help: str = "A measure; repeat it for more than one.") -> Any:
+def measure(help: str = "A measure; repeat it for more than one.") -> OptionInfo:
     """Return the flag of measures."""
     return typer.Option("-m", "--measure", metavar="NAME", help=help)
 
 
-def site(help: str = "A site; repeat it for more than one.") -> Any:
+def site(help: str = "A site; repeat it for more than one.") -> OptionInfo:
     """Return the flag of a site, or of several."""
     return typer.Option("-s", "--site", metavar="SITE", help=help)
 
 
-def variant() -> Any:
-    """Return the flag of which rows are meant."""
-    return typer.Option("--variant", metavar="NAME", help="all, no-special or no-sink.")
+def variant() -> OptionInfo:
+    """Return the flag of which rows are used."""
+    return typer.Option("--variant", metavar="NAME", help="Rows: all, no-special or no-sink.")
 
 
-def output(metavar: str, help: str) -> Any:
+def output(metavar: str, help: str) -> OptionInfo:
     """Return the flag of what is written."""
     return typer.Option("-o", "--output", metavar=metavar, help=help)
 
 
-def overwrite(what: str) -> Any:
+def overwrite(what: str) -> OptionInfo:
     """Return the flag that replaces what is there."""
-    return typer.Option("--overwrite", help=f"Replace the {what} if there is one.")
+    return typer.Option("--overwrite", help=f"Replace the {what} if it exists.")
 
 
 Measures = Annotated[list[str] | None, measure()]
@@ -63,16 +61,30 @@ def formats(command: Command) -> Command:
     it is called.
     """
 
-    def run(**values: Any) -> None:
-        asked = {name: values.pop(f"as_{name}") for name in FORMATS}
-        command(**values, style=chosen(**asked))
+    def run(**values: object) -> None:
+        flags = {name: bool(values.pop(f"as_{name}")) for name in FORMATS}
+        command(**values, style=choose_format(**flags))
 
     flags = [flag(f"as_{name}", kind, False) for name, kind in FORMATS.items()]
     return replace(run, command, "style", flags)
 
 
-def flag(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> Any:
-    """Return a parameter as typer reads it; without a default it has to be given."""
+def choose_format(**flags: bool) -> str:
+    """Return the one format whose flag is set, or "" for a table; two are an error."""
+    chosen = [name for name, is_set in flags.items() if is_set]
+    if len(chosen) > 1:
+        raise ConfigError(
+            f"cannot print --{chosen[0]} with --{chosen[1]}",
+            hint="choose one format; `isoscope read RUN` prints a saved run in the others",
+            slug="two-formats",
+        )
+    return chosen[0] if chosen else ""
+
+
+def flag(
+    name: str, annotation: object, default: object = inspect.Parameter.empty
+) -> inspect.Parameter:
+    """Return a parameter as typer reads it; without a default it is required."""
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
     )

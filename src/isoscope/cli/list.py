@@ -1,19 +1,22 @@
-"""isoscope list: the measures, the sites of a model, and later claims."""
+"""isoscope list: the measures, or the sites of a model."""
 
 import sys
+from dataclasses import asdict
 from json import dumps
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isoscope.cli.flags import AsJson, TrustRemoteCode
+from isoscope.cli.flags import AsJson
 from isoscope.cli.output import show_table
 from isoscope.errors import ConfigError
 
 if TYPE_CHECKING:
-    from isoscope.display.table import Table
+    from collections.abc import Iterable
 
-NAME = "list"
+    from isoscope.display.table import Table
+    from isoscope.study.reads import MeasureFacts
+
 EXAMPLES = (
     "isoscope list measures",
     "isoscope list measures --json",
@@ -22,13 +25,15 @@ EXAMPLES = (
 LATER = ("claims",)
 
 
-def command(
+def list_names(
     what: Annotated[str, typer.Argument(metavar="WHAT", help="measures or sites")],
     model: Annotated[
         str | None,
-        typer.Argument(metavar="[MODEL]", help="Of sites: a folder, a GGUF file or a name."),
+        typer.Argument(metavar="[MODEL]", help="For sites: a folder, a GGUF file or a name."),
     ] = None,
-    trust_remote_code: TrustRemoteCode = False,
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the measures, or the sites of a model."""
@@ -43,11 +48,11 @@ def command(
         from isoscope.registry import unknown
 
         raise unknown("list", what, ("measures", "sites", *LATER))
-    from isoscope.measures import MEASURES
+    from isoscope.study.reads import describe_measures
 
-    records = [_record(measure) for measure in MEASURES.values()]
+    records = describe_measures()
     if as_json:
-        sys.stdout.write("".join(dumps(each) + "\n" for each in records))
+        sys.stdout.write("".join(dumps(asdict(each)) + "\n" for each in records))
     else:
         show_table(_table(records))
 
@@ -85,49 +90,17 @@ def _sites(model: str | None, trust_remote_code: bool, as_json: bool) -> None:
     )
 
 
-def _record(measure: Any) -> dict[str, Any]:
-    """What a script may want to know of a measure."""
-    return {
-        "name": measure.name,
-        "title": measure.title,
-        "default": bool(measure.default),
-        "second_pass": bool(measure.second_pass),
-        "isotropic": _limit(measure.isotropic),
-        "collapsed": _limit(measure.collapsed),
-        "unmoved_by": sorted(measure.unmoved_by),
-        "formula": measure.note.formula,
-        "misleads": measure.note.misleads,
-        "cite": measure.cite,
-    }
-
-
-def _limit(of: Any) -> float | str | None:
-    """A reference value with many rows: a number, or how it goes with the width d."""
-    from isoscope.measures.base import level
-
-    many, widths = 10**15, (512, 768)
-    found = [number for width in widths if (number := level(of, many, width)) is not None]
-    if not found:
-        return None
-    for words, scale in (("d", widths), ("1/d", [1 / width for width in widths])):
-        if all(abs(a / b - 1) < 1e-3 for a, b in zip(found, scale, strict=True)):
-            return words
-    return round(found[0], 3) + 0.0 if abs(found[0] - found[1]) < 1e-5 else "varies with d"
-
-
-def _table(records: list[dict[str, Any]]) -> "Table":
+def _table(records: "list[MeasureFacts]") -> "Table":
     from isoscope.display.table import Column, Table
 
-    def cells(key: str) -> tuple[str, ...]:
-        values = (each[key] for each in records)
+    def cells(values: "Iterable[float | str | None]") -> tuple[str, ...]:
         return tuple(f"{v:g}" if isinstance(v, float) else str(v or "") for v in values)
 
-    second = tuple("two" if each["second_pass"] else "one" for each in records)
     columns = (
-        Column("measure", cells("name"), words=True),
-        Column("isotropic", cells("isotropic")),
-        Column("collapsed", cells("collapsed")),
-        Column("passes", second),
-        Column("what", cells("title"), words=True, fold=24),
+        Column("measure", cells(each.name for each in records), words=True),
+        Column("isotropic", cells(each.isotropic for each in records)),
+        Column("collapsed", cells(each.collapsed for each in records)),
+        Column("passes", cells("two" if each.second_pass else "one" for each in records)),
+        Column("what", cells(each.title for each in records), words=True, fold=24),
     )
     return Table("", columns)

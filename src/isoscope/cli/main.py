@@ -7,27 +7,19 @@ import sys
 import traceback
 from contextlib import suppress
 from inspect import cleandoc
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from isoscope.cli import (
-    check,
-    compare,
-    demo,
-    dimensions,
-    explain,
-    figure,
-    merge,
-    read,
-    report,
-)
+from isoscope.cli import check, compare, demo, pages, runs
 from isoscope.cli import list as listing
-from isoscope.cli.command import SpecCommand, epilog
-from isoscope.cli.help import PlainCommand
+from isoscope.cli.command import PlainCommand, SpecCommand, epilog
 from isoscope.errors import DOCS, IsoscopeError
-from isoscope.study.experiment import find_experiment, others
+from isoscope.study.experiment import BUILT_IN, find_experiment, others
+
+if TYPE_CHECKING:
+    from typer._click import core
 
 CANNOT, INTERRUPTED, TERMINATED = 2, 130, 143  # 1 is for gates
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -47,25 +39,25 @@ class Commands(TyperGroup):
             return super().main(*args, standalone_mode=False, **extra)
         try:
             code = super().main(*args, standalone_mode=False, **extra)
-            sys.stdout.flush()  # here, where a closed pipe or a full disk can still be told
+            sys.stdout.flush()  # here, where a closed pipe or a full disk can still be reported
         except IsoscopeError as error:
-            code = _say(str(error), error.code)
+            code = _print_error(error.with_flags(), error.code)
         except typer.TyperException as error:
-            code = _say(_usage(error), CANNOT)
+            code = _print_error(_usage(error), CANNOT)
         except (OSError, SystemExit) as error:
-            code = _stopped(error)
+            code = _exit_code(error)
         if code == INTERRUPTED:
-            _say("interrupted", INTERRUPTED)
+            _print_error("interrupted", INTERRUPTED)
         sys.exit(code or 0)
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: "core.Context") -> list[str]:
         """Return all names; experiments of other packages come last."""
         for name in others():
             if name not in self.commands:
                 self.add_command(_command_of(name))
         return super().list_commands(ctx)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: "core.Context", cmd_name: str) -> "core.Command | None":
         """Return a command; other packages are looked through where it is none of ours."""
         if cmd_name not in self.commands:
             self.list_commands(ctx)
@@ -97,27 +89,35 @@ app = typer.Typer(
 
 
 def _derived() -> None:
-    """Hold the place of a command whose flags come from a spec."""
+    """Take the place of a function in commands whose flags come from a spec."""
 
 
-_READING = ("measure", "survey", merge, read, explain)
-_PAGES = (report, figure, compare, check)
-_LAB = (dimensions, "norm", "matrices", "zero", "probe", "sweep")
-for _each in (*_READING, *_PAGES, *_LAB, listing):
-    if isinstance(_each, str):
-        _found = find_experiment(_each)
-        _made = app.command(
-            _each, cls=SpecCommand, help=_found.help, epilog=epilog(_found.examples)
-        )
-        _made(_derived)
+_FIRST = ("measure", "survey")
+_OWN = {
+    "merge": (runs.merge, runs.EXAMPLES["merge"]),
+    "read": (runs.read, runs.EXAMPLES["read"]),
+    "explain": (runs.explain, runs.EXAMPLES["explain"]),
+    "report": (pages.report, pages.EXAMPLES["report"]),
+    "figure": (pages.figure, pages.EXAMPLES["figure"]),
+    "compare": (compare.compare, compare.EXAMPLES),
+    "check": (check.check, check.EXAMPLES),
+    "dimensions": (runs.dimensions, runs.EXAMPLES["dimensions"]),
+    "list": (listing.list_names, listing.EXAMPLES),
+}
+# In the order of the help page: experiments other than the first two stand before `list`.
+for _name in dict.fromkeys((*_FIRST, *list(_OWN)[:-1], *BUILT_IN, "list")):
+    if _name in BUILT_IN:
+        _found = find_experiment(_name)
+        _examples = epilog(_found.examples)
+        app.command(_name, cls=SpecCommand, help=_found.help, epilog=_examples)(_derived)
     else:
-        _made = app.command(_each.NAME, cls=PlainCommand, epilog=epilog(_each.EXAMPLES))
-        _made(_each.command)
-app.command(demo.NAME, cls=demo.DemoCommand, epilog=epilog(demo.EXAMPLES))(demo.command)
+        _function, _lines = _OWN[_name]
+        app.command(_name, cls=PlainCommand, epilog=epilog(_lines))(_function)
+app.command("demo", cls=demo.DemoCommand, epilog=epilog(demo.EXAMPLES))(demo.demo)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(is_set: bool) -> None:
+    if is_set:
         from isoscope.store.origin import versions
 
         typer.echo(f"isoscope {versions()['isoscope']}")
@@ -135,7 +135,7 @@ def isoscope(
     """Measure the anisotropy of vectors: one pass, any size, every number with an interval.
 
     Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 a gate tripped,
-    2 it cannot be done.
+    2 the command cannot be done.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
@@ -157,8 +157,8 @@ def main() -> None:
         sys.exit(CANNOT)
 
 
-def _say(text: str, code: int) -> int:
-    """Print an error to stderr; names in it may come from files and are made harmless."""
+def _print_error(text: str, code: int) -> int:
+    """Print an error to stderr; control characters of names in it are escaped."""
     from isoscope.display.escape import plain
 
     typer.echo("\n".join(map(plain, f"error: {text}".split("\n"))), err=True)
@@ -166,7 +166,7 @@ def _say(text: str, code: int) -> int:
 
 
 def _usage(error: typer.TyperException) -> str:
-    """What is wrong with a command line, in the shape of our own errors."""
+    """Return what is wrong with a command line, in the shape of our own errors."""
     problem, _, meant = error.format_message().partition(" Did you mean ")
     problem = problem.partition(" (Possible options")[0].rstrip(".")
     problem = problem.replace("No such command", "no command is called")
@@ -179,8 +179,8 @@ def _usage(error: typer.TyperException) -> str:
     return f"{problem[:1].lower()}{problem[1:]}\n  hint: {hint}\n  see:  {DOCS}#usage"
 
 
-def _stopped(error: OSError | SystemExit) -> int:
-    """A reader that has seen enough is no error; a full disk is the user's, not a bug."""
+def _exit_code(error: OSError | SystemExit) -> int:
+    """Return the exit code: a closed pipe is no error, a full disk is one of the user's."""
     cause = error.__context__ if isinstance(error, SystemExit) else error
     if not isinstance(cause, OSError) or cause.errno not in {errno.EPIPE, *FULL}:
         raise error
@@ -190,4 +190,4 @@ def _stopped(error: OSError | SystemExit) -> int:
         return 0
     problem = f"cannot write the output: {cause.strerror}"
     hint = "free some space, or write somewhere else"
-    return _say(f"{problem}\n  hint: {hint}\n  see:  {DOCS}#disk-full", CANNOT)
+    return _print_error(f"{problem}\n  hint: {hint}\n  see:  {DOCS}#disk-full", CANNOT)

@@ -1,30 +1,27 @@
-"""What every command prints with: a table or one of the formats, and remarks beside it."""
+"""What commands print: a table or one of the formats, remarks beside it, and progress."""
 
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
-from isoscope.errors import ConfigError
-
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.progress import Progress
+
     from isoscope.display import Results
     from isoscope.display.table import Table
 
-
-def chosen(**flags: bool) -> str:
-    """The one format that was asked for, or "" for a table; two are refused before work."""
-    asked = [name for name, given in flags.items() if given]
-    if len(asked) > 1:
-        raise ConfigError(
-            f"cannot print --{asked[0]} with --{asked[1]}",
-            hint="choose one format; `isoscope read RUN` prints a saved run in the others",
-            slug="two-formats",
-        )
-    return asked[0] if asked else ""
+T = TypeVar("T")
+Tick = Callable[[int, int | None], None]  # rows done, rows in all where that is known
+PATIENCE = 0.5  # seconds; what is done by then needs no progress bar
 
 
-def show(results: "Results[Any]", style: str, *, quiet: bool = False) -> None:
+def show(results: "Results[T]", style: str, *, quiet: bool = False) -> None:
     """Print results to stdout, as tables or in a format; what that lacks goes to stderr."""
     if style:
         sys.stdout.write(getattr(results, f"to_{style}")())
@@ -46,9 +43,9 @@ def show_table(table: "Table") -> None:
     if sys.stdout.isatty():
         from rich.console import Console
 
-        from isoscope.display import terminal
+        from isoscope.display.formats import print_table
 
-        terminal.show(table, Console())
+        print_table(table, Console())
     else:
         from isoscope.display.formats import as_text
 
@@ -56,8 +53,90 @@ def show_table(table: "Table") -> None:
 
 
 def note(text: str, *, quiet: bool) -> None:
-    """Say something on stderr, beside the data."""
+    """Print a remark to stderr, beside the data."""
     if not quiet:
         from isoscope.display.escape import plain
 
         typer.echo(plain(text), err=True)
+
+
+def show_file(path: "Path", facts: dict[str, str | int], *, as_json: bool) -> None:
+    """Print the path of a file that was written, or a JSON object with facts about it."""
+    from json import dumps
+
+    from isoscope.display.escape import plain
+
+    typer.echo(dumps(facts) if as_json else plain(str(path)))
+
+
+@contextmanager
+def progress(*, quiet: bool = False, noun: str = "rows") -> Generator[Tick | None]:
+    """Yield a function to call as rows are done, or None where stderr is no terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    bar = Bar(noun)
+    try:
+        yield bar.tick
+    finally:
+        bar.close()
+
+
+class Bar:
+    """A progress bar on stderr that appears when the work turns out to be long."""
+
+    def __init__(self, noun: str = "rows") -> None:
+        self.noun = noun
+        self.first = self.start = monotonic()
+        self.seen = 0
+        self.live: Progress | None = None
+
+    def tick(self, done: int, total: int | None) -> None:
+        """Show how many rows are done."""
+        now = monotonic()
+        if done < self.seen or not done:  # a second pass begins, or the first
+            self.start = now
+        self.seen = done
+        if self.live is None:
+            if now - self.first < PATIENCE:
+                return
+            self.live = self._open()
+        text = words(done, total, now - self.start, self.noun)
+        self.live.update(self.live.task_ids[0], completed=done, total=total, words=text)
+
+    def close(self) -> None:
+        """Remove the bar; what it showed is of no use afterwards."""
+        if self.live is not None:
+            self.live.stop()
+
+    def _open(self) -> "Progress":
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        columns = BarColumn(bar_width=30), TextColumn("{task.fields[words]}", markup=False)
+        live = Progress(*columns, console=Console(stderr=True), transient=True)
+        live.add_task("", total=None, words="")
+        live.start()
+        return live
+
+
+def words(done: int, total: int | None, seconds: float, noun: str = "rows") -> str:
+    """Return how far the work is, how fast it goes, and how long it will take.
+
+    >>> words(250_000, 1_000_000, 2.0)
+    '250,000 of 1,000,000 rows, 125,000 rows/s, 6 s left'
+    """
+    if total is not None and done >= total:
+        return f"{done:,} {noun} read, computing"
+    rate = done / seconds if seconds > 0 else 0.0
+    parts = [f"{done:,} {noun}" if total is None else f"{done:,} of {total:,} {noun}"]
+    if rate:
+        parts.append(f"{rate:,.0f} {noun}/s" if rate >= 10 else f"{rate:.1f} {noun}/s")
+    if rate and total is not None:
+        parts.append(f"{_time((total - done) / rate)} left")
+    return ", ".join(parts)
+
+
+def _time(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

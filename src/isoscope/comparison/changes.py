@@ -1,15 +1,14 @@
-"""The layout of changes: two runs side by side."""
+"""Changes between two runs as tables, and their summary."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, fields
-from math import isfinite
 
 from isoscope.display.escape import plain
-from isoscope.display.frames import Field, Line, numbers, texts
-from isoscope.display.number import shown
-from isoscope.display.results import DATA, Layout, Results
-from isoscope.display.table import Column, Table
+from isoscope.display.frames import Field, Line, finite_line, numbers, texts
+from isoscope.display.number import format_value
+from isoscope.display.results import DATA, RecordLayout, Results
+from isoscope.display.table import Column, Table, warning_column
 from isoscope.types import Change
 
 KEYS = tuple(field.name for field in fields(Change))
@@ -24,9 +23,9 @@ def changes_of(
     differs: Sequence[str] = (),
     left_out: Sequence[str] = (),
 ) -> Results[Change]:
-    """Return changes between two runs; remarks say how they are compared and what differs.
+    """Return changes between two runs, with remarks on how they were compared.
 
-    `method` says whether they are paired and why, `differs` in what the runs differ.
+    `method` says whether they are paired and why, `differs` lists differing settings.
     """
     differences = f"the runs differ in {'; '.join(differs)}" if differs else ""
     return Results(
@@ -38,13 +37,13 @@ def changes_of(
     )
 
 
-def only_changed(changes: Results[Change]) -> Results[Change]:
-    """Return the changes that are more than noise."""
+def significant_changes(changes: Results[Change]) -> Results[Change]:
+    """Return the changes that are larger than noise."""
     return changes.with_records(each for each in changes if each.verdict == "changed")
 
 
 def summary(changes: Sequence[Change]) -> str:
-    """How many changed, in a sentence."""
+    """Return the number of changes of each verdict, as a sentence."""
     counts = Counter(each.verdict for each in changes)
     parts = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]]
     tested = sum(each.chance is not None for each in changes)
@@ -53,14 +52,14 @@ def summary(changes: Sequence[Change]) -> str:
 
 
 def _about(changes: Results[Change]) -> tuple[str, ...]:
-    """Return what should be known of the comparison as a whole."""
+    """Return the remarks on the comparison as a whole."""
     return (*([summary(changes)] if changes else []), *changes.remarks)
 
 
 def _notes(changes: Results[Change], style: str) -> tuple[str, ...]:
     if style not in DATA:
         return ()
-    return (*_about(changes), *(f"left out: {text}" for text in changes.left_out))
+    return (*_about(changes), *(f"skipped: {text}" for text in changes.left_out))
 
 
 def _tables(changes: Results[Change]) -> tuple[Table, ...]:
@@ -98,9 +97,9 @@ def _names(changes: Sequence[Change]) -> list[Column]:
 
 
 def _numbers(changes: Sequence[Change]) -> list[Column]:
-    first = [shown(each.a, each.a_low, each.a_high)[0] for each in changes]
-    second = [shown(each.b, each.b_low, each.b_high)[0] for each in changes]
-    gaps = [shown(each.difference, each.low, each.high) for each in changes]
+    first = [format_value(each.a, each.a_low, each.a_high)[0] for each in changes]
+    second = [format_value(each.b, each.b_low, each.b_high)[0] for each in changes]
+    gaps = [format_value(each.difference, each.low, each.high) for each in changes]
     return [
         Column("a", tuple(first)),
         Column("b", tuple(second)),
@@ -110,27 +109,20 @@ def _numbers(changes: Sequence[Change]) -> list[Column]:
 
 
 def _verdicts(changes: Sequence[Change], warnings: Sequence[str]) -> list[Column]:
-    number = {text: str(place) for place, text in enumerate(warnings, start=1)}
-    marks = (" ".join(number[text] for text in each.warnings) for each in changes)
     mixed = len({each.paired for each in changes}) > 1
     how = ("paired" if each.paired else "independent" for each in changes)
     return [
         Column("verdict", tuple(each.verdict for each in changes), words=True, fold=8),
         Column("how", tuple(how) if mixed else ("",) * len(changes), words=True),
-        Column("warnings", tuple(marks), words=True, role="marks"),
+        warning_column((each.warnings for each in changes), warnings),
     ]
 
 
 def _record(change: Change) -> Line:
-    """A change as JSON knows it: NaN and infinity are null."""
-    values = asdict(change) | {"warnings": list(change.warnings)}
-    return {
-        key: None if isinstance(value, float) and not isfinite(value) else value
-        for key, value in values.items()
-    }
+    return finite_line(asdict(change) | {"warnings": list(change.warnings)})
 
 
-CHANGES = Layout(
+CHANGES = RecordLayout(
     name="changes",
     tables=_tables,
     to_dict=_record,

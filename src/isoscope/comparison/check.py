@@ -1,37 +1,38 @@
-"""The verb of gates: rules that a run must not break."""
+"""Check a run against rules, as a gate."""
 
 from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING
 
 from isoscope.comparison.pairing import Pairing, pairing
-from isoscope.comparison.rule import Rule, known_measures, parsed
-from isoscope.comparison.side import Folder, Side, gap_between, opened
+from isoscope.comparison.rule import GateRule, known_measures, parse_rule
+from isoscope.comparison.side import RunOrPath, Side, gap_between
 from isoscope.errors import ConfigError, GateError, IsoscopeError
-from isoscope.types import Outcome, Reading
+from isoscope.registry import unknown
+from isoscope.store import Run, open_run
+from isoscope.types import GateOutcome, Reading
 
 if TYPE_CHECKING:
     from isoscope.display import Results
     from isoscope.measures.statistics import Difference
-    from isoscope.store import Run
 
 
 def check(
-    run: "Folder | Run",
+    run: RunOrPath,
     fail_if: Sequence[str] | str,
     *,
-    baseline: "Folder | Run | None" = None,
-) -> "Results[Outcome]":
+    baseline: RunOrPath | None = None,
+) -> "Results[GateOutcome]":
     """Check a run against rules such as `mean-cosine@norm.out > 0.5` or `isoscore < 0.9x`.
 
-    A rule says what must not be. It is breached where the whole 95 % interval lies beyond
-    the limit, and a warning where only the value does. Nothing is raised for a breach: see
-    `ok` and `summary` of what is returned.
+    A rule is a condition that must not be met. It is breached where the whole 95 % interval
+    is beyond the limit, and a warning where only the value is. A breach does not raise: see
+    `ok` and `summary` of the results.
     """
     from isoscope.comparison.outcomes import OUTCOMES
     from isoscope.display import Results
 
-    rules = [parsed(text) for text in ([fail_if] if isinstance(fail_if, str) else fail_if)]
+    rules = [parse_rule(text) for text in ([fail_if] if isinstance(fail_if, str) else fail_if)]
     if not rules:
         raise ConfigError(
             "a check needs at least 1 rule, got 0",
@@ -45,31 +46,31 @@ def check(
             hint="name the run to compare with: --baseline RUN",
             slug="rule-baseline",
         )
-    sides = _sides(opened(run), rules)
-    others = {} if baseline is None else _sides(opened(baseline), rules)
+    sides = _sides(open_run(run), rules)
+    others = {} if baseline is None else _sides(open_run(baseline), rules)
     gate = _Gate(sides, others)
     found = (outcome for rule in rules for outcome in gate.outcomes(rule))
     return Results(found, OUTCOMES)
 
 
-def refuse(outcomes: "Results[Outcome]") -> None:
-    """Raise where a rule is breached, or could not be checked; a breach counts more."""
+def refuse(outcomes: "Results[GateOutcome]") -> None:
+    """Raise if a rule is breached, otherwise if one could not be checked."""
     if breached := _which(outcomes, "breached"):
         raise GateError(
             f"{breached} are breached",
             hint="the table names site, value and limit",
             slug="check-breached",
         )
-    if stuck := _which(outcomes, "could not run"):
+    if unchecked := _which(outcomes, "could not run"):
         raise ConfigError(
-            f"{stuck} could not be checked",
-            hint="survey what the rule asks for, or correct the rule",
+            f"{unchecked} could not be checked",
+            hint="survey the sites and measures of the rule, or correct the rule",
             slug="check-incomplete",
         )
 
 
-def _which(outcomes: "Results[Outcome]", state: str) -> str:
-    """Return how many rules are in a state, with the first of them; nothing for none."""
+def _which(outcomes: "Results[GateOutcome]", state: str) -> str:
+    """Return the number of rules in a state and the first of them; empty for none."""
     found = {each.rule: each for each in reversed(outcomes) if each.state == state}
     if not found:
         return ""
@@ -78,8 +79,8 @@ def _which(outcomes: "Results[Outcome]", state: str) -> str:
     return f"{len(found)} of {rules} rules ({first.rule}: {first.message})"
 
 
-def _sides(run: "Run", rules: Sequence[Rule]) -> dict[str, Side]:
-    """Return the readings of a run in each variant that a rule is about."""
+def _sides(run: Run, rules: Sequence[GateRule]) -> dict[str, Side]:
+    """Return the readings of a run in each variant that a rule names."""
     known = known_measures()
     sides: dict[str, Side] = {}
     for variant in dict.fromkeys(rule.variant for rule in rules):
@@ -89,7 +90,7 @@ def _sides(run: "Run", rules: Sequence[Rule]) -> dict[str, Side]:
 
 
 class _Gate:
-    """A run, perhaps a baseline, and how they hang together."""
+    """A run, perhaps a baseline, and how they are paired."""
 
     def __init__(self, sides: dict[str, Side], others: dict[str, Side]) -> None:
         self.sides, self.others = sides, others
@@ -98,48 +99,50 @@ class _Gate:
         if others:
             self.how = pairing(self.run, next(iter(others.values())).run)
 
-    def outcomes(self, rule: Rule) -> Iterator[Outcome]:
-        """Yield what becomes of a rule at each site it is about."""
+    def outcomes(self, rule: GateRule) -> Iterator[GateOutcome]:
+        """Yield the outcome of a rule at each site it applies to."""
         side = self.sides[rule.variant]
-        spoilt = {site: why for site, why in self.run.trouble.items() if rule.covers(site)}
-        for site, why in spoilt.items():
-            yield self._stuck(rule, site, f"{site} computed NaN or infinity at {why}")
+        not_finite = {site: why for site, why in self.run.trouble.items() if rule.covers(site)}
+        for site, why in not_finite.items():
+            yield self._error(rule, site, f"{site} computed NaN or infinity at {why}")
         found = [
             each
             for each in side.readings.values()
             if each.measure == rule.measure and rule.covers(each.site)
         ]
-        if not found and not spoilt:
-            yield self._stuck(rule, "", self._why_nothing(rule, side))
+        if not found and not not_finite:
+            yield self._error(rule, "", self._why_nothing(rule, side))
         for reading in found:
-            yield self._judged(rule, side, reading)
+            yield self._judge(rule, side, reading)
 
-    def _judged(self, rule: Rule, side: Side, reading: Reading) -> Outcome:
+    def _judge(self, rule: GateRule, side: Side, reading: Reading) -> GateOutcome:
         if not isfinite(reading.value):
             why = f"{reading.measure} is {reading.value} at {reading.site}"
-            return self._stuck(rule, reading.site, why)
+            return self._error(rule, reading.site, why)
         if not rule.relative:
-            return self._told(rule, reading, None, rule.number, _shifted(reading, rule.number))
+            return self._outcome(
+                rule, reading, None, rule.number, _margin(reading, rule.number)
+            )
         other = self.others[rule.variant]
         base = other.readings.get((reading.site, reading.step, reading.measure))
         if base is None or not isfinite(base.value):
             why = f"the baseline has no {reading.measure} at {reading.site}"
-            return self._stuck(rule, reading.site, why)
+            return self._error(rule, reading.site, why)
         paired = self.how is not None and self.how.at(reading.site)
         gap, _ = gap_between(side, reading, other, base, paired=paired, times=rule.number)
-        return self._told(rule, reading, base.value, rule.number * base.value, gap)
+        return self._outcome(rule, reading, base.value, rule.number * base.value, gap)
 
-    def _told(
+    def _outcome(
         self,
-        rule: Rule,
+        rule: GateRule,
         reading: Reading,
         baseline: float | None,
         limit: float,
         gap: "Difference",
-    ) -> Outcome:
-        stated = f"{limit:.4g}" if baseline is None else f"{rule.number:g} x {baseline:.4g}"
-        state, message = _state(rule, gap, stated)
-        return Outcome(
+    ) -> GateOutcome:
+        text = f"{limit:.4g}" if baseline is None else f"{rule.number:g} x {baseline:.4g}"
+        state, message = _state(rule, gap, text)
+        return GateOutcome(
             rule=rule.text,
             run=self._name,
             site=reading.site,
@@ -157,17 +160,15 @@ class _Gate:
             message=f"{reading.site}: {reading.value:.4g}, {message}",
         )
 
-    def _stuck(self, rule: Rule, site: str, why: str) -> Outcome:
+    def _error(self, rule: GateRule, site: str, why: str) -> GateOutcome:
         place = (self._name, site, rule.variant, rule.measure)
-        return Outcome(rule.text, *place, "could not run", why)
+        return GateOutcome(rule.text, *place, "could not run", why)
 
     @property
     def _name(self) -> str:
         return self.run.path.resolve().name
 
-    def _why_nothing(self, rule: Rule, side: Side) -> str:
-        from isoscope.registry import unknown
-
+    def _why_nothing(self, rule: GateRule, side: Side) -> str:
         there = dict.fromkeys(each.site for each in self.run.readings)
         if not any(rule.covers(site) for site in there):
             error: IsoscopeError = unknown("site", rule.site, there)
@@ -176,22 +177,22 @@ class _Gate:
         return f"the run has no {rule.measure}{at} in variant {side.variant}"
 
 
-def _shifted(reading: Reading, limit: float) -> "Difference":
-    """Return how far a reading lies above a number that is known exactly."""
+def _margin(reading: Reading, limit: float) -> "Difference":
+    """Return how far a reading is above a number that is known exactly."""
     from isoscope.measures.statistics import Difference
 
     low, high = (None if end is None else end - limit for end in (reading.low, reading.high))
     return Difference(reading.value - limit, low, high, None)
 
 
-def _state(rule: Rule, gap: "Difference", limit: str) -> tuple[str, str]:
-    """Return what a distance from the limit means for a rule, and the reason."""
+def _state(rule: GateRule, gap: "Difference", limit: str) -> tuple[str, str]:
+    """Return the state of a rule at this distance from the limit, and the reason."""
     side = "above" if rule.sign.startswith(">") else "below"
     if not rule.beyond(gap.value):
         return "holds", f"not {side} {limit}"
     nearest = gap.low if side == "above" else gap.high
     if nearest is None:
-        return "breached", f"{side} {limit}; no interval to tell noise from it"
+        return "breached", f"{side} {limit}; there is no interval to judge noise"
     if not rule.beyond(nearest):
         return "warning", f"{side} {limit}, but within noise"
     return "breached", f"{side} {limit} with its whole interval"

@@ -1,13 +1,12 @@
-"""The verb of two runs: readings side by side, and what changed for more than noise."""
+"""Compare two runs: readings side by side, and which changes are larger than noise."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from isoscope.comparison.matching import MATCHES, matched
-from isoscope.comparison.open import names_of, two_runs
-from isoscope.comparison.pairing import Pairing, differences, pairing
-from isoscope.comparison.side import Key, Side, gap_between
+from isoscope.comparison.pairing import MATCHES, Pairing, differences, match_sites, pairing
+from isoscope.comparison.side import Key, Side, gap_between, names_of, two_runs
 from isoscope.errors import ConfigError
+from isoscope.registry import unknown
 from isoscope.study.reads import companions, measure_names
 from isoscope.types import VARIANTS, Change, Reading
 
@@ -29,17 +28,17 @@ def compare(
     match: str = "name",
     all: bool = False,
 ) -> "Results[Change]":
-    """Hold the readings of two runs side by side, each difference with a 95 % interval.
+    """Compare the readings of two runs, each difference with a 95 % interval.
 
-    Either may be a run folder, a loaded run, or vectors: a file or an array, measured first.
-    Vectors are paired row by row, the n-th with the n-th.
-    Where both read the same documents the differences are paired by document group, which
-    is far sharper; otherwise the runs are taken as independent. What is called changed is
-    so at 5 % after Holm's correction over all rows returned. Of several sites the usual
-    measures are compared unless `measures` names others, or `all` asks for every one.
+    Either may be a run folder, a loaded run, or vectors: a file or an array, which is measured
+    first. Vectors are paired row by row, row n with row n.
+    Where both runs read the same documents the differences are paired by document group,
+    which makes their intervals much narrower; otherwise the runs are independent samples. A
+    reading has changed if p < 0.05 after Holm's correction over all rows returned. If there
+    are several sites only the usual measures are compared, unless `measures` names others or
+    `all` is true.
     """
     from isoscope.comparison.changes import changes_of
-    from isoscope.registry import unknown
 
     if variant not in VARIANTS:
         raise unknown("variant", variant, VARIANTS)
@@ -51,7 +50,7 @@ def compare(
         _check_sites(sites, sides)
         pairs = [
             pair
-            for pair in matched(sides[0].sites, sides[1].sites, match)
+            for pair in match_sites(sides[0].sites, sides[1].sites, match)
             if sites is None or pair[0] in sites
         ]
         keys = _shared_keys(sides, pairs)
@@ -60,11 +59,11 @@ def compare(
         if not keys:
             raise _nothing(sides)
         left_out = _left_out(sides, pairs, sites, names)
-        for side, chosen_keys in zip(sides, zip(*keys, strict=True), strict=True):
-            side.keep(chosen_keys)
+        for side, own in zip(sides, zip(*keys, strict=True), strict=True):
+            side.keep(own)
         how = pairing(*runs)
         return changes_of(
-            _judged(_rows(sides, keys, how)),
+            _changes(_rows(sides, keys, how)),
             runs=names_of(first, second),
             method=how.why,
             differs=differences(*runs),
@@ -75,7 +74,7 @@ def compare(
 def _shared_keys(
     sides: tuple[Side, Side], pairs: Iterable[tuple[str, str]]
 ) -> list[tuple[Key, Key]]:
-    """Return what both runs have a reading of."""
+    """Return the keys of readings that both runs have."""
     ours: dict[str, list[Key]] = {}
     for key in sides[0].readings:
         ours.setdefault(key[0], []).append(key)
@@ -88,12 +87,12 @@ def _shared_keys(
 
 
 def _usual(sides: tuple[Side, Side], keys: list[tuple[Key, Key]]) -> list[tuple[Key, Key]]:
-    """Return the usual measures where there are several sites, as the layer table does."""
-    from isoscope.display.layers import columns
+    """Return the keys of the usual measures if there are several sites, as in layer tables."""
+    from isoscope.display.readings import usual_measures
 
     if len({ours[0] for ours, _ in keys}) < 2:
         return keys
-    names = columns([sides[0].readings[ours] for ours, _ in keys])
+    names = usual_measures([sides[0].readings[ours] for ours, _ in keys])
     return [pair for pair in keys if pair[0][2] in names]
 
 
@@ -106,8 +105,8 @@ def _rows(sides: tuple[Side, Side], keys: Iterable[tuple[Key, Key]], how: Pairin
     return rows
 
 
-def _judged(rows: list[Row]) -> list[Change]:
-    """Return the changes, with chances corrected for how many rows there are."""
+def _changes(rows: list[Row]) -> list[Change]:
+    """Return the changes, p-values corrected for the number of rows."""
     from isoscope.measures.difference import same
     from isoscope.measures.statistics import holm
 
@@ -146,20 +145,19 @@ def _judged(rows: list[Row]) -> list[Change]:
 
 
 def _warnings(a: Reading, b: Reading) -> tuple[str, ...]:
-    """Return what else than the models could make two readings differ."""
+    """Return reasons other than the models why two readings may differ."""
     warnings: list[str] = []
     biased = any("biased" in text for each in (a, b) for text in each.warnings)
     if biased and a.n != b.n:
         warnings.append(
-            "biased by how many rows there are, which differs: compare the debiased measures"
+            "biased by the number of rows, which differs: compare the debiased measures"
         )
     if a.d != b.d:
-        warnings.append(f"of different width: {a.d} and {b.d}")
+        warnings.append(f"different widths: {a.d} and {b.d}")
     return tuple(warnings)
 
 
 def _check_sites(sites: Sequence[str] | None, sides: tuple[Side, Side]) -> None:
-    from isoscope.registry import unknown
 
     known = dict.fromkeys([*sides[0].sites, *sides[1].sites])
     for site in sites or ():
@@ -173,35 +171,35 @@ def _left_out(
     sites: Sequence[str] | None,
     names: Sequence[str] | None,
 ) -> list[str]:
-    """Return what only one of the runs has."""
+    """Return what only one of the runs has, and what neither can compute."""
     found: list[str] = []
     for label, place in (("a", 0), ("b", 1)):
-        met = {pair[place] for pair in pairs}
+        matched = {pair[place] for pair in pairs}
         alone = [
             site
             for site in sides[place].sites
-            if site not in met and (sites is None or site in sites)
+            if site not in matched and (sites is None or site in sites)
         ]
         if alone:
-            found.append(f"only {label} has, or matches, {_listed(alone)}")
+            found.append(f"only in {label}, or without a match: {_list(alone)}")
     for label, ours, theirs in (("a", *sides), ("b", *sides[::-1])):
         alone = [name for name in ours.measures if name not in theirs.measures]
         if alone:
-            found.append(f"only {label} has {_listed(alone)}")
+            found.append(f"only in {label}: {_list(alone)}")
     have = {*sides[0].measures, *sides[1].measures}
     for name in names or ():
         if name not in have and not companions(name) & have:
-            found.append(f"{name}: neither run can tell it")
+            found.append(f"{name}: cannot be determined in either run")
     return found
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list(names: Sequence[str]) -> str:
     more = f" and {len(names) - 12} more" if len(names) > 12 else ""
     return ", ".join(names[:12]) + more
 
 
 def _nothing(sides: tuple[Side, Side]) -> ConfigError:
-    ours, theirs = (_listed(side.sites) or "nothing" for side in sides)
+    ours, theirs = (_list(side.sites) or "nothing" for side in sides)
     return ConfigError(
         f"expected a reading that both runs have, got none: a has {ours}; b has {theirs}",
         hint="choose sites, measures and a variant that both have, or --match depth",

@@ -1,50 +1,50 @@
-"""The layout of outcomes: what became of the rules of a check."""
+"""The outcomes of a check as tables, as a summary for CI, and as JUnit XML."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from math import isfinite
+from xml.etree import ElementTree
 
 from isoscope.display.escape import for_markdown, plain
-from isoscope.display.frames import Line, numbers, texts
-from isoscope.display.number import shown
-from isoscope.display.results import Layout, Results
+from isoscope.display.frames import Line, finite_line, numbers, texts
+from isoscope.display.number import format_value
+from isoscope.display.results import RecordLayout, Results
 from isoscope.display.table import Column, Table
-from isoscope.types import Outcome
+from isoscope.types import GateOutcome
 
 WORST_FIRST = ("breached", "could not run", "warning", "holds")
 CODES = {"breached": 1, "could not run": 2, "warning": 0, "holds": 0}
-MOST = 20  # sites of a rule that are shown one by one
+MOST = 20  # sites of a rule that have their own line
 MARKS = {"breached": "❌", "could not run": "❓", "warning": "⚠️", "holds": "✅"}
 
 
-def worst(outcomes: Iterable[Outcome]) -> str:
-    """Return the worst state of all, which decides the check."""
+def worst(outcomes: Iterable[GateOutcome]) -> str:
+    """Return the worst state, which decides the check."""
     states = {each.state for each in outcomes}
     return next((state for state in WORST_FIRST if state in states), "holds")
 
 
-def exit_code(outcomes: Iterable[Outcome]) -> int:
+def exit_code(outcomes: Iterable[GateOutcome]) -> int:
     """Return 0 where all rules hold, 1 where one is breached, 2 where one could not run."""
     return CODES[worst(outcomes)]
 
 
-def by_rule(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
+def by_rule(outcomes: Iterable[GateOutcome]) -> dict[str, list[GateOutcome]]:
     """Return the outcomes of each rule, in the order of the rules."""
-    found: dict[str, list[Outcome]] = {}
+    found: dict[str, list[GateOutcome]] = {}
     for each in outcomes:
         found.setdefault(each.rule, []).append(each)
     return found
 
 
-def summary(outcomes: Iterable[Outcome]) -> str:
-    """How many rules hold, in a sentence."""
+def summary(outcomes: Iterable[GateOutcome]) -> str:
+    """Return the number of rules in each state, as a sentence."""
     states = [worst(each) for each in by_rule(outcomes).values()]
     parts = [f"{states.count(state)} {state}" for state in WORST_FIRST if state in states]
     return f"{len(states)} rule{'s' if len(states) != 1 else ''}: {', '.join(parts)}"
 
 
-def _tables(outcomes: Sequence[Outcome]) -> tuple[Table, ...]:
-    """One line per site where a rule does not hold, and one for those where it does."""
+def _tables(outcomes: Sequence[GateOutcome]) -> tuple[Table, ...]:
+    """One line per site where a rule does not hold, and one for all other sites."""
     lines = [line for each in by_rule(outcomes).values() for line in _lines(each)]
     cells = list(zip(*lines, strict=True))
     heads = ("rule", "verdict", "site", "value", "95 % interval", "limit", "what")
@@ -67,60 +67,56 @@ def _tables(outcomes: Sequence[Outcome]) -> tuple[Table, ...]:
     )
 
 
-def _heading(outcomes: Results[Outcome]) -> str:
-    """The verdict: Markdown is the summary on the page of a CI run."""
+def _heading(outcomes: Results[GateOutcome]) -> str:
+    """The verdict above the tables of Markdown, which CI systems show as the summary."""
     run = for_markdown(outcomes[0].run) if outcomes else ""
     mark = MARKS[worst(outcomes)]
     return f"### {mark} isoscope check {run}\n\n{for_markdown(outcomes.summary)}.\n\n"
 
 
-def _lines(outcomes: list[Outcome]) -> list[tuple[str, ...]]:
-    """The lines of one rule, worst first."""
+def _lines(outcomes: list[GateOutcome]) -> list[tuple[str, ...]]:
+    """Return the lines of one rule, worst first."""
     bad = [each for each in outcomes if each.state != "holds"]
     bad.sort(key=lambda each: WORST_FIRST.index(each.state))
     lines = [_line(each, _reason(each)) for each in bad[:MOST]]
     if len(bad) > MOST:
         rule = plain(bad[0].rule)
         lines.append((rule, bad[-1].state, "…", "", "", "", f"{len(bad) - MOST} more sites"))
-    held = [each for each in outcomes if each.state == "holds"]
-    if held:
-        nearest = min(held, key=lambda each: abs(each.margin or 0.0))
-        of = f"nearest of {len(held)} sites" if len(held) > 1 else ""
+    good = [each for each in outcomes if each.state == "holds"]
+    if good:
+        nearest = min(good, key=lambda each: abs(each.margin or 0.0))
+        of = f"nearest of {len(good)} sites" if len(good) > 1 else ""
         lines.append(_line(nearest, of))
     return lines
 
 
-def _reason(outcome: Outcome) -> str:
-    """What the other columns do not say."""
+def _reason(outcome: GateOutcome) -> str:
+    """Return what the other columns do not show."""
     if outcome.state == "warning":
         return "within noise"
     alone = outcome.state == "breached" and outcome.margin_low is None
     return "no interval" if alone else ""
 
 
-def _line(outcome: Outcome, what: str) -> tuple[str, ...]:
+def _line(outcome: GateOutcome, what: str) -> tuple[str, ...]:
     value, interval, limit = "", "", ""
     if outcome.value is not None:
-        value, interval = shown(outcome.value, outcome.low, outcome.high)
+        value, interval = format_value(outcome.value, outcome.low, outcome.high)
     if outcome.limit is not None:
         limit = f"{outcome.limit:.4g}"
     site = plain(outcome.site)
     return plain(outcome.rule), outcome.state, site, value, interval, limit, what
 
 
-def _record(outcome: Outcome) -> Line:
-    """An outcome as JSON knows it: NaN and infinity are null."""
-    return {
-        key: None if isinstance(value, float) and not isfinite(value) else value
-        for key, value in asdict(outcome).items()
-    }
+def _record(outcome: GateOutcome) -> Line:
+    return finite_line(asdict(outcome))
 
 
-def _failed(outcome: Outcome) -> bool:
+def _fails(outcome: GateOutcome) -> bool:
     return CODES[outcome.state] > 0
 
 
-OUTCOMES = Layout(
+OUTCOMES = RecordLayout(
     name="outcomes",
     tables=_tables,
     to_dict=_record,
@@ -131,5 +127,45 @@ OUTCOMES = Layout(
     ),
     summary=summary,
     heading=_heading,
-    failed=_failed,
+    failed=_fails,
 )
+
+
+# --- JUnit XML ----------------------------------------------------------------------------
+def as_junit(outcomes: Sequence[GateOutcome]) -> str:
+    """JUnit XML with one test case per rule and site; breaches are failures.
+
+    Rules that could not run are errors. XML cannot contain control characters, not even
+    escaped: names are made printable first.
+    """
+    states = [each.state for each in outcomes]
+    counts = {
+        "tests": str(len(outcomes)),
+        "failures": str(states.count("breached")),
+        "errors": str(states.count("could not run")),
+        "time": "0",
+    }
+    top = ElementTree.Element("testsuites", {"name": "isoscope check", **counts})
+    name = outcomes[0].run if outcomes else "isoscope check"
+    suite = ElementTree.SubElement(top, "testsuite", {"name": plain(name), **counts})
+    for each in outcomes:
+        _case(suite, each)
+    ElementTree.indent(top)
+    body = ElementTree.tostring(top, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{body}\n'
+
+
+def _case(suite: ElementTree.Element, outcome: GateOutcome) -> None:
+    names = {
+        "classname": plain(outcome.rule),
+        "name": plain(f"{outcome.site or 'any site'}/{outcome.variant}"),
+        "time": "0",
+    }
+    case = ElementTree.SubElement(suite, "testcase", names)
+    message = plain(outcome.message)
+    kinds = {"breached": "failure", "could not run": "error"}
+    if outcome.state in kinds:
+        details = {"message": message, "type": outcome.state}
+        ElementTree.SubElement(case, kinds[outcome.state], details).text = message
+    elif outcome.state == "warning":
+        ElementTree.SubElement(case, "system-out").text = f"warning: {message}"

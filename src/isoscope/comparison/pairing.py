@@ -1,22 +1,66 @@
-"""Whether two runs read the same documents, and in what else they differ."""
+"""How two runs are paired: site with site, document group with document group."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isoscope.site import is_matrix
+from isoscope.site import Site, is_matrix
+from isoscope.types import Array
 
 if TYPE_CHECKING:
     from isoscope.store import Run
 
-SHARED = 0.5  # of the sampled documents, from which on two collections are of the same texts
-_NOT_TOLD = {"measures", "sites", "documents", "skip_bad"}  # the readings show these
+MATCHES = ("name", "depth")
+SHARED = 0.5  # share of the sampled documents from which on two collections count as the same
+_SHOWN = {"measures", "sites", "documents", "skip_bad"}  # settings that the readings show
 
 
+# --- sites --------------------------------------------------------------------------------
+def match_sites(first: Sequence[str], second: Sequence[str], how: str) -> list[tuple[str, str]]:
+    """Return pairs of sites, in the order of the first run: same name, or relative depth."""
+    if how == "name":
+        return [(site, site) for site in first if site in set(second)]
+    ours, theirs = _families(first), _families(second)
+    layers: dict[str, str] = {}
+    for family, sites in ours.items():
+        if family in theirs:
+            layers |= _by_depth(sites, theirs[family])
+    numbered = {site for sites in ours.values() for site in sites.values()}
+    return [
+        (site, layers[site] if site in numbered else site)
+        for site in first
+        if (site in layers) or (site not in numbered and site in set(second))
+    ]
+
+
+def _families(sites: Sequence[str]) -> dict[str, dict[int, str]]:
+    """Return the sites that are layers, by family and layer number."""
+    found: dict[str, dict[int, str]] = {}
+    for name in sites:
+        site = Site.parse(name)
+        if site.layer is not None and site.head is None:
+            found.setdefault(site.group, {})[site.layer] = name
+    return found
+
+
+def _by_depth(ours: dict[int, str], theirs: dict[int, str]) -> dict[str, str]:
+    """Return each layer of the shallower model with that of the other at the same depth."""
+    shallow, deep = (ours, theirs) if len(ours) <= len(theirs) else (theirs, ours)
+    top, bottom = max(max(shallow), 1), max(max(deep), 1)
+    pairs: dict[str, str] = {}
+    for number, site in shallow.items():
+        near = min(deep, key=lambda other: (abs(other / bottom - number / top), other))
+        pair = (site, deep[near]) if shallow is ours else (deep[near], site)
+        pairs[pair[0]] = pair[1]
+    return pairs
+
+
+# --- documents ----------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Pairing:
-    """Whether differences are taken document group by document group, and why."""
+    """Whether differences are paired by document group, and why."""
 
     documents: bool
     matrices: bool
@@ -29,31 +73,31 @@ class Pairing:
 
 
 def pairing(first: "Run", second: "Run") -> Pairing:
-    """Return how the readings of two runs hang together.
+    """Return how the readings of two runs are paired.
 
     Pairing needs documents that fall into the same groups in both: the same corpus, or the
     same ids of documents, dealt with the same seed.
     """
     seeds = first.origin.seed, second.origin.seed
     if seeds[0] != seeds[1]:
-        why = f"the seeds differ ({seeds[0]} and {seeds[1]}), so that other documents were "
-        return Pairing(False, False, f"independent: {why}drawn or grouped together")
+        why = f"the seeds differ ({seeds[0]} and {seeds[1]}), and so do document groups"
+        return Pairing(False, False, f"independent: {why}")
     if _prints(first) == _prints(second):
         return Pairing(True, True, f"paired by document group: {_same_corpus(first, second)}")
     if first.origin.kind == second.origin.kind == "vectors":
         share = _shared_documents(first, second)
         if share >= SHARED:
-            why = f"{share:.0%} of the sampled documents or rows of a have their like in b"
+            why = f"{share:.0%} of the sampled documents or rows are in both runs"
             return Pairing(True, True, f"paired by document group: {why}")
-        why = "a and b have other documents; rows are told apart by --document or by --name"
+        why = "a and b have different documents; --document and --name identify rows"
         return Pairing(False, False, f"independent: {why}")
     names = [" + ".join(s.name for s in run.origin.sources) for run in (first, second)]
     return Pairing(False, True, f"independent: the corpora differ ({' and '.join(names)})")
 
 
 def differences(first: "Run", second: "Run") -> list[str]:
-    """Return in what two runs differ besides their readings, one `name x and y` each."""
-    ours, theirs = _told(first), _told(second)
+    """Return the settings in which two runs differ, each as `name x and y`."""
+    ours, theirs = _settings(first), _settings(second)
     found: list[str] = []
     for name in dict.fromkeys((*ours, *theirs)):
         a, b = (_short(side.get(name)) for side in (ours, theirs))
@@ -74,26 +118,27 @@ def _same_corpus(first: "Run", second: "Run") -> str:
     if counts[0] == counts[1]:
         of = f"{counts[0]} documents of " if counts[0] else ""
         return f"both read the same {of}{name}"
-    return f"both read {name}, {counts[0]} documents of it in a and {counts[1]} in b"
+    return f"both read {name}, {counts[0]} documents in a and {counts[1]} in b"
 
 
 def _shared_documents(first: "Run", second: "Run") -> float:
-    """Return the share of the sampled documents of either that the other sampled as well."""
+    """Return the share of sampled documents that are in both runs."""
     from isoscope.accumulate import Reservoir
 
-    samples: list[Any] = []
+    samples: list[Array] = []
     for run in (first, second):
-        held = run.survey_of("rows").held.get(("rows", "all"), {})
-        if Reservoir not in held:
+        here = run.survey_of("rows").held.get(("rows", "all"), {})
+        if Reservoir not in here:
             return 0.0
-        samples.append(np.unique(held[Reservoir].state()["documents"]))
-    return len(np.intersect1d(*samples)) / max(map(len, samples))
+        samples.append(np.unique(here[Reservoir].state()["documents"]))
+    ours, theirs = samples
+    return len(np.intersect1d(ours, theirs)) / max(len(ours), len(theirs))
 
 
-def _told(run: "Run") -> dict[str, object]:
+def _settings(run: "Run") -> dict[str, object]:
     origin = run.origin
     model = origin.model
-    told: dict[str, object] = {
+    basics: dict[str, object] = {
         "model": model and model.model,
         "weights": model and model.sha,
         "tokenizer": model and model.tokenizer,
@@ -103,11 +148,9 @@ def _told(run: "Run") -> dict[str, object]:
         "seed": origin.seed,
     }
     settings = {
-        name: value
-        for name, value in origin.settings.to_dict().items()
-        if name not in _NOT_TOLD
+        name: value for name, value in origin.settings.to_dict().items() if name not in _SHOWN
     }
-    return told | settings
+    return basics | settings
 
 
 def _short(value: object) -> str:

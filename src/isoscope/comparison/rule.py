@@ -14,8 +14,8 @@ EXAMPLE = "write it like 'mean-cosine@norm.out > 0.5' or 'isoscore < 0.9x'"
 
 
 @dataclass(frozen=True)
-class Rule:
-    """What must not be: a measure beyond a number, or beyond so many times the baseline."""
+class GateRule:
+    """A measure beyond a number, or beyond a multiple of the baseline: the check fails."""
 
     text: str
     measure: str
@@ -26,35 +26,35 @@ class Rule:
     relative: bool
 
     def covers(self, site: str) -> bool:
-        """Whether the rule is about a site."""
+        """Whether the rule applies to a site."""
         return fnmatchcase(site, self.site)
 
     def beyond(self, margin: float) -> bool:
-        """Whether a value that lies so far above the limit is what must not be."""
+        """Whether a value this far above the limit meets the condition."""
         if margin == 0:
             return self.sign.endswith("=")
         return (margin > 0) == self.sign.startswith(">")
 
 
-def parsed(text: str) -> Rule:
-    """Read a rule, or say what is wrong with it."""
+def parse_rule(text: str) -> GateRule:
+    """Parse a rule, or raise an error that says what is wrong with it."""
     signs = _SIGN.findall(text)
     if len(signs) != 1:
         got = " and ".join(map(repr, signs)) or "none"
-        raise _unreadable(text, f"expected one comparison in the rule {text!r}, got {got}")
+        raise _syntax_error(f"expected one comparison in the rule {text!r}, got {got}")
     sign = signs[0]
     if sign not in SIGNS:
-        raise _unreadable(text, f"expected >, >=, < or <= in the rule {text!r}, got {sign!r}")
+        raise _syntax_error(f"expected >, >=, < or <= in the rule {text!r}, got {sign!r}")
     what, _, number = (part.strip() for part in text.partition(sign))
     if not what:
-        raise _unreadable(text, f"expected a measure before {sign!r} in {text!r}, got none")
-    measure, site, variant = _named(what, text)
-    value, relative = _number(number, text)
-    return Rule(text.strip(), measure, site, variant, sign, value, relative)
+        raise _syntax_error(f"expected a measure before {sign!r} in {text!r}, got none")
+    measure, site, variant = _parse_name(what, text)
+    value, relative = _parse_number(number, text)
+    return GateRule(text.strip(), measure, site, variant, sign, value, relative)
 
 
 def known_measures() -> dict[str, str]:
-    """Return every name a rule may use, and the measure that gives it."""
+    """Return every name a rule may use, and the measure that computes it."""
     from isoscope.measures import MEASURES
 
     known = {name: name for name in MEASURES}
@@ -63,8 +63,8 @@ def known_measures() -> dict[str, str]:
     return known
 
 
-def _named(what: str, text: str) -> tuple[str, str, str]:
-    """Return measure, site and variant of what stands before the sign."""
+def _parse_name(what: str, text: str) -> tuple[str, str, str]:
+    """Return the measure, site and variant before the sign."""
     from isoscope.registry import unknown
 
     measure, at, site = (part.strip() for part in what.partition("@"))
@@ -76,13 +76,13 @@ def _named(what: str, text: str) -> tuple[str, str, str]:
             raise unknown("variant", variant, VARIANTS)
         measure, site = (measure, holder) if at else (holder, site)
     if at and not site:
-        raise _unreadable(text, f"expected a site after '@' in {text!r}, got none")
+        raise _syntax_error(f"expected a site after '@' in {text!r}, got none")
     if measure not in known_measures():
         raise unknown("measure", measure, known_measures())
     return measure, site or "*", variant
 
 
-def _number(number: str, text: str) -> tuple[float, bool]:
+def _parse_number(number: str, text: str) -> tuple[float, bool]:
     relative = number.endswith("x")
     try:
         value = float(number.removesuffix("x"))
@@ -103,5 +103,5 @@ def _number(number: str, text: str) -> tuple[float, bool]:
     return value, relative
 
 
-def _unreadable(text: str, problem: str) -> ConfigError:
+def _syntax_error(problem: str) -> ConfigError:
     return ConfigError(problem, hint=EXAMPLE, slug="rule-unreadable")

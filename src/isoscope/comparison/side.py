@@ -1,11 +1,15 @@
-"""One of two runs that are compared: its readings, and what their errors are made of."""
+"""One side of a comparison: a run or vectors, its readings, and the spreads behind them."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 from isoscope.errors import TooFewRowsError
+from isoscope.store import Run, load, open_run
 from isoscope.study.reading import survey_spreads
 from isoscope.study.reads import options_of
 from isoscope.study.runs import read
@@ -14,17 +18,17 @@ from isoscope.types import Reading
 if TYPE_CHECKING:
     from isoscope.measures.interval import Spread
     from isoscope.measures.statistics import Difference
-    from isoscope.store import Run
 
 Key = tuple[str, int | None, str]  # site, step, measure
-Folder = str | os.PathLike[str]
+RunOrPath = str | os.PathLike[str] | Run
+SAME = "rows"  # the name of both sources of vectors, so that row n is paired with row n
 
 
 @dataclass
 class Side:
-    """A run, its readings of one variant, and the spreads behind them once they are asked."""
+    """A run, its readings of one variant, and the spreads behind them, computed on demand."""
 
-    run: "Run"
+    run: Run
     variant: str
     readings: dict[Key, Reading]
     _spreads: dict[str, dict[str, "Spread"]] = field(
@@ -32,11 +36,11 @@ class Side:
     )
 
     @classmethod
-    def of(cls, run: "Run", variant: str, measures: Sequence[str] | None = None) -> "Side":
-        """Return a run's readings of a variant; bands of tokens and positions are left out."""
+    def of(cls, run: Run, variant: str, measures: Sequence[str] | None = None) -> "Side":
+        """Return a run's readings of a variant, without those of bands."""
         try:
             found = run.readings if measures is None else read(run, measures=measures)
-        except TooFewRowsError:  # nothing of what was asked for is in this run
+        except TooFewRowsError:  # the run can compute none of these measures
             found = []
         kept = {
             (each.site, each.step, each.measure): each
@@ -56,15 +60,15 @@ class Side:
         return list(dict.fromkeys(measure for _, _, measure in self.readings))
 
     def spread(self, reading: Reading) -> "Spread | None":
-        """Return what each document group adds to the error of a reading, where it is known."""
+        """Return what each document group adds to the error of a reading, None if unknown."""
         if reading.step is not None:
             return None
         if reading.site not in self._spreads:
             here = [each for each in self.readings.values() if each.site == reading.site]
-            self._spreads[reading.site] = self._told(reading.site, here)
+            self._spreads[reading.site] = self._read_spreads(reading.site, here)
         return self._spreads[reading.site].get(reading.measure)
 
-    def _told(self, site: str, readings: Iterable[Reading]) -> "dict[str, Spread]":
+    def _read_spreads(self, site: str, readings: Iterable[Reading]) -> "dict[str, Spread]":
         from isoscope.measures import MEASURES
 
         names = [each.measure for each in readings if each.measure in MEASURES]
@@ -73,15 +77,44 @@ class Side:
         return {name: spread for (_, name), spread in found.items()}
 
     def keep(self, keys: Iterable[Key]) -> None:
-        """Forget all readings but these."""
+        """Drop all other readings."""
         self.readings = {key: self.readings[key] for key in keys}
 
 
-def opened(given: "Folder | Run") -> "Run":
-    """Return a run, read from its folder unless it is one already."""
-    from isoscope.store import Run, load
+@contextmanager
+def two_runs(
+    first: Any, second: Any, measures: Sequence[str] | None = None
+) -> Generator[tuple[Run, Run]]:
+    """Yield two runs; vectors are measured into a temporary folder first."""
+    with TemporaryDirectory(prefix="isoscope-") as folder:
+        places = Path(folder) / "a", Path(folder) / "b"
+        yield _open(first, places[0], measures), _open(second, places[1], measures)
 
-    return given if isinstance(given, Run) else load(given)
+
+def names_of(first: Any, second: Any) -> tuple[str, str]:
+    """Return the names of two sides, or their paths where the names are equal."""
+    paths = _path(first) or Path("vectors a"), _path(second) or Path("vectors b")
+    names = paths[0].resolve().name, paths[1].resolve().name
+    return names if names[0] != names[1] else (str(paths[0]), str(paths[1]))
+
+
+def _open(source: Any, folder: Path, measures: Sequence[str] | None) -> Run:
+    """Return a run; vectors, a file or an array, are measured into the folder first."""
+    from isoscope.study.keywords import call
+    from isoscope.study.rows import MeasureSpec
+
+    path = _path(source)
+    if isinstance(source, Run) or (path is not None and not path.is_file()):
+        return open_run(source)
+    call(MeasureSpec, (source,), {"measures": measures, "name": SAME, "output": folder})
+    return load(folder)
+
+
+def _path(source: Any) -> Path | None:
+    """Return where something is on disk; None for vectors in memory."""
+    if isinstance(source, str | os.PathLike):
+        return Path(source)
+    return source.path if isinstance(source, Run) else None
 
 
 def gap_between(
@@ -89,12 +122,12 @@ def gap_between(
 ) -> "tuple[Difference, bool]":
     """Return first - times x second, and whether it could be paired by document group."""
     from isoscope.measures.difference import apart
-    from isoscope.measures.difference import paired as subtracted
+    from isoscope.measures.difference import paired as subtract_pairs
 
     if paired and first.low is not None and second.low is not None:
         spreads = ours.spread(first), theirs.spread(second)
         if spreads[0] is not None and spreads[1] is not None:
             both = (spreads[0], spreads[1])
-            return subtracted(first.value, second.value, both, times=times), True
+            return subtract_pairs(first.value, second.value, both, times=times), True
     ends = (first.low, first.high), (second.low, second.high)
     return apart(first.value, second.value, ends, times=times), False

@@ -1,6 +1,6 @@
-"""Records turned into something to look at; knows records, not models."""
+"""Records turned into tables, files and pages; knows records, not models."""
 
 from isoscope.display.readings import READINGS
-from isoscope.display.results import Layout, Results
+from isoscope.display.results import RecordLayout, Results
 
-__all__ = ["READINGS", "Layout", "Results"]
+__all__ = ["READINGS", "RecordLayout", "Results"]

@@ -1,7 +1,7 @@
-"""Names and messages made harmless for a terminal, HTML, LaTeX and Markdown.
+"""Escape names and messages for a terminal, HTML, LaTeX and Markdown.
 
-Names of runs, sites and sources come out of files that anyone may have written. A terminal
-obeys escape sequences, a browser obeys tags: what is shown must never be obeyed.
+Names of runs, sites and sources come from files that anyone may have written. Terminals
+execute escape sequences and browsers execute tags: text that is shown must do neither.
 """
 
 import html
@@ -43,32 +43,32 @@ _MARKDOWN = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]#|~$!"}) | {
 
 
 def plain(text: str) -> str:
-    r"""Text with every character that a terminal might obey written out instead.
+    r"""Text with every character that a terminal might execute replaced by its escape code.
 
     >>> plain("a\x1b[2Jb\nc")
     'a\\x1b[2Jb\\nc'
     """
     if text.isprintable():
         return text
-    return "".join(char if char.isprintable() else _written_out(char) for char in text)
+    return "".join(char if char.isprintable() else _escape_code(char) for char in text)
 
 
 def for_html(text: str) -> str:
-    """Text to stand between or inside tags."""
+    """Text for the content or an attribute of an HTML element."""
     return html.escape(plain(text))
 
 
 def for_latex(text: str) -> str:
-    """Text to stand in a cell or a paragraph of LaTeX."""
+    """Text for a cell or a paragraph of LaTeX."""
     return "".join(_LATEX.get(char, char) for char in plain(text))
 
 
 def for_markdown(text: str) -> str:
-    """Text to stand in a cell or a list of Markdown."""
+    """Text for a cell or a list of Markdown."""
     return plain(text).translate(_MARKDOWN)
 
 
-def _written_out(char: str) -> str:
-    if unicodedata.category(char) == "Zs":  # no-break spaces and the like are only spaces
+def _escape_code(char: str) -> str:
+    if unicodedata.category(char) == "Zs":  # no-break spaces and similar are plain spaces
         return " "
     return char.encode("unicode_escape").decode("ascii")

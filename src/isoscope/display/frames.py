@@ -1,6 +1,6 @@
-"""Typed columns, and the CSV text and the frames of pandas and polars made of them.
+"""Lines of records as typed columns: CSV text, pandas and polars frames.
 
-Lists of numbers or texts stay lists. Every other nested value is one cell of JSON text.
+Lists of numbers or texts stay lists. Other nested values are JSON text.
 """
 
 import csv
@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from io import StringIO
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from math import isfinite
+from types import ModuleType
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from isoscope.display.escape import plain
 from isoscope.errors import ConfigError
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
-# What JSON can hold, and a line of it: column names to values.
+# A JSON value, and one record: column names to values.
 Value: TypeAlias = "bool | int | float | str | Sequence[Value] | Mapping[str, Value] | None"
 Line: TypeAlias = dict[str, Value]
 Kind = Literal["text", "integer", "number", "flag", "texts", "integers", "numbers", "json"]
@@ -49,8 +51,16 @@ def integers(*names: str) -> tuple[Field, ...]:
     return tuple(Field(name, "integer") for name in names)
 
 
+def finite_line(values: Mapping[str, Value]) -> Line:
+    """Return a line whose NaN and infinity are null, as JSON requires."""
+    return {
+        name: None if isinstance(value, float) and not isfinite(value) else value
+        for name, value in values.items()
+    }
+
+
 def as_csv(fields: Sequence[Field], lines: Sequence[Line]) -> str:
-    """Names, then one row per line with all digits; nested values are cells of JSON."""
+    """A header, then one row per line with all digits; nested values are JSON text."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(field.name for field in fields)
@@ -60,7 +70,7 @@ def as_csv(fields: Sequence[Field], lines: Sequence[Line]) -> str:
 
 def as_pandas(fields: Sequence[Field], lines: Sequence[Line]) -> "pandas.DataFrame":
     """A pandas frame with one row per line and the types of the fields, also when empty."""
-    pandas = _required("pandas")
+    pandas = _import("pandas")
     kinds = {"text": "str", "json": "str", "number": "float64"}
     kinds |= {"integer": "int64", "flag": "bool"}
     with_missing = {"integer": "Int64", "flag": "boolean"}
@@ -76,7 +86,7 @@ def as_pandas(fields: Sequence[Field], lines: Sequence[Line]) -> "pandas.DataFra
 
 def as_polars(fields: Sequence[Field], lines: Sequence[Line]) -> "polars.DataFrame":
     """A polars frame with one row per line and the types of the fields, also when empty."""
-    polars = _required("polars")
+    polars = _import("polars")
     kinds = {
         "text": polars.String,
         "json": polars.String,
@@ -92,35 +102,40 @@ def as_polars(fields: Sequence[Field], lines: Sequence[Line]) -> "polars.DataFra
     )
 
 
-def _list_of(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda values: [None if each is None else convert(each) for each in values]
-
-
-_CONVERTED: dict[Kind, Callable[[Any], Any]] = {
+_SCALARS: dict[str, Callable[[str | float], Value]] = {
     "text": str,
-    "json": json.dumps,
     "number": float,
     "integer": int,
     "flag": bool,
-    "texts": _list_of(str),
-    "integers": _list_of(int),
-    "numbers": _list_of(float),
 }
 
 
-def _cells(field: Field, lines: Sequence[Line]) -> list[Any]:
-    convert = _CONVERTED[field.kind]
-    values = (line.get(field.name) for line in lines)
-    return [None if value is None else convert(value) for value in values]
+def _cells(field: Field, lines: Sequence[Line]) -> list[Value]:
+    return [_cell(field.kind, line.get(field.name)) for line in lines]
 
 
-def _csv_cell(value: Any, joined: bool) -> str | int | float | None:
-    if isinstance(value, list | tuple | dict):
+def _cell(kind: str, value: Value) -> Value:
+    """Convert a value to the type of its column; lists entry by entry."""
+    if value is None:
+        return None
+    if kind == "json":
+        return json.dumps(value)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_cell(kind.removesuffix("s"), each) for each in value]
+    if isinstance(value, Mapping):
+        raise TypeError(f"expected a column of kind json for a mapping, got {kind}")
+    return _SCALARS[kind](value)
+
+
+def _csv_cell(value: Value, joined: bool) -> str | int | float | None:
+    if isinstance(value, str):
+        return plain(value)
+    if isinstance(value, Sequence | Mapping):
         return plain("; ".join(map(str, value)) if joined else json.dumps(value))
-    return plain(value) if isinstance(value, str) else value
+    return value
 
 
-def _required(name: str) -> Any:
+def _import(name: str) -> ModuleType:
     try:
         return import_module(name)
     except ImportError as error:

@@ -1,18 +1,22 @@
-"""The layout of readings: their table, their lines, and the notes beside them."""
+"""Readings as tables: one line per reading, or one per site with a column per measure."""
 
 from collections.abc import Sequence
 from dataclasses import fields
 
 from isoscope.display.escape import plain
 from isoscope.display.frames import Field, Line, integers, numbers, texts
-from isoscope.display.layers import FOLD, is_wide, layers
-from isoscope.display.number import count, short, shown
-from isoscope.display.results import DATA, Layout, Reference, Results
-from isoscope.display.table import Column, Table
+from isoscope.display.number import count, format_value, short
+from isoscope.display.results import DATA, RecordLayout, Reference, Results
+from isoscope.display.table import Column, Table, warning_column
 from isoscope.types import Reading
 
 KEYS = tuple(field.name for field in fields(Reading))  # the contract's names, in its order
-IN_FULL = "one site in full: isoscope read RUN -s SITE; everything: --json or --csv"
+USUAL = ("mean-cosine-cross", "isoscore-debiased", "effective-rank-debiased", "mean-share")
+WIDEST = 6  # measures side by side; with more, only the usual ones
+FULL_TABLE = "all measures of a site: isoscope read RUN -s SITE; everything: --json or --csv"
+_NAMES = ("run", "site", "variant", "group", "step")
+_FOLD = {"run": 12, "site": 12, "group": 12}  # narrowest widths on a terminal
+_Place = tuple[str, str, str, str, str]  # run, site, variant, group, step
 
 
 def record(reading: Reading) -> Line:
@@ -35,16 +39,18 @@ def record(reading: Reading) -> Line:
     }
 
 
-def table(
+# --- one line per reading -----------------------------------------------------------------
+def reading_table(
     readings: Sequence[Reading],
     *,
     left_out: Sequence[str] = (),
     isotropic: Reference | None = None,
 ) -> Table:
-    """Lay out readings; what all of them share goes into the caption."""
+    """One line per reading; what all of them share is in the caption."""
     warnings = tuple(dict.fromkeys(text for each in readings for text in each.warnings))
-    caption, names = _named(readings)
-    columns = (*names, *_numbers(readings, isotropic or {}), _marks(readings, warnings))
+    caption, names = _names(readings)
+    marks = warning_column((each.warnings for each in readings), warnings)
+    columns = (*names, *_numbers(readings, isotropic or {}), marks)
     return Table(
         caption=caption,
         columns=tuple(column for column in columns if any(column.cells)),
@@ -53,44 +59,24 @@ def table(
     )
 
 
-def _tables(readings: Results[Reading]) -> tuple[Table, ...]:
-    return (table(readings, left_out=readings.left_out, isotropic=readings.isotropic),)
-
-
-def _overview(readings: Results[Reading]) -> tuple[Table, ...]:
-    """Several sites have one line each."""
-    if is_wide(readings):
-        return (layers(readings, left_out=readings.left_out),)
-    return _tables(readings)
-
-
-def _notes(readings: Results[Reading], style: str) -> tuple[str, ...]:
-    """Remarks are about the run: no table has them."""
-    first: tuple[str, ...] = ()
-    if style in DATA:
-        first = tuple(f"left out: {text}" for text in readings.left_out)
-    elif not style and is_wide(readings):
-        first = (IN_FULL,)
-    return (*first, *(f"note: {text}" for text in readings.remarks))
-
-
-def _named(readings: Sequence[Reading]) -> tuple[str, list[Column]]:
+def _names(readings: Sequence[Reading]) -> tuple[str, list[Column]]:
+    """Return the caption and the columns of names that differ."""
     shared: list[str] = []
     columns: list[Column] = []
-    for name in ("run", "site", "variant", "group", "step"):
-        values = [getattr(each, name) for each in readings]
-        cells = tuple("" if value is None else plain(str(value)) for value in values)
+    places = [_place(each) for each in readings]
+    for name, cells in zip(_NAMES, zip(*places, strict=True), strict=False):
         if len(set(cells)) > 1:
-            columns.append(Column(name, cells, words=name != "step", fold=FOLD.get(name)))
-        elif cells and cells[0]:
-            shared.append(f"{name} {cells[0]}")
+            words = tuple(map(plain, cells))
+            columns.append(Column(name, words, words=name != "step", fold=_FOLD.get(name)))
+        elif cells[0]:
+            shared.append(f"{name} {plain(cells[0])}")
     measures = tuple(plain(each.measure) for each in readings)
     columns.append(Column("measure", measures, words=True, role="name"))
     return ", ".join(shared), columns
 
 
 def _numbers(readings: Sequence[Reading], isotropic: Reference) -> list[Column]:
-    pairs = [shown(each.value, each.low, each.high) for each in readings]
+    pairs = [format_value(each.value, each.low, each.high) for each in readings]
     references = [isotropic.get((each.measure, each.n, each.d)) for each in readings]
     return [
         Column("value", tuple(value for value, _ in pairs)),
@@ -101,13 +87,104 @@ def _numbers(readings: Sequence[Reading], isotropic: Reference) -> list[Column]:
     ]
 
 
-def _marks(readings: Sequence[Reading], warnings: Sequence[str]) -> Column:
-    number = {text: str(place) for place, text in enumerate(warnings, start=1)}
-    cells = (" ".join(dict.fromkeys(number[w] for w in each.warnings)) for each in readings)
-    return Column("warnings", tuple(cells), words=True, role="marks")
+# --- one line per site --------------------------------------------------------------------
+def has_several_sites(readings: Sequence[Reading]) -> bool:
+    """Whether one line per site reads better than one line per reading."""
+    return len({each.site for each in readings}) > 1
 
 
-READINGS = Layout(
+def layer_table(readings: Sequence[Reading], *, left_out: Sequence[str] = ()) -> Table:
+    """One line per site, a few measures side by side.
+
+    A variant is shown where it has other rows than `all` has: sinks or special tokens. That
+    without special tokens is only in the table of all readings, and so are bands.
+    """
+    whole = [each for each in readings if not each.group]
+    readings = whole or readings
+    places = _shown_places(readings)
+    cells = {(_place(each), each.measure): each for each in readings}
+    first = {place: next(r for r in readings if _place(r) == place) for place in places}
+    names = [
+        Column(
+            name, tuple(plain(place[at]) for place in places), words=True, fold=_FOLD.get(name)
+        )
+        for at, name in enumerate(_NAMES)
+        if name == "site" or len({place[at] for place in places}) > 1
+    ]
+    values = [
+        Column(name, tuple(_value_and_error(cells.get((place, name))) for place in places))
+        for name in usual_measures(readings)
+    ]
+    sizes = [
+        Column("n", tuple(count(first[place].n) for place in places)),
+        Column("d", tuple(count(first[place].d) for place in places)),
+    ]
+    caption = ", ".join(
+        f"{name} {places[0][at]}"
+        for at, name in ((0, "run"), (2, "variant"))
+        if places and len({place[at] for place in places}) == 1 and places[0][at]
+    )
+    columns = (*names, *values, *sizes)
+    return Table(plain(caption), columns, (), tuple(map(plain, left_out)))
+
+
+def usual_measures(readings: Sequence[Reading]) -> list[str]:
+    """Return the measures that are shown: all if they are few, otherwise the usual ones."""
+    have = list(dict.fromkeys(each.measure for each in readings))
+    if len(have) <= WIDEST:
+        return have
+    return [name for name in USUAL if name in have] or have[:WIDEST]
+
+
+def _shown_places(readings: Sequence[Reading]) -> list[_Place]:
+    rows = {(_place(each), each.measure): each.n for each in readings}
+    places: dict[_Place, None] = {}
+    for each in readings:
+        place = _place(each)
+        whole = rows.get(((*place[:2], "all", *place[3:]), each.measure))
+        if each.variant == "all" or (each.variant == "no-sink" and each.n != whole):
+            places[place] = None
+    return list(places) or list(dict.fromkeys(_place(each) for each in readings))
+
+
+def _place(each: Reading) -> _Place:
+    step = "" if each.step is None else str(each.step)
+    return (each.run, each.site, each.variant, each.group, step)
+
+
+def _value_and_error(reading: Reading | None) -> str:
+    if reading is None:
+        return "–"
+    value, interval = format_value(reading.value, reading.low, reading.high)
+    if reading.low is None or reading.high is None or not interval:
+        return value
+    digits = len(value.partition(".")[2])
+    return f"{value} ±{(reading.high - reading.low) / 2:.{digits}f}"
+
+
+# --- the layout ---------------------------------------------------------------------------
+def _tables(readings: Results[Reading]) -> tuple[Table, ...]:
+    table = reading_table(readings, left_out=readings.left_out, isotropic=readings.isotropic)
+    return (table,)
+
+
+def _overview(readings: Results[Reading]) -> tuple[Table, ...]:
+    if has_several_sites(readings):
+        return (layer_table(readings, left_out=readings.left_out),)
+    return _tables(readings)
+
+
+def _notes(readings: Results[Reading], style: str) -> tuple[str, ...]:
+    """Remarks are about the run: no table has them."""
+    first: tuple[str, ...] = ()
+    if style in DATA:
+        first = tuple(f"skipped: {text}" for text in readings.left_out)
+    elif not style and has_several_sites(readings):
+        first = (FULL_TABLE,)
+    return (*first, *(f"note: {text}" for text in readings.remarks))
+
+
+READINGS = RecordLayout(
     name="readings",
     tables=_tables,
     to_dict=record,

@@ -3,12 +3,10 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, SupportsIndex, TypeVar, overload
 
-from isoscope.display.formats import as_markdown, as_text
+from isoscope.display.formats import as_html, as_latex, as_markdown, as_text
 from isoscope.display.frames import Field, Line, Value, as_csv, as_pandas, as_polars
-from isoscope.display.html import as_html
-from isoscope.display.latex import as_latex
 from isoscope.display.table import Table
 
 if TYPE_CHECKING:
@@ -17,11 +15,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Reference = Mapping[tuple[str, int, int], float]  # (measure, n, d) to its isotropic value
-DATA = ("json", "csv")  # formats without room for remarks
+DATA = ("json", "csv")  # formats that cannot hold remarks
 
 
 class Results(list[T]):
-    """A list of records and what belongs to all of them; its layout says how they look.
+    """A list of records with remarks on all of them; the layout defines tables and columns.
 
     >>> from isoscope.display.readings import READINGS
     >>> from isoscope.types import Reading
@@ -36,21 +34,21 @@ class Results(list[T]):
     def __init__(
         self,
         records: Iterable[T],
-        layout: "Layout[T]",
+        layout: "RecordLayout[T]",
         *,
         remarks: Iterable[str] = (),
         left_out: Iterable[str] = (),
         shared: Mapping[str, Value] | None = None,
-        spoilt: Mapping[str, str] | None = None,
+        trouble: Mapping[str, str] | None = None,
         isotropic: Reference | None = None,
     ) -> None:
         super().__init__(records)
         self.layout = layout
-        self.remarks = tuple(remarks)  # what to bear in mind about all records
+        self.remarks = tuple(remarks)  # about all records
         self.left_out = tuple(left_out)  # what could not be computed, and why
-        self.shared: Line = dict(shared or {})  # the keys that every line begins with
-        self.spoilt = dict(spoilt or {})  # sites with NaN or infinity, and where
-        self.isotropic = dict(isotropic or {})  # what an isotropic cloud would read
+        self.shared: Line = dict(shared or {})  # the first keys of every line
+        self.trouble = dict(trouble or {})  # sites with NaN or infinity, and where
+        self.isotropic = dict(isotropic or {})  # the values of an isotropic cloud
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -59,7 +57,7 @@ class Results(list[T]):
 
     @property
     def overview(self) -> tuple[Table, ...]:
-        """What a terminal or a notebook shows first; all tables unless the layout has less."""
+        """The tables of a terminal or a notebook: all, unless the layout has an overview."""
         return (self.layout.overview or self.layout.tables)(self)
 
     @property
@@ -71,18 +69,18 @@ class Results(list[T]):
 
     @property
     def ok(self) -> bool:
-        """Whether no record failed and no site is spoilt."""
+        """Whether no record failed and no site has NaN or infinity."""
         failed = self.layout.failed
-        return not self.spoilt and not (failed and any(map(failed, self)))
+        return not self.trouble and not (failed and any(map(failed, self)))
 
     def notes(self, style: str = "") -> tuple[str, ...]:
-        """What to print beside this format, because it does not say it itself."""
+        """Return what to print beside a format that does not contain it."""
         if self.layout.notes is not None:
             return self.layout.notes(self, style)
         if style not in DATA:
             return ()
         remarks = (f"note: {text}" for text in self.remarks)
-        return (*remarks, *(f"left out: {text}" for text in self.left_out))
+        return (*remarks, *(f"skipped: {text}" for text in self.left_out))
 
     def to_dict(self) -> list[Line]:
         """Plain dictionaries, with the keys of `--json`."""
@@ -120,14 +118,14 @@ class Results(list[T]):
         return as_polars(self.layout.frame_fields, self._frame_lines())
 
     def with_records(self, records: Iterable[T]) -> "Results[T]":
-        """Return other records of the same kind, with what belongs to all of them."""
+        """Return other records of the same kind, with the same remarks."""
         return Results(
             records,
             self.layout,
             remarks=self.remarks,
             left_out=self.left_out,
             shared=self.shared,
-            spoilt=self.spoilt,
+            trouble=self.trouble,
             isotropic=self.isotropic,
         )
 
@@ -135,14 +133,15 @@ class Results(list[T]):
     def __getitem__(self, index: SupportsIndex, /) -> T: ...
     @overload
     def __getitem__(self, index: slice, /) -> "Results[T]": ...
-    def __getitem__(self, index: Any, /) -> Any:
-        chosen = super().__getitem__(index)
-        return self.with_records(chosen) if isinstance(index, slice) else chosen
+    def __getitem__(self, index: SupportsIndex | slice, /) -> "T | Results[T]":
+        if isinstance(index, slice):
+            return self.with_records(super().__getitem__(index))
+        return super().__getitem__(index)
 
     def __str__(self) -> str:
         return "\n".join(as_text(each) for each in self.overview).removesuffix("\n")
 
-    __repr__ = __str__  # a list of bare tuples would say the same, unreadably
+    __repr__ = __str__  # readable, unlike a list of bare tuples
 
     def _repr_html_(self) -> str:
         return "".join(as_html(each) for each in self.overview)
@@ -157,19 +156,21 @@ class Results(list[T]):
 
 
 @dataclass(frozen=True)
-class Layout(Generic[T]):
-    """How one kind of record looks: its tables, and the lines and columns of its data.
+class RecordLayout(Generic[T]):
+    """How one kind of record is displayed: its tables, and the columns of its data.
 
-    Functions are named ones of a module or partials of them, so that results can be pickled.
+    Functions are those of a module or partials of them, so that results can be pickled.
     """
 
-    name: str  # of several records: readings, causes
+    name: str  # the plural: readings, causes
     tables: Callable[[Results[T]], tuple[Table, ...]]
-    to_dict: Callable[[T], Line]  # without what all records share
+    to_dict: Callable[[T], Line]  # without the keys that all records share
     fields: Sequence[Field]  # of the lines of CSV
-    lines: Callable[[Results[T]], list[Line]] | None = None  # flatter than those of to_dict
+    lines: Callable[[Results[T]], list[Line]] | None = (
+        None  # flat, where those of to_dict are nested
+    )
     typed: Sequence[Field] | None = None  # fields of frames, where they differ from CSV
-    frame_line: Callable[[Line], Line] | None = None  # a line of CSV made one of a frame
+    frame_line: Callable[[Line], Line] | None = None  # converts a line of CSV
     overview: Callable[[Results[T]], tuple[Table, ...]] | None = None
     summary: Callable[[Results[T]], str] | None = None
     heading: Callable[[Results[T]], str] | None = None  # above the tables in Markdown

@@ -1,5 +1,6 @@
 """Tables: rows and columns, before any format is chosen."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +13,7 @@ class Column:
 
     head: str
     cells: tuple[str, ...]
-    words: bool = False  # words stand left and are escaped; numbers stand right
+    words: bool = False  # words are left-aligned and escaped; numbers are right-aligned
     fold: int | None = None  # narrowest width on a terminal; None where it never folds
     # Marks are the numbers of warnings; LaTeX raises them beside the column of names.
     role: Literal["", "name", "marks"] = ""
@@ -25,10 +26,17 @@ class Table:
     caption: str
     columns: tuple[Column, ...]
     warnings: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()  # what belongs to the table as a whole
+    left_out: tuple[str, ...] = ()  # what could not be computed, and why
+    notes: tuple[str, ...] = ()  # remarks on the table as a whole
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
         """The cells, row by row."""
         return list(zip(*(column.cells for column in self.columns), strict=True))
+
+
+def warning_column(rows: Iterable[Iterable[str]], warnings: Sequence[str]) -> Column:
+    """The column of marks: for each row the numbers of its warnings."""
+    number = {text: str(place) for place, text in enumerate(warnings, start=1)}
+    cells = (" ".join(dict.fromkeys(number[text] for text in row)) for row in rows)
+    return Column("warnings", tuple(cells), words=True, role="marks")

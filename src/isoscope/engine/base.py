@@ -1,16 +1,17 @@
-"""What engines share: the job, progress over all its units, and the choice of an engine."""
+"""What engines share: jobs, stages, progress, and the engine that works in this process."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+import shutil
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
 from typing import ClassVar, Protocol, TypeVar
 
-from isoscope.engine.scratch import Scratch
+from isoscope.engine.heap import trim
 from isoscope.errors import ConfigError
 from isoscope.registry import unknown
-from isoscope.store.summaries import State
+from isoscope.store.state import State
 
 R_co = TypeVar("R_co", covariant=True)
 ENGINES = ("here", "pool")
@@ -18,15 +19,36 @@ ENGINES = ("here", "pool")
 
 @dataclass(frozen=True)
 class Notify:
-    """Who is told how far the work is, and what should be said about it."""
+    """Callbacks for progress, and for remarks about the work."""
 
     progress: Callable[[int, int | None], None] | None = None
     say: Callable[[str], None] | None = None
 
     def tell(self, text: str) -> None:
-        """Say something beside the data, where somebody listens."""
+        """Pass on a remark, where there is a callback for it."""
         if self.say is not None:
             self.say(text)
+
+
+class Scratch:
+    """A folder for one unit, made on first use; a resumed run finds what the unit left."""
+
+    def __init__(self, base: Callable[[], Path], stage: int, unit: int) -> None:
+        self._base = base
+        self._name = f"{stage + 1}-{unit}"
+        self.used = False
+
+    @property
+    def path(self) -> Path:
+        """The folder, made on first use."""
+        place = self._base() / self._name
+        place.mkdir(parents=True, exist_ok=True)
+        self.used = True
+        return place
+
+    def clear(self) -> None:
+        """Remove it, once the unit is kept."""
+        shutil.rmtree(self._base() / self._name, ignore_errors=True)
 
 
 class Ticks(Protocol):
@@ -90,7 +112,7 @@ class Job:
     descriptors: tuple[int, ...] = ()  # that worker processes hold as long as they live
 
 
-class Keeper(Protocol):
+class UnitKeeper(Protocol):
     """Where results of units go."""
 
     folder: Path | None
@@ -163,18 +185,26 @@ class UnitTicks:
         self.tracker.note(text)
 
 
+@dataclass(frozen=True)
+class Stage:
+    """One stage of a plan: its units, where their results go, and what came before."""
+
+    number: int
+    units: Sequence[object]
+    keeper: UnitKeeper
+    tracker: Tracker
+    size: Callable[[int], int | None]  # how much a unit counts in progress
+    before: State | None  # the merged state of the stage before
+
+    def finish(self, unit: int) -> None:
+        """Report a unit that is done, now or by an earlier run."""
+        self.tracker.finish(self.number, unit, self.size(unit))
+
+
 class Session(Protocol):
     """An engine at work on a job: stages are run one after the other."""
 
-    def run(
-        self,
-        stage: int,
-        units: Sequence[object],
-        keeper: Keeper,
-        tracker: Tracker,
-        sizes: Callable[[int], int | None],
-        before: State | None,
-    ) -> None:
+    def run(self, stage: Stage) -> None:
         """Do the units of a stage that are missing; return when all of them are kept."""
         ...
 
@@ -187,6 +217,44 @@ class Engine(Protocol):
     def start(self, job: Job) -> AbstractContextManager[Session]:
         """Begin with a job; what was opened for it is closed at the end."""
         ...
+
+
+class Here:
+    """Does units one after the other in this process: takes arrays, modules and streams."""
+
+    takes_live = True
+
+    @contextmanager
+    def start(self, job: Job) -> Generator["HereSession"]:
+        """Begin with a job."""
+        yield HereSession(job)
+
+
+@dataclass
+class HereSession:
+    """The worker that made the plan does the units too."""
+
+    job: Job
+
+    def run(self, stage: Stage) -> None:
+        """Do the units that are missing; what is done is written even if one fails."""
+        worker, keeper = self.job.worker, stage.keeper
+        worker.enter(self.job.plan, stage.number, stage.before)
+        try:
+            for unit in keeper.missing():
+                scratch = Scratch(self.job.scratch, stage.number, unit)
+                ticks = UnitTicks(stage.tracker, stage.number, unit)
+                result = worker.run(stage.units[unit], scratch, ticks)
+                keeper.add(unit, result)
+                if scratch.used:
+                    keeper.flush()  # first on the disk, then out of the scratch
+                    scratch.clear()
+                stage.finish(unit)
+                del result
+                trim()
+        except BaseException:
+            keeper.flush()
+            raise
 
 
 def engine_for(name: str, workers: int) -> Engine:
@@ -206,8 +274,6 @@ def engine_for(name: str, workers: int) -> Engine:
                 hint="one process does the work here; take --engine pool",
                 slug="engine-workers",
             )
-        from isoscope.engine.here import Here
-
         return Here()
     from isoscope.engine.pool import Pool
 

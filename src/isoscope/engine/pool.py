@@ -11,18 +11,17 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import FileIO
 from multiprocessing.connection import wait
 from pathlib import Path
 
 from isoscope.engine import wire
-from isoscope.engine.base import Job, Keeper, Tracker
-from isoscope.engine.scratch import Scratch
+from isoscope.engine.base import Job, Scratch, Stage
 from isoscope.errors import EngineError
-from isoscope.store.summaries import State, SummaryKeeper
+from isoscope.store.keepers import SummaryKeeper
 
 TASKS_PER_WORKER = 4  # at least, where there are units enough: the last ones even out
 LARGEST = 6  # level of the largest part of the tree that one task takes
@@ -81,16 +80,16 @@ class Process:
         self.unit: int | None = None  # under way, as far as it has reported
         self._lock = threading.Lock()
 
-    def ask(self, message: wire.Open | wire.Task | None) -> None:
-        """Send what to do, or None to end; where it has died, the next `hear` reports it."""
+    def send(self, message: wire.Open | wire.Assignment | None) -> None:
+        """Send an order, or None to end; where it has died, the next `receive` reports it."""
         with self._lock, suppress(BrokenPipeError):
             assert self.popen.stdin is not None
             wire.send(self.popen.stdin, message)
 
-    def hear(self) -> object:
+    def receive(self) -> object:
         """Return its next message; EOFError where it has died."""
         out = self.popen.stdout
-        assert isinstance(out, FileIO)  # without a buffer, as it was asked for
+        assert isinstance(out, FileIO)  # it was opened without a buffer
         while not wait([out.fileno()], 1.0):
             # A process that the worker has started may hold its pipe open.
             if self.popen.poll() is not None and not wait([out.fileno()], 0):
@@ -120,29 +119,23 @@ class PoolSession:
         self._closed = False
         self._lock = threading.Lock()
 
-    def run(
-        self,
-        stage: int,
-        units: Sequence[object],
-        keeper: Keeper,
-        tracker: Tracker,
-        sizes: Callable[[int], int | None],
-        before: State | None,
-    ) -> None:
+    def run(self, stage: Stage) -> None:
         """Hand out the units that are missing; return when all are kept."""
+        keeper, job = stage.keeper, self.job
         missing = keeper.missing()
         if not missing:
             return
-        folder = keeper.folder or self.job.spare()
-        state = None if before is None else str(before.file(self.job.spare, f"before-{stage}"))
-        level = (
-            0 if self.job.spec.keeps == "records" else task_level(len(missing), self.workers)
-        )
+        folder = keeper.folder or job.spare()
+        name = f"before-{stage.number}"
+        before = None if stage.before is None else str(stage.before.file(job.spare, name))
+        level = 0 if job.spec.keeps == "records" else task_level(len(missing), self.workers)
         tasks = deque(
-            wire.Task(stage, part, len(units), str(folder), keeper.id, state)
+            wire.Assignment(
+                stage.number, part, len(stage.units), str(folder), keeper.id, before
+            )
             for part in aligned(missing, level)
         )
-        desk = Desk(tasks, keeper, tracker, sizes, self.job.scratch())
+        desk = Desk(stage, tasks, job.scratch())
         threads = [
             threading.Thread(target=self._drive, args=(number, desk), daemon=True)
             for number in range(min(self.workers, len(tasks)))
@@ -182,7 +175,7 @@ class PoolSession:
         """Let all processes hand over what they have done, and end."""
         with self._lock:
             for process in self.processes.values():
-                process.ask(None)
+                process.send(None)
 
     def _drive(self, number: int, desk: "Desk") -> None:
         """Give one process its tasks until there are no more."""
@@ -193,28 +186,29 @@ class PoolSession:
             desk.fail(error)
             self._halt()
 
-    def _do(self, number: int, task: wire.Task, desk: "Desk") -> None:
+    def _do(self, number: int, task: wire.Assignment, desk: "Desk") -> None:
         """Have a task done, by one process after the other where they die."""
         left, deaths = list(task.units), 0
         while left and not desk.stopped:
             before = len(left)
             try:
-                self._give(number, task, left, desk)
+                self._assign(number, task, left, desk)
             except EOFError:
                 if desk.stopped:
                     return
                 deaths = 1 if len(left) < before else deaths + 1
-                code, unit = self._bury(number)
+                code, unit = self._remove(number)
                 if deaths == DEATHS:
                     raise _died(code, unit) from None
-                desk.tracker.notify.tell(f"a worker died ({code}): starting another")
+                desk.stage.tracker.notify.tell(f"a worker died ({code}): starting another")
 
-    def _give(self, number: int, task: wire.Task, left: list[int], desk: "Desk") -> None:
+    def _assign(
+        self, number: int, task: wire.Assignment, left: list[int], desk: "Desk"
+    ) -> None:
         if number not in self.processes:
             self._start(number, desk)
             self._until_ready(number, task, left, desk)
-        rest = wire.Task(task.stage, tuple(left), task.nodes, task.folder, task.id, task.before)
-        self.processes[number].ask(rest)
+        self.processes[number].send(replace(task, units=tuple(left)))
         self._until_ready(number, task, left, desk)
 
     def _start(self, number: int, desk: "Desk") -> None:
@@ -222,19 +216,21 @@ class PoolSession:
             if self._closed:
                 raise EOFError
             process = self.processes[number] = Process(self.job)
-        process.ask(wire.Open(self.job.spec, self.job.encode(), str(desk.scratch)))
+        process.send(wire.Open(self.job.spec, self.job.encode(), str(desk.scratch)))
 
-    def _until_ready(self, number: int, task: wire.Task, left: list[int], desk: "Desk") -> None:
+    def _until_ready(
+        self, number: int, task: wire.Assignment, left: list[int], desk: "Desk"
+    ) -> None:
         process = self.processes[number]
-        while not isinstance(message := process.hear(), wire.Ready):
+        while not isinstance(message := process.receive(), wire.Ready):
             if isinstance(message, wire.Failed):
                 raise message.unpack()
             if isinstance(message, wire.At):
                 process.unit = message.unit
-            for unit in desk.take(task.stage, message):
+            for unit in desk.take(message):
                 left.remove(unit)
 
-    def _bury(self, number: int) -> tuple[str, int | None]:
+    def _remove(self, number: int) -> tuple[str, int | None]:
         """Clear away a process that has died; return how, and at which unit."""
         with self._lock:
             process = self.processes.pop(number)
@@ -248,16 +244,14 @@ class PoolSession:
 class Desk:
     """What the threads of a stage share: tasks to give out, and where results go."""
 
-    tasks: deque[wire.Task]
-    keeper: Keeper
-    tracker: Tracker
-    sizes: Callable[[int], int | None]
+    stage: Stage
+    tasks: deque[wire.Assignment]
     scratch: Path
     error: BaseException | None = None
     stopped: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def next(self) -> wire.Task | None:
+    def next(self) -> wire.Assignment | None:
         """Return a task that nobody has, or None."""
         with self._lock:
             return None if self.stopped or not self.tasks else self.tasks.popleft()
@@ -269,27 +263,28 @@ class Desk:
                 self.error = error
             self.stopped = True
 
-    def take(self, stage: int, message: object) -> tuple[int, ...]:
+    def take(self, message: object) -> tuple[int, ...]:
         """Take in a message; return the units that are kept by it."""
         if isinstance(message, wire.At):
-            self.tracker.at(stage, message.unit, message.done)
+            self.stage.tracker.at(self.stage.number, message.unit, message.done)
             return ()
         with self._lock:
             if isinstance(message, wire.Remark):
-                self.tracker.note(message.text)
+                self.stage.tracker.note(message.text)
                 return ()
+            keeper = self.stage.keeper
             if isinstance(message, wire.Found):
-                self.keeper.add(message.unit, message.record)
+                keeper.add(message.unit, message.record)
                 kept: tuple[int, ...] = (message.unit,)
             else:
                 assert isinstance(message, wire.Kept)
-                assert isinstance(self.keeper, SummaryKeeper)
+                assert isinstance(keeper, SummaryKeeper)
                 for node, name in message.nodes:
-                    self.keeper.adopt(node, name)
+                    keeper.adopt(node, name)
                 kept = message.units
         for unit in kept:
-            Scratch(lambda: self.scratch, stage, unit).clear()
-            self.tracker.finish(stage, unit, self.sizes(unit))
+            Scratch(lambda: self.scratch, self.stage.number, unit).clear()
+            self.stage.finish(unit)
         return kept
 
 

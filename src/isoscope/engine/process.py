@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import IO
 
 from isoscope.engine import wire
-from isoscope.engine.base import Notify, Worker
+from isoscope.engine.base import Notify, Scratch, Worker
 from isoscope.engine.heap import trim
-from isoscope.engine.scratch import Scratch
-from isoscope.store.summaries import State, SummaryKeeper
+from isoscope.store.keepers import SummaryKeeper
+from isoscope.store.state import State
 
 LOOK = 0.2  # seconds between two looks whether the driver is still there
 OFTEN = 0.1  # seconds between two reports of a unit
@@ -60,7 +60,7 @@ def serve(requests: FileIO, out: IO[bytes]) -> None:
         task = wire.receive(requests)
         if task is None:
             return
-        assert isinstance(task, wire.Task)
+        assert isinstance(task, wire.Assignment)
         if entered != (task.stage, task.before):
             before = None if task.before is None else State(Path(task.before))
             worker.enter(plan, task.stage, before)
@@ -101,7 +101,7 @@ class _Records:
 class _Summaries:
     """Merges summaries and hands them back as files, as often as the keeper writes."""
 
-    def __init__(self, out: IO[bytes], task: wire.Task) -> None:
+    def __init__(self, out: IO[bytes], task: wire.Assignment) -> None:
         self.out = out
         self.keeper = SummaryKeeper(task.nodes, Path(task.folder), id=task.id, fresh=True)
         self.waiting: list[int] = []

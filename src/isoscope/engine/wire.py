@@ -30,7 +30,7 @@ class Open:
 
 
 @dataclass(frozen=True)
-class Task:
+class Assignment:
     """Units of a stage, in order, of one aligned part of the merge tree."""
 
     stage: int

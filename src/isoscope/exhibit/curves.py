@@ -1,44 +1,54 @@
-"""Curves of a site for a page: spectrum, dimensions, sinks and causes, from its summaries."""
+"""Curves of a page from the summaries of a site: spectrum, dimensions, sinks, causes, matrix.
+
+The rows of an embedding matrix are projected on its first two singular vectors and counted
+in cells, by how often their tokens occur.
+"""
 
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from isoscope.errors import StoreError, TooFewRowsError, UndefinedError
 from isoscope.types import (
+    Array,
     CauseShare,
     CauseShares,
     Curve,
     DimensionScores,
+    MatrixCells,
     SinkShare,
-    Spectrum,
+    SpectrumCurve,
 )
 
 if TYPE_CHECKING:
-    from isoscope.accumulate import MomentsSummary
+    from isoscope.accumulate import MomentsSummary, VocabularySummary
     from isoscope.accumulate.survey import Survey
 
 POINTS = 96  # of a spectrum, evenly on a logarithmic axis
-CELLS = 128  # across a heat map
-Held = Mapping[Any, Any]
+HEAT_CELLS = 128  # across a heat map of dimensions
+MATRIX_CELLS = 56  # along each axis of a projected matrix
+BANDS = ("not seen", "1 to 9 times", "10 to 99 times", "100 times or more")
+UNKNOWN = "not known"
+_LARGEST = 2**21  # rows of a matrix whose keys are computed to identify tokens
 
 
 @dataclass(frozen=True)
 class SiteCurves:
-    """What is drawn of a site, and how many independent rows each variant is worth."""
+    """The curves of a site, and the effective number of rows of each variant."""
 
     curves: list[Curve]
-    effective: dict[str, float]  # by variant
+    effective: dict[str, float]  # variant to number of rows
 
 
 def curves_of(survey: "Survey", site: str, run: str) -> SiteCurves:
-    """Return the curves of one site, each where its summaries were kept."""
+    """Return the curves of one site, as far as its summaries are stored."""
     from isoscope.accumulate import Moments
     from isoscope.accumulate.variant import variants
+    from isoscope.measures.view.spectrum import effective_rows
 
     found: list[Curve] = []
     effective: dict[str, float] = {}
@@ -49,43 +59,20 @@ def curves_of(survey: "Survey", site: str, run: str) -> SiteCurves:
             rows = effective_rows(summary)
             for variant in alike:
                 moments[variant], effective[variant] = summary, rows
-            found.append(spectrum_of(summary, rows, site, alike[0]))
-            found.append(scores_of(summary, site, alike[0]))
-    found += _sinks(site, moments)
-    found += _causes(survey.held, site, run)
+            found.append(spectrum_curve(summary, rows, site, alike[0]))
+            found.append(dimension_scores(summary, site, alike[0]))
+    found += _sink_share(site, moments)
+    found += _cause_shares(survey, site, run)
     return SiteCurves(found, effective)
 
 
-def effective_rows(moments: "MomentsSummary") -> float:
-    """Return how many independent rows would bias tr C^2 as much as these documents do.
-
-    With m independent rows E tr C^2 = tr S^2 (1 + 1/m) + (tr S)^2 / m. The left side is the
-    plain value, tr S^2 is known without bias from the two halves, and m is left. Never more
-    than there are rows, nor less than there are documents.
-    """
-    n = float(moments.count)
-    if moments.independent:
-        return n
-    first, second = moments.halves
-    least = float(min(max(moments.documents - 1, 2), n))
-    if min(first.count, second.count) < 2:
-        return least
-    whole = moments.covariance
-    a, b = (half.scatter / (half.count - 1) for half in (first, second))
-    plain = float(np.vdot(whole, whole)) / float(np.trace(whole)) ** 2
-    traces = float(np.trace(a)) * float(np.trace(b))
-    if traces <= 0:
-        return least
-    unbiased = float(np.vdot(a, b)) / traces
-    if plain <= unbiased:
-        return n
-    return float(np.clip((1 + unbiased) / (plain - unbiased), least, n))
-
-
-def spectrum_of(
+def spectrum_curve(
     moments: "MomentsSummary", rows: float, site: str = "rows", variant: str = "all"
-) -> Spectrum:
-    """Return eigenvalues over their average at a few ranks, and those of an isotropic cloud."""
+) -> SpectrumCurve:
+    """Return eigenvalues divided by their average at some ranks, and the isotropic ones.
+
+    `rows` is the effective number of rows.
+    """
     from threadpoolctl import threadpool_limits
 
     from isoscope.measures.isotropic import spectrum
@@ -94,7 +81,9 @@ def spectrum_of(
         values = np.linalg.eigvalsh(moments.covariance)[::-1]
     width = len(values)
     rank = min(moments.count - 1, width)
-    rounding = values[0] * width * np.finfo(np.float32).eps  # rows of a norm lack a direction
+    rounding = (
+        values[0] * width * np.finfo(np.float32).eps
+    )  # normalized rows lack one direction
     values = np.where((np.arange(width) < rank) & (values > rounding), values, 0.0)
     mean = values.mean()
     if not mean > 0:
@@ -107,7 +96,7 @@ def spectrum_of(
     if width > POINTS:
         places = np.unique(np.geomspace(1, width, POINTS).round().astype(int)) - 1
     white = spectrum(max(int(rows), 2), width)
-    return Spectrum(
+    return SpectrumCurve(
         site,
         variant,
         rank=places + 1,
@@ -117,22 +106,23 @@ def spectrum_of(
     )
 
 
-def scores_of(
+def dimension_scores(
     moments: "MomentsSummary", site: str = "rows", variant: str = "all"
 ) -> DimensionScores:
-    """Return the mean square of dimensions over their average, the largest of each cell."""
+    """Return mean squares of dimensions divided by their average, the largest per cell."""
+    # (d,) mean squares
     square = np.diag(moments.whole.scatter) / moments.count + moments.mean**2
     average = float(square.mean())
     score = square / average if average > 0 else np.ones_like(square)
-    edges = np.linspace(0, len(score), min(CELLS, len(score)) + 1).round().astype(int)
+    edges = np.linspace(0, len(score), min(HEAT_CELLS, len(score)) + 1).round().astype(int)
     largest = np.array([int(a + np.argmax(score[a:b])) for a, b in pairwise(edges)])
     return DimensionScores(
         site, variant, first=edges[:-1], end=edges[1:], largest=largest, score=score[largest]
     )
 
 
-def _sinks(site: str, moments: Mapping[str, "MomentsSummary"]) -> list[SinkShare]:
-    """Return how much of the variance goes when sinks are excluded, where there are any."""
+def _sink_share(site: str, moments: Mapping[str, "MomentsSummary"]) -> list[SinkShare]:
+    """Return the share of the variance that sinks have, where there are any."""
     whole, without = moments.get("all"), moments.get("no-sink")
     if whole is None or without is None or whole.count == without.count:
         return []
@@ -151,11 +141,11 @@ def _sinks(site: str, moments: Mapping[str, "MomentsSummary"]) -> list[SinkShare
     ]
 
 
-def _causes(held: Mapping[tuple[str, str], Held], site: str, run: str) -> list[CauseShares]:
+def _cause_shares(survey: "Survey", site: str, run: str) -> list[CauseShares]:
     from isoscope.lab.explain.results import explained
 
     try:
-        causes = explained(held, site, "all", run)
+        causes = explained(survey.held, site, "all", run)
     except (StoreError, TooFewRowsError, UndefinedError):
         return []
     if not causes or not all(np.isfinite(each.share) for each in causes):
@@ -166,3 +156,75 @@ def _causes(held: Mapping[tuple[str, str], Held], site: str, run: str) -> list[C
     )
     first = causes[0]
     return [CauseShares(site, "all", first.mean_cosine, tuple(shares), first.warnings)]
+
+
+def matrix_cells(
+    survey: "Survey", site: str, counts: "TokenCounts | None", seed: int
+) -> MatrixCells | None:
+    """Return the rows of a matrix along its first two singular vectors, counted in cells.
+
+    None where the rows of the matrix were not sampled.
+    """
+    from threadpoolctl import threadpool_limits
+
+    from isoscope.accumulate import Moments, Reservoir
+
+    here = survey.held.get((site, "all"), {})
+    if Moments not in here or Reservoir not in here or here[Reservoir].count < 3:
+        return None
+    moments, sample = here[Moments].finalize(), here[Reservoir].finalize()
+    # (d, d) second moments; their eigenvectors are the right singular vectors of the matrix
+    second = moments.whole.scatter / moments.count + np.outer(moments.mean, moments.mean)
+    with threadpool_limits(1):
+        axes = np.linalg.eigh(second)[1][:, ::-1][:, :2]
+    axes = axes * np.where(axes.sum(axis=0) < 0, -1.0, 1.0)  # eigenvectors have no sign
+    if axes.shape[1] < 2:
+        return None
+    # (sampled, 2)
+    points = sample.rows.astype(np.float64) @ axes
+    names, band = [UNKNOWN], np.zeros(len(points), dtype=int)
+    if counts is not None and moments.count <= _LARGEST:
+        tokens = matrix_rows(sample.documents, site, moments.count, seed)
+        names, band = [*BANDS, UNKNOWN], counts.bands(tokens)
+    return MatrixCells(
+        site, "all", *_count_cells(points, band), bands=tuple(names), of=int(moments.count)
+    )
+
+
+class TokenCounts:
+    """How often tokens occur, for the token types that a survey sampled."""
+
+    def __init__(self, known: "VocabularySummary") -> None:
+        self.limit = np.uint64(2**64 - 1) if known.complete else known.hashes.max()
+        self.seen = dict(zip(known.tokens.tolist(), known.nonzero.tolist(), strict=True))
+
+    def bands(self, tokens: Array) -> Array:
+        """Return the band of each token; one past the last where the count is not known."""
+        from isoscope.accumulate.hashing import type_hashes
+
+        inside = (tokens >= 0) & (type_hashes(np.maximum(tokens, 0)) <= self.limit)
+        times = np.array([self.seen.get(token, 0.0) for token in tokens.tolist()])
+        return np.where(inside, np.digitize(times, (0.5, 9.5, 99.5)), len(BANDS))
+
+
+def matrix_rows(documents: Array, site: str, rows: int, seed: int) -> Array:
+    """Return the row of the matrix, a token, that each document key stands for; -1 for none."""
+    from isoscope.accumulate.hashing import ordinal_documents
+
+    keys = ordinal_documents(site, np.arange(rows, dtype=np.uint64), seed=seed)
+    order = np.argsort(keys)
+    place = np.minimum(np.searchsorted(keys[order], documents), rows - 1)
+    found = order[place]
+    return np.where(keys[found] == documents, found, -1)
+
+
+def _count_cells(points: Array, band: Array) -> tuple[Array, Array, Array, Array]:
+    """Return x, y, number of rows and band of each cell."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    size = np.where(high > low, high - low, 1.0) / MATRIX_CELLS
+    at = np.minimum(((points - low) / size).astype(int), MATRIX_CELLS - 1)
+    cells, where, rows = np.unique(
+        np.column_stack([at, band]), axis=0, return_inverse=True, return_counts=True
+    )
+    x, y = (np.bincount(where, points[:, axis]) / rows for axis in (0, 1))
+    return x, y, rows, cells[:, 2]

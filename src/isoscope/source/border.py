@@ -1,16 +1,39 @@
-"""Where exceptions of the system and of other libraries become errors of ours."""
+"""Errors of files: other libraries' exceptions translated, and content of the wrong format."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
 
 from isoscope.errors import IsoscopeError, SourceError
 
+# The first bytes of formats.
+NPY = b"\x93NUMPY"
+ARROW_FILE = b"ARROW1"
+ARROW_STREAM = b"\xff\xff\xff\xff"
+ZIP = b"PK\x03\x04"
+PARQUET = b"PAR1"
+BOM = b"\xef\xbb\xbf"
+
+_KNOWN = {
+    NPY: "an npy file",
+    ARROW_FILE: "an arrow file",
+    ARROW_STREAM: "an arrow stream",
+    ZIP: "a zip archive (npz, or a torch file)",
+    PARQUET: "a parquet file",
+    b"FEA1": "a feather file of version 1",
+    b"\x1f\x8b": "a gzip file",
+    b"\x28\xb5\x2f\xfd": "a zstd file",
+    b"\x89HDF": "an HDF5 file",
+    b"\xff\xfe": "UTF-16 text",
+    b"\xfe\xff": "UTF-16 text",
+    b"\x80": "a pickle",
+}
+
 
 @contextmanager
 def border(place: str, kind: str = "") -> Generator[None]:
-    """Turn what goes wrong inside into one clear error that names the file.
+    """Translate exceptions raised inside into one clear error that names the file.
 
-    With a kind, such as "a parquet file", any exception is taken as damage: zipfile and
+    With a kind, such as "a parquet file", any exception counts as damage: zipfile and
     pyarrow raise a dozen different ones for broken input. Without it, only those of the
     operating system are translated, so that our own mistakes still show a traceback.
     """
@@ -19,7 +42,7 @@ def border(place: str, kind: str = "") -> Generator[None]:
     except IsoscopeError:
         raise
     except OSError as error:
-        if kind and error.errno is None:  # pyarrow says OSError for broken content, too
+        if kind and error.errno is None:  # pyarrow also raises OSError for broken content
             raise damaged(place, kind, _reason(error)) from error
         raise unreadable(place, error) from error
     except Exception as error:
@@ -29,7 +52,7 @@ def border(place: str, kind: str = "") -> Generator[None]:
 
 
 def unreadable(place: str, error: OSError) -> SourceError:
-    """Return the error for a file that is not there or may not be read."""
+    """Return the error for a missing file or one without read permission."""
     if isinstance(error, FileNotFoundError):
         return SourceError(
             f"expected a file or folder at {place}, got nothing of that name",
@@ -46,7 +69,7 @@ def unreadable(place: str, error: OSError) -> SourceError:
 def damaged(place: str, kind: str, reason: str) -> SourceError:
     """Return the error for content that is not what it claims to be."""
     return SourceError(
-        f"expected {kind} at {place}, got damaged content ({shown(reason)})",
+        f"expected {kind} at {place}, got damaged content ({printable(reason)})",
         hint="write or copy the file again; if it has another format, give it that suffix",
         slug="file-damaged",
     )
@@ -64,6 +87,15 @@ def truncated(place: str, expected: int, got: int) -> SourceError:
     )
 
 
+def wrong_kind(place: str, expected: str, head: bytes) -> SourceError:
+    """Return the error for a file whose content is of another format than its suffix."""
+    return SourceError(
+        f"expected {expected} at {place}, got {describe_content(head)}",
+        hint="give the file the suffix of its format, or write it again",
+        slug="file-kind",
+    )
+
+
 def empty(place: str) -> SourceError:
     """Return the error for a file or stream of no bytes."""
     return SourceError(
@@ -73,10 +105,24 @@ def empty(place: str) -> SourceError:
     )
 
 
-def shown(text: str) -> str:
-    """Words out of a file as a message may print them: one line, no escape sequences."""
+def printable(text: str) -> str:
+    """Text from a file, safe to print in a message: one line, no escape sequences."""
     short = text if len(text) <= 120 else f"{text[:117]}..."
     return "".join(each if each.isprintable() else "?" for each in short)
+
+
+def describe_content(head: bytes) -> str:
+    """What content with these first bytes looks like, in words."""
+    for magic, words in _KNOWN.items():
+        if head.startswith(magic):
+            return words
+    if _looks_like_safetensors(head):
+        return "a safetensors file"
+    return f"something else (it begins with {head[:8].hex(' ')})" if head else "nothing"
+
+
+def _looks_like_safetensors(head: bytes) -> bool:
+    return head[8:9] == b"{" and int.from_bytes(head[:8], "little") < 1 << 32
 
 
 def _reason(error: Exception) -> str:

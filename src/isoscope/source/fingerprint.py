@@ -1,4 +1,4 @@
-"""Fingerprints: the same content twice is noticed without reading all of it again."""
+"""Fingerprints: content is recognised without reading all of it again."""
 
 import os
 from collections.abc import Iterable
@@ -14,9 +14,9 @@ PAGES = 64  # evenly spaced, besides the first and the last
 def of_file(path: Path, column: str = "") -> str:
     """Fingerprint of a file: its size, first and last page, and pages in between.
 
-    The column that is read goes in as well: two arrays of one npz are two collections.
+    The column that is read is part of it: two arrays of one npz are two collections.
     """
-    digest = _begun(column)
+    digest = _new_digest(column)
     with border(str(path)), path.open("rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
         digest.update(f"{size}\0".encode())
@@ -28,7 +28,7 @@ def of_file(path: Path, column: str = "") -> str:
 
 def of_parts(parts: Iterable[str | bytes], column: str = "") -> str:
     """Fingerprint of a few pieces: those of a folder's files, or a sample of an array."""
-    digest = _begun(column)
+    digest = _new_digest(column)
     for part in parts:
         piece = part.encode() if isinstance(part, str) else part
         digest.update(len(piece).to_bytes(8, "little"))
@@ -44,5 +44,5 @@ def spread(size: int, step: int) -> list[int]:
     return [last * k // (PAGES + 1) for k in range(PAGES + 2)]
 
 
-def _begun(column: str) -> "blake2b":
+def _new_digest(column: str) -> "blake2b":
     return blake2b(f"{column}\0".encode("utf-8", "surrogatepass"), digest_size=16)

@@ -1,93 +1,100 @@
-"""Data frames and their columns: pandas, polars, pyarrow, known by what they can do."""
+"""Data frames and their columns: pandas, polars, pyarrow, recognised by what they can do."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from isoscope.source.batch import Converter, first_width
 from isoscope.source.border import border
 from isoscope.source.columns import not_a_vector
 from isoscope.source.fingerprint import of_parts, spread
-from isoscope.source.schema import layout
-from isoscope.source.shape import no_rows
-from isoscope.source.source import Source, Tally, Wanted
-from isoscope.types import Chunk
+from isoscope.source.record_batch import BatchTable, is_list, storage_type, table_source
+from isoscope.source.request import VectorRequest
+from isoscope.source.row_source import PassCounts, RowSource
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 KIND = "vectors"
 COLUMN = "column"  # the name of a column that comes without its frame
-Batches = Callable[[int, int, int, list[str]], Iterator[Any]]  # start, end, at most, columns
 
 
-def is_frame(value: Any) -> bool:
+Batches: TypeAlias = "Callable[[int, int, int, list[str]], Iterator[pa.RecordBatch]]"
+Opened: TypeAlias = (
+    "tuple[pa.Schema, int, Batches]"  # schema, rows, (start, end, limit, columns)
+)
+
+
+def is_frame(value: object) -> bool:
     """Whether a value is a table, or a column of one."""
-    arrow = hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__")
-    return hasattr(value, "iloc") or arrow
+    marks = ("iloc", "__arrow_c_stream__", "__arrow_c_array__")
+    return any(hasattr(value, each) for each in marks)
 
 
-def open_frame(frame: Any, wanted: Wanted, name: str = "rows") -> Source:
+def open_frame(frame: Any, request: VectorRequest, name: str = "rows") -> RowSource:
     """The rows of a data frame's vector column or columns, converted chunk by chunk."""
     place = f"the {type(frame).__name__}"
-    if _is_column(frame):
-        wanted = replace(wanted, column=COLUMN)
     with border(place, KIND):
-        schema, n, batches = _pandas(frame) if hasattr(frame, "iloc") else _arrow(frame)
-        if n == 0:
-            raise no_rows(place)
-        plan = layout(schema, wanted, place)
-        if _is_column(frame) and not plan.listed:
-            raise not_a_vector(place, COLUMN, str(schema.field(COLUMN).type))
-        some = batches(0, n, 64, plan.names)
-        d = plan.width or first_width(some, plan.vector[0], place)
-    converter = Converter(plan, d, name, place, wanted.skip_bad)
+        opened = _open_pandas(frame) if hasattr(frame, "iloc") else _open_arrow(frame)
+    schema, n, batches = opened
+    if _is_column(frame):
+        request = replace(request, column=COLUMN)
+        kind = schema.field(COLUMN).type
+        if n and not is_list(storage_type(kind)):
+            raise not_a_vector(place, COLUMN, str(kind))
 
-    def read(limit: int, tally: Tally) -> Iterator[Chunk]:
-        start = 0
-        with border(place, KIND):
-            for batch in batches(0, n, limit, plan.names):
-                yield converter.chunk(batch, start, tally)
-                start += len(batch)
+    def read(
+        columns: list[str], limit: int, _start: int, _stop: int | None
+    ) -> Iterator["pa.RecordBatch"]:
+        return batches(0, n, limit, columns)
 
-    def stamp() -> str:
-        lenient = replace(converter, skip_bad=True)
-        parts = [f"{n} {d} {plan.dtype}".encode()]
-        for at in spread(n, 1):
-            for batch in batches(at, at + 1, 1, plan.names):
-                parts.append(lenient.chunk(batch, at, Tally()).rows.tobytes())
-        return of_parts(parts, ",".join(plan.vector))
+    def read_sample(
+        columns: list[str], _limit: int, _start: int, _stop: int | None
+    ) -> Iterator["pa.RecordBatch"]:
+        return chain.from_iterable(batches(at, at + 1, 1, columns) for at in spread(n, 1))
 
-    return Source(
-        name, d, n, True, plan.dtype, place, read, stamp,
-        has_documents="document" in plan.labels, drops=wanted.skip_bad, live=True,
-    )  # fmt: skip
+    def stamp(columns: str) -> str:
+        some = replace(
+            table, batches=read_sample, sample=lambda names: batches(0, n, 64, names)
+        )
+        lenient = table_source(some, replace(request, skip_bad=True), None)
+        rows = [chunk.rows.tobytes() for chunk in lenient.read(1, PassCounts())]
+        return of_parts([f"{n} {source.width} {source.dtype}".encode(), *rows], columns)
+
+    table = BatchTable(name, place, KIND, schema, n, read, stamp)
+    source = replace(table_source(table, request, None), documents=None, live=True)
+    return source
 
 
-def _is_column(frame: Any) -> bool:
+def _is_column(frame: object) -> bool:
     return not hasattr(frame, "columns") and not hasattr(frame, "schema")
 
 
-def _pandas(frame: Any) -> tuple[Any, int, Batches]:
+def _open_pandas(frame: Any) -> Opened:
     """A pandas frame: slices are turned into Arrow one after another, never the whole."""
     import pyarrow as pa
 
     table = frame.to_frame(COLUMN) if _is_column(frame) else frame
     names = [str(each) for each in table.columns]
 
-    def converted(column: int, start: int, end: int) -> Any:
-        return pa.array(table.iloc[start:end, column], from_pandas=True)
+    def convert(column: int, start: int, end: int) -> "pa.Array | pa.ChunkedArray":
+        return pa.array(table.iloc[slice(start, end), column], from_pandas=True)
 
-    def kind(column: int) -> Any:
+    def kind(column: int) -> "pa.DataType":
         try:
-            return converted(column, 0, 64).type
+            return convert(column, 0, 64).type
         except (pa.ArrowException, ValueError, TypeError):
-            return pa.null()  # no vector, and in nobody's way unless asked for
+            return pa.null()  # not a vector, and an error only if it is named
 
     schema = pa.schema([(name, kind(i)) for i, name in enumerate(names)])
 
-    def batches(start: int, end: int, limit: int, columns: list[str]) -> Iterator[Any]:
+    def batches(
+        start: int, end: int, limit: int, columns: list[str]
+    ) -> Iterator["pa.RecordBatch"]:
         for at in range(start, end, limit):
             stop = min(at + limit, end)
             arrays = [
-                _whole(converted(names.index(each), at, stop), schema.field(each).type)
+                _combine(convert(names.index(each), at, stop), schema.field(each).type)
                 for each in columns
             ]
             yield pa.RecordBatch.from_arrays(arrays, names=columns)
@@ -95,14 +102,14 @@ def _pandas(frame: Any) -> tuple[Any, int, Batches]:
     return schema, len(table), batches
 
 
-def _whole(array: Any, kind: Any) -> Any:
-    """One array of what pandas keeps in pieces; a piece without values has no type."""
+def _combine(array: "pa.Array | pa.ChunkedArray", kind: "pa.DataType") -> "pa.Array":
+    """One array of what pandas stores in pieces; a piece without values has no type."""
     whole = array.combine_chunks() if hasattr(array, "combine_chunks") else array
     return whole.cast(kind) if str(whole.type) == "null" else whole
 
 
-def _arrow(frame: Any) -> tuple[Any, int, Batches]:
-    """Anything that speaks the Arrow C interface, without a copy."""
+def _open_arrow(frame: object) -> Opened:
+    """Anything that offers the Arrow C interface, without a copy."""
     import pyarrow as pa
 
     if not _is_column(frame):
@@ -112,7 +119,9 @@ def _arrow(frame: Any) -> tuple[Any, int, Batches]:
     else:
         table = pa.table({COLUMN: pa.array(frame)})
 
-    def batches(start: int, end: int, limit: int, columns: list[str]) -> Iterator[Any]:
+    def batches(
+        start: int, end: int, limit: int, columns: list[str]
+    ) -> Iterator["pa.RecordBatch"]:
         piece = table.select(columns).slice(start, end - start)
         return iter(piece.to_batches(max_chunksize=limit))
 

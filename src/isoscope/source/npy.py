@@ -1,81 +1,205 @@
-"""npy: one array, mapped into memory from a file or streamed from a pipe or zip member."""
+"""npy: one array behind a header, mapped from a file or streamed from a pipe or zip member.
 
+The header is read without eval and without trusting a number in it.
+"""
+
+import mmap
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
 from isoscope.errors import ColumnError, SourceError
-from isoscope.source.border import border, truncated
-from isoscope.source.feed import Feed, fill
-from isoscope.source.header import Header, read_header
-from isoscope.source.mapped import mapped_blocks
-from isoscope.source.shape import CHUNK_BYTES, matrix, numeric, plain
-from isoscope.source.source import Seek, Source, Tally, Wanted
+from isoscope.source.border import NPY, border, damaged, truncated, wrong_kind
+from isoscope.source.bytes import ByteSource, fill, read_exactly
+from isoscope.source.request import VectorRequest
+from isoscope.source.row_source import PassCounts, RowSource, Seek
+from isoscope.source.shape import CHUNK_BYTES, check_matrix, check_numeric, plain_rows
 from isoscope.types import Array, Chunk
 
-MAX_TURNED = 64 << 20  # a stream in Fortran order has to be held whole
+KIND = "an npy file"
+MAX_HEADER = 10_000  # NumPy's own limit
+MAX_TURNED = 64 << 20  # a stream in Fortran order is read whole into memory
 
 
-def open_npy(feed: Feed, wanted: Wanted) -> Source:
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Shape and type of an array, and where its numbers begin."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+    fortran: bool
+    offset: int  # bytes before the numbers
+
+    @property
+    def size(self) -> int:
+        """Bytes of header and numbers together."""
+        return self.offset + prod(self.shape) * self.dtype.itemsize
+
+
+def read_header(stream: BinaryIO, place: str) -> Header:
+    """Read an npy header; the stream is left at the first number."""
+    with border(place):
+        head = stream.read(8)
+    if head[:6] != NPY:
+        raise _pickle(place) if head[:1] == b"\x80" else wrong_kind(place, KIND, head)
+    if len(head) < 8 or head[6] not in (1, 2, 3):
+        raise damaged(place, KIND, f"version {head[6:8].hex(' ')}")
+    digits = 2 if head[6] == 1 else 4
+    length = int.from_bytes(read_exactly(stream, digits, place), "little")
+    if length > MAX_HEADER:
+        raise damaged(place, KIND, f"a header of {length} bytes")
+    text = read_exactly(stream, length, place).decode("latin-1")
+    shape, dtype, fortran = _parse_header(text, place)
+    return Header(shape, dtype, fortran, 8 + digits + length)
+
+
+def _pickle(place: str) -> SourceError:
+    return SourceError(
+        f"expected an array of numbers in {place}, got a pickle",
+        hint="pickles can run code and are not opened: save with np.save, allow_pickle=False",
+        slug="pickle",
+    )
+
+
+def _parse_header(text: str, place: str) -> tuple[tuple[int, ...], np.dtype[np.generic], bool]:
+    shape = re.search(r"['\"]shape['\"]\s*:\s*\(([\d,\sL]{0,600})\)", text)
+    order = re.search(r"['\"]fortran_order['\"]\s*:\s*(True|False)", text)
+    descr = re.search(r"['\"]descr['\"]\s*:\s*(\[|['\"]([^'\"]{1,40})['\"])", text)
+    if not (shape and order and descr):
+        raise damaged(place, KIND, "a header without shape, order or type")
+    if descr[1] == "[":
+        raise SourceError(
+            f"expected real numbers in {place}, got a structured array",
+            hint="save one field as a plain two-dimensional array",
+            slug="dtype-unsupported",
+        )
+    sizes = [each.strip().rstrip("L") for each in shape[1].split(",") if each.strip()]
+    if any(not each.isdigit() or len(each) > 19 for each in sizes):
+        raise damaged(place, KIND, f"the shape ({shape[1]})")
+    try:
+        # NumPy accepts far more in such a string: lists, commas, names of Python types.
+        if not re.fullmatch(r"[<>|=]?[A-Za-z?]\d{0,9}(\[\w{1,8}\])?", descr[2]):
+            raise ValueError
+        dtype = np.dtype(descr[2])
+    except (TypeError, ValueError) as error:
+        raise damaged(place, KIND, f"the type {descr[2]!r}") from error
+    if dtype.hasobject:
+        raise _pickle(place)
+    return tuple(int(each) for each in sizes), dtype, order[1] == "True"
+
+
+def map_array(path: Path, header: Header, *, place: str) -> tuple[Array, mmap.mmap]:
+    """The array that a header describes, as a read-only view of the file."""
+    with border(place), path.open("rb") as file:
+        pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if len(pages) < header.size:
+        raise truncated(place, header.size, len(pages))
+    order = "F" if header.fortran else "C"
+    array = np.ndarray(header.shape, header.dtype, pages, header.offset, order=order)
+    return array, pages
+
+
+def map_blocks(
+    path: Path,
+    header: Header,
+    limit: int,
+    *,
+    place: str,
+    start: int = 0,
+    stop: int | None = None,
+) -> Iterator[tuple[int, Array]]:
+    """Blocks of the rows from `start` to `stop`, with the ordinal of their first row."""
+    whole, pages = map_array(path, header, place=place)
+    row = whole.nbytes // len(whole)
+    stop = len(whole) if stop is None else min(stop, len(whole))
+    done = (header.offset + start * row) // mmap.PAGESIZE * mmap.PAGESIZE
+    for at in range(start, stop, limit):
+        end = min(at + limit, stop)
+        yield at, whole[at:end]
+        if not header.fortran:
+            done = _release(pages, done, header.offset + end * row)
+
+
+def _release(pages: mmap.mmap, begin: int, end: int) -> int:
+    """Unmap pages that were read, so that the memory of a process does not grow.
+
+    They stay in the system's cache, and a view that is still in use finds them again.
+    """
+    end = min(end, len(pages)) // mmap.PAGESIZE * mmap.PAGESIZE
+    if hasattr(mmap, "MADV_DONTNEED") and end > begin:
+        pages.madvise(mmap.MADV_DONTNEED, begin, end - begin)
+    return max(begin, end)
+
+
+def open_npy(data: ByteSource, request: VectorRequest) -> RowSource:
     """The rows of an npy file or stream."""
-    no_columns(wanted, feed.place)
-    with feed.open(True) as stream:
-        header = read_header(stream, feed.place)
-    numeric(header.dtype, feed.place)
-    n, d = matrix(header.shape, feed.place)
-    if feed.path is not None:
-        with border(feed.place):
-            size = feed.path.stat().st_size
+    refuse_column(request, data.place)
+    path, place = data.path, data.place
+    with data.open(peek=True) as stream:
+        header = read_header(stream, place)
+    check_numeric(header.dtype, place)
+    n, d = check_matrix(header.shape, place)
+    if path is not None:
+        with border(place):
+            size = path.stat().st_size
         if size != header.size:
-            raise truncated(feed.place, header.size, size)
+            raise truncated(place, header.size, size)
 
     def read(
-        limit: int, _tally: Tally, start: int = 0, stop: int | None = None
+        limit: int, _counts: PassCounts, start: int = 0, stop: int | None = None
     ) -> Iterator[Chunk]:
         blocks = (
-            streamed_blocks(feed, header, limit)
-            if feed.path is None
-            else mapped_blocks(
-                feed.path, header, limit, place=feed.place, start=start, stop=stop
-            )
+            _stream_blocks(data, header, limit)
+            if path is None
+            else map_blocks(path, header, limit, place=place, start=start, stop=stop)
         )
         for at, block in blocks:
-            yield Chunk(plain(block), feed.name, at, place=feed.place)
+            yield Chunk(plain_rows(block), data.name, at, place=place)
 
-    return Source(
-        feed.name, d, n, feed.rereadable, header.dtype.name, feed.place, read,
-        lambda: feed.stamp(""),
-        seek=None if feed.path is None or header.fortran else Seek(range(n), read),
-    )  # fmt: skip
+    return RowSource(
+        name=data.name,
+        width=d,
+        rows=n,
+        rereadable=data.rereadable,
+        dtype=header.dtype.name,
+        place=place,
+        read=read,
+        stamp=lambda: data.stamp(""),
+        seek=None if path is None or header.fortran else Seek(range(n), read),
+    )
 
 
-def no_columns(wanted: Wanted, place: str) -> None:
-    """Refuse the names of columns where there is but one array."""
-    if wanted.column is not None:
+def refuse_column(request: VectorRequest, place: str) -> None:
+    """Refuse the names of columns where there is only one array."""
+    if request.column is not None:
         raise ColumnError(
-            f"cannot take a column from {place} with one array in it: {wanted.column!r}",
-            hint="leave the column out",
+            f"cannot take a column from {place} with one array in it: {request.column!r}",
+            hint="omit the column",
             slug="no-columns",
         )
-    for name in wanted.labels:
+    for name in request.labels:
         raise ColumnError(
             f"expected a path to a one-dimensional npy beside {place}, got {name!r}",
-            hint="an array has no columns: save the labels with np.save and give that path",
+            hint="an array has no columns: save the labels with np.save and pass that path",
             slug="no-columns",
         )
 
 
-def streamed_blocks(feed: Feed, header: Header, limit: int) -> Iterator[tuple[int, Array]]:
+def _stream_blocks(data: ByteSource, header: Header, limit: int) -> Iterator[tuple[int, Array]]:
     """Blocks of rows read one after another, for bytes that cannot be mapped."""
-    with feed.open(False) as stream:
-        read_header(stream, feed.place)
-        yield from blocks_of(stream, header, limit, feed.place)
+    with data.open() as stream:
+        read_header(stream, data.place)
+        yield from read_blocks(stream, header, limit, data.place)
         if stream.read(1):
-            raise truncated(feed.place, header.size, header.size + 1)
+            raise truncated(data.place, header.size, header.size + 1)
 
 
-def blocks_of(
+def read_blocks(
     stream: BinaryIO, header: Header, limit: int, place: str
 ) -> Iterator[tuple[int, Array]]:
     """Blocks of an array whose header has been read; short content is an error."""
@@ -85,18 +209,18 @@ def blocks_of(
         if whole > MAX_TURNED:
             raise SourceError(
                 f"cannot stream {place} with its array in Fortran order",
-                hint="save np.ascontiguousarray(rows), or an npy file and give its path",
+                hint="save np.ascontiguousarray(rows), or an npy file and pass its path",
                 slug="fortran-stream",
             )
-        turned = _next(stream, (d, n), header, 0, place)
+        turned = _next_block(stream, (d, n), header, 0, place)
         yield from ((at, turned.T[at : at + limit]) for at in range(0, n, limit))
         return
     limit = min(limit, max(1, int(CHUNK_BYTES * 4 // (d * header.dtype.itemsize))))
     for start in range(0, n, limit):
-        yield start, _next(stream, (min(limit, n - start), d), header, start, place)
+        yield start, _next_block(stream, (min(limit, n - start), d), header, start, place)
 
 
-def _next(
+def _next_block(
     stream: BinaryIO, shape: tuple[int, int], header: Header, start: int, place: str
 ) -> Array:
     block = np.empty(shape, dtype=header.dtype)

@@ -3,99 +3,124 @@
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import numpy as np
 
-from isoscope.source.border import border, damaged, shown, truncated
-from isoscope.source.feed import Feed, exactly, peeked
-from isoscope.source.header import Header, read_header
-from isoscope.source.labels import DOCUMENTS_PER_CHUNK, Role, labelled
-from isoscope.source.magic import ZIP, wrong_kind
-from isoscope.source.mapped import mapped_blocks
-from isoscope.source.member import label_members, vectors_member
-from isoscope.source.npy import blocks_of
-from isoscope.source.shape import plain
-from isoscope.source.source import Seek, Source, Tally, Wanted
+from isoscope.source.border import ZIP, border, damaged, printable, truncated, wrong_kind
+from isoscope.source.bytes import ByteSource, read_exactly
+from isoscope.source.columns import label_arrays, vectors_array
+from isoscope.source.npy import Header, map_blocks, read_blocks, read_header
+from isoscope.source.request import Role, VectorRequest
+from isoscope.source.row_labels import DOCUMENTS_PER_CHUNK, label_chunk
+from isoscope.source.row_source import PassCounts, RowSource, Seek
+from isoscope.source.shape import plain_rows
 from isoscope.types import Array, Chunk
 
 KIND = "an npz file"
 PIECE = 1 << 20  # bytes of labels read at a time
-Next = Callable[[int], list[str] | Array]
+Take = Callable[[int], list[str] | Array]  # the next labels
 
 
-def open_npz(feed: Feed, wanted: Wanted) -> Source:
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """The arrays of an npz file."""
+
+    path: Path
+    place: str
+    arrays: dict[str, Header] = field(default_factory=dict[str, Header])
+    stored: set[str] = field(default_factory=set[str])  # those that are not compressed
+
+    def blocks(
+        self, archive: zipfile.ZipFile, name: str, limit: int, start: int, stop: int | None
+    ) -> Iterator[tuple[int, Array]]:
+        """Blocks of rows; a compressed array is always read from its first row."""
+        if name in self.stored:
+            header = self._in_file(archive, name)
+            yield from map_blocks(
+                self.path, header, limit, place=self.place, start=start, stop=stop
+            )
+            return
+        with archive.open(f"{name}.npy") as member:
+            stream = cast(BinaryIO, member)
+            read_header(stream, self.place)
+            yield from read_blocks(stream, self.arrays[name], limit, self.place)
+
+    def labels(self, stack: ExitStack, archive: zipfile.ZipFile, name: str, start: int) -> Take:
+        """A function that returns the next labels, from a row on."""
+        header = self.arrays[name]
+        if start:
+            stream = stack.enter_context(self.path.open("rb"))
+            offset = self._in_file(archive, name).offset
+            stream.seek(offset + start * header.dtype.itemsize)
+        else:
+            stream = cast(BinaryIO, stack.enter_context(archive.open(f"{name}.npy")))
+            read_header(stream, self.place)
+        return _label_reader(stream, header, self.place)
+
+    def _in_file(self, archive: zipfile.ZipFile, name: str) -> Header:
+        """The header of a stored array, with the offset of its numbers in the whole file."""
+        info = archive.getinfo(f"{name}.npy")
+        with self.path.open("rb") as file:
+            file.seek(info.header_offset)
+            local = read_exactly(file, 30, self.place)  # a header of variable length
+        lengths = int.from_bytes(local[26:28], "little") + int.from_bytes(
+            local[28:30], "little"
+        )
+        header = self.arrays[name]
+        return replace(header, offset=info.header_offset + 30 + lengths + header.offset)
+
+
+def open_npz(data: ByteSource, request: VectorRequest) -> RowSource:
     """The rows of one array of an npz file."""
-    path, place = cast(Path, feed.path), feed.place
-    head = peeked(feed, 16)
+    path, place = cast(Path, data.path), data.place
+    head = data.head(16)
     if not head.startswith((ZIP, b"PK\x05\x06")):
         raise wrong_kind(place, KIND, head)
-    arrays, stored = _arrays(path, place)
-    name = vectors_member(arrays, wanted, place)
-    header = arrays[name]
+    npz = read_archive(path, place)
+    name = vectors_array(npz.arrays, request, place)
+    header = npz.arrays[name]
     n, d = header.shape
-    labels = label_members(arrays, wanted, n, place)
+    labels = label_arrays(npz.arrays, request, n, place)
 
-    def read(limit: int, _tally: Tally) -> Iterator[Chunk]:
-        with ExitStack() as stack:
-            stack.enter_context(border(place, KIND))
-            archive = stack.enter_context(zipfile.ZipFile(path))
-            beside = {
-                role: _unpack(stack, archive, member, arrays[member], place)
-                for role, member in labels.items()
+    def read(
+        limit: int, _counts: PassCounts, start: int = 0, stop: int | None = None
+    ) -> Iterator[Chunk]:
+        with border(place, KIND), zipfile.ZipFile(path) as archive, ExitStack() as stack:
+            takes = {
+                role: npz.labels(stack, archive, each, start) for role, each in labels.items()
             }
-            blocks = _blocks(archive, name, header, limit, path, place)
-            yield from _chunks(feed, blocks, beside)
-
-    def read_range(limit: int, _tally: Tally, start: int, stop: int | None) -> Iterator[Chunk]:
-        with ExitStack() as stack:
-            stack.enter_context(border(place, KIND))
-            archive = stack.enter_context(zipfile.ZipFile(path))
-            beside: dict[Role, Next] = {}
-            for role, member in labels.items():
-                lies = _where(archive, member, arrays[member], path, place)
-                stream = stack.enter_context(path.open("rb"))
-                stream.seek(lies.offset + start * lies.dtype.itemsize)
-                beside[role] = _labels(stream, lies, place)
-            lies = _where(archive, name, header, path, place)
-            blocks = mapped_blocks(path, lies, limit, place=place, start=start, stop=stop)
-            yield from _chunks(feed, blocks, beside)
+            blocks = npz.blocks(archive, name, limit, start, stop)
+            yield from _label_blocks(data, blocks, takes)
 
     def documents() -> Iterator[Chunk]:
-        member = labels["document"]
-        with ExitStack() as stack:
-            stack.enter_context(border(place, KIND))
-            archive = stack.enter_context(zipfile.ZipFile(path))
-            take = _unpack(stack, archive, member, arrays[member], place)
-            some = DOCUMENTS_PER_CHUNK
-            blocks = ((at, np.empty((min(some, n - at), 0))) for at in range(0, n, some))
-            yield from _chunks(feed, blocks, {"document": take})
+        with border(place, KIND), zipfile.ZipFile(path) as archive, ExitStack() as stack:
+            take = npz.labels(stack, archive, labels["document"], 0)
+            most = DOCUMENTS_PER_CHUNK
+            blocks = ((at, np.empty((min(most, n - at), 0))) for at in range(0, n, most))
+            yield from _label_blocks(data, blocks, {"document": take})
 
-    return Source(
-        feed.name, d, n, feed.rereadable, header.dtype.name, place, read,
-        lambda: feed.stamp(name), has_documents="document" in labels,
-        seek=Seek(range(n), read_range)
-        if not header.fortran and stored.issuperset([name, *labels.values()]) else None,
+    seekable = not header.fortran and npz.stored.issuperset([name, *labels.values()])
+    return RowSource(
+        name=data.name,
+        width=d,
+        rows=n,
+        rereadable=data.rereadable,
+        dtype=header.dtype.name,
+        place=place,
+        read=read,
+        stamp=lambda: data.stamp(name),
+        has_documents="document" in labels,
+        seek=Seek(range(n), read) if seekable else None,
         documents=documents if "document" in labels else None,
-    )  # fmt: skip
+    )
 
 
-def _chunks(
-    feed: Feed, blocks: Iterable[tuple[int, Array]], beside: Mapping[Role, Next]
-) -> Iterator[Chunk]:
-    """Blocks of vectors with the next labels of each role."""
-    for start, block in blocks:
-        carried = {role: take(len(block)) for role, take in beside.items()}
-        labels = labelled(carried, feed.place)
-        yield Chunk(plain(block), feed.name, start, place=feed.place, **labels)
-
-
-def _arrays(path: Path, place: str) -> tuple[dict[str, Header], set[str]]:
-    """The header of each array, checked against the size of its member; which are stored."""
-    arrays: dict[str, Header] = {}
-    stored: set[str] = set()
+def read_archive(path: Path, place: str) -> Archive:
+    """The header of each array, checked against the size of its member."""
+    found = Archive(path, place)
     with border(place, KIND), zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
             if not info.filename.endswith(".npy"):
@@ -103,80 +128,47 @@ def _arrays(path: Path, place: str) -> tuple[dict[str, Header], set[str]]:
             # zipfile unpacks other methods in pieces of unbounded size.
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise damaged(place, KIND, f"compression method {info.compress_type}")
+            name = info.filename[:-4]
+            where = f"{place}[{printable(name)}]"
             with archive.open(info) as stream:
-                where = f"{place}[{shown(info.filename[:-4])}]"
                 header = read_header(cast(BinaryIO, stream), where)
             if header.size != info.file_size:
                 raise truncated(where, header.size, info.file_size)
-            arrays[info.filename[:-4]] = header
+            found.arrays[name] = header
             if info.compress_type == zipfile.ZIP_STORED:
-                stored.add(info.filename[:-4])
-    return arrays, stored
+                found.stored.add(name)
+    return found
 
 
-def _blocks(
-    archive: zipfile.ZipFile, name: str, header: Header, limit: int, path: Path, place: str
-) -> Iterator[tuple[int, Array]]:
-    info = archive.getinfo(f"{name}.npy")
-    if info.compress_type == zipfile.ZIP_STORED:
-        lies = _where(archive, name, header, path, place)
-        yield from mapped_blocks(path, lies, limit, place=place)
-        return
-    with archive.open(info) as stream:
-        read_header(cast(BinaryIO, stream), place)
-        yield from blocks_of(cast(BinaryIO, stream), header, limit, place)
+def _label_blocks(
+    data: ByteSource, blocks: Iterable[tuple[int, Array]], takes: Mapping[Role, Take]
+) -> Iterator[Chunk]:
+    for start, block in blocks:
+        labels = {role: take(len(block)) for role, take in takes.items()}
+        yield label_chunk(plain_rows(block), data, start, labels)
 
 
-def _where(
-    archive: zipfile.ZipFile, name: str, header: Header, path: Path, place: str
-) -> Header:
-    """The header of a stored array, with the place of its numbers in the whole file."""
-    start = _data_offset(path, archive.getinfo(f"{name}.npy"), place)
-    return replace(header, offset=start + header.offset)
+def _label_reader(stream: BinaryIO, header: Header, place: str) -> Take:
+    """A function that returns the next labels of a stream positioned at the first.
 
-
-def _data_offset(path: Path, info: zipfile.ZipInfo, place: str) -> int:
-    """Where a stored member begins: behind a local header of its own length."""
-    with path.open("rb") as file:
-        file.seek(info.header_offset)
-        local = exactly(cast(BinaryIO, file), 30, place)
-    lengths = int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
-    return info.header_offset + 30 + lengths
-
-
-def _unpack(
-    stack: ExitStack, archive: zipfile.ZipFile, name: str, header: Header, place: str
-) -> Next:
-    """A function that returns the next labels of a member, stored or deflated."""
-    stream = cast(BinaryIO, stack.enter_context(archive.open(f"{name}.npy")))
-    read_header(stream, place)
-    return _labels(stream, header, place)
-
-
-def _labels(stream: BinaryIO, header: Header, place: str) -> Next:
-    """A function that returns the next labels of a stream that stands at the first.
-
-    Strings come in pieces and leave as Python strings: a fixed width of a thousand
-    characters costs 4 kB a row however short they are.
+    Strings are read in pieces and returned as Python strings: a fixed width of a thousand
+    characters costs 4 kB per row however short they are.
     """
     item = header.dtype.itemsize
 
     def take(count: int) -> list[str] | Array:
         if header.dtype.kind in "iu":
             native = header.dtype.newbyteorder("=")
-            raw = exactly(stream, count * item, place)
+            raw = read_exactly(stream, count * item, place)
             return np.frombuffer(raw, header.dtype).astype(native)
         values: list[str] = []
         while len(values) < count:
             some = min(count - len(values), max(1, PIECE // max(1, item)))
-            raw = exactly(stream, some * item, place)
-            values.extend(_strings(np.frombuffer(raw, header.dtype)))
+            raw = read_exactly(stream, some * item, place)
+            listed = np.frombuffer(raw, header.dtype).tolist()
+            if header.dtype.kind == "S":
+                listed = [each.decode("utf-8", "replace") for each in listed]
+            values.extend(listed)
         return values
 
     return take
-
-
-def _strings(values: Array) -> list[str]:
-    if values.dtype.kind == "S":
-        return [each.decode("utf-8", "replace") for each in values.tolist()]
-    return values.tolist()

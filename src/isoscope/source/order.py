@@ -1,19 +1,25 @@
-"""Documents in order: notices a document that comes back after another one has begun."""
+"""Order of rows and documents: ordinals, and that the rows of a document are consecutive."""
 
 from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from isoscope.errors import SourceError
-from isoscope.source.ordinal import ordinal
 from isoscope.types import Array, Chunk
 
 
+def ordinals_of(chunk: Chunk) -> Array:
+    """The ordinal of each row in its file, counted from 0, dropped rows included."""
+    if chunk.ordinals is not None:
+        return chunk.ordinals
+    return np.arange(chunk.start, chunk.start + len(chunk))
+
+
 def in_order(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
-    """Pass chunks on; stop with an error where the rows of a document are not consecutive."""
-    order = Order()
+    """Yield the chunks; raise an error where the rows of a document are not consecutive."""
+    order = DocumentOrder()
     for chunk in chunks:
-        order.begins(chunk)
+        order.find_starts(chunk)
         yield chunk
 
 
@@ -21,18 +27,18 @@ class UnsortedError(SourceError):
     """The rows of a document are not consecutive."""
 
 
-class Order:
-    """The documents of consecutive chunks: where each begins, and that none comes back."""
+class DocumentOrder:
+    """The documents of consecutive chunks: where each begins, and that none begins twice."""
 
     def __init__(self) -> None:
-        self._seen = Seen()
+        self._seen = SeenHashes()
         self._last: str | None = None
 
-    def begins(self, chunk: Chunk) -> Array:
-        """Return the indices of the rows that begin a document; refuse one that was there."""
+    def find_starts(self, chunk: Chunk) -> Array:
+        """Return the indices of the rows that begin a document; refuse one seen before."""
         if chunk.documents is None or not len(chunk):
             return np.empty(0, dtype=np.int64)
-        found = _begins(chunk.documents, self._last)
+        found = _starts(chunk.documents, self._last)
         names = [str(each) for each in chunk.documents[found].tolist()]
         hashes = np.fromiter(map(hash, names), dtype=np.int64, count=len(names))
         again = self._seen.add(hashes)
@@ -42,7 +48,7 @@ class Order:
         return found
 
 
-class Seen:
+class SeenHashes:
     """Hashes of the documents so far, 8 bytes each, in sorted runs of growing length.
 
     64 bits: among ten million documents the chance that any two collide, and a sorted
@@ -53,7 +59,7 @@ class Seen:
         self._runs: list[Array] = []
 
     def add(self, hashes: Array) -> int | None:
-        """Take in hashes; return the index of the first that was there before, if any."""
+        """Add hashes; return the index of the first that was seen before, if any."""
         if not len(hashes):
             return None
         order = np.argsort(hashes, kind="stable")
@@ -73,8 +79,8 @@ class Seen:
         return None
 
 
-def _begins(documents: Array, last: str | None) -> Array:
-    """Indices at which another document begins than the one before."""
+def _starts(documents: Array, last: str | None) -> Array:
+    """Indices at which the document differs from that of the row before."""
     begins = np.ones(len(documents), dtype=bool)
     begins[1:] = documents[1:] != documents[:-1]
     begins[0] = str(documents[0]) != last
@@ -84,7 +90,7 @@ def _begins(documents: Array, last: str | None) -> Array:
 def _unsorted(chunk: Chunk, index: int, name: str) -> UnsortedError:
     return UnsortedError(
         "expected the rows of a document to follow one another, "
-        f"got document {name!r} again in row {ordinal(chunk, index)} of {chunk.place}",
+        f"got document {name!r} again in row {ordinals_of(chunk)[index]} of {chunk.place}",
         hint="sort the rows by their document; ids must also differ between files",
         slug="documents-unsorted",
     )

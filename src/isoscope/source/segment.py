@@ -1,4 +1,4 @@
-"""Segments: the shares of a source that several processes can read apart."""
+"""Segments: parts of a source that several processes can read independently."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -6,16 +6,15 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
-from isoscope.source.order import Order, UnsortedError
-from isoscope.source.ordinal import ordinals
-from isoscope.source.source import Source
+from isoscope.source.order import DocumentOrder, UnsortedError, ordinals_of
+from isoscope.source.row_source import RowSource
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
     """Consecutive rows of one or more consecutive parts of a source.
 
     Parts are the files of a folder; any other source is the only part of itself. With
-    `start` and `stop` left alone, the parts are read whole.
+    the default `start` and `stop`, the parts are read whole.
     """
 
     first: int  # index of the first part
@@ -30,7 +29,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
             yield part, start, self.stop if part == self.last - 1 else None
 
 
-def cut_segments(source: Source, rows: int) -> tuple[Segment, ...]:
+def cut_segments(source: RowSource, rows: int) -> tuple[Segment, ...]:
     """Cut a source into segments of about `rows` rows, none of which ends inside a document.
 
     A segment ends at the first row, from `rows` rows on, at which reading may begin and a
@@ -45,7 +44,7 @@ def cut_segments(source: Source, rows: int) -> tuple[Segment, ...]:
     if len(parts) == 1 and len(parts[0].starts) == 1:
         return whole
     if source.has_documents and any(part.documents is None for part in parts):
-        return whole  # a document that comes back is noticed only by who reads everything
+        return whole  # only a full pass notices a document that comes back
     try:
         cuts = list(_cuts(parts, rows))
     except UnsortedError:
@@ -55,9 +54,9 @@ def cut_segments(source: Source, rows: int) -> tuple[Segment, ...]:
     return tuple(_between([(0, 0), *cuts], len(parts)))
 
 
-def _cuts(parts: Sequence[Source], rows: int) -> Iterator[tuple[int, int]]:
+def _cuts(parts: Sequence[RowSource], rows: int) -> Iterator[tuple[int, int]]:
     """Yield the part and row with which each segment but the first begins."""
-    order = Order()
+    order = DocumentOrder()
     size = 0  # rows since the last cut, as far as the beginning of the part
     for index, part in enumerate(parts):
         full = size >= rows or (size > 0 and part.rows is None)
@@ -67,7 +66,7 @@ def _cuts(parts: Sequence[Source], rows: int) -> Iterator[tuple[int, int]]:
         size = rows if part.rows is None else size + part.rows
 
 
-def _cuts_inside(part: Source, due: int, rows: int, order: Order) -> Iterator[int]:
+def _cuts_inside(part: RowSource, due: int, rows: int, order: DocumentOrder) -> Iterator[int]:
     """Yield the rows of a part with which segments begin, none of them before row `due`."""
     if not part.has_documents:
         while (row := _next_start(part.starts, due)) is not None:
@@ -75,8 +74,10 @@ def _cuts_inside(part: Source, due: int, rows: int, order: Order) -> Iterator[in
             due = row + rows
         return
     for chunk in part.documents() if part.documents is not None else ():
-        begins = order.begins(chunk)  # every chunk is checked, wherever the next cut is due
-        at = ordinals(chunk)
+        begins = order.find_starts(
+            chunk
+        )  # every chunk is checked, wherever the next cut is due
+        at = ordinals_of(chunk)
         while len(at) and (row := _next_start(part.starts, due)) is not None and row <= at[-1]:
             # The first row that is read behind the cut has to begin a document.
             behind = int(np.searchsorted(at, row))

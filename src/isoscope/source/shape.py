@@ -1,4 +1,4 @@
-"""What counts as an array of vectors, and how many of them make a chunk."""
+"""Checks of shape, width and type of vectors, and the number of rows per chunk."""
 
 import numpy as np
 
@@ -11,22 +11,22 @@ DECODED_BYTES = 8e6  # for formats that need room for decoding besides the rows
 
 
 def rows_per_chunk(width: int, dtype: str, budget: float = CHUNK_BYTES) -> int:
-    """Rows of this width, after widening, that take up about as many bytes as allowed.
+    """Rows of this width that fit into the budget of bytes, as float32 or float64.
 
     At least 256, for the sake of matrix products, unless that is four times the budget.
     """
-    row = max(1, width) * widened(dtype)
+    row = max(1, width) * bytes_per_number(dtype)
     return int(max(budget // row, min(256, 4 * budget // row), 1))
 
 
-def widened(dtype: str) -> int:
-    """Bytes a number takes once it is float32 or float64."""
+def bytes_per_number(dtype: str) -> int:
+    """Bytes per number as float32 or float64."""
     if dtype == "bfloat16":
         return 4
     return as_rows(np.empty(0, dtype=dtype)).dtype.itemsize
 
 
-def plain(block: Array) -> Array:
+def plain_rows(block: Array) -> Array:
     """Rows in C order and native bytes, float32 or float64; a view where that is possible."""
     native = block.dtype.newbyteorder("=")
     # as_rows compares with native types only: swapped float64 would come out as float32.
@@ -34,7 +34,7 @@ def plain(block: Array) -> Array:
         return as_rows(np.require(block, dtype=native, requirements=["C", "A"]))
 
 
-def matrix(shape: tuple[int, ...], place: str) -> tuple[int, int]:
+def check_matrix(shape: tuple[int, ...], place: str) -> tuple[int, int]:
     """Return (n, d) of an array of vectors, or refuse what is not one."""
     if len(shape) != 2:
         raise SourceError(
@@ -46,11 +46,11 @@ def matrix(shape: tuple[int, ...], place: str) -> tuple[int, int]:
     n, d = shape
     if n == 0:
         raise no_rows(place)
-    width(d, place)
+    check_width(d, place)
     return n, d
 
 
-def width(d: int, place: str) -> int:
+def check_width(d: int, place: str) -> int:
     """Return the width of vectors, or refuse one that cannot be right."""
     if d == 0:
         raise SourceError(
@@ -68,7 +68,7 @@ def width(d: int, place: str) -> int:
 
 
 def no_rows(place: str) -> SourceError:
-    """Return the error for a source that has a form but no rows."""
+    """Return the error for a source without rows."""
     return SourceError(
         f"expected vectors in {place}, got 0 rows",
         hint="check the step that writes it, and any filter before that",
@@ -76,7 +76,7 @@ def no_rows(place: str) -> SourceError:
     )
 
 
-def numeric(dtype: np.dtype[np.generic], place: str) -> None:
+def check_numeric(dtype: np.dtype[np.generic], place: str) -> None:
     """Refuse an array that does not hold real numbers."""
     if dtype.kind in "fiub":
         return

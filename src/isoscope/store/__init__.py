@@ -2,7 +2,17 @@
 
 from isoscope.store.folder import check_target, save
 from isoscope.store.origin import Origin, mergeable, new_origin
-from isoscope.store.run import Run, load
+from isoscope.store.run import Run, load, open_run
 from isoscope.store.schema import SCHEMA
 
-__all__ = ["SCHEMA", "Origin", "Run", "check_target", "load", "mergeable", "new_origin", "save"]
+__all__ = [
+    "SCHEMA",
+    "Origin",
+    "Run",
+    "check_target",
+    "load",
+    "mergeable",
+    "new_origin",
+    "open_run",
+    "save",
+]

@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
 from isoscope.accumulate.survey import Survey
 from isoscope.errors import RunExistsError, StoreError
+from isoscope.store.atomic import put_in_place, staging, sync
 from isoscope.store.origin import Origin, versions
-from isoscope.store.parquet import write_readings
+from isoscope.store.readings import write_readings
 from isoscope.store.schema import (
     CONFIG,
     FILES,
@@ -23,12 +24,12 @@ from isoscope.store.schema import (
     READINGS,
     SCHEMA,
     STATE,
+    FileMark,
     Manifest,
-    Mark,
+    plain_texts,
     plain_values,
 )
-from isoscope.store.summaries import State
-from isoscope.store.swap import put, staged, sync
+from isoscope.store.state import State
 from isoscope.types import Reading
 
 BEGUN, PLAN = "begun.json", "plan.msgpack"
@@ -84,7 +85,7 @@ def save(
     state: Writes | Survey,
     readings: Sequence[Reading],
     origin: Origin,
-    config: Mapping[str, Any],
+    config: Mapping[str, object],
     overwrite: bool = False,
     *,
     resume: bool = False,
@@ -95,17 +96,18 @@ def save(
     """
     target = check_target(path, overwrite, resume=resume)
     try:
-        with staged(target) as folder:
-            held = State(state) if isinstance(state, Survey) else state
-            held.write(folder / STATE)
+        with staging(target) as folder:
+            whole = State(state) if isinstance(state, Survey) else state
+            whole.write(folder / STATE)
             write_readings(folder / READINGS, readings)
             _write(folder / CONFIG, _yaml(config))
-            marks = {name: _synced(folder / name) for name in (STATE, READINGS)}
-            sync(folder / CONFIG)
+            for name in (STATE, READINGS, CONFIG):
+                sync(folder / name)
+            marks = {name: mark(folder / name) for name in (STATE, READINGS)}
             _write(folder / MANIFEST, _manifest(readings, origin, marks))
             sync(folder / MANIFEST)
             check_target(path, overwrite, resume=resume)  # someone else may have been faster
-            put(folder, target)
+            put_in_place(folder, target)
     except OSError as error:
         full = error.errno in FULL
         raise StoreError(
@@ -158,23 +160,21 @@ def _may_write(target: Path) -> None:
         raise PermissionError(f"{str(nearest)!r} may not be written to")
 
 
-def _manifest(readings: Sequence[Reading], origin: Origin, marks: dict[str, Mark]) -> bytes:
+def _manifest(readings: Sequence[Reading], origin: Origin, marks: dict[str, FileMark]) -> bytes:
     manifest = Manifest(
         schema=SCHEMA,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         origin=origin.to_dict(),
         versions=versions(),
-        command=plain_values(sys.argv),
+        command=plain_texts(sys.argv),
         files=marks,
-        left_out=plain_values(list(getattr(readings, "left_out", ()))),
-        warnings=plain_values(
-            list(dict.fromkeys(w for each in readings for w in each.warnings))
-        ),
+        left_out=plain_texts(getattr(readings, "left_out", ())),
+        warnings=plain_texts(dict.fromkeys(w for each in readings for w in each.warnings)),
     )
     return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
 
 
-def _yaml(config: Mapping[str, Any]) -> bytes:
+def _yaml(config: Mapping[str, object]) -> bytes:
     import yaml
 
     text = yaml.safe_dump(plain_values(dict(config)), sort_keys=False, allow_unicode=True)
@@ -186,13 +186,8 @@ def _write(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def _synced(path: Path) -> Mark:
-    sync(path)
-    return mark(path)
-
-
-def mark(path: Path) -> Mark:
-    """Size and checksum of a file."""
+def mark(path: Path) -> FileMark:
+    """Return size and checksum of a file."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32))
-        return Mark(bytes=os.fstat(file.fileno()).st_size, blake2b=digest.hexdigest())
+        return FileMark(bytes=os.fstat(file.fileno()).st_size, blake2b=digest.hexdigest())

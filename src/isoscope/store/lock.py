@@ -1,9 +1,5 @@
 """One driver per run folder: a lock that a crash releases by itself."""
 
-# pyright: reportUnknownArgumentType=error, reportUnknownLambdaType=error
-# pyright: reportUnknownMemberType=error, reportUnknownParameterType=error
-# pyright: reportUnknownVariableType=error, reportAny=error, reportExplicitAny=error
-
 import os
 from contextlib import suppress
 from datetime import UTC, datetime

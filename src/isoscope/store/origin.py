@@ -3,16 +3,109 @@
 import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import Self, TypeVar, cast
+from typing import ClassVar, Self, TypeVar, cast
 
 import msgspec
 import numpy as np
 
 from isoscope.errors import MergeError
-from isoscope.store.record import Identity, Part, Settings, Source, SweepSettings, Task
-from isoscope.store.schema import SCHEMA
+from isoscope.store.schema import SCHEMA, plain_values
 
-P = TypeVar("P", bound=Part)
+
+class OriginPart(msgspec.Struct, frozen=True, kw_only=True):
+    """A record of run.json; keys that this version does not know are kept in `rest`."""
+
+    rest: dict[str, object] = {}
+    if_known: ClassVar[frozenset[str]] = frozenset()  # fields that are written if they are set
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, object]) -> Self:
+        """Return the record as a struct; msgspec.ValidationError where a field is wrong."""
+        plain = msgspec.convert(plain_values(dict(record)), dict[str, object])
+        names = set(cls.__struct_fields__) - {"rest"}
+        known = {key: value for key, value in plain.items() if key in names}
+        rest = {key: value for key, value in plain.items() if key not in names}
+        return msgspec.convert({**known, "rest": rest}, cls)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain values, as they are written."""
+        found: dict[str, object] = {}
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            absent = name in self.if_known and (value is None or value == ())
+            if name != "rest" and not absent:
+                found[name] = plain_values(value)
+        return {**found, **self.rest}
+
+
+class SourceRecord(OriginPart, frozen=True, kw_only=True):
+    """One file or stream of rows that went into a run; what surveys add may be missing."""
+
+    name: str
+    fingerprint: str
+    rows: int
+    dtype: str
+    width: int
+    file: str = ""
+    kind: str | None = None  # of documents: text, image, audio, ...
+    documents: int | None = None  # that were read, ...
+    of: int | None = None  # ... of how many
+    truncated: int | None = None
+    warnings: tuple[str, ...] = ()
+    units: str | None = None  # address of the units of work
+    if_known = frozenset({"kind", "documents", "of", "truncated", "warnings", "units"})
+
+
+class Settings(OriginPart, frozen=True, kw_only=True):
+    """What the measures were computed with; what only one command knows is in `rest`."""
+
+    measures: tuple[str, ...] = ()
+    zeta: float | None = None
+    as_published: bool | None = None
+    documents: bool | None = None  # whether rows came in documents
+    if_known = frozenset({"measures", "zeta", "as_published", "documents"})
+
+
+class Identity(OriginPart, frozen=True, kw_only=True):
+    """Fingerprints of a model: everything of it that could change a reading."""
+
+    model: str = ""  # its name
+    sha: str = ""
+    revision: str | None = None
+    config: str | None = None
+    tokenizer: str | None = None
+    dtype: str = ""
+    architecture: str = ""
+    parameters: int | None = None
+    untrained: bool = False
+    seed: int | None = None  # of random weights
+    versions: dict[str, str] = {}
+
+
+class TaskRecord(OriginPart, frozen=True, kw_only=True):
+    """What the models of a sweep were trained for."""
+
+    name: str
+    metric: str
+    baseline: float
+    kind: str = ""
+    classes: tuple[object, ...] = ()
+    remarks: tuple[str, ...] = ()
+    diverged: tuple[str, ...] = ()  # cells; older runs have no such list
+
+
+class PenaltyRecord(msgspec.Struct, frozen=True):
+    """The penalty of a sweep: its name is all that is shown of it."""
+
+    name: str
+
+
+class SweepSettings(msgspec.Struct, frozen=True):
+    """The settings that only a sweep has, as far as its table shows them."""
+
+    penalty: PenaltyRecord
+    seeds: tuple[int, ...]
+    steps: int
 
 
 class _Shape(msgspec.Struct, frozen=True):
@@ -30,12 +123,12 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     """Where a run comes from; keys that this version does not know are kept in `rest`."""
 
     kind: str  # vectors, survey or sweep
-    sources: tuple[Source, ...]
+    sources: tuple[SourceRecord, ...]
     settings: Settings
     seed: int
     schema: int = SCHEMA
     model: Identity | None = None
-    task: Task | None = None
+    task: TaskRecord | None = None
     rest: dict[str, object] = {}
 
     @classmethod
@@ -47,16 +140,16 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
         shape = msgspec.convert(dict(record), _Shape)
         known = {*_Shape.__struct_fields__, "task"}
         rest = {key: value for key, value in record.items() if key not in known}
-        task: Task | None = None
+        task: TaskRecord | None = None
         if record.get("task") is not None:
             try:
-                task = Task.from_dict(msgspec.convert(record["task"], dict[str, object]))
+                task = TaskRecord.from_dict(msgspec.convert(record["task"], dict[str, object]))
             except msgspec.ValidationError:
                 rest = {**rest, "task": record["task"]}
         return cls(
             schema=shape.schema,
             kind=shape.kind,
-            sources=tuple(Source.from_dict(source) for source in shape.sources),
+            sources=tuple(SourceRecord.from_dict(source) for source in shape.sources),
             settings=Settings.from_dict(shape.settings),
             seed=shape.seed,
             model=None if shape.model is None else Identity.from_dict(shape.model),
@@ -77,7 +170,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
         found |= {name: part.to_dict() for name, part in parts.items() if part is not None}
         return {**found, **self.rest}
 
-    def sweep(self) -> tuple[Task, SweepSettings]:
+    def sweep(self) -> tuple[TaskRecord, SweepSettings]:
         """Return what a sweep was about; ValidationError where that is missing."""
         if self.task is None:
             raise msgspec.ValidationError("it has no whole task")
@@ -86,22 +179,25 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
 def new_origin(
     *,
-    sources: Sequence[Source | Mapping[str, object]],
+    sources: Sequence[SourceRecord | Mapping[str, object]],
     settings: Settings | Mapping[str, object],
     seed: int,
     kind: str = "vectors",
     model: Identity | Mapping[str, object] | None = None,
-    task: Task | Mapping[str, object] | None = None,
+    task: TaskRecord | Mapping[str, object] | None = None,
 ) -> Origin:
     """Return the origin of a run that has just been measured."""
     return Origin(
         kind=kind,
-        sources=tuple(_part(Source, source) for source in sources),
+        sources=tuple(_part(SourceRecord, source) for source in sources),
         settings=_part(Settings, settings),
         seed=msgspec.convert(seed, int),
         model=None if model is None else _part(Identity, model),
-        task=None if task is None else _part(Task, task),
+        task=None if task is None else _part(TaskRecord, task),
     )
+
+
+P = TypeVar("P", bound=OriginPart)
 
 
 def _part(kind: type[P], given: P | Mapping[str, object]) -> P:
@@ -175,7 +271,7 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _no_source_twice(ours: Sequence[Source], theirs: Sequence[Source]) -> None:
+def _no_source_twice(ours: Sequence[SourceRecord], theirs: Sequence[SourceRecord]) -> None:
     prints = {source.fingerprint: source.name for source in ours}
     names = {source.name for source in ours}
     for source in theirs:

@@ -1,4 +1,4 @@
-"""A run read back from its folder; nothing in it is trusted until it has been checked."""
+"""Runs read back from their folders; nothing in them is trusted until it has been checked."""
 
 import os
 from collections.abc import Generator, Iterator, Sequence
@@ -6,15 +6,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import cast
 
 import msgspec
 
+from isoscope.accumulate.survey import SECOND_PASS, Survey
+from isoscope.accumulate.variant import Place
 from isoscope.errors import IsoscopeError, StoreError
+from isoscope.site import is_matrix
+from isoscope.store.atomic import find_replaced
 from isoscope.store.folder import mark
-from isoscope.store.origin import Origin
-from isoscope.store.parquet import read_readings
-from isoscope.store.record import Settings
+from isoscope.store.origin import Origin, Settings
+from isoscope.store.readings import read_readings
 from isoscope.store.schema import (
     CONFIG,
     MANIFEST,
@@ -22,23 +25,24 @@ from isoscope.store.schema import (
     SCHEMA,
     STATE,
     Edition,
+    FileMark,
     Manifest,
-    Mark,
 )
-from isoscope.store.state import read_state
-from isoscope.store.stream import StateReader, read_trouble
-from isoscope.store.swap import set_aside
+from isoscope.store.state import (
+    StateReader,
+    StateWriter,
+    first_reasons,
+    read_state,
+    read_trouble,
+)
 from isoscope.types import Reading
-
-if TYPE_CHECKING:
-    from isoscope.accumulate.survey import Survey
 
 LARGEST = 64 * 2**20  # bytes of run.json and config.yaml that are read at all
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run folder. Readings are at hand; the survey is read when it is asked for.
+    """One run folder. Readings are loaded; the survey is read when it is needed.
 
     Its state may take gigabytes, so its checksum is checked then and not before; its
     size, and the checksum of the readings, are checked at once.
@@ -60,17 +64,17 @@ class Run:
         return tuple(self.manifest.left_out)
 
     @cached_property
-    def config(self) -> dict[str, Any]:
+    def config(self) -> dict[str, object]:
         """The config that measures this run again."""
         import yaml
 
         try:
-            config = yaml.safe_load(_content(self.path / CONFIG))
+            config = cast(object, yaml.safe_load(_content(self.path / CONFIG)))
         except (yaml.YAMLError, OSError, ValueError, RecursionError) as error:
             raise _damaged(self.path / CONFIG, error) from error
         if not isinstance(config, dict):
             raise _damaged(self.path / CONFIG, "expected keys and values")
-        return config
+        return msgspec.convert(config, dict[str, object])
 
     @property
     def sites(self) -> tuple[str, ...]:
@@ -78,32 +82,30 @@ class Run:
         return self._reader.sites
 
     @property
-    def places(self) -> tuple[tuple[str, str], ...]:
+    def places(self) -> tuple[Place, ...]:
         """Site and class or variant of everything that was collected."""
         return self._reader.places
 
-    def by_site(self, sites: Sequence[str] | None = None) -> "Iterator[Survey]":
+    def by_site(self, sites: Sequence[str] | None = None) -> Iterator[Survey]:
         """Yield what was collected a site at a time: memory holds one of them."""
         for site in self.sites if sites is None else sites:
             yield self.survey_of(site)
 
     @cached_property
-    def survey(self) -> "Survey":
+    def survey(self) -> Survey:
         """What was collected, ready to be merged or read."""
-        from isoscope.accumulate.survey import Survey
-
         path = self.path / STATE
         with _blame(path):
             _same(path, self.manifest.files[STATE])
             return Survey.from_state(*read_state(path))
 
-    def survey_of(self, site: str) -> "Survey":
+    def survey_of(self, site: str) -> Survey:
         """What was collected at one site; the others stay on disk."""
         reader = self._reader
         with _blame(reader.path):
             return reader.survey_of(site)
 
-    def survey_at(self, place: tuple[str, str]) -> "Survey":
+    def survey_at(self, place: Place) -> Survey:
         """What was collected at one site of one class or variant; empty where nothing was."""
         reader = self._reader
         with _blame(reader.path):
@@ -138,6 +140,47 @@ def _blame(path: Path) -> Generator[None]:
         raise _damaged(path, error) from error
 
 
+def merge_states(runs: Sequence[Run], out: Path) -> None:
+    """Write the state of all runs together, one place at a time: memory never holds a model.
+
+    A site that is in trouble in one of them is in trouble in the result, for the reason
+    that the first of them gives.
+    """
+    trouble: dict[str, str] = {}
+    for run in runs:
+        trouble = first_reasons(trouble, run.trouble)
+    holding: dict[Place, list[Run]] = {}
+    for run in runs:
+        for place in run.places:
+            holding.setdefault(place, []).append(run)
+    try:
+        with StateWriter(out) as merged:
+            for place, those in holding.items():
+                if place[0] not in trouble:
+                    merged.add(_merge_place(those, place, alone=len(runs) == 1))
+            merged.note(trouble)
+    except OSError as error:  # what goes wrong in reading is a StoreError already
+        raise StoreError(
+            f"cannot write a run in {str(out.parent.parent)!r}: {error.strerror or error}",
+            hint="free some space, or choose another folder; what was there is untouched",
+            slug="store-write",
+        ) from error
+
+
+def _merge_place(runs: Sequence[Run], place: Place, *, alone: bool) -> Survey:
+    """Return what runs have collected at a place, added up in their order."""
+    if is_matrix(place[0]):  # it is in every run of the model, and counts once
+        return runs[0].survey_at(place)
+    total = Survey()
+    for run in runs:
+        part = run.survey_at(place)
+        if not alone:  # second passes of runs started from different means: they do not add up
+            for kind in SECOND_PASS:
+                part.held[place].pop(kind, None)
+        total.merge(part)
+    return total
+
+
 def load(path: str | os.PathLike[str]) -> Run:
     """Read a run folder, or raise a StoreError that says what is wrong with it."""
     folder = Path(path)
@@ -160,6 +203,11 @@ def load(path: str | os.PathLike[str]) -> Run:
     except (OSError, ValueError) as error:
         raise _damaged(current, error) from error
     return Run(path=folder, manifest=manifest, origin=origin, readings=readings)
+
+
+def open_run(run: str | os.PathLike[str] | Run) -> Run:
+    """Return a run: itself if it is loaded, otherwise read from its folder."""
+    return run if isinstance(run, Run) else load(run)
 
 
 def _manifest(folder: Path) -> Manifest:
@@ -195,7 +243,7 @@ def _no_run(folder: Path) -> StoreError:
             hint="name a folder written by -o, or measure the file first",
             slug="store-missing",
         )
-    old = set_aside(folder)
+    old = find_replaced(folder)
     return StoreError(
         f"no run folder is called {str(folder)!r}",
         hint=f"overwriting it was interrupted; rename {str(old)!r} back"
@@ -205,13 +253,13 @@ def _no_run(folder: Path) -> StoreError:
     )
 
 
-def _same_size(path: Path, expected: Mark) -> None:
+def _same_size(path: Path, expected: FileMark) -> None:
     size = path.stat().st_size
     if size != expected.bytes:
         raise ValueError(f"expected {expected.bytes} bytes, got {size}")
 
 
-def _same(path: Path, expected: Mark) -> None:
+def _same(path: Path, expected: FileMark) -> None:
     _same_size(path, expected)
     if mark(path).blake2b != expected.blake2b:
         raise ValueError("its checksum is not the one that was written")

@@ -1,36 +1,335 @@
-"""The state of a survey as a safetensors file: arrays, and in its header what they are."""
+"""The state of a run: a safetensors file of arrays, whose header says what they are.
+
+States are written, read and merged one place (site and class of rows) at a time, so that
+memory holds one place and not a model: arrays go to a temporary file one after the other,
+and are put behind the header when that is known.
+"""
 
 import json
+import shutil
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Protocol, cast
 
+import msgspec
+import numpy as np
+
+from isoscope.accumulate.survey import Survey
+from isoscope.accumulate.variant import Place
+from isoscope.store.atomic import link_or_copy
+from isoscope.store.schema import plain_values
 from isoscope.types import Array
 
 META = "survey"
+_TYPES = {
+    "float64": "F64",
+    "float32": "F32",
+    "uint64": "U64",
+    "int64": "I64",
+    "uint8": "U8",
+}
 
 
-def state_file(path: Path) -> Any:
-    """Open a state file, of which arrays are read when they are asked for."""
-    from safetensors import safe_open
+class TensorFile(Protocol):
+    """A safetensors file of which arrays are read one by one."""
 
-    return safe_open(path, framework="numpy")
+    def metadata(self) -> Mapping[str, str] | None:
+        """Return the texts of the header."""
+        ...
+
+    def keys(self) -> Sequence[str]:
+        """Return the names of the arrays."""
+        ...
+
+    def get_tensor(self, name: str, /) -> Array:
+        """Read one array."""
+        ...
 
 
-def read_state(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+class Header(msgspec.Struct):
+    """The description of a survey in the header of its state; see `Survey.to_state`."""
+
+    places: list[dict[str, object]]
+    trouble: dict[str, str] = {}
+    seen: dict[str, int] = {}
+
+
+class StateWriter:
+    """Takes surveys of single places and leaves one state file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._data_path = path.with_name(f"{path.name}.data")
+        self._data = self._data_path.open("xb")
+        self._header = Header([])
+        self._arrays: dict[str, dict[str, object]] = {}
+
+    def __enter__(self) -> "StateWriter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._data.close()
+        try:
+            if kind is None:
+                self._finish()
+        finally:
+            self._data_path.unlink(missing_ok=True)
+
+    def add(self, survey: Survey) -> None:
+        """Write what a survey holds behind what is there."""
+        meta, arrays = survey.to_state()
+        header = msgspec.convert(meta, Header)
+        self.note(header.trouble)
+        first = len(self._header.places)
+        self._header.places += header.places
+        for name, array in arrays.items():
+            number, _, rest = name.partition(".")
+            self._write(f"{first + int(number)}.{rest}", array)
+
+    def note(self, trouble: Mapping[str, str], seen: Mapping[str, int] | None = None) -> None:
+        """Record sites that could not be measured, and rows of sources; first reasons stay."""
+        self._header.trouble = first_reasons(self._header.trouble, trouble)
+        self._header.seen.update(seen or {})
+
+    def _write(self, name: str, array: Array) -> None:
+        array = np.asarray(array, order="C")
+        begin = self._data.tell()
+        self._data.write(array.reshape(-1).view(np.uint8).data)
+        self._arrays[name] = {
+            "dtype": _TYPES[array.dtype.name],
+            "shape": list(array.shape),
+            "data_offsets": [begin, self._data.tell()],
+        }
+
+    def _finish(self) -> None:
+        meta = {
+            "places": plain_values(self._header.places),
+            "trouble": plain_values(self._header.trouble),
+        }
+        if self._header.seen:
+            meta["seen"] = plain_values(self._header.seen)
+        header = {"__metadata__": {META: json.dumps(meta, allow_nan=False)}, **self._arrays}
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        with self.path.open("xb") as file, self._data_path.open("rb") as data:
+            file.write(struct.pack("<Q", len(text)))
+            file.write(text)
+            shutil.copyfileobj(data, file, 1 << 20)
+
+
+class StateReader:
+    """A state file of which one place at a time is read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = _open(path)
+        header = _header(self._file)
+        self.trouble, self.seen = header.trouble, header.seen
+        self._places: dict[Place, tuple[int, dict[str, object]]] = {
+            (str(place["site"]), str(place["variant"])): (number, place)
+            for number, place in enumerate(header.places)
+        }
+        self._names: dict[int, list[str]] = {}
+        for name in self._file.keys():  # noqa: SIM118
+            self._names.setdefault(int(name.partition(".")[0]), []).append(name)
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Site and class or variant of everything in the file."""
+        return tuple(self._places)
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The sites of these places, each once."""
+        return tuple(dict.fromkeys(site for site, _ in self._places))
+
+    def survey(self, places: Iterable[Place]) -> Survey:
+        """Return a survey of some places."""
+        found: list[dict[str, object]] = []
+        arrays: dict[str, Array] = {}
+        for place in places:
+            if place in self._places:
+                number, meta = self._places[place]
+                for name in self._names.get(number, ()):
+                    fresh = f"{len(found)}.{name.partition('.')[2]}"
+                    arrays[fresh] = _writable(self._file.get_tensor(name))
+                found.append(meta)
+        return Survey.from_state({"places": found, "trouble": {}}, arrays)
+
+    def survey_of(self, site: str) -> Survey:
+        """Return a survey of one site, with all its classes and variants."""
+        return self.survey(place for place in self._places if place[0] == site)
+
+
+class State:
+    """The merged summaries of a run, in memory or in a file."""
+
+    def __init__(self, content: Survey | Path) -> None:
+        self._content = content
+        self._reader = StateReader(content) if isinstance(content, Path) else None
+
+    @property
+    def trouble(self) -> dict[str, str]:
+        """Sites that produced NaN or infinity, and where."""
+        content = self._content
+        return content.trouble if isinstance(content, Survey) else self._file.trouble
+
+    @property
+    def seen(self) -> dict[str, int]:
+        """The rows of each source."""
+        return self._content.seen if isinstance(self._content, Survey) else self._file.seen
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The sites that have summaries, in the order they were first seen."""
+        if isinstance(self._content, Survey):
+            return tuple(dict.fromkeys(site for site, _ in self._content.held))
+        return self._file.sites
+
+    def survey_of(self, site: str) -> Survey:
+        """Return the summaries of one site."""
+        if isinstance(self._content, Survey):
+            held = self._content.held
+            return Survey({place: here for place, here in held.items() if place[0] == site})
+        return self._file.survey_of(site)
+
+    def by_site(self, order: Sequence[str] = ()) -> Iterator[Survey]:
+        """Yield the summaries of each site, those named in `order` first."""
+        here = self.sites
+        named = [site for site in order if site in here]
+        for site in dict.fromkeys([*named, *here]):
+            yield self.survey_of(site)
+
+    def overlay(self, second: "State", spare: Path) -> "State":
+        """Return the state of a first pass with what a second one has found beside it."""
+        if isinstance(self._content, Survey) and isinstance(second._content, Survey):
+            for site, why in second.trouble.items():
+                self._content.spoil(site, why)
+            for place, found in second._content.held.items():
+                if place[0] not in self._content.trouble:
+                    self._content.held.setdefault(place, {}).update(found)
+            return self
+        whole = spare / "whole.state"
+        overlay_states(
+            self.file(lambda: spare, "first.state"),
+            second.file(lambda: spare, "second.state"),
+            whole,
+        )
+        return State(whole)
+
+    def write(self, path: Path) -> None:
+        """Write the state file; a file that there is gets a second name."""
+        if isinstance(self._content, Survey):
+            write_state(path, self._content)
+        else:
+            link_or_copy(self._content, path)
+
+    def file(self, spare: Callable[[], Path], name: str) -> Path:
+        """Return a file that holds the state; one in memory is written to the spare folder."""
+        if isinstance(self._content, Path):
+            return self._content
+        path = spare() / name
+        path.unlink(missing_ok=True)
+        write_state(path, self._content)
+        return path
+
+    def digest(self) -> str:
+        """Return what identifies this content: of its bytes as a file."""
+        with TemporaryDirectory(prefix="isoscope-") as folder:
+            return file_digest(self.file(lambda: Path(folder), "state"))
+
+    @property
+    def _file(self) -> StateReader:
+        assert self._reader is not None
+        return self._reader
+
+
+def write_state(path: Path, survey: Survey) -> None:
+    """Write a survey to a state file, one place at a time."""
+    with StateWriter(path) as out:
+        for place in survey.held:
+            out.add(type(survey)({place: survey.held[place]}))
+        out.note(survey.trouble, survey.seen)
+
+
+def read_state(path: Path) -> tuple[dict[str, object], dict[str, Array]]:
     """Read what `Survey.from_state` takes; raises ValueError where the file is not one."""
     from safetensors import SafetensorError
 
     try:
-        with state_file(path) as file:
-            meta = json.loads((file.metadata() or {})[META])
-            arrays = {name: owned(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
+        file = _open(path)
+        meta = cast(object, json.loads((file.metadata() or {})[META]))
+        arrays = {name: _writable(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, KeyError, RecursionError) as error:
         raise ValueError(str(error)) from error
     if not isinstance(meta, dict):
         raise ValueError(f"expected a survey's description, got {type(meta).__name__}")
-    return meta, arrays
+    return msgspec.convert(meta, dict[str, object]), arrays
 
 
-def owned(array: Array) -> Array:
-    """An array that can be added to: merging happens in place."""
+def read_trouble(path: Path) -> dict[str, str]:
+    """Return the sites that could not be measured, and why, from the header of a state."""
+    return _header(_open(path)).trouble
+
+
+def join_states(left: Path, right: Path, out: Path) -> None:
+    """Write the merge of two state files, one place at a time."""
+    first, second = StateReader(left), StateReader(right)
+    trouble = first_reasons(first.trouble, second.trouble)
+    with StateWriter(out) as whole:
+        for place in dict.fromkeys((*first.places, *second.places)):
+            if place[0] not in trouble:
+                survey = first.survey([place])
+                survey.merge(second.survey([place]))
+                whole.add(survey)
+        seen = {
+            name: first.seen.get(name, 0) + second.seen.get(name, 0)
+            for name in dict.fromkeys((*first.seen, *second.seen))
+        }
+        whole.note(trouble, seen)
+
+
+def overlay_states(first: Path, second: Path, out: Path) -> None:
+    """Write a first pass with what a second one found beside it, one place at a time."""
+    base, more = StateReader(first), StateReader(second)
+    trouble = first_reasons(base.trouble, more.trouble)
+    with StateWriter(out) as whole:
+        for place in dict.fromkeys((*base.places, *more.places)):
+            if place[0] not in trouble:
+                survey = base.survey([place])
+                found = more.survey([place]).held.get(place, {})
+                survey.held.setdefault(place, {}).update(found)
+                whole.add(survey)
+        whole.note(trouble, base.seen)
+
+
+def first_reasons(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
+    """Return the sites in trouble of both; of a site that is in both the first reason."""
+    return {**ours, **{site: why for site, why in theirs.items() if site not in ours}}
+
+
+def file_digest(path: Path, label: str = "") -> str:
+    """Return a checksum of a label and the content of a file."""
+    digest = blake2b(label.encode(), digest_size=16)
+    with path.open("rb") as file:
+        while part := file.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def _open(path: Path) -> TensorFile:
+    from safetensors import safe_open
+
+    return cast(TensorFile, safe_open(path, framework="numpy"))
+
+
+def _header(file: TensorFile) -> Header:
+    return msgspec.json.decode((file.metadata() or {})[META], type=Header)
+
+
+def _writable(array: Array) -> Array:
+    """Return an array that can be added to: merging happens in place."""
     return array if array.flags.writeable else array.copy()

@@ -1,9 +1,5 @@
 """The working folder of a run that is not finished: its lock, spec, plan and stages."""
 
-# pyright: reportUnknownArgumentType=error, reportUnknownLambdaType=error
-# pyright: reportUnknownMemberType=error, reportUnknownParameterType=error
-# pyright: reportUnknownVariableType=error, reportAny=error, reportExplicitAny=error
-
 import os
 import shutil
 from collections.abc import Mapping
@@ -16,9 +12,9 @@ import msgspec
 
 from isoscope.errors import StoreError
 from isoscope.store import lock
+from isoscope.store.atomic import write_whole, writing
 from isoscope.store.folder import BEGUN, PLAN, check_target, unfinished
 from isoscope.store.origin import versions
-from isoscope.store.writing import write_whole, writing
 
 NOTES = "notes.json"
 LONGEST = 40  # characters of a name that other names are made of

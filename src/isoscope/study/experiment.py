@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from isoscope.study.run import Runnable
 
 GROUP = "isoscope.experiments"  # the entry points with which other packages bring theirs
-EXECUTION = "isoscope.study.execution:Execution"  # engine and run folder
-PLACE = "isoscope.study.execution:Place"  # engine alone, where no run folder is written
+EXECUTION = "isoscope.study.spec:Execution"  # engine and run folder
+PLACE = "isoscope.study.spec:EngineOptions"  # engine alone, where no run folder is written
 BUILT_IN = {  # the experiments of this package, and the light modules that register them
     "measure": "isoscope.study",
     "survey": "isoscope.study",
@@ -97,7 +97,7 @@ def register(
     """Register an experiment under the name of its spec's command; return its function.
 
     The results of the spec are `Results`; one whose worker writes no run folder in `finish` is
-    registered with `where=Place`. Without a function, one is derived from the spec.
+    registered with `where=EngineOptions`. Without a function, one is derived from the spec.
     """
     text = help or (spec.__doc__ or "").strip()
     made = Experiment(spec.command, text, spec, where, function, examples, noun)

@@ -7,10 +7,9 @@ from types import NoneType
 from typing import Any, TypeGuard, TypeVar, cast, get_args
 
 from isoscope.engine import Notify
-from isoscope.study.execution import Execution
 from isoscope.study.option import Option, Part, build, named_options
 from isoscope.study.run import Runnable, run
-from isoscope.study.spec import refuse_unknown
+from isoscope.study.spec import Execution, refuse_unknown
 
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., object])

@@ -6,15 +6,14 @@ from itertools import chain
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias, TypeGuard, cast
 
 from isoscope.engine import Notify
-from isoscope.engine.base import Ticks
-from isoscope.engine.scratch import Scratch
+from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import SourceError
-from isoscope.store.summaries import State
+from isoscope.store.state import State
 from isoscope.study.option import about, has_entries, is_tuple
+from isoscope.study.passes import Hearing, SiteKinds, first_pass
 from isoscope.study.plan import Plan, Unit
 from isoscope.study.reads import Reads, read_state
 from isoscope.study.run import Finished, Live, Runnable
-from isoscope.study.sums import Hearing, SiteKinds, first_pass
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -1,6 +1,7 @@
 """What is read off summaries: which measures are meant, with which options, and readings."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from isoscope.errors import RowError, TooFewRowsError
@@ -10,8 +11,9 @@ from isoscope.types import Reading
 if TYPE_CHECKING:
     from isoscope.accumulate.survey import Survey
     from isoscope.display import Results
-    from isoscope.store.record import Settings
-    from isoscope.store.summaries import State
+    from isoscope.measures.base import Level
+    from isoscope.store.origin import Settings
+    from isoscope.store.state import State
 
 Computed: TypeAlias = Mapping[str, float | bool]  # what measures are computed with, by name
 
@@ -61,6 +63,57 @@ def measure_names(
     return tuple(m.name for m in there if all or m.default or m.offered == "text")
 
 
+@dataclass(frozen=True)
+class MeasureFacts:
+    """What a script may want to know of a measure."""
+
+    name: str
+    title: str
+    default: bool
+    second_pass: bool
+    isotropic: float | str | None  # with many rows: a number, or how it goes with the width d
+    collapsed: float | str | None
+    unmoved_by: list[str]
+    formula: str
+    misleads: str
+    cite: str
+
+
+def describe_measures() -> list[MeasureFacts]:
+    """Return what is known of each measure."""
+    from isoscope.measures import MEASURES
+
+    return [
+        MeasureFacts(
+            name=each.name,
+            title=each.title,
+            default=bool(each.default),
+            second_pass=bool(each.second_pass),
+            isotropic=_limit(each.isotropic),
+            collapsed=_limit(each.collapsed),
+            unmoved_by=sorted(each.unmoved_by),
+            formula=each.note.formula,
+            misleads=each.note.misleads,
+            cite=each.cite,
+        )
+        for each in MEASURES.values()
+    ]
+
+
+def _limit(of: "Level") -> float | str | None:
+    """Return a reference value with many rows: a number, or how it goes with the width d."""
+    from isoscope.measures import level
+
+    many, widths = 10**15, (512, 768)
+    found = [number for width in widths if (number := level(of, many, width)) is not None]
+    if not found:
+        return None
+    for words, scale in (("d", widths), ("1/d", [1 / width for width in widths])):
+        if all(abs(a / b - 1) < 1e-3 for a, b in zip(found, scale, strict=True)):
+            return words
+    return round(found[0], 3) + 0.0 if abs(found[0] - found[1]) < 1e-5 else "varies with d"
+
+
 def options_of(settings: "Settings") -> dict[str, float | bool]:
     """Return the options that measures were computed with."""
     options = {
@@ -96,7 +149,7 @@ def read_state(
         READINGS,
         left_out=[f"{name}: {why}" for name, why in left_out.items()],
         isotropic=isotropic_levels(found, options),
-        spoilt=state.trouble,
+        trouble=state.trouble,
     )
     if not found:
         refuse_spoilt(readings)
@@ -127,9 +180,11 @@ def _by_text(name: str, found: Sequence[Reading]) -> bool:
 
 def refuse_spoilt(readings: "Results[Reading]") -> None:
     """Raise where a site produced NaN or infinity; the others have been read."""
-    if readings.spoilt:
-        site, why = next(iter(readings.spoilt.items()))
-        more = f" and {len(readings.spoilt) - 1} more sites" if len(readings.spoilt) > 1 else ""
+    if readings.trouble:
+        site, why = next(iter(readings.trouble.items()))
+        more = (
+            f" and {len(readings.trouble) - 1} more sites" if len(readings.trouble) > 1 else ""
+        )
         raise RowError(
             f"expected finite numbers at {site}{more}, got NaN or infinity at {why}",
             hint="the other sites were measured; try --dtype float32, or leave it out",

@@ -7,11 +7,10 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from isoscope.engine import Notify
-from isoscope.engine.base import Ticks
-from isoscope.engine.scratch import Scratch
+from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import TooFewRowsError
 from isoscope.source.segment import Segment
-from isoscope.store.summaries import State
+from isoscope.store.state import State
 from isoscope.study.lanes import LANES, Progress
 from isoscope.study.option import about
 from isoscope.study.plan import Plan, Unit
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from isoscope.accumulate.survey import Survey
     from isoscope.accumulate.variant import Kind, Place
     from isoscope.display import Results
-    from isoscope.source import Source
+    from isoscope.source import RowSource
 
 ROWS: "Place" = ("rows", "all")
 BLOCKS = 16  # of rows that make a unit
@@ -302,7 +301,7 @@ def sum_again(
     return survey
 
 
-def _count(source: "Source", segment: Segment) -> int | None:
+def _count(source: "RowSource", segment: Segment) -> int | None:
     """Return the rows of a segment, where they are known."""
     parts, total = source.parts or (source,), 0
     for part, start, stop in segment.ranges():
@@ -324,7 +323,7 @@ def absolute(spec: Spec, names: tuple[str, ...]) -> dict[str, object]:
     return flags
 
 
-def _sources(source: "Source", rows: Mapping[str, int]) -> list[dict[str, object]]:
+def _sources(source: "RowSource", rows: Mapping[str, int]) -> list[dict[str, object]]:
     """Return what identifies each file of a source."""
     return [
         {
@@ -339,7 +338,7 @@ def _sources(source: "Source", rows: Mapping[str, int]) -> list[dict[str, object
     ]
 
 
-def _too_few(source: "Source", seen: int) -> TooFewRowsError:
+def _too_few(source: "RowSource", seen: int) -> TooFewRowsError:
     return TooFewRowsError(
         f"a measure needs at least 2 rows, got {seen} in {source.place or source.name}",
         hint="anisotropy is about how rows lie to each other",

@@ -3,20 +3,20 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from isoscope.engine import Job, Notify, Tracker, engine_for
-from isoscope.engine.base import Engine, Worker
+from isoscope.engine.base import Engine, Stage, Worker
 from isoscope.errors import EngineError, ResumeError, RowError, StoreError, TooFewRowsError
+from isoscope.store.keepers import RecordKeeper, SummaryKeeper
 from isoscope.store.origin import versions
-from isoscope.store.records import RecordKeeper
-from isoscope.store.summaries import State, SummaryKeeper
+from isoscope.store.state import State
 from isoscope.store.working import Working, open_target
-from isoscope.study.execution import Execution
 from isoscope.study.plan import Plan
-from isoscope.study.spec import Spec, refuse_other
+from isoscope.study.spec import Execution, Spec, refuse_other
 
 P = TypeVar("P", bound=Plan)
 R = TypeVar("R")
@@ -183,15 +183,10 @@ def _do_stages(
             if folder is None and not engine.takes_live:
                 folder = working.spare() / f"stage-{number + 1}"
             keeper = _keeper(spec, len(units), folder, f"{id} {number + 1} {after}", working)
-            missing = set(keeper.missing())
-            for unit in range(len(units)):
-                if unit not in missing:
-                    tracker.finish(number, unit, plan.size(number, unit))
-
-            def sizes(unit: int, number: int = number) -> int | None:
-                return plan.size(number, unit)
-
-            session.run(number, units, keeper, tracker, sizes, before)
+            stage = Stage(number, units, keeper, tracker, partial(plan.size, number), before)
+            for unit in sorted({*range(len(units))} - {*keeper.missing()}):
+                stage.finish(unit)
+            session.run(stage)
             if number + 1 < len(plan.stages):
                 keeper.flush()  # the next stage builds on it: a kill must not undo it
             total = keeper.total()

@@ -30,10 +30,10 @@ def merge(
 ) -> "Results[Reading]":
     """Add up runs that were measured apart, into a new run folder."""
     from isoscope.store import check_target, load, mergeable, save
-    from isoscope.store.merge import merge_states
+    from isoscope.store.atomic import staging
+    from isoscope.store.run import merge_states
     from isoscope.store.schema import STATE
-    from isoscope.store.summaries import State
-    from isoscope.store.swap import staged
+    from isoscope.store.state import State
 
     target = check_target(output, overwrite)
     if not runs:
@@ -53,7 +53,7 @@ def merge(
             )
     origin = mergeable([run.origin for run in loaded])
     config = {"merge": {"runs": [str(Path(run).resolve()) for run in runs]}}
-    with staged(target) as folder:
+    with staging(target) as folder:
         state = folder / STATE
         merge_states(loaded, state)
         whole = State(state)
@@ -72,9 +72,9 @@ def read(
 ) -> "Results[Reading]":
     """Return the readings of a run folder; measures not yet read come from its summaries."""
     from isoscope.display import READINGS, Results
-    from isoscope.store import Run, load
+    from isoscope.store import open_run
 
-    found = run if isinstance(run, Run) else load(run)
+    found = open_run(run)
     options = options_of(found.settings)
     kept, left_out = list(found.readings), tuple(found.left_out)
     if measures is not None:

@@ -1,15 +1,15 @@
-"""The spec: everything that determines the numbers of a run, frozen and typed."""
+"""The spec, which determines the numbers of a run, and the execution, which does not."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
 from hashlib import blake2b
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import msgspec
 
 from isoscope.errors import ConfigError, ResumeError, UnknownNameError
 from isoscope.registry import unknown
-from isoscope.study.option import Option, Part, build, is_tuple, leaf, named_options
+from isoscope.study.option import Option, Part, about, build, is_tuple, leaf, named_options
 
 ID_BYTES = 16
 
@@ -97,6 +97,30 @@ class Spec(Part, frozen=True, kw_only=True):
     def address(self, content: Mapping[str, str]) -> str:
         """Return a name that follows from the options and from the content they name."""
         return digest(self.resolved(content))
+
+
+class EngineOptions(Part, frozen=True, kw_only=True):
+    """Engine and workers: all that commands without a run folder need."""
+
+    engine: Annotated[
+        str, about("Where units run: here, or pool (several processes).", "ENGINE")
+    ] = "here"
+    workers: Annotated[int, about("Number of processes.", "N", least=1)] = 1
+
+
+class Execution(EngineOptions, frozen=True, kw_only=True):
+    """Engine, workers, and the folder of the run."""
+
+    output: Annotated[
+        str | None,
+        about(
+            "Save a run folder; an unfinished one is resumed.",
+            "RUN",
+            flag="-o/--output",
+            path=True,
+        ),
+    ] = None
+    overwrite: Annotated[bool, about("Replace the run folder if it exists.")] = False
 
 
 class UnknownOptionError(UnknownNameError, TypeError):

@@ -11,20 +11,10 @@ import numpy as np
 
 from isoscope.accumulate.hashing import GROUPS
 from isoscope.engine import Notify
-from isoscope.engine.base import Ticks
-from isoscope.engine.scratch import Scratch
+from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import IsoscopeError
 from isoscope.site import is_matrix
-from isoscope.store.summaries import State
-from isoscope.study.choose import (
-    check_truncation,
-    frequencies_for,
-    has_tokens,
-    pooling_for,
-    select_documents,
-    select_sites,
-    turns_for,
-)
+from isoscope.store.state import State
 from isoscope.study.frequency import Frequencies
 from isoscope.study.model import (
     ModelSpec,
@@ -37,12 +27,21 @@ from isoscope.study.model import (
     open_model,
 )
 from isoscope.study.option import about
+from isoscope.study.passes import Hearing, SiteKinds, begin_second, first_pass, second_pass
 from isoscope.study.plan import Packed, Plan, Unit
 from isoscope.study.reads import Computed, Reads, read_state
 from isoscope.study.rows import absolute, sum_again, sum_rows, whole_state
 from isoscope.study.run import Finished, Live, Runnable
 from isoscope.study.schedule import UNIT_ROWS, scheduled
-from isoscope.study.sums import Hearing, SiteKinds, begin_second, first_pass, second_pass
+from isoscope.study.selection import (
+    check_truncation,
+    frequencies_for,
+    has_tokens,
+    pooling_for,
+    select_documents,
+    select_sites,
+    turns_for,
+)
 from isoscope.types import Array, Chunk, Reading
 
 if TYPE_CHECKING:

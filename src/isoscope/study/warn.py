@@ -26,17 +26,12 @@ from isoscope.measures.view import (
     Spectrum,
     Summaries,
 )
-from isoscope.types import Reading
+from isoscope.types import DEBIASED_TWINS, Reading
 
 FEW_DOCUMENTS = 32
 PER_DIMENSION = 10  # rows or documents a dimension, below which a spectrum is biased
 _SPECTRAL = (Spectrum, RawSpectrum)
 _SAMPLED = (Neighbours, FarNeighbours, Pairs, Clusters)
-_PLAIN_AND_DEBIASED = {
-    "mean-cosine": "mean-cosine-cross",
-    "isoscore": "isoscore-debiased",
-    "effective-rank": "effective-rank-debiased",
-}
 
 
 def about_rows(summaries: Summaries, reads: type[Any]) -> list[str]:
@@ -106,7 +101,7 @@ def about_bias(readings: Iterable[Reading]) -> dict[str, str]:
     """Return warnings for plain values whose debiased twin lies outside their interval."""
     by_name = {reading.measure: reading for reading in readings}
     warnings: dict[str, str] = {}
-    for plain, debiased in _PLAIN_AND_DEBIASED.items():
+    for plain, debiased in DEBIASED_TWINS.items():
         if plain not in by_name or debiased not in by_name:
             continue
         low, high = by_name[plain].low, by_name[plain].high

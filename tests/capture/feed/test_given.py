@@ -4,7 +4,7 @@ from dataclasses import fields
 
 from isoscope.capture.feed.given import Given, Loaded
 from isoscope.capture.model.loaded import Loaded as Real
-from isoscope.source.corpus.document import Document
+from isoscope.source.corpus import Document
 
 
 def names(protocol):

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from isoscope.display.page.document import page
+from isoscope.display.page.page import page
 from isoscope.display.section import SECTIONS
 
 WAIT = """

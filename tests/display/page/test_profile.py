@@ -2,11 +2,11 @@
 
 import altair as alt
 
-from isoscope.display.page.profile import Axis, empty_rows, profile
+from isoscope.display.page.profile import COLUMNS, Axis, profile
 
 
 def test_the_specification_is_valid_and_reads_the_columns_it_names():
-    spec = profile("IsoScore", Axis(("embed", "0")), ["a", "b"], says="1 is isotropic")
+    spec = profile("IsoScore", Axis(("embed", "0")), ["a", "b"], hint="1 is isotropic")
     alt.LayerChart.from_dict(spec, validate=True)
     fields = {
         channel["field"]
@@ -14,7 +14,7 @@ def test_the_specification_is_valid_and_reads_the_columns_it_names():
         for channel in layer["encoding"].values()
         if isinstance(channel, dict) and "field" in channel
     }
-    assert fields <= set(empty_rows())
+    assert fields <= set(COLUMNS)
     assert spec["title"] == {"text": "IsoScore", "subtitle": "1 is isotropic"}
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from isoscope.display.page.theme import config, ink
+from isoscope.display.page.theme import INKS, config
 
 GROUNDS = {"light": "#fcfcfa", "dark": "#14161b", "paper": "#ffffff"}
 
@@ -21,9 +21,9 @@ def contrast(one, other):
 @pytest.mark.parametrize("look", GROUNDS)
 def test_text_and_lines_stand_out_from_the_ground(look):
     ground = GROUNDS[look]
-    assert contrast(ink(look, "ink"), ground) >= 7  # WCAG AAA, for text
-    assert contrast(ink(look, "soft"), ground) >= 4.5  # AA
-    for colour in (*ink(look, "runs"), ink(look, "isotropic")):
+    assert contrast(INKS[look].ink, ground) >= 7  # WCAG AAA, for text
+    assert contrast(INKS[look].soft, ground) >= 4.5  # AA
+    for colour in (*INKS[look].runs, INKS[look].isotropic):
         assert contrast(colour, ground) >= 3  # AA, for graphics
 
 

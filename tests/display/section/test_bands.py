@@ -2,7 +2,7 @@
 
 import altair as alt
 
-from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.page.section import Exhibit
 from isoscope.display.section.bands import show
 
 

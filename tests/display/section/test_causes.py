@@ -7,9 +7,9 @@ import altair as alt
 import pytest
 
 import isoscope as iso
-from isoscope.display.page.exhibit import Exhibit
-from isoscope.display.section.causes import ORDER, show
-from isoscope.types import CauseShares
+from isoscope.display.page.section import Exhibit
+from isoscope.display.section.causes import show
+from isoscope.types import CAUSE_ORDER, CauseShares
 
 
 def test_shares_of_a_site_add_up_and_stand_in_order(demo):
@@ -34,7 +34,7 @@ def test_the_same_shares_stand_in_a_table_with_their_intervals(demo):
 
 
 def test_rounding_below_zero_is_nothing(demo):
-    curve = demo.drawn(CauseShares)[0]
+    curve = demo.curves_of(CauseShares)[0]
     pairs = zip(curve.causes, (-3e-10, 0.4, 0.6), strict=True)
     causes = tuple(replace(each, share=share) for each, share in pairs)
     panel = show([Exhibit("a", [], [replace(curve, causes=causes)])])
@@ -47,10 +47,11 @@ def test_rounding_below_zero_is_nothing(demo):
 
 def test_what_could_not_be_told_is_said_with_its_sites(demo):
     curves = [
-        replace(c, warnings=("frequency is not told",)) for c in demo.drawn(CauseShares)[:2]
+        replace(c, warnings=("frequency cannot be determined",))
+        for c in demo.curves_of(CauseShares)[:2]
     ]
     lead = show([Exhibit("a", [], curves)]).lead
-    assert lead[1] == "Frequency is not told (embed, resid.0)."
+    assert lead[1] == "Frequency cannot be determined (embed, resid.0)."
 
 
 @pytest.mark.parametrize("name", ["tiny_run", "sunken"])
@@ -62,7 +63,7 @@ def test_rows_of_a_real_survey_are_what_explain_says(request, name):
     told = {(c.site, c.cause): c for c in iso.explain(run)}
     rows = chart.rows()
     assert {(r["site"], r["cause"]) for r in rows} == set(told)
-    assert {r["cause"] for r in rows} == set(ORDER)
+    assert {r["cause"] for r in rows} == set(CAUSE_ORDER)
     for row in rows:
         cause = told[row["site"], row["cause"]]
         assert row["share"] == pytest.approx(cause.share, abs=5e-4)
@@ -77,7 +78,7 @@ def test_rows_of_a_real_survey_are_what_explain_says(request, name):
 def test_sinks_of_a_real_survey_are_named(sunken):
     from isoscope.exhibit.exhibit import exhibits
 
-    panel = show([each.harmless for each in exhibits(sunken)])
+    panel = show([each.printable for each in exhibits(sunken)])
     rows = {r["site"]: r for r in panel.charts[0].rows() if r["cause"] == "sinks"}
     assert rows["embed"]["detail"].startswith("40 of ")
     assert "at position 0" in rows["embed"]["detail"]

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import altair as alt
 
-from isoscope.display.page.exhibit import Exhibit
-from isoscope.display.section.dimensions import show, worst
+from isoscope.display.page.section import Exhibit
+from isoscope.display.section.dimensions import largest_scores, show
 from isoscope.types import DimensionScores
 
 
@@ -22,7 +22,7 @@ def test_cells_are_the_scores_of_the_curve(demo):
 
 
 def test_the_worst_dimension_is_named_with_its_site(demo):
-    table = worst([demo])
+    table = largest_scores([demo])
     row = dict(zip([c.head for c in table.columns], table.rows[0], strict=True))
     assert row["dimension"] == "15"
     assert row["at"].startswith(("norm", "resid"))
@@ -32,13 +32,13 @@ def test_the_worst_dimension_is_named_with_its_site(demo):
 def test_where_none_stands_out_that_is_said(demo):
     curve = demo.curve(DimensionScores, "embed")
     calm = replace(curve, score=curve.score / 99)
-    table = worst([Exhibit("a", [], [calm])])
+    table = largest_scores([Exhibit("a", [], [calm])])
     assert "no dimension" in table.rows[0][0]
 
 
 def test_a_colour_means_the_same_in_every_run(exhibits):
     runs = [exhibits.exhibit("one"), exhibits.exhibit("two")]
-    most = max(float(c.score.max()) for e in runs for c in e.drawn(DimensionScores))
+    most = max(float(c.score.max()) for e in runs for c in e.curves_of(DimensionScores))
     color = show(runs).charts[0].spec["encoding"]["color"]
     assert color["scale"]["domain"] == [1, most]
 
@@ -46,7 +46,10 @@ def test_a_colour_means_the_same_in_every_run(exhibits):
 def test_several_runs_are_chosen_from(exhibits):
     panel = show([exhibits.exhibit("one"), exhibits.exhibit("two")])
     assert panel.chosen["run"] == "one"
-    assert worst([exhibits.exhibit("one"), exhibits.exhibit("two")]).columns[0].head == "run"
+    assert (
+        largest_scores([exhibits.exhibit("one"), exhibits.exhibit("two")]).columns[0].head
+        == "run"
+    )
 
 
 def test_without_curves_there_is_no_section():

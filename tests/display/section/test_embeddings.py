@@ -2,7 +2,7 @@
 
 import altair as alt
 
-from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.page.section import Exhibit
 from isoscope.display.section.embeddings import show
 from isoscope.types import MatrixCells
 
@@ -10,7 +10,7 @@ from isoscope.types import MatrixCells
 def test_rows_are_cells_with_their_band(demo):
     (chart,) = show([demo]).charts
     alt.Chart.from_dict(chart.spec, validate=True)
-    (curve,) = demo.drawn(MatrixCells)
+    (curve,) = demo.curves_of(MatrixCells)
     rows = chart.rows()
     arrays = (curve.band, curve.x, curve.y, curve.rows)
     cells = zip(*(array.tolist() for array in arrays), strict=True)
@@ -23,7 +23,7 @@ def test_rows_are_cells_with_their_band(demo):
 
 
 def test_it_is_said_how_many_rows_are_shown(demo):
-    shown = int(demo.drawn(MatrixCells)[0].rows.sum())
+    shown = int(demo.curves_of(MatrixCells)[0].rows.sum())
     assert show([demo]).lead[1] == f"Rows shown: embed.weight {shown} of 30,522."
 
 

@@ -1,9 +1,9 @@
-"""Layer profile: charts tested on their rows."""
+"""Layer profile and series: charts tested on their rows."""
 
 import altair as alt
 
-from isoscope.display.page.exhibit import Exhibit
-from isoscope.display.section.layers import show
+from isoscope.display.page.section import Exhibit
+from isoscope.display.section.layers import show_layers, show_series
 from isoscope.types import Reading
 
 
@@ -13,7 +13,7 @@ def at(chart, site, **chosen):
 
 
 def test_every_row_is_a_reading(demo):
-    panel = show([demo])
+    panel = show_layers([demo])
     chart = next(c for c in panel.charts if c.name == "layers-isoscore")
     alt.LayerChart.from_dict(chart.spec, validate=True)
     for variant in ("all", "no-sink"):
@@ -30,14 +30,14 @@ def test_every_row_is_a_reading(demo):
 
 
 def test_rows_go_from_the_embeddings_to_the_output(demo):
-    chart = show([demo]).charts[0]
+    chart = show_layers([demo]).charts[0]
     rows = chart.rows(variant="all", form="plain")
     assert [r["at"] for r in rows] == ["embed", "0", "1", "2", "in", "mid", "out"]
     assert chart.spec["layer"][0]["encoding"]["x"]["sort"] == [r["at"] for r in rows]
 
 
 def test_every_switch_has_a_choice_and_changes_rows(demo):
-    panel = show([demo])
+    panel = show_layers([demo])
     assert [switch.name for switch in panel.switches] == ["variant", "form"]
     chart = panel.charts[0]
     for switch in panel.switches:
@@ -49,7 +49,7 @@ def test_every_switch_has_a_choice_and_changes_rows(demo):
 
 
 def test_a_measure_without_a_twin_has_one_copy(demo):
-    chart = next(c for c in show([demo]).charts if c.name == "layers-mean-share")
+    chart = next(c for c in show_layers([demo]).charts if c.name == "layers-mean-share")
     assert "form" not in chart.columns
     assert len(chart.columns["site"]) == 7 * 3
 
@@ -59,7 +59,7 @@ def test_a_site_without_variants_stands_in_each(demo):
         "demo", "embed.weight", "all", "", None, "mean-share", 0.1, None, None, 9, 3
     )
     both = Exhibit("demo", [*demo.readings, weight])
-    panel = show([both])
+    panel = show_layers([both])
     assert panel.chosen["part"] == "residual stream"
     chart = next(c for c in panel.charts if c.name == "layers-mean-share")
     (row,) = chart.rows(variant="no-sink", part="other sites")
@@ -67,10 +67,30 @@ def test_a_site_without_variants_stands_in_each(demo):
 
 
 def test_a_series_shows_one_step_at_a_time(exhibits):
-    panel = show([exhibits.exhibit(steps=(0, 1000))])
+    panel = show_layers([exhibits.exhibit(steps=(0, 1000))])
     assert panel.chosen["step"] == "1000"
     assert len(panel.charts[0].rows(**panel.chosen)) == 7
 
 
 def test_without_readings_there_is_no_profile():
-    assert show([Exhibit("a", [])]) is None
+    assert show_layers([Exhibit("a", [])]) is None
+
+
+def test_steps_are_the_axis_and_a_site_is_chosen(exhibits):
+    run = exhibits.exhibit(steps=(0, 512, 143_000))
+    panel = show_series([run])
+    assert panel.chosen["site"] == "norm.out"
+    chart = panel.charts[0]
+    rows = chart.rows(**panel.chosen)
+    assert [r["step"] for r in rows] == [0, 512, 143_000]
+    readings = [
+        r.value
+        for r in run.readings
+        if (r.site, r.variant, r.measure) == ("norm.out", "all", "mean-cosine-cross")
+    ]
+    assert [r["value"] for r in rows] == readings
+    assert chart.spec["layer"][0]["encoding"]["x"]["field"] == "step"
+
+
+def test_a_run_without_steps_has_no_series(demo):
+    assert show_series([demo]) is None

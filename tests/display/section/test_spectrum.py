@@ -3,9 +3,9 @@
 import altair as alt
 import pytest
 
-from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.page.section import Exhibit
 from isoscope.display.section.spectrum import show
-from isoscope.types import Spectrum
+from isoscope.types import SpectrumCurve
 
 
 def test_rows_are_eigenvalues_and_marks_are_readings(demo):
@@ -14,7 +14,7 @@ def test_rows_are_eigenvalues_and_marks_are_readings(demo):
     alt.LayerChart.from_dict(chart.spec, validate=True)
     assert panel.chosen == {"site": "norm.out", "variant": "all"}
     rows = chart.rows(site="resid.1", variant="no-sink")
-    curve = demo.curve(Spectrum, "resid.1", "no-sink")
+    curve = demo.curve(SpectrumCurve, "resid.1", "no-sink")
     assert [r["value"] for r in rows if r["kind"] == "spectrum"] == curve.value.tolist()
     assert [r["value"] for r in rows if r["kind"] == "isotropic"] == curve.isotropic.tolist()
     marks = {r["text"].rpartition(" ")[0]: r["rank"] for r in rows if r["kind"] == "mark"}

@@ -1,10 +1,12 @@
 """Task against isotropy: dots, means, differences, and what the verdict says."""
 
+from dataclasses import replace
+
 import pytest
 
-from isoscope.display.page.exhibit import Exhibit
+from isoscope.display.page.section import Exhibit, Finding
 from isoscope.display.section.sweep import show, told
-from isoscope.display.section.verdict import sentences
+from isoscope.display.section.verdict import findings
 from isoscope.types import SweepCell, SweepGrid, SweepWeight
 
 SEEDS = (0, 1)
@@ -86,7 +88,9 @@ def test_a_run_that_is_no_sweep_has_no_such_section(demo):
 
 
 def test_the_verdict_is_about_the_task_the_best_weight_and_the_geometry():
-    without, best, moved = sentences(made())
+    without, best, moved = findings(
+        replace(made(), findings=[Finding(*each) for each in told(made())])
+    )
     assert without.figure == "0.820 ± 0.028" and "knowing nothing gives 0.51" in without.text
     assert best.figure == "+0.040" and "seeds alone may do" in best.text
     assert "p = 0.4 after Holm" in best.rule
@@ -123,6 +127,6 @@ def test_one_seed_has_no_interval_and_no_chance():
 
 def test_hostile_names_are_escaped():
     task = "<img src=x>\x1b[2J"
-    panel = show([made("<b>a</b>", task=task).harmless, made("b").harmless])
+    panel = show([made("<b>a</b>", task=task).printable, made("b").printable])
     assert "<b>" not in panel.body and "<img" not in panel.body
     assert "\x1b" not in "".join(panel.lead)

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from isoscope.display.page.exhibit import Exhibit
-from isoscope.display.section.verdict import output_site, sentences, show
+from isoscope.display.page.section import Exhibit
+from isoscope.display.section.verdict import findings, output_site, show
 from isoscope.types import Reading, SinkShare
 
 
 def test_three_sentences_are_about_the_output(demo):
-    alike, shared, sinks = sentences(demo)
+    alike, shared, sinks = findings(demo)
     reading = demo.reading("mean-cosine-cross", "norm.out")
     assert alike.figure == f"{reading.value:.3f} ± {(reading.high - reading.low) / 2:.3f}"
     assert "two unrelated tokens" in alike.text and "norm.out" in alike.text
@@ -21,7 +21,7 @@ def test_three_sentences_are_about_the_output(demo):
 
 def test_without_sinks_the_third_is_about_dimensions(demo):
     quiet = replace(demo, curves=[c for c in demo.curves if not isinstance(c, SinkShare)])
-    assert sentences(quiet)[2].figure == f"{1.3 * 24:.0f}"
+    assert findings(quiet)[2].figure == f"{1.3 * 24:.0f}"
 
 
 def test_an_interval_keeps_a_digit_however_narrow(demo):
@@ -29,12 +29,12 @@ def test_an_interval_keeps_a_digit_however_narrow(demo):
         demo.reading("mean-cosine-cross", "norm.out"), value=0.36, low=0.3596, high=0.3604
     )
     narrow = replace(demo, readings=[each])
-    assert sentences(narrow)[0].figure == "0.3600 ± 0.0004"
+    assert findings(narrow)[0].figure == "0.3600 ± 0.0004"
 
 
 def test_vectors_are_spoken_of_as_vectors():
     one = Reading("a", "rows", "all", "", None, "mean-cosine", 0.5, None, None, 9, 3)
-    (only,) = sentences(Exhibit("a", [one], noun="vectors"))
+    (only,) = findings(Exhibit("a", [one], noun="vectors"))
     assert only.figure == "0.50"
     assert "two different vectors here" in only.text
 

@@ -14,7 +14,7 @@ import pytest
 import isoscope as iso
 from isoscope.errors import TooFewRowsError, UnknownNameError
 from isoscope.lab import rogue_dimensions
-from isoscope.store.stream import StateReader
+from isoscope.store.state import StateReader
 
 SOURCES = Path(__file__).parents[2] / "src"
 

@@ -18,7 +18,7 @@ from isoscope.display import Results
 from isoscope.errors import ConfigError, StoreError, UndefinedError, UnknownNameError
 from isoscope.lab.explain.results import CAUSES, TOKENLESS, UNCOUNTED, explain, explained
 from isoscope.store import new_origin, save
-from isoscope.store.stream import StateReader
+from isoscope.store.state import StateReader
 
 KINDS = (Directions, Bands, Crossing, Sinks)
 WIDTH = 96
@@ -137,7 +137,7 @@ def test_a_site_with_nothing_to_explain_is_left_out_and_the_rest_goes_on(tmp_pat
     assert {each.site for each in causes} == {"resid.1"}
     (said,) = causes.left_out
     assert said.startswith("embed: expected a mean cosine above zero")
-    assert "left out: embed" in str(causes)
+    assert "skipped: embed" in str(causes)
 
 
 def test_a_run_of_which_nothing_can_be_explained_is_one_error(tmp_path):
@@ -174,7 +174,7 @@ def test_what_is_no_run_is_refused(tmp_path):
 
 
 def test_no_causes_are_an_empty_table():
-    assert str(Results([], CAUSES, left_out=["a: b"])) == "no readings\n\nleft out: a: b"
+    assert str(Results([], CAUSES, left_out=["a: b"])) == "no readings\n\nskipped: a: b"
 
 
 def test_a_survey_of_a_model_tells_all_five_causes(tiny, texts, tmp_path):

@@ -12,7 +12,7 @@ import isoscope as iso
 from isoscope.errors import MergeError, StoreError, UndefinedError, UnknownNameError
 from isoscope.lab import final_norms, outlying_parameters, through_norm
 from isoscope.lab.norm.results import FINAL, OUTLIERS, STEPS, records_of
-from isoscope.store.stream import StateReader
+from isoscope.store.state import StateReader
 from isoscope.study.model import subject_of
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from isoscope.errors import DocumentError, IsoscopeError, SourceError
-from isoscope.source.corpus import audio, open_corpus, resampled
+from isoscope.source.corpus import audio, open_corpus
 
 
 @pytest.mark.parametrize("suffix", [".wav", ".flac", ".aiff", ".au", ".caf", ".w64"])
@@ -114,13 +114,3 @@ def test_a_cut_or_altered_flac_is_read_or_refused(tmp_path, wav):
         except IsoscopeError as error:
             outcomes.add(error.slug)
     assert "audio-unreadable" in outcomes
-
-
-def test_resampling_keeps_the_tone_and_the_length():
-    t = np.arange(44100) / 44100
-    tone = np.sin(2 * np.pi * 440 * t).astype(np.float32)
-    down = resampled(tone, 44100, 16000)
-    assert down.dtype == np.float32 and len(down) == 16000
-    peak = np.abs(np.fft.rfft(down)).argmax() * 16000 / len(down)
-    assert peak == pytest.approx(440, abs=1)
-    assert resampled(tone, 44100, 44100) is tone

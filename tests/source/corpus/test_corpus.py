@@ -1,12 +1,13 @@
 """The laws of every corpus: random access, order, fingerprint, kind."""
 
 import hashlib
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
 
 from isoscope.source.corpus import KINDS, Corpus, Document, open_corpus
-from isoscope.source.corpus.corpus import id_key
+from isoscope.source.corpus.corpus import CombinedCorpus, Dropped, id_key
 
 
 def test_random_access_equals_one_after_another(made, alike):
@@ -74,9 +75,8 @@ class Named(Corpus):
     """Documents that have nothing but ids."""
 
     def __init__(self, names):
-        from isoscope.source.corpus.dropped import Dropped
 
-        super().__init__("text", "named", "here", Dropped())
+        super().__init__("text", "named", "here")
         self._names = names
 
     def __len__(self):
@@ -117,3 +117,70 @@ def test_keys_are_hashes_that_every_machine_computes_alike():
     digest = hashlib.blake2b("läuft".encode(), digest_size=8).digest()
     assert id_key("läuft") == int.from_bytes(digest, "little")
     assert id_key("\udcff") != id_key("\udcfe")
+
+
+def test_what_is_not_known_is_empty():
+    document = Document("a:0", "text")
+    assert (document.target, document.rate, document.place) == (None, 0, "")
+
+
+def test_it_cannot_be_changed():
+    with pytest.raises(FrozenInstanceError):
+        Document("a:0", "text").id = "b"
+
+
+def test_reasons_are_counted_and_merged():
+    one, other = Dropped(), Dropped()
+    assert one.lines() == [] and len(one) == 0
+    one.add("empty lines", "a, line 3")
+    one.add("empty lines", "a, line 9")
+    other.add("empty lines", "b, line 1")
+    other.add("images", "c.png", 4)
+    one.merge(other)
+    assert len(one) == 7
+    assert one.lines() == [
+        "empty lines left out: 3 (first: a, line 3)",
+        "images left out: 4 (first: c.png)",
+    ]
+
+
+def made(tmp_path, sizes):
+    parts = []
+    for i, n in enumerate(sizes):
+        path = tmp_path / f"{i}.txt"
+        path.write_text("".join(f"file {i} line {j}\n\n" for j in range(n)))
+        parts.append(open_corpus(path))
+    return parts
+
+
+def test_documents_come_from_the_part_they_are_in(tmp_path):
+    parts = made(tmp_path, [1, 3, 2])
+    corpus = CombinedCorpus(parts, "all", "here")
+    assert len(corpus) == 6 and corpus.kind == "text"
+    assert [each.content for each in corpus] == [each.content for p in parts for each in p]
+    assert [corpus.id(i) for i in (0, 1, 3, 4)] == ["0.txt:0", "1.txt:0", "1.txt:2", "2.txt:0"]
+    np.testing.assert_array_equal(
+        corpus.keys(), np.concatenate([part.keys() for part in parts])
+    )
+
+
+def test_warnings_are_added_up(tmp_path):
+    (warning,) = CombinedCorpus(made(tmp_path, [1, 3]), "all", "here").warnings
+    assert warning.startswith("empty lines left out: 4 (first: ")
+
+
+def test_the_order_does_not_depend_on_the_order_of_the_parts(tmp_path):
+    parts = made(tmp_path, [4, 3, 5])
+    one, other = (
+        CombinedCorpus(parts, "all", "here"),
+        CombinedCorpus(parts[::-1], "all", "here"),
+    )
+    assert [one.id(int(i)) for i in one.order(2)] == [other.id(int(i)) for i in other.order(2)]
+
+
+def test_the_fingerprint_has_the_names_and_the_contents(tmp_path):
+    parts = made(tmp_path, [2, 2])
+    before = CombinedCorpus(parts, "all", "here").fingerprint
+    assert CombinedCorpus(parts, "other", "there").fingerprint == before
+    parts[0].name = "renamed"
+    assert CombinedCorpus(parts, "all", "here").fingerprint != before

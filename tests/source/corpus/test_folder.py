@@ -4,7 +4,7 @@ import pytest
 
 from isoscope.errors import SourceError
 from isoscope.source.corpus import open_corpus
-from isoscope.source.corpus.folder import files
+from isoscope.source.paths import list_files
 
 
 def test_text_is_a_document_per_file_or_per_line(tmp_path):
@@ -48,7 +48,7 @@ def test_hidden_files_runs_licences_and_links_out_are_left_out(tmp_path):
     (folder / "e.txt").symlink_to(tmp_path / "out.txt")
     (folder / "loop").symlink_to(folder)
     assert [each.id for each in open_corpus(folder)] == ["a.txt"]
-    assert files(folder) == [folder / "LICENSE.txt", folder / "a.txt"]
+    assert list_files(folder, "a corpus") == [folder / "LICENSE.txt", folder / "a.txt"]
 
 
 def test_a_licence_alone_is_a_text_like_any(tmp_path):

@@ -1,1 +1,1 @@
-"""The page as a whole: what sections give, packed into one HTML file."""
+"""The page as a whole: the panels of sections, packed into one HTML file."""

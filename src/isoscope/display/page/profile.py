@@ -1,23 +1,36 @@
-"""The chart of a measure over places: a line with its interval for each run."""
+"""Profiles: a quantity over sites, stages or steps, a line with its interval for each run."""
 
-from collections.abc import Sequence
-from copy import deepcopy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import altair as alt
 
-from isoscope.display.page.panel import Columns
+from isoscope.display.page.quantity import DEBIASED, PLAIN, Quantity, quantities
+from isoscope.display.page.section import (
+    ROWS,
+    Cell,
+    Chart,
+    ChartSpec,
+    Columns,
+    Exhibit,
+    Switch,
+    as_columns,
+    variant_switch,
+)
 from isoscope.display.page.theme import DASHES, SHAPES
+from isoscope.site import Site, last_of_stream, order_regions
+from isoscope.types import VARIANTS, Reading
 
-ROWS = "rows"  # the name of the data set that switches filter
-LEVEL = 2  # which of the layers is the isotropic line
+OPEN = 6  # charts that are visible before "Show all" is pressed
+Row = dict[str, Cell]
+COLUMNS = ("run", "site", "at", "order", "stretch", "value", "low", "high", "level", "n")
+_CHOICES = ("variant", "part", "form", "step")  # columns that switches filter
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What lies along the bottom of a profile."""
+    """The horizontal axis of a profile."""
 
     labels: tuple[str, ...] = ()  # in order; none for numbers
     title: str = ""
@@ -25,50 +38,71 @@ class Axis:
     logarithmic: bool = False
 
 
+# --- charts -------------------------------------------------------------------------------
+def profile_charts(
+    section: str,
+    exhibits: Sequence[Exhibit],
+    readings: Sequence[Reading],
+    axis: Axis,
+    rows: Callable[[Quantity], Columns],
+    *,
+    over: str,
+    visible: int = OPEN,
+) -> tuple[Chart, ...]:
+    """Return one chart for each quantity of the readings; `over` names the axis in words."""
+    runs = [exhibit.name for exhibit in exhibits]
+    leveled = {measure for exhibit in exhibits for _, _, measure in exhibit.levels}
+    return tuple(
+        Chart(
+            name=f"{section}-{each.plain}",
+            title=each.title,
+            spec=profile(
+                each.title,
+                axis,
+                runs,
+                hint=each.hint,
+                level=not leveled.isdisjoint(each.forms.values()),
+            ),
+            columns=rows(each),
+            alt=f"{each.title} {over}. {each.hint}".strip(),
+            folded=place >= visible,
+        )
+        for place, each in enumerate(quantities(reading.measure for reading in readings))
+    )
+
+
 def profile(
     title: str,
     axis: Axis,
     runs: Sequence[str],
     *,
-    says: str = "",
+    hint: str = "",
     level: bool = True,
     height: int = 150,
-) -> dict[str, Any]:
-    """Return a specification over columns run, at, value, low, high, level and site.
+) -> ChartSpec:
+    """Return a specification over the columns of a profile.
 
-    Several runs are told apart by colour, dashes and shapes; one run needs no legend. Without
-    `level` there is no line for the isotropic value.
+    Several runs differ in colour, dashes and shapes; one run needs no legend. With `level`
+    there is a line for the isotropic value.
     """
-    chart = deepcopy(_profile(axis, tuple(runs)))
-    if not level:
-        del chart["layer"][LEVEL]
-    heading = {"text": title, "subtitle": says} if says else {"text": title}
-    return chart | {"title": heading, "height": height}
+    heading = {"text": title, "subtitle": hint} if hint else {"text": title}
+    return _profile(axis, tuple(runs), level) | {"title": heading, "height": height}
 
 
-@lru_cache(maxsize=8)
-def _profile(axis: Axis, runs: tuple[str, ...]) -> dict[str, Any]:
+@lru_cache(maxsize=16)
+def _profile(axis: Axis, runs: tuple[str, ...], level: bool) -> ChartSpec:
     """Return what profiles along one axis share: building it takes longer than drawing it."""
-    base = alt.Chart(alt.NamedData(ROWS)).encode(x=_bottom(axis))
-    several = len(runs) > 1
-    color = alt.Color(
-        "run:N",
-        scale=alt.Scale(domain=list(runs)),
-        legend=alt.Legend(title=None) if several else None,
-    )
-    dash = alt.StrokeDash(
-        "run:N",
-        scale=alt.Scale(domain=list(runs), range=_cycled(DASHES, len(runs))),
-        legend=alt.Legend(title=None) if several else None,
-    )
-    shape = alt.Shape(
-        "run:N",
-        scale=alt.Scale(domain=list(runs), range=_cycled(SHAPES, len(runs))),
-        legend=alt.Legend(title=None) if several else None,
-    )
-    height_of = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False))
-    ends: dict[str, Any] = {"y": alt.Y("low:Q", title=None), "y2": "high:Q"}
-    tips = [
+    base = alt.Chart(alt.NamedData(ROWS)).encode(x=_horizontal(axis))
+    names, several = list(runs), len(runs) > 1
+    legend = alt.Legend(title=None) if several else None
+    color = alt.Color("run:N", scale=alt.Scale(domain=names), legend=legend)
+    dashes = [DASHES[place % len(DASHES)] for place in range(len(runs))]
+    dash = alt.StrokeDash("run:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
+    shapes = [SHAPES[place % len(SHAPES)] for place in range(len(runs))]
+    shape = alt.Shape("run:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)
+    value = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False))
+    low = alt.Y("low:Q", title=None)
+    tooltip = [
         alt.Tooltip("run:N"),
         alt.Tooltip("site:N"),
         alt.Tooltip("value:Q", format=".4~g"),
@@ -77,31 +111,27 @@ def _profile(axis: Axis, runs: tuple[str, ...]) -> dict[str, Any]:
         alt.Tooltip("level:Q", title="isotropic", format=".4~g"),
         alt.Tooltip("n:Q", format=",d"),
     ]
-    # A line ends where the blocks do: what comes in at the norm need not come out of them.
-    whole = alt.Detail("stretch:N")
+    # Lines stop after the last block: the input of the final norm is another quantity.
+    stretch = alt.Detail("stretch:N")
     layers = [
-        base.mark_area(style="interval").encode(color=color, detail=whole, **ends),
-        base.mark_rule(style="whisker").encode(color=color, **ends),
+        base.mark_area(style="interval").encode(
+            color=color, detail=stretch, y=low, y2="high:Q"
+        ),
+        base.mark_rule(style="whisker").encode(color=color, y=low, y2="high:Q"),
         base.mark_line(style="isotropic-line").encode(
             y="level:Q", detail=["run:N", "stretch:N"], order="order:Q"
         ),
         base.mark_line().encode(
-            y=height_of, color=color, strokeDash=dash, detail=whole, order="order:Q"
+            y=value, color=color, strokeDash=dash, detail=stretch, order="order:Q"
         ),
-        base.mark_point(style="dot").encode(
-            y=height_of, color=color, shape=shape, tooltip=tips
-        ),
+        base.mark_point(style="dot").encode(y=value, color=color, shape=shape, tooltip=tooltip),
     ]
+    if not level:
+        del layers[2]
     return alt.layer(*layers).properties(width="container").to_dict(validate=False)
 
 
-def empty_rows() -> Columns:
-    """Return the columns of a profile, with nothing in them."""
-    names = ("run", "site", "at", "order", "stretch", "value", "low", "high", "level", "n")
-    return {name: [] for name in names}
-
-
-def _bottom(axis: Axis) -> alt.X:
+def _horizontal(axis: Axis) -> alt.X:
     title = axis.title or None
     if axis.labels:
         labels = alt.Axis(labelLimit=90)
@@ -112,5 +142,74 @@ def _bottom(axis: Axis) -> alt.X:
     return alt.X(f"{axis.field}:Q", title=title, axis=numbers, scale=scale)
 
 
-def _cycled(values: Sequence[Any], count: int) -> list[Any]:
-    return [values[place % len(values)] for place in range(count)]
+# --- rows and switches --------------------------------------------------------------------
+def profile_rows(exhibits: Sequence[Exhibit], quantity: Quantity) -> list[Row]:
+    """Return a row for every run, site, variant and form, in order of depth."""
+    forms = quantity.forms if quantity.debiased else {"": quantity.plain}
+    found = [
+        _row(exhibit, each, variant, form)
+        for exhibit in exhibits
+        for form, measure in forms.items()
+        for variant, each in _by_variant(
+            [r for r in exhibit.readings if r.measure == measure and not r.group]
+        )
+    ]
+    return [row for _, row in sorted(found, key=lambda pair: pair[0])]
+
+
+def profile_columns(rows: Sequence[Row]) -> Columns:
+    """Return rows as columns, those of switches only where there is something to choose."""
+    choices = [name for name in _CHOICES if any(row[name] != "" for row in rows)]
+    return as_columns((*COLUMNS, *choices), rows)
+
+
+def profile_switches(readings: Sequence[Reading]) -> tuple[Switch, ...]:
+    """Return a switch for everything that these readings give a choice of."""
+    found = variant_switch(each.variant for each in readings)
+    if any(each.debiased for each in quantities(r.measure for r in readings)):
+        forms = ((DEBIASED, "debiased"), (PLAIN, "as published"))
+        found.append(Switch("form", "Estimate", forms, DEBIASED))
+    steps = sorted({each.step for each in readings if each.step is not None})
+    if len(steps) > 1:
+        named = tuple((str(step), f"{step:,}") for step in steps)
+        found.append(Switch("step", "Step", named, str(steps[-1])))
+    parts = order_regions(Site.parse(each.site).region for each in readings)
+    if len(parts) > 1:
+        output = last_of_stream([each.site for each in readings])
+        usual = Site.parse(output).region if output else parts[0]
+        found.append(Switch("part", "Sites", tuple((part, part) for part in parts), usual))
+    return tuple(found)
+
+
+def _by_variant(readings: Sequence[Reading]) -> list[tuple[str, Reading]]:
+    """Return readings with their variants; a site without variants appears in each."""
+    have = {(each.site, each.variant, each.step) for each in readings}
+    variants = [v for v in VARIANTS if any(each.variant == v for each in readings)]
+    found = [(each.variant, each) for each in readings]
+    for each in readings:
+        if each.variant == "all":
+            missing = [v for v in variants if (each.site, v, each.step) not in have]
+            found += [(variant, each) for variant in missing]
+    return found
+
+
+def _row(exhibit: Exhibit, each: Reading, variant: str, form: str) -> tuple[int, Row]:
+    """Return a row and its place along the depth of the model."""
+    site = Site.parse(each.site)
+    order = site.depth[0] * 1000 + site.depth[1]
+    return order, {
+        "run": exhibit.name,
+        "site": each.site,
+        "at": site.label,
+        "order": order,
+        "stretch": "norm" if site.is_final_norm else "blocks",
+        "value": each.value,
+        "low": each.low,
+        "high": each.high,
+        "level": exhibit.levels.get((each.site, each.variant, each.measure)),
+        "n": each.n,
+        "variant": variant,
+        "part": site.region,
+        "form": form,
+        "step": "" if each.step is None else str(each.step),
+    }

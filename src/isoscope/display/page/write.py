@@ -1,4 +1,4 @@
-"""Writing a file whole: beside its place first, then put there; never over what is not ours."""
+"""Write a file atomically, and never over a file that isoscope did not write."""
 
 import os
 import tempfile
@@ -16,10 +16,10 @@ _BEGINNINGS = {
 
 
 def check_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-    """Return where a file will be written, or raise before any work is done in vain."""
+    """Return the path of a file to be written; raise early if it cannot be written."""
     target = Path(path)
     try:
-        if not _there(target):
+        if not _exists(target):
             if not target.resolve().parent.is_dir():
                 raise NotADirectoryError(f"there is no folder {str(target.parent)!r}")
             return target
@@ -29,48 +29,50 @@ def check_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path
                 hint="choose another name, or replace it with --overwrite",
                 slug="file-exists",
             )
-        if target.is_symlink() or not target.is_file() or not _ours(target):
+        if target.is_symlink() or not target.is_file() or not _is_ours(target):
             raise StoreError(
                 f"cannot overwrite {str(target)!r}: isoscope did not write it",
                 hint="choose another name, or remove it yourself",
                 slug="file-foreign",
             )
     except (OSError, ValueError) as error:
-        raise _cannot(target, error) from error
+        raise _write_error(target, error) from error
     return target
 
 
 def write_text(path: str | os.PathLike[str], text: str, *, overwrite: bool = False) -> Path:
-    """Write text whole, or leave everything as it was."""
+    """Write text completely, or change nothing."""
     return write_bytes(path, text.encode("utf-8", "backslashreplace"), overwrite=overwrite)
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes, *, overwrite: bool) -> Path:
-    """Write a file whole, or leave everything as it was."""
+    """Write a file completely, or change nothing."""
     target = check_file(path, overwrite=overwrite)
-    aside = ""
+    temporary = ""
     try:
-        where, aside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.")
-        with os.fdopen(where, "wb") as file:
+        descriptor, temporary = tempfile.mkstemp(
+            dir=target.parent, prefix=f".{target.name[:40]}."
+        )
+        with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         mask = os.umask(0)
         os.umask(mask)
-        Path(aside).chmod(0o666 & ~mask)  # as any file, not as a temporary one
-        check_file(target, overwrite=overwrite)  # someone else may have been faster
-        Path(aside).replace(target)
+        Path(temporary).chmod(0o666 & ~mask)  # the mode of any file, not of a temporary one
+        check_file(target, overwrite=overwrite)  # another process may have written it meanwhile
+        Path(temporary).replace(target)
     except OSError as error:
-        raise _cannot(target, error) from error
+        raise _write_error(target, error) from error
     finally:
-        if aside:
+        if temporary:
             with suppress(OSError):
-                Path(aside).unlink()
+                Path(temporary).unlink()
     return target
 
 
-def _there(target: Path) -> bool:
-    """Whether there is anything under this name; raises where there can be no such name."""
+def _exists(target: Path) -> bool:
+    """Whether anything has this name; raises where no file can have it."""
     try:
         target.lstat()
     except FileNotFoundError:
@@ -78,8 +80,8 @@ def _there(target: Path) -> bool:
     return True
 
 
-def _ours(target: Path) -> bool:
-    """Whether a file is a page of ours, or a picture of the kind its name says."""
+def _is_ours(target: Path) -> bool:
+    """Whether a file is one of our pages, or a picture of the format its suffix names."""
     with target.open("rb") as file:
         start = file.read(200)
     beginnings = _BEGINNINGS.get(target.suffix.lower())
@@ -88,9 +90,9 @@ def _ours(target: Path) -> bool:
     return MARK.encode() in start
 
 
-def _cannot(target: Path, error: Exception) -> StoreError:
+def _write_error(target: Path, error: Exception) -> StoreError:
     return StoreError(
         f"cannot write {str(target)!r}: {getattr(error, 'strerror', None) or error}",
-        hint="choose another place; what was there is untouched",
+        hint="choose another place; nothing was changed",
         slug="file-write",
     )

@@ -1,6 +1,6 @@
 """The sections of a page, one file each; a new one is a file and a line in this list."""
 
-from isoscope.display.page.panel import Section
+from isoscope.display.page.section import Section
 from isoscope.display.section import (
     bands,
     causes,
@@ -8,7 +8,6 @@ from isoscope.display.section import (
     embeddings,
     layers,
     norm,
-    series,
     spectrum,
     sweep,
     verdict,
@@ -17,8 +16,8 @@ from isoscope.display.section import (
 SECTIONS: tuple[Section, ...] = (
     verdict.SECTION,
     sweep.SECTION,
-    layers.SECTION,
-    series.SECTION,
+    layers.LAYERS,
+    layers.SERIES,
     spectrum.SECTION,
     dimensions.SECTION,
     causes.SECTION,

@@ -2,88 +2,89 @@
 
 from collections.abc import Sequence
 
-from isoscope.display.page.exhibit import Exhibit
-from isoscope.display.page.measures import titled
-from isoscope.display.page.panel import Chart, Columns, Panel, Section, Switch
-from isoscope.display.page.profile import Axis, empty_rows, profile
-from isoscope.display.section.layers import VARIANT_NAMES
-from isoscope.site import last_of_stream, order_sites
-from isoscope.types import VARIANTS, Reading
+from isoscope.display.page.profile import COLUMNS, Axis, profile
+from isoscope.display.page.quantity import title_of
+from isoscope.display.page.section import (
+    Chart,
+    Columns,
+    Exhibit,
+    Panel,
+    Section,
+    as_columns,
+    site_switch,
+    variant_switch,
+)
+from isoscope.site import order_sites
+from isoscope.types import Reading
 
 LEAD = (
-    "The same measure among the tokens of one band only, at the site chosen. Bands of "
-    "frequency go by the share of the corpus that is that token, bands of position by where "
-    "a token stands in its document, counted from 0."
+    "The same measure among the tokens of one band only, at the selected site. Frequency bands "
+    "group tokens by their share of the corpus; position bands group them by their position in "
+    "the document, counted from 0."
 )
-FAMILIES = {  # first word of a group, and what lies along the bottom
+FAMILIES = {  # first word of a group: end of the title, title of the axis
     "frequency": ("by frequency", "share of the corpus"),
     "position": ("by position", "position in the document"),
 }
 
 
 def show(exhibits: Sequence[Exhibit]) -> Panel | None:
-    """Return a chart for each measure and family of bands."""
+    """Return one chart per measure and family of bands."""
     readings = [each for exhibit in exhibits for each in exhibit.readings if _family(each)]
     if not readings:
         return None
-    sites = order_sites(each.site for each in readings)
-    output = last_of_stream(sites) or sites[0]
-    switches = [Switch("site", "Site", tuple((site, site) for site in sites), output)]
-    variants = [v for v in VARIANTS if any(each.variant == v for each in readings)]
-    if len(variants) > 1:
-        named = tuple((name, VARIANT_NAMES[name]) for name in variants)
-        switches.append(Switch("variant", "Rows", named, variants[0]))
+    site = site_switch(order_sites(each.site for each in readings))
+    switches = (site, *variant_switch(each.variant for each in readings))
     kinds = dict.fromkeys((each.measure, _family(each)) for each in readings)
-    charts = [_chart(exhibits, readings, *kind) for kind in kinds]
-    return Panel((LEAD,), tuple(switches), tuple(charts))
+    return Panel((LEAD,), switches, tuple(_chart(exhibits, *kind) for kind in kinds))
 
 
-def _chart(
-    exhibits: Sequence[Exhibit], readings: Sequence[Reading], measure: str, family: str
-) -> Chart:
-    by, along = FAMILIES[family]
-    groups = [r.group for r in readings if (r.measure, _family(r)) == (measure, family)]
-    labels = tuple(dict.fromkeys(group.removeprefix(f"{family} ") for group in groups))
-    title = f"{titled(measure)} {by}"
+def _chart(exhibits: Sequence[Exhibit], measure: str, family: str) -> Chart:
+    by, axis = FAMILIES[family]
+    columns = _columns(exhibits, measure, family)
+    labels = tuple(str(label) for label in dict.fromkeys(columns["at"]))
+    title = f"{title_of(measure)} {by}"
+    runs = [exhibit.name for exhibit in exhibits]
     return Chart(
         name=f"bands-{family}-{measure}",
         title=title,
-        spec=profile(
-            title, Axis(labels, along), [exhibit.name for exhibit in exhibits], level=False
-        ),
-        columns=columns(exhibits, measure, family),
-        alt=f"{title} of the token, one point a band.",
+        spec=profile(title, Axis(labels, axis), runs, level=False),
+        columns=columns,
+        alt=f"{title} of the token, one point per band.",
         half=True,
     )
 
 
-def columns(exhibits: Sequence[Exhibit], measure: str, family: str) -> Columns:
-    """Return one row a run, site, variant and band."""
-    table = empty_rows() | {"variant": []}
-    for exhibit in exhibits:
-        found = [r for r in exhibit.readings if (r.measure, _family(r)) == (measure, family)]
-        order = {group: at for at, group in enumerate(dict.fromkeys(r.group for r in found))}
-        for each in found:
-            cells = {
-                "run": exhibit.name,
-                "site": each.site,
-                "at": each.group.removeprefix(f"{family} "),
-                "order": order[each.group],
-                "stretch": "",
-                "value": each.value,
-                "low": each.low,
-                "high": each.high,
-                "level": None,
-                "n": each.n,
-                "variant": each.variant,
-            }
-            for name, cell in cells.items():
-                table[name].append(cell)
-    return table
+def _columns(exhibits: Sequence[Exhibit], measure: str, family: str) -> Columns:
+    """Return one row per run, site, variant and band."""
+    found = [
+        (exhibit.name, each)
+        for exhibit in exhibits
+        for each in exhibit.readings
+        if (each.measure, _family(each)) == (measure, family)
+    ]
+    order = {group: at for at, group in enumerate(dict.fromkeys(r.group for _, r in found))}
+    rows = (
+        {
+            "run": run,
+            "site": each.site,
+            "at": each.group.removeprefix(f"{family} "),
+            "order": order[each.group],
+            "stretch": "",
+            "value": each.value,
+            "low": each.low,
+            "high": each.high,
+            "level": None,
+            "n": each.n,
+            "variant": each.variant,
+        }
+        for run, each in found
+    )
+    return as_columns((*COLUMNS, "variant"), rows)
 
 
 def _family(each: Reading) -> str:
-    """Return the kind of band a reading is of; nothing for all rows, or for another group."""
+    """Return the family of bands a reading belongs to; empty for all rows and other groups."""
     first = each.group.partition(" ")[0]
     return first if first in FAMILIES and each.step is None else ""
 

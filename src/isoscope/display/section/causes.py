@@ -1,60 +1,68 @@
-"""Causes: how much of the mean cosine is owed to what, over depth."""
+"""Causes: the share of the mean cosine that each cause explains, over depth."""
 
 from collections.abc import Sequence
 from math import isfinite
-from typing import Any
 
 import altair as alt
 
-from isoscope.display.html import as_html
-from isoscope.display.page.exhibit import Exhibit
-from isoscope.display.page.panel import Chart, Columns, Panel, Section, Switch
-from isoscope.display.page.profile import ROWS
+from isoscope.display.formats import as_html
+from isoscope.display.page.section import (
+    ROWS,
+    Cell,
+    Chart,
+    ChartSpec,
+    Exhibit,
+    Panel,
+    Section,
+    Switch,
+    as_columns,
+    run_switch,
+)
 from isoscope.display.table import Column, Table
 from isoscope.site import Site, order_regions, order_sites
-from isoscope.types import CauseShare, CauseShares
+from isoscope.types import CAUSE_ORDER, CauseShare, CauseShares
 
-ORDER = ("sinks", "dimensions", "frequency", "position", "mean")
 LEAD = (
-    "The mean cosine taken apart, always in this order: sink tokens, a few dimensions that "
-    "stand out, token frequency, position, and what is left, the mean that all rows share. "
-    "Where causes overlap, the earlier one has it. Shares add up to one."
+    "The mean cosine split into causes, always in this order: sink tokens, outlier dimensions, "
+    "token frequency, position, and the remainder, the mean that all rows share. Where causes "
+    "overlap, the share goes to the earlier one. Shares add up to 1."
 )
-NEXT_TO_NOTHING = 5e-4  # of the mean cosine: rounding, or half of a tenth of a per cent
-LABELLED = 0.08  # share from which on a part of a bar has its number in it
-WIDE = 16  # pixels across, below which a bar has no room for numbers
+NEGLIGIBLE = 5e-4  # share of the mean cosine that is rounding: half of 0.1 %
+LABELLED = 0.08  # share from which on a part of a bar is labelled with its number
+WIDE = 16  # pixels, the narrowest bar that has room for numbers
+NAMES = ("cause", "share", "low", "high", "detail")
+COLUMNS = (*NAMES, "run", "site", "at", "part", "order", "cosine", "text")
 
 
 def show(exhibits: Sequence[Exhibit]) -> Panel | None:
-    """Return the stacked bars, and what stands behind each part of them."""
-    curves = [curve for exhibit in exhibits for curve in exhibit.drawn(CauseShares)]
+    """Return the stacked bars, and the same shares as a table."""
+    curves = [(e.name, curve) for e in exhibits for curve in e.curves_of(CauseShares)]
     if not curves:
         return None
-    runs = tuple((e.name, e.name) for e in exhibits if e.drawn(CauseShares))
-    switches: list[Switch] = []
-    if len(runs) > 1:
-        switches.append(Switch("run", "Run", runs, runs[0][0]))
-    parts = order_regions(Site.parse(curve.site).region for curve in curves)
+    switches = run_switch(list(dict.fromkeys(run for run, _ in curves)))
+    parts = order_regions(Site.parse(curve.site).region for _, curve in curves)
     if len(parts) > 1:
-        named = tuple((part, part) for part in parts)
-        switches.append(Switch("part", "Sites", named, parts[0]))
-    labels = [Site.parse(site).label for site in order_sites(curve.site for curve in curves)]
-    table = columns(exhibits)
-    shown = {c for c, share in zip(table["cause"], table["share"], strict=True) if share}
-    there = [cause for cause in ORDER if cause in shown]
+        switches.append(Switch("part", "Sites", tuple((p, p) for p in parts), parts[0]))
+    sites = order_sites(curve.site for _, curve in curves)
+    labels = list(dict.fromkeys(Site.parse(site).label for site in sites))
+    columns = as_columns(
+        COLUMNS, (_row(*pair, each) for pair in curves for each in pair[1].causes)
+    )
+    shown = {c for c, share in zip(columns["cause"], columns["share"], strict=True) if share}
     chart = Chart(
         name="causes",
         title="Causes of the mean cosine",
-        spec=spec(list(dict.fromkeys(labels)), there),
-        columns=table,
-        alt="Share of the mean cosine owed to each cause, stacked, one bar a site.",
+        spec=_spec(labels, [cause for cause in CAUSE_ORDER if cause in shown]),
+        columns=columns,
+        alt="Share of the mean cosine that each cause explains, one stacked bar per site.",
         wide=True,
     )
-    return Panel((LEAD, *_untold(curves)), tuple(switches), (chart,), _details(exhibits))
+    lead = (LEAD, *_undetermined([curve for _, curve in curves]))
+    return Panel(lead, tuple(switches), (chart,), _details(curves, len(exhibits) > 1))
 
 
-def spec(labels: Sequence[str], causes: Sequence[str]) -> dict[str, Any]:
-    """Return the specification of the bars, with the larger shares written in them."""
+def _spec(labels: Sequence[str], causes: Sequence[str]) -> ChartSpec:
+    """Return the specification of the bars, the larger shares labelled."""
     base = alt.Chart(alt.NamedData(ROWS)).encode(
         x=alt.X("at:O", sort=list(labels), title=None),
         order=alt.Order("order:Q"),
@@ -69,7 +77,7 @@ def spec(labels: Sequence[str], causes: Sequence[str]) -> dict[str, Any]:
         ),
         color=alt.Color(
             "cause:N",
-            scale=alt.Scale(domain=list(ORDER), range="ordinal"),
+            scale=alt.Scale(domain=list(CAUSE_ORDER), range="ordinal"),
             legend=alt.Legend(title=None, values=list(causes)),
         ),
         tooltip=[
@@ -78,7 +86,7 @@ def spec(labels: Sequence[str], causes: Sequence[str]) -> dict[str, Any]:
             alt.Tooltip("share:Q", format=".1%"),
             alt.Tooltip("low:Q", format=".1%"),
             alt.Tooltip("high:Q", format=".1%"),
-            alt.Tooltip("detail:N", title="what"),
+            alt.Tooltip("detail:N", title="detail"),
             alt.Tooltip("cosine:Q", title="mean cosine", format=".3~g"),
         ],
     )
@@ -94,44 +102,27 @@ def spec(labels: Sequence[str], causes: Sequence[str]) -> dict[str, Any]:
             "value": "",
         },
     )
-    return (
-        alt.layer(bars, numbers)
-        .properties(width="container", height=280)
-        .to_dict(validate=False)
-    )
+    chart = alt.layer(bars, numbers).properties(width="container", height=280)
+    return chart.to_dict(validate=False)
 
 
-def columns(exhibits: Sequence[Exhibit]) -> Columns:
-    """Return one row per cause and site."""
-    names = ("cause", "share", "low", "high", "detail")
-    more = ("run", "site", "at", "part", "order", "cosine", "text")
-    table: Columns = {name: [] for name in (*names, *more)}
-    for exhibit in exhibits:
-        for curve in exhibit.drawn(CauseShares):
-            site = Site.parse(curve.site)
-            for each in curve.causes:
-                share = 0.0 if abs(each.share) < NEXT_TO_NOTHING else each.share
-                row = {
-                    "cause": each.cause,
-                    "share": share,
-                    "low": each.low,
-                    "high": each.high,
-                    "detail": each.detail,
-                    "run": exhibit.name,
-                    "site": curve.site,
-                    "at": site.label,
-                    "part": site.region,
-                    "order": ORDER.index(each.cause) if each.cause in ORDER else 9,
-                    "cosine": curve.cosine,
-                    "text": _hundredths(share) if share >= LABELLED else "",
-                }
-                for name, cell in row.items():
-                    table[name].append(cell)
-    return table
+def _row(run: str, curve: CauseShares, each: CauseShare) -> dict[str, Cell]:
+    site = Site.parse(curve.site)
+    share = 0.0 if abs(each.share) < NEGLIGIBLE else each.share
+    return {name: getattr(each, name) for name in NAMES} | {
+        "share": share,
+        "run": run,
+        "site": curve.site,
+        "at": site.label,
+        "part": site.region,
+        "order": CAUSE_ORDER.index(each.cause) if each.cause in CAUSE_ORDER else 9,
+        "cosine": curve.cosine,
+        "text": _percent(share) if share >= LABELLED else "",
+    }
 
 
-def _untold(curves: Sequence[CauseShares]) -> list[str]:
-    """Return what could not be told, and where, once for each reason."""
+def _undetermined(curves: Sequence[CauseShares]) -> list[str]:
+    """Return a sentence for each reason why a cause could not be determined, with sites."""
     where: dict[str, list[str]] = {}
     for curve in curves:
         for reason in curve.warnings:
@@ -142,44 +133,42 @@ def _untold(curves: Sequence[CauseShares]) -> list[str]:
     ]
 
 
-def _hundredths(share: float) -> str:
+def _percent(share: float) -> str:
     text = f"{100 * share:.0f}"
     return "0" if text == "-0" else text
 
 
-def _details(exhibits: Sequence[Exhibit]) -> str:
-    """Return the shares as a table that folds away: colour is not their only carrier."""
+def _details(curves: Sequence[tuple[str, CauseShares]], several: bool) -> str:
+    """Return the shares as a collapsed table, for readers who cannot see colours."""
     rows = [
-        (exhibit.name, curve.site, f"{curve.cosine:.3f}", *_told(curve.causes))
-        for exhibit in exhibits
-        for curve in exhibit.drawn(CauseShares)
+        (run, curve.site, f"{curve.cosine:.3f}", *_cells(curve.causes)) for run, curve in curves
     ]
-    heads = ("run", "site", "mean cosine", *ORDER, "dimensions that stand out", "sinks are")
+    heads = ("run", "site", "mean cosine", *CAUSE_ORDER, "outlier dimensions", "sink tokens")
     words = {"run", "site", *heads[-2:]}
     columns = [
         Column(head, tuple(cells), words=head in words)
         for head, cells in zip(heads, zip(*rows, strict=True), strict=True)
-        if any(cells) and (head != "run" or len(exhibits) > 1)
+        if any(cells) and (head != "run" or several)
     ]
     table = as_html(Table("Shares in per cent, with 95 % intervals", tuple(columns)))
     return f"<details><summary>The shares as a table</summary>{table}</details>"
 
 
-def _told(causes: Sequence[CauseShare]) -> list[str]:
-    """Return a cell for each cause, then what dimensions and sinks were found."""
+def _cells(causes: Sequence[CauseShare]) -> list[str]:
+    """Return one cell per cause, then the dimensions and the sinks by name."""
     found = {each.cause: each for each in causes}
     named = [
         found[cause].detail if cause in found and found[cause].named else ""
         for cause in ("dimensions", "sinks")
     ]
-    return [_cell(found[cause]) if cause in found else "" for cause in ORDER] + named
+    return [_with_interval(found[c]) if c in found else "" for c in CAUSE_ORDER] + named
 
 
-def _cell(each: CauseShare) -> str:
+def _with_interval(each: CauseShare) -> str:
     share, low, high = each.share, each.low, each.high
     if low is None or high is None or not isfinite(low) or not isfinite(high):
-        return _hundredths(share)
-    return f"{_hundredths(share)} [{_hundredths(low)}, {_hundredths(high)}]"
+        return _percent(share)
+    return f"{_percent(share)} [{_percent(low)}, {_percent(high)}]"
 
 
 SECTION = Section("causes", "Causes", show)

@@ -1,56 +1,61 @@
-"""Dimensions: which of them are far longer than the others, at which sites."""
+"""Dimensions: which of them have far larger values than the others, at which sites."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 
-from isoscope.display.html import as_html
-from isoscope.display.page.exhibit import Exhibit
-from isoscope.display.page.panel import Chart, Columns, Panel, Section, Switch
-from isoscope.display.page.profile import ROWS
-from isoscope.display.section.layers import VARIANT_NAMES
+from isoscope.display.formats import as_html
+from isoscope.display.page.section import (
+    ROWS,
+    Cell,
+    Chart,
+    ChartSpec,
+    Exhibit,
+    Panel,
+    Section,
+    as_columns,
+    run_switch,
+    variant_switch,
+)
 from isoscope.display.table import Column, Table
 from isoscope.site import order_sites
-from isoscope.types import VARIANTS, DimensionScores
+from isoscope.types import DimensionScores
 
 LEAD = (
-    "The outlier score of a dimension is its mean square over the average of all dimensions "
-    "at that site: 1 is like the others, 100 has as much of the squared length as a hundred "
-    "of them. Each cell shows the largest score of a few neighbouring dimensions."
+    "The outlier score of a dimension is its mean square divided by the average mean square "
+    "of all dimensions at that site: 1 is average, and a dimension with a score of 100 has as "
+    "much squared length as 100 average ones. Each cell shows the largest score among a few "
+    "neighbouring dimensions."
 )
-NAMED = 8  # worst dimensions in the table
-STANDS_OUT = 5.0  # times the average, from which on a site counts as one where it stands out
+TOP = 8  # dimensions in the table
+OUTLIER = 5.0  # score from which on the table counts a site
+COLUMNS = ("run", "site", "variant", "first", "end", "largest", "score")
 
 
 def show(exhibits: Sequence[Exhibit]) -> Panel | None:
-    """Return the heat map, and a table of the worst dimensions."""
-    curves = [curve for exhibit in exhibits for curve in exhibit.drawn(DimensionScores)]
+    """Return the heat map, and a table of the dimensions with the largest scores."""
+    curves = [(e.name, curve) for e in exhibits for curve in e.curves_of(DimensionScores)]
     if not curves:
         return None
-    variants = [v for v in VARIANTS if any(curve.variant == v for curve in curves)]
-    switches: list[Switch] = []
-    runs = tuple((e.name, e.name) for e in exhibits if e.drawn(DimensionScores))
-    if len(runs) > 1:
-        switches.append(Switch("run", "Run", runs, runs[0][0]))
-    if len(variants) > 1:
-        named = tuple((name, VARIANT_NAMES[name]) for name in variants)
-        switches.append(Switch("variant", "Rows", named, variants[0]))
-    sites = order_sites(curve.site for curve in curves)
+    variants = list(dict.fromkeys(curve.variant for _, curve in curves))
+    runs = list(dict.fromkeys(run for run, _ in curves))
+    sites = order_sites(curve.site for _, curve in curves)
+    height = max(60, min(14 * len(sites), 900))
     chart = Chart(
         name="dimensions",
         title="Outlier dimensions",
-        spec=spec(sites, max(float(curve.score.max()) for curve in curves)),
-        columns=columns(exhibits, variants),
-        alt="Outlier score of dimensions, one line a site.",
+        spec=_spec(sites, max(float(curve.score.max()) for _, curve in curves), height),
+        columns=as_columns(COLUMNS, _rows(exhibits, variants)),
+        alt="Outlier score of dimensions, one line per site.",
         wide=True,
+        least_height=0.55 * height,
     )
-    return Panel((LEAD,), tuple(switches), (chart,), as_html(worst(exhibits)))
+    switches = (*run_switch(runs), *variant_switch(variants))
+    return Panel((LEAD,), switches, (chart,), as_html(largest_scores(exhibits)))
 
 
-def spec(sites: Sequence[str], most: float) -> dict[str, Any]:
+def _spec(sites: Sequence[str], most: float, height: int) -> ChartSpec:
     """Return the specification of the heat map; a colour means the same in every run."""
-    height = max(60, min(14 * len(sites), 900))
     chart = (
         alt.Chart(alt.NamedData(ROWS))
         .mark_rect()
@@ -86,53 +91,45 @@ def spec(sites: Sequence[str], most: float) -> dict[str, Any]:
     return chart.to_dict(validate=False)
 
 
-def columns(exhibits: Sequence[Exhibit], variants: Sequence[str]) -> Columns:
-    """Return one row per cell of the heat map."""
-    names = ("run", "site", "variant", "first", "end", "largest", "score")
-    table: Columns = {name: [] for name in names}
+def _rows(exhibits: Sequence[Exhibit], variants: Sequence[str]) -> list[dict[str, Cell]]:
+    """Return one row per cell of the heat map; a site without variants appears in each."""
+    found: list[dict[str, Cell]] = []
     for exhibit in exhibits:
-        curves = exhibit.drawn(DimensionScores)
-        have = {(curve.site, curve.variant) for curve in curves}
-        for curve in curves:
-            missing = [v for v in variants if (curve.site, v) not in have]
-            for variant in [curve.variant, *(missing if curve.variant == "all" else ())]:
-                arrays = (curve.first, curve.end, curve.largest, curve.score)
-                for cells in zip(*(array.tolist() for array in arrays), strict=True):
-                    row = (exhibit.name, curve.site, variant, *cells)
-                    for name, cell in zip(names, row, strict=True):
-                        table[name].append(cell)
-    # Scores with three digits: what lies below the average is not told apart.
-    table["score"] = [max(float(f"{score:.3g}"), 1.0) for score in table["score"]]
-    return table
+        for variant, curve in exhibit.by_variant(DimensionScores, variants):
+            arrays = (curve.first, curve.end, curve.largest, curve.score)
+            for *cells, score in zip(*(array.tolist() for array in arrays), strict=True):
+                # Three digits suffice, and scores below average have the same colour.
+                rounded = max(float(f"{score:.3g}"), 1.0)
+                row = (exhibit.name, curve.site, variant, *cells, rounded)
+                found.append(dict(zip(COLUMNS, row, strict=True)))
+    return found
 
 
-def worst(exhibits: Sequence[Exhibit]) -> Table:
-    """Return the dimensions with the largest scores, in rows of all kinds."""
+def largest_scores(exhibits: Sequence[Exhibit]) -> Table:
+    """Return the dimensions with the largest scores among all rows."""
     found: dict[tuple[str, int], list[tuple[float, str]]] = {}
     for exhibit in exhibits:
-        for curve in exhibit.drawn(DimensionScores):
-            if curve.variant != "all":
-                continue
-            pairs = zip(curve.largest, curve.score, strict=True)
-            for dimension, score in pairs:
-                key = (exhibit.name, int(dimension))
-                found.setdefault(key, []).append((float(score), curve.site))
-    keys = sorted(found, key=lambda key: -max(found[key])[0])
-    keys = [key for key in keys if max(found[key])[0] >= STANDS_OUT][:NAMED]
-    tops = [max(found[key]) for key in keys]
-    counts = [sum(score >= STANDS_OUT for score, _ in found[key]) for key in keys]
+        for curve in exhibit.curves_of(DimensionScores):
+            if curve.variant == "all":
+                for dimension, score in zip(curve.largest, curve.score, strict=True):
+                    key = (exhibit.name, int(dimension))
+                    found.setdefault(key, []).append((float(score), curve.site))
+    tops = {key: max(scores) for key, scores in found.items()}
+    keys = sorted((k for k in tops if tops[k][0] >= OUTLIER), key=lambda k: -tops[k][0])[:TOP]
+    if not keys:
+        text = f"no dimension has {OUTLIER:g} times the average mean square at any site"
+        return Table("", (Column("largest outlier scores", (text,), words=True),))
+    counts = [sum(score >= OUTLIER for score, _ in found[key]) for key in keys]
     columns = (
         Column("run", tuple(run for run, _ in keys), words=True),
         Column("dimension", tuple(str(dimension) for _, dimension in keys)),
-        Column("largest score", tuple(f"{score:.3g}" for score, _ in tops)),
-        Column("at", tuple(site for _, site in tops), words=True),
-        Column(f"sites with {STANDS_OUT:g} or more", tuple(map(str, counts))),
+        Column("largest score", tuple(f"{tops[key][0]:.3g}" for key in keys)),
+        Column("at", tuple(tops[key][1] for key in keys), words=True),
+        Column(f"sites with {OUTLIER:g} or more", tuple(map(str, counts))),
     )
-    kept = columns if len(exhibits) > 1 else columns[1:]
-    if not keys:
-        text = f"no dimension has {STANDS_OUT:g} times the average mean square at any site"
-        return Table("", (Column("worst dimensions", (text,), words=True),))
-    return Table("The worst dimensions, all rows", kept)
+    return Table(
+        "The largest outlier scores, all rows", columns if len(exhibits) > 1 else columns[1:]
+    )
 
 
 SECTION = Section("dimensions", "Dimensions", show)

@@ -1,13 +1,19 @@
 """Embedding matrices: their rows along the first two singular vectors, by frequency."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 
-from isoscope.display.page.exhibit import Exhibit
-from isoscope.display.page.panel import Chart, Columns, Panel, Section, Switch
-from isoscope.display.page.profile import ROWS
+from isoscope.display.page.section import (
+    ROWS,
+    Chart,
+    ChartSpec,
+    Columns,
+    Exhibit,
+    Panel,
+    Section,
+    Switch,
+)
 from isoscope.display.page.theme import SHAPES
 from isoscope.site import order_sites
 from isoscope.types import MatrixCells
@@ -21,11 +27,11 @@ LEAD = (
 
 def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     """Return the picture of each matrix, with a choice of which."""
-    curves = [curve for exhibit in exhibits for curve in exhibit.drawn(MatrixCells)]
+    curves = [curve for exhibit in exhibits for curve in exhibit.curves_of(MatrixCells)]
     if not curves:
         return None
     switches: list[Switch] = []
-    runs = tuple((e.name, e.name) for e in exhibits if e.drawn(MatrixCells))
+    runs = tuple((e.name, e.name) for e in exhibits if e.curves_of(MatrixCells))
     if len(runs) > 1:
         switches.append(Switch("run", "Run", runs, runs[0][0]))
     sites = order_sites(curve.site for curve in curves)
@@ -52,12 +58,12 @@ def _shown(exhibits: Sequence[Exhibit]) -> str:
         f"{exhibit.name + ', ' if len(exhibits) > 1 else ''}{curve.site} "
         f"{int(curve.rows.sum()):,} of {curve.of:,}"
         for exhibit in exhibits
-        for curve in exhibit.drawn(MatrixCells)
+        for curve in exhibit.curves_of(MatrixCells)
     ]
     return f"Rows shown: {'; '.join(counts)}."
 
 
-def spec(bands: Sequence[str], there: Sequence[str]) -> dict[str, Any]:
+def spec(bands: Sequence[str], there: Sequence[str]) -> ChartSpec:
     """Return the specification: cells as marks whose area is the number of rows.
 
     A band has the same colour and shape on every page; the legend has those that are there.
@@ -93,7 +99,7 @@ def columns(exhibits: Sequence[Exhibit]) -> Columns:
     """Return one row per cell."""
     table: Columns = {name: [] for name in ("x", "y", "rows", "band", "run", "site")}
     for exhibit in exhibits:
-        for curve in exhibit.drawn(MatrixCells):
+        for curve in exhibit.curves_of(MatrixCells):
             bands = [curve.bands[place] for place in curve.band]
             cells = (curve.x.tolist(), curve.y.tolist(), curve.rows.tolist(), bands)
             rows = zip(*cells, strict=True)

@@ -1,135 +1,85 @@
-"""Layer profile: each measure over depth, with its interval and the isotropic level."""
+"""Layer profile and series: each measure over depth, and over the steps of training."""
 
 from collections.abc import Sequence
 
-from isoscope.display.page.exhibit import Exhibit
-from isoscope.display.page.measures import DEBIASED, PLAIN, Subject, subjects
-from isoscope.display.page.panel import Chart, Columns, Panel, Section, Switch
-from isoscope.display.page.profile import Axis, empty_rows, profile
-from isoscope.site import Site, last_of_stream, order_regions, order_sites
-from isoscope.types import VARIANTS, Reading
-
-OPEN = 6  # charts shown before all are asked for
-VARIANT_NAMES = {"all": "all tokens", "no-special": "no special tokens", "no-sink": "no sinks"}
-LEAD = (
-    "Each measure at every site, from the embeddings through the blocks to before (in), "
-    "inside (mid) and after (out) the final norm. The band is the 95 % interval; the dotted "
-    "line is what an isotropic cloud of the same size, width and documents would show."
+from isoscope.display.page.profile import (
+    Axis,
+    profile_charts,
+    profile_columns,
+    profile_rows,
+    profile_switches,
 )
+from isoscope.display.page.quantity import Quantity
+from isoscope.display.page.section import Columns, Exhibit, Panel, Section, site_switch
+from isoscope.site import Site, order_sites
+from isoscope.types import Reading
+
+LAYERS_LEAD = (
+    "Each measure at every site: the embeddings, the output of each block, and the final norm "
+    "(in: its input, mid: normalized, before gain and bias, out: its output). The shaded band "
+    "is the 95 % interval. The dotted line is the value of an isotropic cloud with the same "
+    "width and the same effective number of rows."
+)
+SERIES_LEAD = "Each measure over the steps of the series, at the selected site."
+LONG = 1000  # ratio of last to first step from which on the axis is logarithmic
 
 
-def show(exhibits: Sequence[Exhibit]) -> Panel | None:
-    """Return one chart a measure."""
+def show_layers(exhibits: Sequence[Exhibit]) -> Panel | None:
+    """Return one chart per measure, over depth."""
     readings = [each for exhibit in exhibits for each in exhibit.readings if not each.group]
     if not readings:
         return None
     sites = order_sites(each.site for each in readings)
-    labels = list(dict.fromkeys(Site.parse(site).label for site in sites))
-    runs = [exhibit.name for exhibit in exhibits]
-    charts = [
-        Chart(
-            name=f"layers-{subject.plain}",
-            title=subject.title,
-            spec=profile(
-                subject.title,
-                Axis(tuple(labels)),
-                runs,
-                says=subject.says,
-                level=levelled(exhibits, subject),
-            ),
-            columns=columns(exhibits, subject),
-            alt=f"{subject.title} over depth. {subject.says}".strip(),
-            folded=place >= OPEN,
-        )
-        for place, subject in enumerate(subjects(each.measure for each in readings))
+    axis = Axis(tuple(dict.fromkeys(Site.parse(site).label for site in sites)))
+    charts = profile_charts(
+        "layers",
+        exhibits,
+        readings,
+        axis,
+        lambda each: profile_columns(profile_rows(exhibits, each)),
+        over="over depth",
+    )
+    return Panel((LAYERS_LEAD,), profile_switches(readings), charts)
+
+
+def show_series(exhibits: Sequence[Exhibit]) -> Panel | None:
+    """Return one chart per measure over steps, where readings have several."""
+    readings = [
+        each
+        for exhibit in exhibits
+        for each in exhibit.readings
+        if each.step is not None and not each.group
     ]
-    return Panel((LEAD,), switches(readings), tuple(charts))
+    if len({each.step for each in readings}) < 2:
+        return None
+    charts = profile_charts(
+        "series",
+        exhibits,
+        readings,
+        Axis(title="step", field="step", logarithmic=_is_long(readings)),
+        lambda each: _step_columns(exhibits, each),
+        over="over steps",
+    )
+    site = site_switch(order_sites(each.site for each in readings))
+    others = [s for s in profile_switches(readings) if s.name not in ("step", "part")]
+    return Panel((SERIES_LEAD,), (site, *others), charts)
 
 
-def switches(readings: Sequence[Reading], *, parts: bool = True) -> tuple[Switch, ...]:
-    """Return the switches that these readings give a choice for."""
-    found: list[Switch] = []
-    variants = [v for v in VARIANTS if any(each.variant == v for each in readings)]
-    if len(variants) > 1:
-        named = tuple((name, VARIANT_NAMES[name]) for name in variants)
-        found.append(Switch("variant", "Rows", named, variants[0]))
-    measures = {each.measure for each in readings}
-    if any(s.debiased for s in subjects(measures)):
-        forms = ((DEBIASED, "debiased"), (PLAIN, "as published"))
-        found.append(Switch("form", "Estimate", forms, DEBIASED))
-    steps = sorted({each.step for each in readings if each.step is not None})
-    if len(steps) > 1:
-        named = tuple((str(step), f"{step:,}") for step in steps)
-        found.append(Switch("step", "Step", named, str(steps[-1])))
-    names = order_regions(Site.parse(each.site).region for each in readings)
-    if parts and len(names) > 1:
-        output = last_of_stream([each.site for each in readings])
-        usual = Site.parse(output).region if output else names[0]
-        found.append(Switch("part", "Sites", tuple((name, name) for name in names), usual))
-    return tuple(found)
+def _step_columns(exhibits: Sequence[Exhibit], quantity: Quantity) -> Columns:
+    """Return the rows that have a step, whose axis and order are the steps."""
+    steps = [
+        (row, int(step))
+        for row in profile_rows(exhibits, quantity)
+        if (step := row["step"]) not in ("", None)
+    ]
+    return profile_columns([row | {"step": step, "order": step} for row, step in steps])
 
 
-def columns(exhibits: Sequence[Exhibit], subject: Subject) -> Columns:
-    """Return the rows of one chart: every run, site, variant and form."""
-    table = empty_rows() | {"variant": [], "part": [], "form": [], "step": []}
-    names = set(subject.forms.values())
-    for exhibit in exhibits:
-        found = [r for r in exhibit.readings if r.measure in names and not r.group]
-        for form, measure in subject.forms.items():
-            rows = filled([each for each in found if each.measure == measure])
-            for variant, each in rows:
-                _append(table, exhibit, each, variant, form)
-    if not subject.debiased:  # obeys no such switch: one copy is enough
-        keep = [form == PLAIN for form in table.pop("form")]
-        table = {
-            name: [cell for cell, kept in zip(cells, keep, strict=True) if kept]
-            for name, cells in table.items()
-        }
-    if not any(table["step"]):
-        del table["step"]
-    order = sorted(range(len(table["order"])), key=lambda i: table["order"][i])
-    return {name: [cells[i] for i in order] for name, cells in table.items()}
+def _is_long(readings: Sequence[Reading]) -> bool:
+    """Whether steps span so much that the early ones need a logarithmic axis."""
+    steps = sorted({each.step for each in readings if each.step is not None and each.step > 0})
+    return len(steps) > 1 and steps[-1] / steps[0] >= LONG
 
 
-def levelled(exhibits: Sequence[Exhibit], subject: Subject) -> bool:
-    """Whether it is known what an isotropic cloud would show."""
-    names = set(subject.forms.values())
-    return any(measure in names for e in exhibits for _, _, measure in e.levels)
-
-
-def filled(readings: Sequence[Reading]) -> list[tuple[str, Reading]]:
-    """Return readings with their variants; a site without variants stands in each."""
-    have = {(each.site, each.variant, each.step) for each in readings}
-    variants = [v for v in VARIANTS if any(each.variant == v for each in readings)]
-    found = [(each.variant, each) for each in readings]
-    for each in readings:
-        if each.variant == "all":
-            missing = [v for v in variants if (each.site, v, each.step) not in have]
-            found += [(variant, each) for variant in missing]
-    return found
-
-
-def _append(table: Columns, exhibit: Exhibit, each: Reading, variant: str, form: str) -> None:
-    site = Site.parse(each.site)
-    level = exhibit.levels.get((each.site, each.variant, each.measure))
-    cells = {
-        "run": exhibit.name,
-        "site": each.site,
-        "at": site.label,
-        "order": site.depth[0] * 1000 + site.depth[1],
-        "stretch": "norm" if site.is_final_norm else "blocks",
-        "value": each.value,
-        "low": each.low,
-        "high": each.high,
-        "level": level,
-        "n": each.n,
-        "variant": variant,
-        "part": site.region,
-        "form": form,
-        "step": "" if each.step is None else str(each.step),
-    }
-    for name, cell in cells.items():
-        table[name].append(cell)
-
-
-SECTION = Section("layers", "Layer profile", show)
+LAYERS = Section("layers", "Layer profile", show_layers)
+SERIES = Section("series", "Over training", show_series)

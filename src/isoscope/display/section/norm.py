@@ -2,18 +2,21 @@
 
 from collections.abc import Sequence
 
-from isoscope.display.page.exhibit import Exhibit
-from isoscope.display.page.measures import subjects
-from isoscope.display.page.panel import Chart, Columns, Panel, Section
-from isoscope.display.page.profile import Axis, profile
-from isoscope.display.section.layers import columns, levelled, switches
+from isoscope.display.page.profile import (
+    Axis,
+    profile_charts,
+    profile_columns,
+    profile_rows,
+    profile_switches,
+)
+from isoscope.display.page.quantity import Quantity
+from isoscope.display.page.section import Columns, Exhibit, Panel, Section
 from isoscope.site import Site
 
 STAGES = {"in": "before", "mid": "between", "out": "after"}
 LEAD = (
-    "The same rows before the final norm, between (normalised, neither gain nor bias yet) and "
-    "after it. What gain and bias do one after the other is told by: isoscope norm MODEL "
-    "--run RUN"
+    "The same rows before the final norm, between (normalized, without gain and bias) and "
+    "after it. To see the effects of gain and bias one at a time: isoscope norm MODEL --run RUN"
 )
 OPEN = 3
 
@@ -28,26 +31,17 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     ]
     if len({_stage(each.site) for each in readings}) < 2:
         return None
-    runs = [exhibit.name for exhibit in exhibits]
     labels = [s for s in STAGES.values() if any(_stage(each.site) == s for each in readings)]
-    charts = [
-        Chart(
-            name=f"norm-{subject.plain}",
-            title=subject.title,
-            spec=profile(
-                subject.title,
-                Axis(tuple(labels)),
-                runs,
-                says=subject.says,
-                level=levelled(exhibits, subject),
-            ),
-            columns=_staged(columns(exhibits, subject)),
-            alt=f"{subject.title} before, between and after the final norm.",
-            folded=place >= OPEN,
-        )
-        for place, subject in enumerate(subjects(each.measure for each in readings))
-    ]
-    return Panel((LEAD,), switches(readings), tuple(charts))
+    charts = profile_charts(
+        "norm",
+        exhibits,
+        readings,
+        Axis(tuple(labels)),
+        lambda each: _columns(exhibits, each),
+        over="before, between and after the final norm",
+        visible=OPEN,
+    )
+    return Panel((LEAD,), profile_switches(readings), charts)
 
 
 def _stage(name: str) -> str:
@@ -55,11 +49,10 @@ def _stage(name: str) -> str:
     return STAGES[site.part] if site.is_final_norm else ""
 
 
-def _staged(table: Columns) -> Columns:
-    kept = [place for place, site in enumerate(table["site"]) if _stage(site)]
-    table = {name: [cells[place] for place in kept] for name, cells in table.items()}
-    table["at"] = [_stage(site) for site in table["site"]]
-    return table
+def _columns(exhibits: Sequence[Exhibit], quantity: Quantity) -> Columns:
+    rows = profile_rows(exhibits, quantity)
+    stages = [(row, _stage(str(row["site"]))) for row in rows]
+    return profile_columns([row | {"at": stage} for row, stage in stages if stage])
 
 
 SECTION = Section("norm", "Final norm", show)

@@ -1,58 +1,60 @@
 """Spectrum: the eigenvalues of one site beside those of an isotropic cloud."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 
-from isoscope.display.page.exhibit import Exhibit
-from isoscope.display.page.panel import Chart, Columns, Panel, Section, Switch
-from isoscope.display.page.profile import ROWS
+from isoscope.display.page.section import (
+    ROWS,
+    Cell,
+    Chart,
+    ChartSpec,
+    Exhibit,
+    Panel,
+    Section,
+    as_columns,
+    site_switch,
+    variant_switch,
+)
 from isoscope.display.page.theme import DASHES
-from isoscope.display.section.layers import VARIANT_NAMES
-from isoscope.site import last_of_stream, order_sites
-from isoscope.types import VARIANTS, Spectrum
+from isoscope.site import order_sites
+from isoscope.types import SpectrumCurve
 
 LEAD = (
-    "Eigenvalues of the covariance, largest first, each over their average, so that an "
-    "isotropic cloud of endless rows is a flat line at 1. The dotted line is the law of "
-    "Marchenko and Pastur for an isotropic cloud of the same width and the effective number "
-    "of rows: the number of independent rows that would bias tr C² as much as these "
-    "documents do. What stands above it is structure, what follows it is noise."
+    "Eigenvalues of the covariance, largest first, divided by their average: an isotropic "
+    "cloud of infinitely many rows would be a flat line at 1. The dotted line is the "
+    "Marchenko-Pastur law for an isotropic cloud of the same width and the effective number of "
+    "rows, which is the number of independent rows that would bias tr C² as much as these "
+    "documents do. Eigenvalues above the line are structure, those on the line are noise."
 )
 HEIGHT = 300
-NAMED = 24  # letters of the name of a run beside a mark
+LONGEST = 24  # characters of the name of a run beside a mark
 MARKS = {"effective-rank": "effective rank", "participation": "participation"}
+COLUMNS = ("run", "site", "variant", "kind", "rank", "value", "rows", "text")
 
 
 def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     """Return the chart of spectra, with a choice of site and variant."""
-    curves = [curve for exhibit in exhibits for curve in exhibit.drawn(Spectrum)]
+    curves = [curve for exhibit in exhibits for curve in exhibit.curves_of(SpectrumCurve)]
     if not curves:
         return None
-    sites = order_sites(curve.site for curve in curves)
-    variants = [v for v in VARIANTS if any(curve.variant == v for curve in curves)]
-    output = last_of_stream(sites) or sites[0]
-    switches = [Switch("site", "Site", tuple((site, site) for site in sites), output)]
-    if len(variants) > 1:
-        named = tuple((name, VARIANT_NAMES[name]) for name in variants)
-        switches.append(Switch("variant", "Rows", named, variants[0]))
+    variants = list(dict.fromkeys(curve.variant for curve in curves))
+    site = site_switch(order_sites(curve.site for curve in curves))
     chart = Chart(
         name="spectrum",
         title="Spectrum",
-        spec=spec([exhibit.name for exhibit in exhibits]),
-        columns=columns(exhibits, variants),
-        alt="Eigenvalues over their average, by rank, on logarithmic axes.",
+        spec=_spec([exhibit.name for exhibit in exhibits]),
+        columns=as_columns(COLUMNS, _rows(exhibits, variants)),
+        alt="Eigenvalues divided by their average, by rank, on logarithmic axes.",
         wide=True,
     )
-    return Panel((LEAD,), tuple(switches), (chart,))
+    return Panel((LEAD,), (site, *variant_switch(variants)), (chart,))
 
 
-def spec(runs: Sequence[str]) -> dict[str, Any]:
+def _spec(runs: Sequence[str]) -> ChartSpec:
     """Return the specification: rows of kind spectrum, isotropic and mark."""
     base = alt.Chart(alt.NamedData(ROWS))
-    several = len(runs) > 1
-    legend = alt.Legend(title=None) if several else None
+    legend = alt.Legend(title=None) if len(runs) > 1 else None
     color = alt.Color("run:N", scale=alt.Scale(domain=list(runs)), legend=legend)
     dashes = [DASHES[place % len(DASHES)] for place in range(len(runs))]
     dash = alt.StrokeDash(
@@ -63,68 +65,59 @@ def spec(runs: Sequence[str]) -> dict[str, Any]:
     y = alt.Y(
         "value:Q",
         scale=alt.Scale(type="log"),
-        title="eigenvalue over average",
+        title="eigenvalue / average",
         axis=alt.Axis(format="~g", tickCount=4, grid=False),
     )
-    tips = [
+    tooltip = [
         alt.Tooltip("run:N"),
         alt.Tooltip("site:N"),
         alt.Tooltip("rank:Q"),
         alt.Tooltip("value:Q", format=".3~g"),
         alt.Tooltip("rows:Q", title="effective rows", format=",.0f"),
     ]
+    spectra = base.transform_filter("datum.kind == 'spectrum'")
     marks = base.transform_filter("datum.kind == 'mark'")
     layers = [
         base.transform_filter("datum.kind == 'isotropic'")
         .mark_line(style="isotropic-line")
         .encode(x=x, y=y, detail="run:N"),
-        base.transform_filter("datum.kind == 'spectrum'")
-        .mark_line()
-        .encode(x=x, y=y, color=color, strokeDash=dash),
-        base.transform_filter("datum.kind == 'spectrum'")
-        .mark_point(style="dot", opacity=0, size=60)
-        .encode(x=x, y=y, tooltip=tips),
-        marks.mark_rule(style="mark-line").encode(x=x, color=color, tooltip=tips[:3]),
+        spectra.mark_line().encode(x=x, y=y, color=color, strokeDash=dash),
+        spectra.mark_point(style="dot", opacity=0, size=60).encode(x=x, y=y, tooltip=tooltip),
+        marks.mark_rule(style="mark-line").encode(x=x, color=color, tooltip=tooltip[:3]),
         marks.mark_text(angle=270, align="right", dy=-5, dx=-2, baseline="bottom").encode(
             x=x, y=alt.value(0), text="text:N"
         ),
     ]
-    return (
-        alt.layer(*layers).properties(width="container", height=HEIGHT).to_dict(validate=False)
-    )
+    chart = alt.layer(*layers).properties(width="container", height=HEIGHT)
+    return chart.to_dict(validate=False)
 
 
-def columns(exhibits: Sequence[Exhibit], variants: Sequence[str]) -> Columns:
-    """Return the points of every spectrum, and where its ranks are marked."""
-    names = ("run", "site", "variant", "kind", "rank", "value", "rows", "text")
-    table: Columns = {name: [] for name in names}
+def _rows(exhibits: Sequence[Exhibit], variants: Sequence[str]) -> list[dict[str, Cell]]:
+    """Return the points of every spectrum, and the ranks that are marked."""
+    found: list[dict[str, Cell]] = []
     for exhibit in exhibits:
-        curves = exhibit.drawn(Spectrum)
-        have = {(curve.site, curve.variant) for curve in curves}
-        for curve in curves:
-            alike = [curve.variant]
-            if curve.variant == "all":
-                alike += [v for v in variants if (curve.site, v) not in have]
-            said = f", {exhibit.name[:NAMED]}" if len(exhibits) > 1 else ""
-            for variant in alike:
-                _append(table, exhibit, curve, variant, said)
-    return table
+        run = f", {exhibit.name[:LONGEST]}" if len(exhibits) > 1 else ""
+        for variant, curve in exhibit.by_variant(SpectrumCurve, variants):
+            for kind, rank, value, text in _points(exhibit, curve, run):
+                row = (exhibit.name, curve.site, variant, kind, rank, value, curve.rows, text)
+                found.append(dict(zip(COLUMNS, row, strict=True)))
+    return found
 
 
-def _append(table: Columns, exhibit: Exhibit, curve: Spectrum, variant: str, of: str) -> None:
+def _points(
+    exhibit: Exhibit, curve: SpectrumCurve, run: str
+) -> list[tuple[str, float, float | None, str]]:
+    """Return kind, rank, value and text of each mark."""
     found: list[tuple[str, float, float | None, str]] = []
     for kind, values in (("spectrum", curve.value), ("isotropic", curve.isotropic)):
         pairs = zip(curve.rank, values, strict=True)
         found += [(kind, float(rank), float(value), "") for rank, value in pairs if value > 0]
-    for measure, text in MARKS.items():
+    for measure, name in MARKS.items():
         reading = exhibit.reading(measure, curve.site, curve.variant)
         if reading is not None and reading.value > 0:
-            said = f"{text} {reading.value:.3g}{of}"
-            found.append(("mark", float(reading.value), None, said))
-    for kind, rank, value, text in found:
-        cells = (exhibit.name, curve.site, variant, kind, rank, value, curve.rows, text)
-        for name, cell in zip(table, cells, strict=True):
-            table[name].append(cell)
+            text = f"{name} {reading.value:.3g}{run}"
+            found.append(("mark", float(reading.value), None, text))
+    return found
 
 
 SECTION = Section("spectrum", "Spectrum", show)

@@ -6,12 +6,18 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from isoscope.display.html import as_html
-from isoscope.display.number import shown
-from isoscope.display.page.exhibit import Exhibit
-from isoscope.display.page.measures import titled
-from isoscope.display.page.panel import Chart, Columns, Panel, Section, Switch
-from isoscope.display.page.profile import ROWS
+from isoscope.display.formats import as_html
+from isoscope.display.number import format_value
+from isoscope.display.page.quantity import title_of
+from isoscope.display.page.section import (
+    ROWS,
+    Chart,
+    Columns,
+    Exhibit,
+    Panel,
+    Section,
+    Switch,
+)
 from isoscope.display.page.theme import SHAPES
 from isoscope.display.table import Column, Table
 from isoscope.site import order_sites
@@ -247,11 +253,11 @@ def _switches(sweeps: Sequence[Swept], cells: Columns) -> tuple[Switch, ...]:
     if len(sweeps) > 1:
         named = tuple((run, run) for run, _ in sweeps)
         found.append(Switch("run", "Run", named, named[0][0]))
-    measures = list(dict.fromkeys(cells["measure"]))
-    named = tuple((name, TITLES.get(name, titled(name))) for name in measures)
+    measures = list(dict.fromkeys(map(str, cells["measure"])))
+    named = tuple((name, TITLES.get(name, title_of(name))) for name in measures)
     if named:
         found.append(Switch("measure", "Geometry", named, measures[0]))
-    sites = order_sites(cells["site"])
+    sites = order_sites(map(str, cells["site"]))
     sites.sort(key=lambda site: site != ALL_LAYERS)
     named = tuple((s, "all layers as one cloud" if s == ALL_LAYERS else s) for s in sites)
     if named:
@@ -283,7 +289,11 @@ def _table(sweeps: Sequence[Swept]) -> str:
     rows: list[tuple[str, ...]] = []
     for run, grid in sweeps:
         for each in grid.weights:
-            apart = ("", "") if each.value is None else shown(each.value, each.low, each.high)
+            apart = (
+                ("", "")
+                if each.value is None
+                else format_value(each.value, each.low, each.high)
+            )
             spread = "" if each.sd is None else f" ± {each.sd:.4f}"
             chance = "" if each.p is None else f"{each.p:.3f}"
             rows.append((run, f"{each.weight:g}", f"{each.mean:.4f}{spread}", *apart, chance))
@@ -299,7 +309,10 @@ def _table(sweeps: Sequence[Swept]) -> str:
 
 def _sweeps(exhibits: Sequence[Exhibit]) -> list[Swept]:
     return [
-        (each.name, grid) for each in exhibits for grid in each.drawn(SweepGrid) if grid.weights
+        (each.name, grid)
+        for each in exhibits
+        for grid in each.curves_of(SweepGrid)
+        if grid.weights
     ]
 
 

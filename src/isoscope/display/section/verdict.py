@@ -1,73 +1,60 @@
-"""Verdict: three plain sentences with numbers, and the rule that produced each."""
+"""Verdict: three sentences with numbers, and under each the rule that produced it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import floor, log10
 
 from isoscope.display.escape import for_html
 from isoscope.display.number import count
-from isoscope.display.page.exhibit import Exhibit
-from isoscope.display.page.panel import Panel, Section
-from isoscope.display.section.sweep import told
+from isoscope.display.page.section import Exhibit, Finding, Panel, Section
 from isoscope.site import STREAM, Site, last_of_stream
 from isoscope.types import Reading, SinkShare
 
-SINKS_MATTER = (0.9, 0.5)  # shares of the variance from which on sinks are the story
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """One finding: a number, what it is, and how it was found."""
-
-    figure: str
-    text: str
-    rule: str
+SINK_SHARES = (0.9, 0.5)  # shares of the variance from which on sinks are reported first
 
 
 def show(exhibits: Sequence[Exhibit]) -> Panel | None:
-    """Return the sentences of each run with where it comes from beside them."""
+    """Return the findings of each run, its provenance beside them."""
     return Panel(body="".join(_card(exhibit, len(exhibits) > 1) for exhibit in exhibits))
 
 
-def sentences(exhibit: Exhibit) -> list[Sentence]:
-    """Return at most three findings about a run; those of a sweep come first."""
-    swept = [Sentence(*each) for each in told(exhibit)]
+def findings(exhibit: Exhibit) -> list[Finding]:
+    """Return at most three findings about a run, or those of the experiment that made it."""
     site = output_site(exhibit)
-    if site is None or swept:
-        return swept
-    found = [_alike(exhibit, site), _shared(exhibit, site)]
-    found.append(_sinks(exhibit) or _filled(exhibit, site))
+    if site is None or exhibit.findings:
+        return list(exhibit.findings)
+    found = [_mean_cosine(exhibit, site), _mean_share(exhibit, site)]
+    found.append(_sinks(exhibit) or _effective_rank(exhibit, site))
     return [each for each in found if each is not None]
 
 
 def output_site(exhibit: Exhibit) -> str | None:
-    """Return the site that a verdict is about."""
+    """Return the site of the output of the model."""
     sites = exhibit.sites
     return "pooled" if "pooled" in sites and len(sites) == 1 else last_of_stream(sites)
 
 
-def _alike(exhibit: Exhibit, site: str) -> Sentence | None:
+def _mean_cosine(exhibit: Exhibit, site: str) -> Finding | None:
     for measure, pairs in (("mean-cosine-cross", "unrelated"), ("mean-cosine", "different")):
         each = exhibit.reading(measure, site)
         if each is not None:
             noun = exhibit.noun
-            text = f"is the mean cosine between two {pairs} {noun} {_where(exhibit, site)}"
-            return Sentence(_figure(each), text + _isotropic(exhibit, each), _rule(each))
+            text = f"is the mean cosine of two {pairs} {noun} {_where(exhibit, site)}"
+            return Finding(_figure(each), text + _isotropic(exhibit, each), _rule(each))
     return None
 
 
-def _shared(exhibit: Exhibit, site: str) -> Sentence | None:
+def _mean_share(exhibit: Exhibit, site: str) -> Finding | None:
     each = exhibit.reading("mean-share", site)
     if each is None:
         return None
-    text = f"of the squared length of {exhibit.noun} is one shared vector, their mean"
-    return Sentence(_percent(each.value), text, _rule(each))
+    text = f"of the squared length of {exhibit.noun} lies in one vector, their mean"
+    return Finding(_percent(each.value), text, _rule(each))
 
 
-def _sinks(exhibit: Exhibit) -> Sentence | None:
-    """Say where sinks carry most of the variance."""
-    stream = [c for c in exhibit.drawn(SinkShare) if Site.parse(c.site).is_stream]
-    limits = (limit for limit in SINKS_MATTER if any(c.share > limit for c in stream))
+def _sinks(exhibit: Exhibit) -> Finding | None:
+    """Return the blocks where attention sinks have most of the variance."""
+    stream = [c for c in exhibit.curves_of(SinkShare) if Site.parse(c.site).is_stream]
+    limits = (limit for limit in SINK_SHARES if any(c.share > limit for c in stream))
     limit = next(limits, None)
     if limit is None:
         return None
@@ -77,25 +64,25 @@ def _sinks(exhibit: Exhibit) -> Sentence | None:
     each_document = worst.rows / max(worst.documents, 1)
     who = "one token" if 0.75 <= each_document <= 1.25 else f"{each_document:.2g} tokens"
     text = (
-        f"or more of the variance is carried by {who} per document, an attention sink, "
+        f"or more of the variance comes from attention sinks, {who} per document, "
         f"{_blocks([curve.site for curve in heavy])}"
     )
     rule = (
-        f"1 - tr S(no sinks) / tr S(all) is above {limit:g} there; {worst.share:.3f} at "
-        f"{worst.site}, where {worst.rows:,} of {worst.n:,} rows are sinks"
+        f"1 - tr S(no sinks) / tr S(all) > {limit:g}; largest at {worst.site}: "
+        f"{worst.share:.3f}, where {worst.rows:,} of {worst.n:,} rows are sinks"
     )
-    return Sentence(f"{floor(100 * least)} %", text, rule)
+    return Finding(f"{floor(100 * least)} %", text, rule)
 
 
-def _filled(exhibit: Exhibit, site: str) -> Sentence | None:
+def _effective_rank(exhibit: Exhibit, site: str) -> Finding | None:
     for measure in ("effective-rank-debiased", "effective-rank"):
         each = exhibit.reading(measure, site)
         if each is not None:
             text = (
-                f"of {count(each.d)} dimensions are filled by the variance "
-                f"{_where(exhibit, site)}; an isotropic cloud fills them all"
+                f"is the effective rank of the covariance {_where(exhibit, site)}, out of "
+                f"{count(each.d)} dimensions; an isotropic cloud fills them all"
             )
-            return Sentence(f"{each.value:.0f}", text, _rule(each))
+            return Finding(f"{each.value:.0f}", text, _rule(each))
     return None
 
 
@@ -113,7 +100,7 @@ def _percent(share: float) -> str:
 
 def _isotropic(exhibit: Exhibit, each: Reading) -> str:
     level = exhibit.levels.get((each.site, each.variant, each.measure))
-    return "" if level is None else f"; isotropic ones have {abs(level):.2g}"
+    return "" if level is None else f"; an isotropic cloud has {abs(level):.2g}"
 
 
 def _where(exhibit: Exhibit, site: str) -> str:
@@ -128,26 +115,25 @@ def _rule(each: Reading) -> str:
 
 
 def _blocks(sites: Sequence[str]) -> str:
-    """Return sites as a range where they are consecutive blocks."""
+    """Return sites in words, consecutive blocks as a range."""
     stream = [site for site in map(Site.parse, sites) if site.region == STREAM]
     layers = sorted({site.layer for site in stream if site.layer is not None})
     if not layers:
         return f"at {', '.join(sites)}"
     if len(layers) == 1:
         return f"in block {layers[0]}"
-    joined = layers[-1] - layers[0] + 1 == len(layers)
-    return f"in {'blocks' if joined else 'most blocks from'} {layers[0]} to {layers[-1]}"
+    consecutive = layers[-1] - layers[0] + 1 == len(layers)
+    return f"in {'blocks' if consecutive else 'most blocks from'} {layers[0]} to {layers[-1]}"
 
 
 def _card(exhibit: Exhibit, several: bool) -> str:
-    found = sentences(exhibit)
     items = "".join(
         f'<li><b class="figure">{for_html(each.figure)}</b> '
         f"<span>{for_html(each.text)}.</span>"
         f'<small class="rule">{for_html(each.rule)}</small></li>'
-        for each in found
+        for each in findings(exhibit)
     )
-    said = f'<ol class="sentences">{items}</ol>' if items else f"<p>{_nothing(exhibit)}</p>"
+    verdict = f'<ol class="sentences">{items}</ol>' if items else f"<p>{_nothing(exhibit)}</p>"
     facts = "".join(
         f"<div><dt>{for_html(name)}</dt><dd>{for_html(text)}</dd></div>"
         for name, text in exhibit.facts.items()
@@ -156,17 +142,17 @@ def _card(exhibit: Exhibit, several: bool) -> str:
     notes = f'<ul class="remarks">{remarks}</ul>' if remarks else ""
     name = f"<h3>{for_html(exhibit.name)}</h3>" if several else ""
     return (
-        f'<div class="card">{name}<div class="beside"><div>{said}{notes}</div>'
+        f'<div class="card">{name}<div class="beside"><div>{verdict}{notes}</div>'
         f'<dl class="facts">{facts}</dl></div></div>'
     )
 
 
 def _nothing(exhibit: Exhibit) -> str:
     if not exhibit.readings:
-        return "This run has no readings that can be shown."
+        return "This run has no readings to show."
     measures = sorted({each.measure for each in exhibit.readings})
     return for_html(
-        "A verdict needs mean-cosine, mean-share or effective-rank; this run has "
+        "The verdict needs mean-cosine, mean-share or effective-rank; this run has "
         + ", ".join(measures[:5])
         + "."
     )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from isoscope.display.escape import plain
 from isoscope.display.frames import Line, integers, numbers, texts
-from isoscope.display.number import count, shown
-from isoscope.display.results import Layout, Results
+from isoscope.display.number import count, format_value
+from isoscope.display.results import RecordLayout, Results
 from isoscope.display.table import Column, Table
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _record(site: "SiteDimensions") -> Line:
     return site.to_dict()
 
 
-DIMENSIONS = Layout(
+DIMENSIONS = RecordLayout(
     name="sites",
     tables=_tables,
     to_dict=_record,
@@ -148,7 +148,7 @@ def _share(each: "Dimension") -> tuple[str, str]:
         return "–", ""
     ends = (None, None) if each.low is None or each.high is None else (each.low, each.high)
     low, high = (None if end is None else 100 * end for end in ends)
-    value, interval = shown(100 * each.share, low, high)
+    value, interval = format_value(100 * each.share, low, high)
     return f"{value} %", interval
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from isoscope.display.escape import plain
 from isoscope.display.frames import Field, Line, integers, numbers, texts
-from isoscope.display.results import Layout, Results
+from isoscope.display.results import RecordLayout, Results
 from isoscope.display.table import Column, Table
 from isoscope.errors import StoreError, TooFewRowsError, UndefinedError
 
@@ -37,7 +37,7 @@ def _record(cause: "Cause") -> Line:
     return cause.to_dict()
 
 
-CAUSES = Layout(
+CAUSES = RecordLayout(
     name="causes",
     tables=_tables,
     to_dict=_record,

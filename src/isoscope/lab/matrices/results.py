@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from isoscope.display.escape import plain
 from isoscope.display.frames import Field, Line, integers, numbers
-from isoscope.display.number import count, shown
-from isoscope.display.results import Layout, Results
+from isoscope.display.number import count, format_value
+from isoscope.display.results import RecordLayout, Results
 from isoscope.display.table import Column, Table
 from isoscope.lab.matrices.spec import MatricesSpec
-from isoscope.study.execution import Place
 from isoscope.study.keywords import call, keywords
+from isoscope.study.spec import EngineOptions
 
 if TYPE_CHECKING:
     from isoscope.lab.matrices.worker import MatrixIsotropy
@@ -24,12 +24,13 @@ def _tables(found: "Results[MatrixIsotropy]", as_published: bool = False) -> tup
     values = [each.as_published if as_published else each.value for each in found]
     logs = ("" if as_published else f"{each.log_value:.3g}" for each in found)
     drawn = (
-        "" if each.reference is None else shown(each.reference, None, None)[0] for each in found
+        "" if each.reference is None else format_value(each.reference, None, None)[0]
+        for each in found
     )
     columns = (
         Column("site", tuple(plain(each.site) for each in found), words=True, fold=12),
         Column("about", tuple(_about(each) for each in found), words=True),
-        Column("I(W)", tuple(shown(value, None, None)[0] for value in values)),
+        Column("I(W)", tuple(format_value(value, None, None)[0] for value in values)),
         Column("log I(W)", tuple(logs)),
         Column("random rows", tuple(drawn)),
         Column("rows", tuple(count(each.rows) for each in found)),
@@ -44,7 +45,7 @@ def _record(each: "MatrixIsotropy") -> Line:
     return each.to_dict()
 
 
-MATRICES = Layout(
+MATRICES = RecordLayout(
     name="matrices",
     tables=_tables,
     to_dict=_record,
@@ -59,14 +60,14 @@ MATRICES = Layout(
 )
 
 
-@keywords(MatricesSpec, Place)
+@keywords(MatricesSpec, EngineOptions)
 def matrices(*arguments: Any, **options: Any) -> "Results[MatrixIsotropy]":
     """Measure how isotropic the rows of a model's matrices are: I(W), raw and centred.
 
     Two-sided unless `as_published`; records have both. `against_random` adds I of random rows
     with the same norms.
     """
-    found = call(MatricesSpec, arguments, options, Place)
+    found = call(MatricesSpec, arguments, options, EngineOptions)
     remarks = [found.remark] if found.tied else []
     layout = replace(MATRICES, tables=partial(_tables, as_published=found.as_published))
     return Results(

@@ -9,8 +9,7 @@ import numpy as np
 from isoscope.accumulate import Moments, Partitions
 from isoscope.capture.weight import tied
 from isoscope.engine import Notify
-from isoscope.engine.base import Ticks
-from isoscope.engine.scratch import Scratch
+from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import UndefinedError
 from isoscope.lab.matrices.spec import MatricesPlan, MatricesSpec, OneMatrix
 from isoscope.lab.plain import Plain
@@ -18,11 +17,11 @@ from isoscope.measures.partition import as_published, log_two_sided, reference
 from isoscope.measures.view import PartitionSums
 from isoscope.registry import unknown
 from isoscope.site import DECODER, EMBED, UNEMBED, Site
-from isoscope.store.summaries import State
-from isoscope.study.execution import Place
+from isoscope.store.state import State
 from isoscope.study.keywords import call
 from isoscope.study.model import open_model
 from isoscope.study.run import Finished, Live
+from isoscope.study.spec import EngineOptions
 from isoscope.study.survey import sum_matrix
 from isoscope.types import Array
 
@@ -70,7 +69,7 @@ def matrix_isotropy(model: Any, **options: Any) -> Matrices:
     `against_random` adds I of a random cloud with the same norms, which takes longer: I(W)
     depends on the scale of W, so a value by itself says little.
     """
-    return call(MatricesSpec, (model,), options, Place)
+    return call(MatricesSpec, (model,), options, EngineOptions)
 
 
 class MatricesWorker:

@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any, Protocol
 
 from isoscope.display.frames import Field, Line, texts
-from isoscope.display.results import Layout, Results
+from isoscope.display.results import RecordLayout, Results
 from isoscope.display.table import Table
 from isoscope.lab.norm.spec import SIGMAS, NormSpec
 from isoscope.lab.norm.tables import final_table, gain_table, outlier_table, step_table
-from isoscope.study.execution import Place
 from isoscope.study.keywords import call, keywords
+from isoscope.study.spec import EngineOptions
 
 FINAL, OUTLIERS, STEPS = "final-norm", "outliers", "steps"
 
@@ -78,7 +78,7 @@ def _typed(line: Line) -> Line:
 
 
 _NAMED = texts("model", "what", "site", "variant", "name")
-NORMS = Layout(
+NORMS = RecordLayout(
     name="norms",
     tables=_tables,
     to_dict=Told.to_dict,
@@ -89,7 +89,7 @@ NORMS = Layout(
 )
 
 
-@keywords(NormSpec, Place)
+@keywords(NormSpec, EngineOptions)
 def norm(*arguments: Any, **options: Any) -> Results[Told]:
     """Describe what the norms of a model hold, and what the final one does to the mean cosine.
 
@@ -98,7 +98,7 @@ def norm(*arguments: Any, **options: Any) -> Results[Told]:
     model, the readings before, between and after the final norm, and what gain and bias add,
     one after the other.
     """
-    found = call(NormSpec, arguments, options, Place)
+    found = call(NormSpec, arguments, options, EngineOptions)
     tables = partial(_tables, measures=found.measures, sigmas=found.sigmas)
     return Results(
         [

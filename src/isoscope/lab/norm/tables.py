@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import Any
 
 from isoscope.display.escape import plain
-from isoscope.display.layers import USUAL
 from isoscope.display.number import count, short
+from isoscope.display.readings import USUAL
 from isoscope.display.table import Column, Table
 
 SEVERAL = 5  # dimensions that are named in a cell

@@ -8,8 +8,7 @@ import msgspec
 import numpy as np
 
 from isoscope.engine import Notify
-from isoscope.engine.base import Ticks
-from isoscope.engine.scratch import Scratch
+from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import MergeError, UndefinedError
 from isoscope.lab.norm.affine import Affine
 from isoscope.lab.norm.final_norm import FinalNorm, final_norms
@@ -19,7 +18,7 @@ from isoscope.lab.norm.steps import through_norm
 from isoscope.registry import unknown
 from isoscope.site import Site
 from isoscope.store import load
-from isoscope.store.summaries import State
+from isoscope.store.state import State
 from isoscope.study.model import open_model
 from isoscope.study.run import Finished, Live
 

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 from isoscope.display.escape import plain
 from isoscope.display.frames import Field, integers, numbers, texts
-from isoscope.display.number import count, shown
-from isoscope.display.results import Layout, Results
+from isoscope.display.number import count, format_value
+from isoscope.display.results import RecordLayout, Results
 from isoscope.display.table import Column, Table
 from isoscope.lab.probe.spec import ProbeSpec
-from isoscope.study.execution import Place
 from isoscope.study.keywords import call, keywords
+from isoscope.study.spec import EngineOptions
 
 if TYPE_CHECKING:
     from isoscope.lab.probe.one_dimension import OneDimension
@@ -40,7 +40,7 @@ class Probed:
 def _tables(found: Results[Probed]) -> tuple[Table, ...]:
     """One line per site."""
     told = [each.told for each in found]
-    pairs = [shown(100 * e.accuracy, 100 * e.low, 100 * e.high) for e in told]
+    pairs = [format_value(100 * e.accuracy, 100 * e.low, 100 * e.high) for e in told]
     columns = (
         Column("site", tuple(plain(each.site) for each in found), words=True, fold=12),
         Column("token", tuple(each.at for each in found), words=True),
@@ -62,7 +62,7 @@ def _caption(found: Results[Probed]) -> str:
     return ", ".join(named)
 
 
-PROBED = Layout(
+PROBED = RecordLayout(
     name="sites",
     tables=_tables,
     to_dict=Probed.to_dict,
@@ -78,7 +78,7 @@ PROBED = Layout(
 )
 
 
-@keywords(ProbeSpec, Place)
+@keywords(ProbeSpec, EngineOptions)
 def probe(*arguments: Any, **options: Any) -> Results[Probed]:
     """Measure how well one dimension of a document's state distinguishes two labels.
 
@@ -87,7 +87,7 @@ def probe(*arguments: Any, **options: Any) -> Results[Probed]:
     on the rest. `positive` sets one label against all others. By default the state is that
     after the final norm, of the first token of encoders and the last of decoders.
     """
-    found = call(ProbeSpec, arguments, options, Place)
+    found = call(ProbeSpec, arguments, options, EngineOptions)
     records = [Probed(each.site, each.at, each.rule) for each in found.sites]
     short = [SHORT.format(count=each.left_out) for each in found.sites if each.left_out]
     same = [plain(each.site) for each in records if not each.is_better]
@@ -98,5 +98,5 @@ def probe(*arguments: Any, **options: Any) -> Results[Probed]:
 
 
 def _rule(each: "OneDimension") -> str:
-    value = shown(each.threshold, None, None)[0]
+    value = format_value(each.threshold, None, None)[0]
     return f"{plain(str(each.above))} if > {value}, else {plain(str(each.below))}"

@@ -6,13 +6,12 @@ from typing import cast
 import msgspec
 
 from isoscope.engine import Notify
-from isoscope.engine.base import Ticks
-from isoscope.engine.scratch import Scratch
+from isoscope.engine.base import Scratch, Ticks
 from isoscope.lab.probe.labels import Labels, against_rest, labelled
 from isoscope.lab.probe.one_dimension import OneDimension, best_dimension, two_labels
 from isoscope.lab.probe.sentence_states import At, states_of
 from isoscope.lab.probe.spec import AtSite, ProbedSite, ProbePlan, ProbeSpec, Probing
-from isoscope.store.summaries import State
+from isoscope.store.state import State
 from isoscope.study.model import open_model
 from isoscope.study.run import Finished, Live
 

@@ -12,7 +12,7 @@ from isoscope.lab.sweep.preset import PRESETS, Columns
 from isoscope.lab.sweep.spans import span_examples
 from isoscope.lab.sweep.task import Example, Kind, Task, score_of
 from isoscope.source.corpus import Document, open_corpus
-from isoscope.source.corpus.dropped import Dropped
+from isoscope.source.corpus.corpus import Dropped
 
 SKIP = "--skip-bad (in Python skip_bad=True) drops and counts such rows"
 FORMATS = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet", ".pq", ".json", ".gz")

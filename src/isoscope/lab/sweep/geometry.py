@@ -12,8 +12,8 @@ from isoscope.capture.feed import Batch
 from isoscope.capture.feed.batch import Marks
 from isoscope.site import is_layer
 from isoscope.study.model import Subject
+from isoscope.study.passes import Hearing, SiteKinds, first_pass
 from isoscope.study.reading import read_survey
-from isoscope.study.sums import Hearing, SiteKinds, first_pass
 from isoscope.types import Reading
 
 MEASURES = ("isoscore-star", "isoscore-debiased", "isoscore", "mean-cosine", "twonn")

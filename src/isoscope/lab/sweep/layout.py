@@ -3,8 +3,8 @@
 from isoscope.display import frames
 from isoscope.display.escape import plain
 from isoscope.display.frames import Field, numbers, texts
-from isoscope.display.number import short, shown
-from isoscope.display.results import Layout, Results
+from isoscope.display.number import format_value, short
+from isoscope.display.results import RecordLayout, Results
 from isoscope.display.table import Column, Table
 from isoscope.lab.sweep.summary import Line, over_layers
 
@@ -51,7 +51,7 @@ def _spread(line: Line) -> str:
 
 def _difference(line: Line) -> tuple[str, str]:
     apart = line.difference
-    return ("", "") if apart is None else shown(apart.value, apart.low, apart.high)
+    return ("", "") if apart is None else format_value(apart.value, apart.low, apart.high)
 
 
 def _chance(line: Line) -> str:
@@ -63,7 +63,7 @@ def _record(line: Line) -> frames.Line:
     return line.to_dict()
 
 
-SWEEP_LINES = Layout(
+SWEEP_LINES = RecordLayout(
     name="weights",
     tables=_tables,
     to_dict=_record,

@@ -10,7 +10,7 @@ from isoscope.lab.sweep.preset import Columns
 from isoscope.lab.sweep.task import Example, Span
 from isoscope.source.border import border
 from isoscope.source.corpus import open_corpus
-from isoscope.source.corpus.dropped import Dropped
+from isoscope.source.corpus.corpus import Dropped
 
 Answers = list[tuple[str, int | None]]  # text and where it starts, if that is said
 Row = tuple[str, str, str | None, Answers]  # place, text, question, answers

@@ -8,8 +8,7 @@ import torch
 
 from isoscope.accumulate.survey import Survey
 from isoscope.engine import Notify
-from isoscope.engine.base import Ticks
-from isoscope.engine.scratch import Scratch
+from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import ConfigError
 from isoscope.lab.sweep.cells import Cells, cell_records, readings_of
 from isoscope.lab.sweep.diverged import check_left, diverged
@@ -22,7 +21,7 @@ from isoscope.lab.sweep.results import sweeps_of
 from isoscope.lab.sweep.spec import Before, Cell, SweepPlan, SweepSpec
 from isoscope.lab.sweep.train import Recipe, Trainer
 from isoscope.store import new_origin, save
-from isoscope.store.summaries import State
+from isoscope.store.state import State
 from isoscope.study.model import model_content, open_model
 from isoscope.study.rows import absolute
 from isoscope.study.run import Finished, Live

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from isoscope.display.escape import plain
 from isoscope.display.frames import Field, integers, numbers
-from isoscope.display.number import count, shown
-from isoscope.display.results import Layout, Results
+from isoscope.display.number import count, format_value
+from isoscope.display.results import RecordLayout, Results
 from isoscope.display.table import Column, Table
 from isoscope.lab.zero.spec import ZeroSpec
-from isoscope.study.execution import Place
 from isoscope.study.keywords import call, keywords
+from isoscope.study.spec import EngineOptions
 
 if TYPE_CHECKING:
     from isoscope.lab.zero.worker import ZeroedDimension
@@ -58,7 +58,7 @@ def _caption(shared: Mapping[str, Any]) -> str:
     return f"model {plain(shared['model'])}, zeroed in {named}; {sizes}; KL in nats a token"
 
 
-ZEROED = Layout(
+ZEROED = RecordLayout(
     name="dimensions",
     tables=_tables,
     to_dict=Zeroed.to_dict,
@@ -72,7 +72,7 @@ ZEROED = Layout(
 )
 
 
-@keywords(ZeroSpec, Place)
+@keywords(ZeroSpec, EngineOptions)
 def zero(*arguments: Any, **options: Any) -> Results[Zeroed]:
     """Measure how far the output distribution moves when one dimension of norms is zeroed.
 
@@ -80,7 +80,7 @@ def zero(*arguments: Any, **options: Any) -> Results[Zeroed]:
     are taken; random ones stand beside them. Gain and bias are zeroed by hooks, in the final
     norm, in all norms of the last N blocks, or in those named: weights are untouched.
     """
-    found = call(ZeroSpec, arguments, options, Place)
+    found = call(ZeroSpec, arguments, options, EngineOptions)
     usual = [each.kl for each in found.dimensions if each.chosen == "random"]
     mean = sum(usual) / len(usual) if usual else 0.0
     remarks = [FEW] if all(each.low is None for each in found.dimensions) else []
@@ -110,4 +110,4 @@ def _ratio(times: float | None) -> str:
 
 
 def _kl(each: "ZeroedDimension") -> tuple[str, str]:
-    return shown(each.kl, each.low, each.high) if isfinite(each.kl) else ("infinite", "")
+    return format_value(each.kl, each.low, each.high) if isfinite(each.kl) else ("infinite", "")

@@ -15,8 +15,7 @@ from isoscope.accumulate.survey import Survey
 from isoscope.accumulate.variant import variants
 from isoscope.capture.feed import Batch, feed_for
 from isoscope.engine import Notify
-from isoscope.engine.base import Ticks
-from isoscope.engine.scratch import Scratch
+from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import ConfigError, UndefinedError
 from isoscope.lab.batches import batched, prepared_of
 from isoscope.lab.dimensions.outliers import shares_of
@@ -25,13 +24,13 @@ from isoscope.lab.plain import Plain
 from isoscope.lab.zero.spec import Documents, ZeroPlan, ZeroSpec
 from isoscope.measures.interval import LEAST_DOCUMENTS, around, standard_error
 from isoscope.site import UNEMBED
-from isoscope.store.summaries import State
-from isoscope.study.execution import Place
+from isoscope.store.state import State
 from isoscope.study.keywords import call
 from isoscope.study.model import Subject, open_documents, open_model
+from isoscope.study.passes import Hearing, SiteKinds, first_pass
 from isoscope.study.plan import Packed
 from isoscope.study.run import Finished, Live
-from isoscope.study.sums import Hearing, SiteKinds, first_pass
+from isoscope.study.spec import EngineOptions
 from isoscope.types import Array
 
 
@@ -83,7 +82,7 @@ def zeroed_kl(
     if random is None:
         random = 3 if dimensions is None else 0
     options |= {"dimensions": dimensions, "random": random}
-    return call(ZeroSpec, (model, corpus), options, Place)
+    return call(ZeroSpec, (model, corpus), options, EngineOptions)
 
 
 class BatchRecord(msgspec.Struct, frozen=True):

@@ -178,3 +178,30 @@ def no_spread() -> UndefinedError:
         hint="check how the vectors were made; all of them are the same",
         slug="no-spread",
     )
+
+
+def effective_rows(moments: MomentsSummary) -> float:
+    """Return the number of independent rows that would bias tr C^2 as much as these documents.
+
+    With m independent rows E tr C^2 = tr S^2 (1 + 1/m) + (tr S)^2 / m. The left side is the
+    plain value, the two halves of the documents estimate tr S^2 without bias, and the
+    equation is solved for m. The result is at most the number of rows and at least the number
+    of documents.
+    """
+    n = float(moments.count)
+    if moments.independent:
+        return n
+    first, second = moments.halves
+    least = float(min(max(moments.documents - 1, 2), n))
+    if min(first.count, second.count) < 2:
+        return least
+    whole = moments.covariance
+    a, b = (half.scatter / (half.count - 1) for half in (first, second))
+    plain = float(np.vdot(whole, whole)) / float(np.trace(whole)) ** 2
+    traces = float(np.trace(a)) * float(np.trace(b))
+    if traces <= 0:
+        return least
+    unbiased = float(np.vdot(a, b)) / traces
+    if plain <= unbiased:
+        return n
+    return float(np.clip((1 + unbiased) / (plain - unbiased), least, n))

@@ -1,36 +1,80 @@
-"""What every corpus is: documents of one kind, by ordinal, in any order, none kept."""
+"""The corpus: documents of one kind, loaded by ordinal, in any order, none kept in memory."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import Literal, get_args
+from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
-from isoscope.source.corpus.document import Document
-from isoscope.source.corpus.dropped import Dropped
+from isoscope.source.fingerprint import of_parts
+from isoscope.source.request import Kind
 from isoscope.types import Array
 
-Kind = Literal["text", "tokens", "audio", "image"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text, a sequence of tokens, a sound or an image, with its name.
+
+    Content is a string, a 1-D int64 array, a 1-D float32 array (mono) or a uint8 array
+    of shape (height, width, 3), depending on the kind of the corpus.
+    """
+
+    id: str
+    content: Any
+    target: str | None = None  # transcript or target text, where the corpus has one
+    rate: int = 0  # audio: samples per second, as stored in the file
+    place: str = ""  # file and line, for messages
+    label: str | None = None  # from the column of labels, where one was named
+
+
+class Dropped:
+    """Counts of what was dropped from a corpus, by reason, with the place of the first."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._firsts: dict[str, str] = {}
+
+    def add(self, reason: str, place: str, count: int = 1) -> None:
+        """Count something that is dropped."""
+        self._firsts.setdefault(reason, place)
+        self._counts[reason] = self._counts.get(reason, 0) + count
+
+    def merge(self, peer: "Dropped") -> None:
+        """Add the counts of another part of the corpus."""
+        for reason, count in peer._counts.items():
+            self.add(reason, peer._firsts[reason], count)
+
+    def __len__(self) -> int:
+        return sum(self._counts.values())
+
+    def lines(self) -> list[str]:
+        """One line for each reason."""
+        return [
+            f"{reason} left out: {count} (first: {self._firsts[reason]})"
+            for reason, count in self._counts.items()
+        ]
 
 
 class Corpus(ABC):
-    """Documents that are loaded when they are asked for."""
+    """Documents that are loaded on demand."""
 
-    def __init__(self, kind: Kind, name: str, place: str, dropped: Dropped) -> None:
+    def __init__(self, kind: Kind, name: str, place: str) -> None:
         self.kind: Kind = kind
         self.name = name
         self.place = place
-        self.dropped = dropped
+        self.dropped = Dropped()
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     @abstractmethod
     def id(self, ordinal: int) -> str:
-        """Return the name of a document: the one given, or source and ordinal."""
+        """Return the name of a document: its own, or that of the source and the ordinal."""
 
     @abstractmethod
     def document(self, ordinal: int) -> Document:
@@ -45,12 +89,12 @@ class Corpus(ABC):
 
     @property
     def warnings(self) -> list[str]:
-        """What was left out, one line for each reason."""
+        """What was dropped, one line for each reason."""
         return self.dropped.lines()
 
     @cached_property
     def fingerprint(self) -> str:
-        """What tells this content from other content, wherever it lies."""
+        """Identifies the content, wherever it is stored."""
         return self.stamp()
 
     def keys(self) -> Array:
@@ -61,14 +105,50 @@ class Corpus(ABC):
     def order(self, seed: int) -> Array:
         """Ordinals in an order that depends on the seed and the ids alone."""
         return np.argsort(
-            _mixed(self.keys() ^ _mixed(np.uint64(int(seed) % 2**64))), kind="stable"
+            _splitmix(self.keys() ^ _splitmix(np.uint64(int(seed) % 2**64))), kind="stable"
         )
 
     def within(self, ordinal: int) -> int:
-        """Return an ordinal that is one, so that none counts from the end by mistake."""
+        """Return a valid ordinal, so that none counts from the end by mistake."""
         if not 0 <= ordinal < len(self):
             raise IndexError(f"{self.place} has documents 0 to {len(self) - 1}, not {ordinal}")
         return int(ordinal)
+
+
+class CombinedCorpus(Corpus):
+    """Several corpora of one kind, one after another: the files of a folder."""
+
+    def __init__(self, parts: Sequence[Corpus], name: str, place: str) -> None:
+        super().__init__(parts[0].kind, name, place)
+        for part in parts:
+            self.dropped.merge(part.dropped)
+        self._parts = parts
+        self._ends = list(accumulate(len(part) for part in parts))
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    def id(self, ordinal: int) -> str:
+        """Return the id in the part."""
+        part, at = self._find(ordinal)
+        return part.id(at)
+
+    def document(self, ordinal: int) -> Document:
+        """Load one document from its part."""
+        part, at = self._find(ordinal)
+        return part.document(at)
+
+    def keys(self) -> Array:
+        """Hashes of the ids, which some parts have stored."""
+        return np.concatenate([part.keys() for part in self._parts])
+
+    def stamp(self) -> str:
+        """Compute the fingerprint of the parts, and of the names that ids consist of."""
+        return of_parts(each for part in self._parts for each in (part.name, part.fingerprint))
+
+    def _find(self, ordinal: int) -> tuple[Corpus, int]:
+        index = bisect_right(self._ends, self.within(ordinal))
+        return self._parts[index], ordinal - (self._ends[index - 1] if index else 0)
 
 
 def id_key(text: str) -> int:
@@ -77,9 +157,9 @@ def id_key(text: str) -> int:
     return int.from_bytes(digest, "little")
 
 
-def _mixed(keys: Array | np.uint64) -> Array:
+def _splitmix(keys: Array | np.uint64) -> Array:
     """Return splitmix64 of each key: one to one, so only equal ids could tie."""
-    with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is the point
+    with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is intended
         z = np.asarray(keys, dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

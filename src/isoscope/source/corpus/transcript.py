@@ -1,20 +1,26 @@
-"""What is said in sound files: in a text file beside each, or in a table for a folder."""
+"""Transcripts of sound files: a text file beside each, or a table for a folder."""
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from isoscope.source.corpus.csv import heads, open_csv, open_tsv
-from isoscope.source.corpus.fault import BadDocumentError
-from isoscope.source.corpus.held import Held, OnDisk
-from isoscope.source.corpus.jsonl import loaded, open_jsonl
-from isoscope.source.corpus.lines import decoded, numbered
-from isoscope.source.corpus.pieces import Fields, Layout, Pieces
-from isoscope.source.corpus.suffix import AUDIO
-from isoscope.source.corpus.wanted import Wanted
-from isoscope.source.corpus.whole import content
+from isoscope.source.bytes import FileBytes, RandomBytes
+from isoscope.source.corpus.plain_text import read_text, text_lines
+from isoscope.source.corpus.tables import (
+    csv_header,
+    json_fields,
+    open_csv,
+    open_jsonl,
+    open_tsv,
+    tsv_header,
+)
+from isoscope.source.corpus.text_corpus import TextCorpus, TextFields, TextFormat
+from isoscope.source.faults import BadRecordError, decode_utf8
 from isoscope.source.fingerprint import of_file, of_parts
+from isoscope.source.request import CorpusRequest
 
+AUDIO = frozenset(
+    {".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aiff", ".aif", ".au", ".caf", ".w64"}
+)
 TABLES = (
     "transcripts.tsv",
     "transcripts.csv",
@@ -22,9 +28,9 @@ TABLES = (
     "metadata.csv",
     "metadata.jsonl",
 )
-LIST = ".trans.txt"  # as LibriSpeech has them: the stem of a file, a space, what is said
+LIST = ".trans.txt"  # as in LibriSpeech: the stem of a file, a space, the transcript
 FILE = ("file_name", "file", "path", "filename", "audio", "id")
-SAID = ("transcription", "transcript", "text", "sentence", "normalized_text")
+TRANSCRIPT = ("transcription", "transcript", "text", "sentence", "normalized_text")
 
 
 class Transcripts:
@@ -33,7 +39,7 @@ class Transcripts:
     def __init__(self, paths: Sequence[Path], root: Path | None) -> None:
         self._inside = root.resolve() if root is not None else None
         folders = sorted({each for path in paths for each in _between(path, root)})
-        self._tables: list[Pieces] = []
+        self._tables: list[TextCorpus] = []
         self._found: dict[Path, tuple[int, int]] = {}  # table and ordinal, by path and stem
         self._siblings = [path for path in paths if self._sibling(path)]
         sounds = {_stem(path) for path in paths}
@@ -47,16 +53,16 @@ class Transcripts:
                         self._found[sound] = (at, i)
 
     def of(self, path: Path) -> str | None:
-        """What is said in a file, if anything tells."""
+        """The transcript of a file, if there is one."""
         if beside := self._sibling(path):
-            return content(beside).strip() or None
+            return read_text(beside).strip() or None
         if (place := self._found.get(_stem(path))) is None:
             return None
         table, ordinal = place
         return self._tables[table].document(ordinal).content
 
     def stamp(self) -> str | None:
-        """Fingerprint of all that is said, or None where nothing is."""
+        """Fingerprint of all transcripts, or None without any."""
         parts = [table.fingerprint for table in self._tables]
         parts += [of_file(beside) for path in self._siblings if (beside := self._sibling(path))]
         return of_parts(parts) if parts else None
@@ -65,7 +71,7 @@ class Transcripts:
         beside = path.with_suffix(".txt")
         return beside if self._is_inside(beside, path.parent) else None
 
-    def _tables_of(self, folder: Path) -> Iterator[Pieces]:
+    def _tables_of(self, folder: Path) -> Iterator[TextCorpus]:
         for name in TABLES:
             path = folder / name
             if not self._is_inside(path, folder) or not path.stat().st_size:
@@ -83,7 +89,7 @@ class Transcripts:
 
 
 def is_companion(name: str) -> bool:
-    """Whether a file in a folder of sounds is there for what is said in them."""
+    """Whether a file in a folder of sounds holds transcripts."""
     return name in TABLES or name.endswith(LIST)
 
 
@@ -99,45 +105,35 @@ def _stem(path: Path) -> Path:
     return path.with_suffix("") if path.suffix.lower() in AUDIO else path
 
 
-def _table(path: Path) -> Pieces | None:
-    """A table of files and what is said in them; None if it tells something else."""
-    held = OnDisk(path)
-    opened, names = _OPENERS[path.suffix]
-    columns = names(held)
+def _table(path: Path) -> TextCorpus | None:
+    """A table of files and transcripts; None if its columns are others."""
+    data = FileBytes(path, path.name)
+    open_table, read_columns = _OPENERS[path.suffix]
+    columns = read_columns(data) or []
     file = next((each for each in FILE if each in columns), None)
-    said = next((each for each in SAID if each in columns), None)
+    text = next((each for each in TRANSCRIPT if each in columns), None)
     if file is None and len(columns) == 2 and Path(columns[0]).suffix.lower() in AUDIO:
-        file, said = "0", "1"  # two columns and no header
-    if file is None or said is None:
+        file, text = "0", "1"  # two columns and no header
+    if file is None or text is None:
         return None
-    return opened(held, path.name, Wanted(column=said, id=file, skip_bad=True))
+    return open_table(data, CorpusRequest(column=text, id=file, skip_bad=True))
 
 
-def _fields(held: Held) -> list[str]:
-    for piece in numbered(held):
-        try:
-            value = loaded(piece.raw)
-        except BadDocumentError:
-            return []
-        return list(value) if isinstance(value, dict) else []
-    return []
-
-
-_OPENERS = {
-    ".tsv": (open_tsv, partial(heads, tabbed=True)),
-    ".csv": (open_csv, partial(heads, tabbed=False)),
-    ".jsonl": (open_jsonl, _fields),
+_Open = Callable[[RandomBytes, CorpusRequest], TextCorpus]
+_OPENERS: dict[str, tuple[_Open, Callable[[RandomBytes], list[str] | None]]] = {
+    ".tsv": (open_tsv, tsv_header),
+    ".csv": (open_csv, csv_header),
+    ".jsonl": (open_jsonl, json_fields),
 }
 
 
-def _list(path: Path) -> Pieces:
-    held = OnDisk(path)
-    layout = Layout(path.name, _listed, "list")
-    return Pieces(held, numbered(held), layout, Wanted(skip_bad=True))
+def _list(path: Path) -> TextCorpus:
+    data = FileBytes(path, path.name)
+    return TextCorpus(data, text_lines(data), TextFormat(_parse_entry, "list"), skip_bad=True)
 
 
-def _listed(raw: bytes) -> Fields:
-    stem, _, said = decoded(raw).partition(" ")
+def _parse_entry(raw: bytes) -> TextFields:
+    stem, _, text = decode_utf8(raw).partition(" ")
     if not stem:
-        raise BadDocumentError("a line without a name")
-    return Fields(said, id=stem)
+        raise BadRecordError("a line without a name")
+    return TextFields(text, id=stem)

@@ -1,0 +1,257 @@
+"""The page: one HTML document with the charts and all readings of some runs."""
+
+import html
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from isoscope.display.escape import for_html
+from isoscope.display.frames import Value
+from isoscope.display.page.bundle import (
+    asset,
+    deflate,
+    pack,
+    pack_column,
+    security_policy,
+    vega,
+)
+from isoscope.display.page.notes import notes_html
+from isoscope.display.page.quantity import FIRST
+from isoscope.display.page.section import Chart, Exhibit, Panel, Section, Switch
+from isoscope.display.page.theme import config
+from isoscope.display.page.write import MARK, write_text
+from isoscope.types import VARIANTS, Note, Reading
+
+MOST = 20_000  # readings on a page
+_FIRST = [name for each in FIRST for name in (each.debiased, each.plain) if name]
+Shown = list[tuple[Section, Panel]]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report that displays itself in a notebook and saves itself to a file."""
+
+    text: str
+    title: str
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the page to a file completely, or change nothing."""
+        return write_text(path, self.text, overwrite=overwrite)
+
+    def _repr_html_(self) -> str:
+        """Return a frame that can run its charts and nothing else."""
+        return (
+            f'<iframe title="{html.escape(self.title)}" '
+            'sandbox="allow-scripts allow-downloads" '
+            f'style="width:100%;height:900px;border:0" srcdoc="{html.escape(self.text)}">'
+            "</iframe>"
+        )
+
+    def __repr__(self) -> str:
+        return f"<report of {self.title}, {len(self.text) / 1e6:.2f} MB; .save(path) writes it>"
+
+
+def page(
+    exhibits: Sequence[Exhibit], notes: Sequence[Note] = (), sections: Sequence[Section] = ()
+) -> Page:
+    """Return the report of some runs, with the sections that have something to show."""
+    finite = [exhibit.finite.printable for exhibit in exhibits]
+    kept = limit_readings(finite)
+    shown = [(section, panel) for section in sections if (panel := section.show(kept))]
+    title = ", ".join(exhibit.name for exhibit in finite)
+    values: dict[str, Value] = {
+        "charts": {
+            chart.name: _packed_chart(section, chart)
+            for section, panel in shown
+            for chart in panel.charts
+        },
+        "chosen": {section.name: panel.chosen for section, panel in shown},
+        "looks": {"light": config("light"), "dark": config("dark")},
+        "readings": pack_readings(kept),
+        "title": title,
+    }
+    used = {each.measure for exhibit in kept for each in exhibit.readings}
+    relevant = [note for note in notes if note.name in used] or list(notes)
+    return Page(
+        _document(title, shown, overflow_note(finite, kept), relevant, pack(values)), title
+    )
+
+
+# --- the readings -------------------------------------------------------------------------
+def limit_readings(exhibits: Sequence[Exhibit], most: int = MOST) -> list[Exhibit]:
+    """Return exhibits with at most as many readings as fit on a page, the usual ones first."""
+    ranked = sorted(
+        (_rank(each), place, at)
+        for place, exhibit in enumerate(exhibits)
+        for at, each in enumerate(exhibit.readings)
+    )
+    if len(ranked) <= most:
+        return list(exhibits)
+    kept = {(place, at) for _, place, at in ranked[:most]}
+    return [
+        replace(
+            exhibit,
+            readings=[r for at, r in enumerate(exhibit.readings) if (place, at) in kept],
+        )
+        for place, exhibit in enumerate(exhibits)
+    ]
+
+
+def _rank(each: Reading) -> tuple[bool, int, int]:
+    variant = list(VARIANTS).index(each.variant) if each.variant in VARIANTS else 9
+    usual = _FIRST.index(each.measure) if each.measure in _FIRST else len(_FIRST)
+    return (bool(each.group), variant, usual)
+
+
+def overflow_note(exhibits: Sequence[Exhibit], kept: Sequence[Exhibit]) -> str:
+    """Return a note on the readings that did not fit on the page; empty if all did."""
+    total, here = (sum(len(e.readings) for e in each) for each in (exhibits, kept))
+    if total == here:
+        return ""
+    return (
+        f"{total - here:,} of {total:,} readings do not fit on this page; the least usual "
+        "measures and variants were dropped first. All readings: isoscope read RUN --csv"
+    )
+
+
+def pack_readings(exhibits: Sequence[Exhibit]) -> dict[str, Value]:
+    """Return all readings as packed columns, with the values of an isotropic cloud."""
+    pairs = [(exhibit, each) for exhibit in exhibits for each in exhibit.readings]
+    found: dict[str, Value] = {
+        field.name: pack_column(getattr(each, field.name) for _, each in pairs)
+        for field in fields(Reading)
+    }
+    levels = (exhibit.levels.get((r.site, r.variant, r.measure)) for exhibit, r in pairs)
+    return found | {"isotropic": pack_column(levels)}
+
+
+def _packed_chart(section: Section, chart: Chart) -> dict[str, Value]:
+    columns = {name: pack_column(cells) for name, cells in chart.columns.items()}
+    return {"section": section.name, "spec": chart.spec, "columns": columns}
+
+
+# --- HTML ---------------------------------------------------------------------------------
+def _document(title: str, shown: Shown, lost: str, notes: Sequence[Note], values: str) -> str:
+    script, library = asset("page.js"), vega()
+    name = for_html(title)
+    body = "".join(_section(section, panel) for section, panel in shown)
+    links = [(section.name, section.title) for section, _ in shown]
+    links += [("numbers", "All readings"), *([("method", "Method")] if notes else [])]
+    contents = "".join(f'<a href="#{key}">{for_html(text)}</a>' for key, text in links)
+    return (
+        f"<!doctype html>\n{MARK}\n"
+        f'<html lang="en"><head><meta charset="utf-8">'
+        '<meta http-equiv="Content-Security-Policy" '
+        f'content="{security_policy(script, library)}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>{name} · isoscope</title><style>{asset('page.css')}</style></head><body>"
+        '<a class="skip" href="#verdict">Skip to the verdict</a>'
+        f'<header><p class="eyebrow">isoscope report</p><h1>{name}</h1>'
+        '<button type="button" id="look" aria-live="polite">Dark</button>'
+        f'<nav aria-label="Sections">{contents}</nav></header>'
+        f'<main><p id="trouble" role="alert" hidden></p>{_NO_SCRIPT}{body}'
+        f"{_numbers(lost)}{_method(notes)}</main>"
+        "<footer>Written by isoscope. This page is a single file: it contains aggregates only "
+        "and makes no network requests.</footer>"
+        f'<script type="text/plain" id="vega">{deflate(library)}</script>'
+        f'<script type="text/plain" id="values">{values}</script>'
+        f"<script>{script}</script></body></html>\n"
+    )
+
+
+_NO_SCRIPT = (
+    "<noscript><p>The charts and the table of readings need JavaScript, which is part of this "
+    "file. Without it: isoscope read RUN.</p></noscript>"
+)
+
+
+def _section(section: Section, panel: Panel) -> str:
+    lead = "".join(f'<p class="lead">{for_html(text)}</p>' for text in panel.lead)
+    controls = "".join(_switch(section, each) for each in panel.switches)
+    bar = f'<div class="controls">{controls}</div>' if controls else ""
+    charts = "".join(_figure(chart) for chart in panel.charts)
+    grid = f'<div class="charts">{charts}</div>' if charts else ""
+    folded = sum(chart.folded for chart in panel.charts)
+    more = (
+        f'<button type="button" class="more" aria-expanded="false" data-more="{section.name}">'
+        f"Show all {len(panel.charts)} measures</button>"
+        if folded
+        else ""
+    )
+    return (
+        f'<section id="{section.name}" aria-labelledby="{section.name}-title">'
+        f'<h2 id="{section.name}-title">{for_html(section.title)}</h2>'
+        f"{lead}{bar}{grid}{more}{panel.body}</section>"
+    )
+
+
+def _switch(section: Section, switch: Switch) -> str:
+    name = f"{section.name}-{switch.name}"
+    where = f'data-section="{section.name}" data-switch="{switch.name}"'
+    if len(switch.choices) > 4 or sum(len(text) for _, text in switch.choices) > 60:
+        options = "".join(
+            f'<option value="{for_html(value)}"{" selected" * (value == switch.chosen)}>'
+            f"{for_html(text)}</option>"
+            for value, text in switch.choices
+        )
+        return (
+            f'<label class="choice">{for_html(switch.label)}'
+            f'<select id="{name}" {where}>{options}</select></label>'
+        )
+    radios = "".join(
+        f'<label><input type="radio" name="{name}" value="{for_html(value)}" {where}'
+        f"{' checked' * (value == switch.chosen)}><span>{for_html(text)}</span></label>"
+        for value, text in switch.choices
+    )
+    return (
+        f'<fieldset class="choice"><legend>{for_html(switch.label)}</legend>{radios}</fieldset>'
+    )
+
+
+def _figure(chart: Chart) -> str:
+    kind = "wide" if chart.wide else "half" * chart.half
+    hidden = " hidden" * chart.folded
+    return (
+        f'<figure class="{kind}" data-folded="{int(chart.folded)}"{hidden}>'
+        f'<div class="chart" id="chart-{for_html(chart.name)}" '
+        f'data-chart="{for_html(chart.name)}" role="img" '
+        f'aria-label="{for_html(chart.alt)}"></div>'
+        f'<button type="button" class="save" data-svg="{for_html(chart.name)}" '
+        f'aria-label="Save {for_html(chart.title)} as SVG">SVG</button></figure>'
+    )
+
+
+def _numbers(lost: str) -> str:
+    note = f'<p class="remarks">{for_html(lost)}</p>' if lost else ""
+    saves = "".join(
+        f'<button type="button" data-save="{kind}">{name}</button>'
+        for kind, name in (("csv", "CSV"), ("json", "JSON"), ("latex", "LaTeX"))
+    )
+    return (
+        '<section id="numbers" aria-labelledby="numbers-title">'
+        '<h2 id="numbers-title">All readings</h2>'
+        '<p class="lead">All readings with their 95 % intervals. Click a heading to sort. The '
+        "filter keeps the lines that contain all of its words. The buttons save the lines that "
+        "are shown.</p>"
+        f'{note}<div class="controls"><label class="choice">Filter'
+        '<input type="search" id="filter" autocomplete="off" spellcheck="false" '
+        'placeholder="isoscore resid no-sink"></label>'
+        f'<span id="count" aria-live="polite"></span><span class="saves">{saves}</span></div>'
+        '<div class="scroll" tabindex="0" role="region" aria-labelledby="numbers-title">'
+        '<table id="table"><thead><tr></tr></thead><tbody></tbody></table></div>'
+        '<p><button type="button" id="rest" hidden>Show more</button></p>'
+        '<p id="printed"></p>'
+        '<ol id="warnings"></ol></section>'
+    )
+
+
+def _method(notes: Sequence[Note]) -> str:
+    if not notes:
+        return ""
+    return (
+        '<section id="method" aria-labelledby="method-title"><h2 id="method-title">Method</h2>'
+        '<p class="lead">The formula and the source of each measure, and when it misleads.</p>'
+        f'<div class="drawer">{notes_html(notes)}</div></section>'
+    )

@@ -1,0 +1,222 @@
+"""A section of the page: exhibits in, a panel of text, switches and charts out.
+
+An exhibit is one run as the page sees it, made of plain values from types.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from math import isfinite
+from typing import Any, TypeAlias, TypeVar
+
+from isoscope.display.escape import plain
+from isoscope.display.frames import Value
+from isoscope.site import last_of_stream
+from isoscope.types import VARIANTS, Curve, Reading
+
+Level = Mapping[tuple[str, str, str], float]  # (site, variant, measure) to its isotropic value
+Cell: TypeAlias = str | int | float | None
+Columns: TypeAlias = dict[str, list[Cell]]  # names to cells; all of the same length
+ChartSpec: TypeAlias = dict[str, Value]  # a Vega-Lite specification
+ROWS = "rows"  # the name of the data set that switches filter
+VARIANT_NAMES = {"all": "all tokens", "no-special": "no special tokens", "no-sink": "no sinks"}
+
+C = TypeVar("C", bound=Curve)
+
+
+# --- what a section receives --------------------------------------------------------------
+@dataclass(frozen=True)
+class Finding:
+    """One sentence of a verdict: a number, what it is, and how it was found."""
+
+    figure: str
+    text: str
+    rule: str
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """The readings of a run, the curves drawn from its summaries, and its provenance."""
+
+    name: str
+    readings: Sequence[Reading]
+    curves: Sequence[Curve] = ()
+    facts: Mapping[str, str] = field(default_factory=dict[str, str])  # provenance
+    levels: Level = field(default_factory=dict[tuple[str, str, str], float])
+    noun: str = "rows"  # what a row is: tokens, texts, vectors
+    remarks: Sequence[str] = ()  # what could not be computed or read, and why
+    findings: Sequence[Finding] = ()  # of the experiment that made the run
+
+    def curves_of(self, kind: type[C]) -> list[C]:
+        """Return the curves of one kind, in the order of the run."""
+        return [curve for curve in self.curves if isinstance(curve, kind)]
+
+    def curve(self, kind: type[C], site: str, variant: str = "all") -> C | None:
+        """Return one curve, or None where the run does not have it."""
+        found = (
+            each
+            for each in self.curves_of(kind)
+            if (each.site, each.variant) == (site, variant)
+        )
+        return next(found, None)
+
+    def by_variant(self, kind: type[C], variants: Iterable[str]) -> list[tuple[str, C]]:
+        """Return curves with their variants; that of all rows stands in for missing ones."""
+        curves = self.curves_of(kind)
+        have = {(curve.site, curve.variant) for curve in curves}
+        found: list[tuple[str, C]] = []
+        for curve in curves:
+            missing = [v for v in variants if (curve.site, v) not in have]
+            names = [curve.variant, *(missing if curve.variant == "all" else ())]
+            found += [(name, curve) for name in names]
+        return found
+
+    def reading(self, measure: str, site: str, variant: str = "all") -> Reading | None:
+        """Return a reading of all rows of a site, at the last step of a series."""
+        found = None
+        for each in self.readings:
+            if (each.measure, each.site, each.variant) == (measure, site, variant):
+                found = found if each.group else each
+        return found
+
+    @property
+    def sites(self) -> list[str]:
+        """The sites that have readings, in the order of the run."""
+        return list(dict.fromkeys(each.site for each in self.readings))
+
+    @property
+    def finite(self) -> "Exhibit":
+        """The same without readings that are NaN or infinite; a remark counts them."""
+        kept = [_with_finite_interval(each) for each in self.readings if isfinite(each.value)]
+        lost = len(self.readings) - len(kept)
+        if not lost:
+            same = all(a is b for a, b in zip(kept, self.readings, strict=True))
+            return self if same else replace(self, readings=kept)
+        remark = f"{lost} of {len(self.readings)} readings are NaN or infinite: not shown"
+        return replace(self, readings=kept, remarks=(*self.remarks, remark))
+
+    @property
+    def printable(self) -> "Exhibit":
+        """The same with escape codes for what a page or a terminal might execute."""
+        return replace(
+            self,
+            name=plain(self.name),
+            readings=[_printable(each) for each in self.readings],
+            curves=[_printable(curve) for curve in self.curves],
+            facts={plain(name): plain(text) for name, text in self.facts.items()},
+            levels={
+                (plain(site), plain(variant), plain(measure)): level
+                for (site, variant, measure), level in self.levels.items()
+            },
+            remarks=[plain(text) for text in self.remarks],
+            findings=[_printable(each) for each in self.findings],
+        )
+
+
+def _with_finite_interval(each: Reading) -> Reading:
+    """Return a reading without its interval where that is not finite."""
+    ends = [end for end in (each.low, each.high) if end is not None]
+    return each if all(map(isfinite, ends)) else replace(each, low=None, high=None)
+
+
+def _printable(value: Any) -> Any:
+    """Return a value with every text in it printable, however deeply nested.
+
+    What needs no change is returned as it is: there are thousands of readings.
+    """
+    if isinstance(value, str):
+        return plain(value)
+    if isinstance(value, tuple):
+        return tuple(map(_printable, value))
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    parts = {each.name: getattr(value, each.name) for each in fields(value)}
+    changed = {name: _printable(part) for name, part in parts.items()}
+    same = all(
+        changed[name] == part for name, part in parts.items() if isinstance(part, str | tuple)
+    )
+    return value if same else replace(value, **changed)
+
+
+# --- what a section returns ---------------------------------------------------------------
+@dataclass(frozen=True)
+class Switch:
+    """A choice that filters the rows of charts by the column of the same name."""
+
+    name: str
+    label: str
+    choices: tuple[tuple[str, str], ...]  # value, and its label
+    chosen: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A Vega-Lite specification over a data set called `rows`, and its rows as columns."""
+
+    name: str
+    title: str
+    spec: ChartSpec
+    columns: Columns
+    alt: str  # the text alternative, for screen readers
+    wide: bool = False  # takes the whole width of the page
+    half: bool = False  # takes half of it; a third where neither is set
+    folded: bool = False  # hidden until "Show all" is pressed
+    least_height: float = 0.0  # in points, in a figure for a paper
+
+    def rows(self, **chosen: str) -> list[dict[str, Cell]]:
+        """Return the rows that remain with the switches in these positions."""
+        names = list(self.columns)
+        rows = [
+            dict(zip(names, row, strict=True))
+            for row in zip(*self.columns.values(), strict=True)
+        ]
+        filters = {name: value for name, value in chosen.items() if name in self.columns}
+        return [r for r in rows if all(r[name] == value for name, value in filters.items())]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What one section shows."""
+
+    lead: tuple[str, ...] = ()  # paragraphs of plain text
+    switches: tuple[Switch, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    body: str = ""  # HTML, all text in it escaped
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """The positions of the switches."""
+        return {switch.name: switch.chosen for switch in self.switches}
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part of the page; `show` returns None where runs have nothing to show."""
+
+    name: str
+    title: str
+    show: Callable[[Sequence[Exhibit]], Panel | None]
+
+
+def as_columns(names: Iterable[str], rows: Iterable[Mapping[str, Cell]]) -> Columns:
+    """Return rows as columns, also where there are no rows."""
+    rows = list(rows)
+    return {name: [row[name] for row in rows] for name in names}
+
+
+def run_switch(runs: Sequence[str]) -> list[Switch]:
+    """Return a choice of run where there are several."""
+    choices = tuple((run, run) for run in runs)
+    return [Switch("run", "Run", choices, runs[0])] if len(runs) > 1 else []
+
+
+def site_switch(sites: Sequence[str]) -> Switch:
+    """Return a choice of site that begins with the output of the model."""
+    output = last_of_stream(sites) or sites[0]
+    return Switch("site", "Site", tuple((site, site) for site in sites), output)
+
+
+def variant_switch(variants: Iterable[str]) -> list[Switch]:
+    """Return a choice of variant where there are several."""
+    have = set(variants)
+    named = tuple((name, VARIANT_NAMES[name]) for name in VARIANTS if name in have)
+    return [Switch("variant", "Rows", named, named[0][0])] if len(named) > 1 else []

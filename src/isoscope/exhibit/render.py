@@ -1,0 +1,186 @@
+"""Render runs: a page, a figure for a paper, or a run that displays itself in a notebook."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from isoscope.errors import ConfigError, UndefinedError
+from isoscope.registry import unknown
+from isoscope.store.run import Run
+from isoscope.types import DEBIASED_TWINS
+
+if TYPE_CHECKING:
+    from isoscope.display import Results
+    from isoscope.display.page.page import Page
+    from isoscope.display.page.section import Chart, Panel
+    from isoscope.types import Reading
+
+KINDS = (
+    "layers",
+    "sweep",
+    "series",
+    "spectrum",
+    "dimensions",
+    "causes",
+    "bands",
+    "norm",
+    "embeddings",
+)
+SUFFIXES = (".pdf", ".svg", ".png")
+COLUMN = 84.0  # millimetres, one of two columns of most journals
+NARROWEST, WIDEST = 30.0, 1000.0
+USUAL = 4  # small charts, unless measures are named
+
+
+class DisplayedRun(Run):
+    """A run that displays itself as HTML, and whose readings are a table."""
+
+    readings: "Results[Reading]"
+
+    def _repr_html_(self) -> str:
+        from isoscope.display.escape import for_html
+        from isoscope.exhibit.exhibit import facts_of
+
+        facts = "".join(
+            f"<tr><th style='text-align:left'>{for_html(name)}</th>"
+            f"<td style='text-align:left'>{for_html(text)}</td></tr>"
+            for name, text in facts_of(self).items()
+        )
+        table = self.readings._repr_html_()  # pyright: ignore[reportPrivateUsage]
+        return f"<table>{facts}</table>{table}"
+
+
+def load(path: str | os.PathLike[str]) -> DisplayedRun:
+    """Read a run folder; the run and its readings display as tables."""
+    from isoscope.display import READINGS, Results
+    from isoscope.store import load as load_run
+    from isoscope.study.reads import isotropic_levels, options_of
+
+    found = load_run(path)
+    levels = isotropic_levels(found.readings, options_of(found.settings))
+    readings = Results(found.readings, READINGS, left_out=found.left_out, isotropic=levels)
+    return DisplayedRun(found.path, found.manifest, found.origin, readings)
+
+
+def report(
+    runs: Any,
+    output: str | os.PathLike[str] | None = None,
+    *,
+    overwrite: bool = False,
+) -> "Page":
+    """Make a page of one or several runs: folders, loaded runs, or readings.
+
+    The page displays itself in a notebook; with `output` it is written to a file as well.
+    """
+    from isoscope.display.page.bundle import require_package
+    from isoscope.display.page.page import page
+    from isoscope.display.page.write import check_file
+    from isoscope.exhibit.exhibit import exhibits
+    from isoscope.measures import MEASURES
+
+    require_package("altair")
+    if output is not None:
+        check_file(output, overwrite=overwrite)
+    from isoscope.display.section import SECTIONS
+
+    notes = [measure.note for measure in MEASURES.values()]
+    made = page(exhibits(runs), notes, SECTIONS)
+    if output is not None:
+        made.save(output, overwrite=overwrite)
+    return made
+
+
+def figure(
+    runs: Any,
+    output: str | os.PathLike[str],
+    *,
+    kind: str = "layers",
+    measures: Sequence[str] | None = None,
+    site: str | None = None,
+    variant: str | None = None,
+    plain: bool = False,
+    width: float = COLUMN,
+    overwrite: bool = False,
+) -> Path:
+    """Write one kind of chart as PDF, SVG or PNG, `width` millimetres wide.
+
+    `measures` selects the charts of layers, series and norm, `site` the site of spectrum,
+    series and embeddings; `plain` shows estimates as published instead of debiased ones.
+    """
+    from isoscope.display.page.bundle import require_package
+    from isoscope.display.page.figure import convert_figure, draw_figure
+    from isoscope.display.page.write import check_file, write_bytes
+    from isoscope.exhibit.exhibit import exhibits
+
+    if kind not in KINDS:
+        raise unknown("figure", kind, KINDS)
+    suffix = _suffix(output)
+    _check_width(width)
+    for package in ("altair", "vl_convert"):
+        require_package(package)
+    check_file(output, overwrite=overwrite)
+    from isoscope.display.section import SECTIONS
+
+    (section,) = [each for each in SECTIONS if each.name == kind]
+    shown = [exhibit.finite.printable for exhibit in exhibits(runs)]
+    panel = section.show(shown)
+    if panel is None:
+        raise UndefinedError(
+            f"cannot draw a figure of {kind}: the run has nothing to show in it",
+            hint="isoscope read RUN lists its readings; isoscope report RUN draws all it has",
+            slug="figure-nothing",
+        )
+    positions = {"site": site, "variant": variant, "form": "plain" if plain else None}
+    if measures and "measure" in panel.chosen:
+        positions["measure"], measures = measures[0], None
+    chosen = _set_switches(panel, {name: value for name, value in positions.items() if value})
+    svg = draw_figure(_charts(panel, measures), chosen, width)
+    return write_bytes(output, convert_figure(svg, suffix), overwrite=overwrite)
+
+
+def _suffix(output: str | os.PathLike[str]) -> str:
+    suffix = Path(output).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ConfigError(
+            f"expected a figure file ending in .pdf, .svg or .png, got {os.fspath(output)!r}",
+            hint="the suffix determines the format",
+            slug="figure-format",
+        )
+    return suffix
+
+
+def _check_width(width: float) -> None:
+    if not NARROWEST <= width <= WIDEST:
+        raise ConfigError(
+            f"expected a width of {NARROWEST:g} to {WIDEST:g} millimetres, got {width:g}",
+            hint="a journal column is about 84 mm wide, a page about 174 mm",
+            slug="figure-width",
+        )
+
+
+def _set_switches(panel: "Panel", positions: dict[str, str]) -> dict[str, str]:
+    """Return the positions of all switches; raise for a position that does not exist."""
+    switches = {switch.name: switch for switch in panel.switches}
+    for name, value in positions.items():
+        known = [key for key, _ in switches[name].choices] if name in switches else []
+        if value in known or (name == "form" and not known):
+            continue
+        raise unknown(name, value, known or (["all"] if name == "variant" else known))
+    return panel.chosen | {name: value for name, value in positions.items() if name in switches}
+
+
+def _charts(panel: "Panel", measures: Sequence[str] | None) -> list["Chart"]:
+    if len(panel.charts) == 1:
+        return list(panel.charts)
+    if not measures:
+        return list(panel.charts[:USUAL])
+    twin = {debiased: plain for plain, debiased in DEBIASED_TWINS.items()}
+    known = {chart.name.partition("-")[2]: chart for chart in panel.charts}
+    found: dict[str, Chart] = {}
+    for name in measures:
+        key = name if name in known else twin.get(name, name)
+        if key not in known:
+            raise unknown("measure", name, known)
+        found[key] = known[key]
+    return list(found.values())

@@ -1,0 +1,230 @@
+"""Open a corpus: a path, a folder, standard input, a list of texts or the bundled text."""
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO, Literal, TypeGuard, cast
+
+import numpy as np
+
+from isoscope.errors import SourceError
+from isoscope.registry import unknown
+from isoscope.source.border import border, printable
+from isoscope.source.bytes import copy_stream
+from isoscope.source.corpus.audio import AudioFiles
+from isoscope.source.corpus.corpus import CombinedCorpus, Corpus
+from isoscope.source.corpus.file_corpus import file_id
+from isoscope.source.corpus.file_format import (
+    KIND_OF,
+    POSSIBLE,
+    format_of,
+    is_labels,
+    open_file,
+)
+from isoscope.source.corpus.pictures import ImageFiles
+from isoscope.source.corpus.plain_text import (
+    TextFiles,
+    TextList,
+    open_default,
+    open_lines,
+    open_whole,
+)
+from isoscope.source.corpus.tables import open_jsonl
+from isoscope.source.corpus.transcript import is_companion
+from isoscope.source.faults import no_documents
+from isoscope.source.paths import STDIN, classify_path, list_files, standard_input
+from isoscope.source.request import KINDS, CorpusRequest, Kind
+
+MEDIA = ("audio", "image", "idx")
+_BESIDE = ("readme", "license", "licence", "copying", "notice", "changelog")
+
+
+def open_corpus(
+    where: str | os.PathLike[str] | Sequence[str] | None = None,
+    *,
+    column: str | None = None,
+    target: str | None = None,
+    id: str | None = None,
+    per: Literal["line", "file"] | None = None,
+    kind: str | None = None,
+    skip_bad: bool = False,
+    length: int = 512,
+    label: str | None = None,
+) -> Corpus:
+    """Open a corpus: documents are found and checked here, and loaded on demand.
+
+    None is the bundled text, "-" standard input, a list its own entries. `column`,
+    `target`, `id` and `label` name columns of jsonl, parquet, csv and tsv. `per` cuts text into
+    documents: by lines, or not at all. `kind` says what files are where names do not, or
+    which of them to read. With `skip_bad`, documents that cannot be read are dropped and
+    counted. A plain stream of token ids is cut into documents of `length`.
+    """
+    if kind is not None and not _is_kind(kind):
+        raise unknown("corpus kind", kind, KINDS)
+    if per not in (None, "line", "file"):
+        raise _wrong_per(
+            f"expected documents per 'line' or 'file', got {printable(str(per))!r}"
+        )
+    if per is not None and (column or target or id or label):
+        raise _wrong_per(f"cannot read a document per {per} with a column")
+    request = CorpusRequest(column, target, id, per, kind, skip_bad, length, label)
+    corpus = _open(where, request)
+    if per is not None and corpus.kind != "text":
+        raise _wrong_per(
+            f"cannot read a document per {per} with {corpus.kind} in {corpus.place}"
+        )
+    if not len(corpus):
+        dropped = "only empty or unreadable ones" if len(corpus.dropped) else "none"
+        raise no_documents(corpus.place, dropped)
+    if id is not None:
+        _check_ids(corpus)
+    return corpus
+
+
+def open_folder(folder: Path, request: CorpusRequest) -> Corpus:
+    """The documents of all files below a folder."""
+    formats = _choose_files(list_files(folder, "a corpus"), request, str(folder))
+    paths = list(formats)
+    kinds = set(formats.values())
+    name = folder.name or folder.resolve().name
+    if kinds == {"audio"}:
+        return AudioFiles(paths, folder, request)
+    if "image" in kinds:
+        images = [path for path in paths if formats[path] == "image"]
+        idx = [path for path in paths if formats[path] == "idx"]
+        corpus = ImageFiles(images, folder, request)
+        others = [open_file(path, request, file_id(path, folder)) for path in idx]
+        return CombinedCorpus([corpus, *others], name, str(folder)) if idx else corpus
+    if request.per == "file" or (kinds == {"text"} and request.per is None):
+        return TextFiles(paths, folder, request)
+    with border(str(folder)):
+        filled = [path for path in paths if path.stat().st_size]
+    if not filled:
+        raise no_documents(str(folder), "only empty files")
+    parts = [open_file(path, request, file_id(path, folder)) for path in filled]
+    corpus = CombinedCorpus(parts, name, str(folder))
+    for path in sorted(set(paths) - set(filled)):
+        corpus.dropped.add("empty files", str(path))
+    return corpus
+
+
+def _open(
+    where: str | os.PathLike[str] | Sequence[str] | None, request: CorpusRequest
+) -> Corpus:
+    if where is None:
+        return open_default(request)
+    if isinstance(where, str | os.PathLike):
+        return _open_path(Path(where).expanduser(), request)
+    if isinstance(cast(object, where), Sequence):
+        return TextList(where, request)
+    raise SourceError(
+        f"expected a path or a list of texts as corpus, got {type(where).__name__}",
+        hint="save arrays of token ids with np.save and pass the path",
+        slug="corpus-kind",
+    )
+
+
+def _open_path(path: Path, request: CorpusRequest) -> Corpus:
+    place = classify_path(path)
+    if place == "stdin":
+        hint = "pipe it in: cat text.txt | isoscope survey MODEL - -o RUN"
+        return _open_stream(standard_input("text", hint), "stdin", STDIN, request)
+    if place == "folder":
+        return open_folder(path, request)
+    if place == "pipe":
+        with border(str(path)), path.open("rb") as stream:
+            return _open_stream(stream, path.name, str(path), request)
+    return open_file(path, request, file_id(path, None))
+
+
+def _open_stream(stream: BinaryIO, name: str, place: str, request: CorpusRequest) -> Corpus:
+    """Text from a pipe, of which a temporary copy is made; with a column, jsonl."""
+    if request.kind not in (None, "text"):
+        raise SourceError(
+            f"expected text on {place}, got kind {request.kind!r}",
+            hint="save it to a file and pass its path",
+            slug="corpus-kind",
+        )
+    copy = copy_stream(stream, name, place)
+    if request.columns:
+        return open_jsonl(copy, request)
+    return open_whole(copy, request) if request.per == "file" else open_lines(copy, request)
+
+
+def _choose_files(paths: Sequence[Path], request: CorpusRequest, place: str) -> dict[Path, str]:
+    """The files that are documents, with their formats, which have to be compatible."""
+    if not paths:
+        raise no_documents(place, "an empty folder")
+    known = {path: found for path in paths if (found := format_of(path.name)) is not None}
+    if request.kind is not None:
+        known = {path: each for path, each in known.items() if KIND_OF[each] == request.kind}
+    media = {path.with_suffix("") for path, each in known.items() if each in MEDIA}
+    chosen = {
+        path: each
+        for path, each in known.items()
+        if not _is_beside(path, each, media) or len(known) == 1
+    }
+    if not chosen:
+        of_kind = "" if request.kind is None else f" of kind {request.kind!r}"
+        raise SourceError(
+            f"expected a corpus{of_kind} in {place}, got {_count_suffixes(paths)}",
+            hint=f"a corpus is {POSSIBLE}; links that lead out are not followed",
+            slug="corpus-kind",
+        )
+    formats = set(chosen.values())
+    if len(formats) > 1 and formats != {"image", "idx"}:
+        kinds = dict.fromkeys(KIND_OF[each] for each in chosen.values())
+        raise SourceError(
+            f"expected files of one format in {place}, got {_count_suffixes(list(chosen))}",
+            hint=f"choose with --kind: {' or '.join(kinds)}"
+            if len(kinds) > 1
+            else "name one of the files, or move those of one format into another folder",
+            slug="corpus-mixed",
+        )
+    return chosen
+
+
+def _is_beside(path: Path, found: str, media: set[Path]) -> bool:
+    """Whether a file only accompanies others: a licence, a transcript, labels."""
+    name = path.name.lower()
+    if is_labels(name) or (found == "text" and name.startswith(_BESIDE)):
+        return True
+    if KIND_OF[found] != "text" or not media:
+        return False
+    companion = is_companion(name) or name.startswith(("metadata.", "labels."))
+    return companion or path.with_suffix("") in media
+
+
+def _count_suffixes(paths: Sequence[Path]) -> str:
+    """Files by suffix, such as "12 .wav, 3 .txt"."""
+    count = Counter(printable(path.suffix.lower()) or "without suffix" for path in paths)
+    listed = [f"{n} {suffix}" for suffix, n in count.most_common(6)]
+    return ", ".join(listed) + (", ..." if len(count) > 6 else "")
+
+
+def _check_ids(corpus: Corpus) -> None:
+    """Refuse ids that occur twice: intervals are computed over documents."""
+    keys = corpus.keys()
+    order = np.argsort(keys, kind="stable")
+    twice = np.flatnonzero(keys[order][1:] == keys[order][:-1])
+    if len(twice):
+        first, second = (corpus.document(int(order[twice[0] + i])) for i in (0, 1))
+        raise SourceError(
+            f"expected an id for each document, got {printable(first.id)!r} "
+            f"in {first.place} and again in {second.place}",
+            hint="name a column without repeats, or none: documents are then numbered",
+            slug="id-twice",
+        )
+
+
+def _is_kind(name: str) -> TypeGuard[Kind]:
+    return name in KINDS
+
+
+def _wrong_per(problem: str) -> SourceError:
+    return SourceError(
+        problem,
+        hint="columns are for jsonl, parquet, csv and tsv; line and file for plain text",
+        slug="corpus-per",
+    )

@@ -1,0 +1,97 @@
+"""Files of token ids: an npy array, a document per row or one long stream."""
+
+from pathlib import Path
+
+import numpy as np
+
+from isoscope.errors import SourceError
+from isoscope.source.border import border, truncated
+from isoscope.source.corpus.corpus import Corpus, Document
+from isoscope.source.faults import refuse_columns
+from isoscope.source.fingerprint import of_file
+from isoscope.source.npy import Header, map_array, map_blocks, read_header
+from isoscope.source.request import CorpusRequest
+
+MOST = 1 << 31  # no vocabulary is larger
+BLOCK = 1 << 20  # ids checked at a time
+
+
+class TokenIds(Corpus):
+    """Token ids of an npy file, which stays on disk."""
+
+    def __init__(self, path: Path, name: str, request: CorpusRequest) -> None:
+        super().__init__("tokens", name, str(path))
+        refuse_columns(self.place, request.columns)
+        self._path = path
+        self._header = _read_token_header(path, self.place)
+        shape = self._header.shape
+        self._length = request.length if len(shape) == 1 else shape[1]
+        if request.length < 1:
+            raise SourceError(
+                f"expected documents of 1 token or more, got {request.length}",
+                hint="512 is usual",
+                slug="token-length",
+            )
+        self._documents = -(-shape[0] // request.length) if len(shape) == 1 else shape[0]
+        if self._documents and self._length:
+            _check_ids(path, self._header, self.place)
+        else:
+            self._documents = 0
+
+    def __len__(self) -> int:
+        return self._documents
+
+    def id(self, ordinal: int) -> str:
+        """Return the name of the file, and the row or the piece of the stream."""
+        return f"{self.name}:{self.within(ordinal)}"
+
+    def document(self, ordinal: int) -> Document:
+        """Copy the ids of one document."""
+        at = self.within(ordinal)
+        with border(self.place):
+            size = self._path.stat().st_size
+        if size != self._header.size:
+            raise truncated(self.place, self._header.size, size)
+        whole, pages = map_array(self._path, self._header, place=self.place)
+        ids = whole[at] if whole.ndim == 2 else whole[at * self._length :][: self._length]
+        content = np.array(ids, dtype=np.int64)
+        del whole, ids
+        pages.close()
+        return Document(self.id(at), content, place=f"{self.place}, row {at}")
+
+    def stamp(self) -> str:
+        """Compute the fingerprint of the file; the length of pieces is part of it."""
+        cut = f"tokens {self._length}" if len(self._header.shape) == 1 else "tokens"
+        return of_file(self._path, cut)
+
+
+def _read_token_header(path: Path, place: str) -> Header:
+    with border(place), path.open("rb") as stream:
+        header = read_header(stream, place)
+        size = path.stat().st_size
+    if header.dtype.kind not in "iu" or len(header.shape) not in (1, 2):
+        shape = " x ".join(map(str, header.shape)) or "a single number"
+        raise SourceError(
+            f"expected token ids in {place}, got an array of {header.dtype} ({shape})",
+            hint="save whole numbers: (documents, length), or one long row; "
+            "vectors are for isoscope measure",
+            slug="token-array",
+        )
+    if size != header.size:
+        raise truncated(place, header.size, size)
+    return header
+
+
+def _check_ids(path: Path, header: Header, place: str) -> None:
+    """Refuse what is not in any vocabulary; that of the model is checked later."""
+    rows = BLOCK if len(header.shape) == 1 else max(1, BLOCK // header.shape[1])
+    for start, block in map_blocks(path, header, rows, place=place):
+        low, high = int(block.min()), int(block.max())
+        if low < 0 or high >= MOST:
+            bad = low if low < 0 else high
+            row = start + int(np.argwhere(block == bad)[0][0])
+            raise SourceError(
+                f"expected token ids from 0 to 2^31 - 1 in {place}, got {bad} in row {row}",
+                hint="cut padding off, or write documents of one length into one file each",
+                slug="token-ids",
+            )

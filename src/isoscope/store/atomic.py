@@ -1,0 +1,138 @@
+"""Files and folders put in place in one step: whole or not at all, even over another one."""
+
+import ctypes
+import errno
+import os
+import re
+import shutil
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from secrets import token_hex
+
+from isoscope.errors import StoreError
+
+PARTIAL = ".partial"  # being written; left behind only by a killed process, never read
+REPLACED = ".old"  # the run that was there before, where folders cannot be swapped
+
+_AT_CWD, _EXCHANGE = -100, 2  # of renameat2(2)
+_NOT_HERE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
+
+
+@contextmanager
+def writing(folder: Path) -> Generator[None]:
+    """Turn errors of the disk into a StoreError that names the folder."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"cannot write a run to {str(folder)!r}: {error.strerror or error}",
+            hint="free some space or choose another folder; what was kept is still there",
+            slug="store-write",
+        ) from error
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put a file in its place once its bytes are on the disk; a kill leaves a .part file."""
+    part = path.with_name(f"{os.getpid()}-{path.name}.part")
+    with part.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+@contextmanager
+def staging(target: Path) -> Generator[Path]:
+    """Yield a new empty folder beside the target, removed at the end unless put in place.
+
+    Beside it, because a rename is one step only within a file system. The name is
+    random, so what a killed process left behind is in nobody's way.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    folder = target.parent / f".isoscope-{token_hex(8)}{PARTIAL}"
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def put_in_place(folder: Path, target: Path) -> None:
+    """Make `folder` the target; a folder that was there gets the old name of `folder`.
+
+    At every moment the target is the old folder or the new one, never half of either.
+    Only where the file system cannot swap two names, there is a moment between two
+    renames in which the old one is whole under another name, which `find_replaced` finds.
+    """
+    sync(folder)
+    if not target.exists():
+        folder.rename(target)
+    else:
+        try:
+            exchange(folder, target)
+        except OSError as error:
+            if error.errno not in _NOT_HERE:
+                raise
+            _in_two_steps(folder, target)
+    with suppress(OSError):  # it is in place; only a power cut could still undo that
+        sync(target.parent)
+
+
+def link_or_copy(path: Path, name: Path) -> None:
+    """Give a file a second name, or copy it where the file system has no such thing."""
+    try:
+        os.link(path, name)
+    except OSError:
+        shutil.copyfile(path, name)
+
+
+def find_replaced(target: Path) -> Path | None:
+    """Return the run that an interrupted overwrite of the target left under another name."""
+    name = re.compile(re.escape(_replaced_start(target)) + "[0-9a-f]{8}" + re.escape(REPLACED))
+    if not target.parent.is_dir():
+        return None
+    return next((each for each in target.parent.iterdir() if name.fullmatch(each.name)), None)
+
+
+def sync(path: Path) -> None:
+    """Have a file's bytes, or a folder's names, on the disk before going on."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NOT_HERE:  # some file systems have nothing to sync
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def exchange(one: Path, other: Path) -> None:
+    """Let two folders change names in one step, or raise OSError with ENOSYS and the like."""
+    library = ctypes.CDLL(None, use_errno=True)
+    names = os.fsencode(one), os.fsencode(other)
+    if sys.platform == "linux" and hasattr(library, "renameat2"):
+        failed = library.renameat2(_AT_CWD, names[0], _AT_CWD, names[1], _EXCHANGE)
+    elif sys.platform == "darwin" and hasattr(library, "renamex_np"):
+        failed = library.renamex_np(*names, _EXCHANGE)
+    else:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    if failed:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), str(one), None, str(other))
+
+
+def _in_two_steps(folder: Path, target: Path) -> None:
+    replaced = target.parent / f"{_replaced_start(target)}{token_hex(4)}{REPLACED}"
+    target.rename(replaced)
+    try:
+        folder.rename(target)
+    except BaseException:
+        replaced.rename(target)
+        raise
+    shutil.rmtree(replaced, ignore_errors=True)
+
+
+def _replaced_start(target: Path) -> str:
+    return f".isoscope-{target.name[:40]}-"  # 40 characters stay below 255 bytes

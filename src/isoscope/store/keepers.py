@@ -1,0 +1,277 @@
+"""Keepers of what units found: a merge tree of summaries, or a list of records.
+
+A file is written under a temporary name and renamed, and its name holds a checksum of its
+content, of what it is and of the run: what is there under its name is whole, and a file that
+was renamed or comes from another run does not count. A kill at any moment loses at most what
+was not yet written.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+from time import monotonic
+
+import msgspec
+
+from isoscope.accumulate.survey import Survey
+from isoscope.store.atomic import sync, write_whole, writing
+from isoscope.store.schema import plain_values
+from isoscope.store.state import State, file_digest, join_states, write_state
+from isoscope.store.tree import Node, Tree
+
+PATIENCE = 60.0  # seconds after which what waits in memory is written
+ROOM = 512 << 20  # bytes that may wait in memory
+_UNIT_FILE = re.compile(r"unit-(\d{1,12})-([0-9a-f]{32})\.msgpack")
+_NODE_FILE = re.compile(r"node-(\d{1,2})-(\d{1,12})-([0-9a-f]{32})\.safetensors")
+
+
+class SummaryKeeper:
+    """The finished units of a stage, merged as far up the tree as they go.
+
+    Nodes wait in memory and are written after about a minute, or when they take up half a
+    gigabyte; files that a larger node covers are deleted after it is written. Two nodes in
+    memory are merged there; files are merged place by place, since the state of a model may
+    be larger than memory.
+
+    Without a folder everything stays in memory; what is beyond `room` goes to the folder
+    that `spare` returns, where there is one. `id` identifies the stage of the run. With
+    `fresh`, nodes that are already in the folder belong to another process and are ignored.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        folder: Path | None = None,
+        *,
+        id: str = "",
+        spare: Callable[[], Path] | None = None,
+        fresh: bool = False,
+        patience: float = PATIENCE,
+        room: int = ROOM,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self.folder, self.id, self.spare = folder, id, spare
+        self.patience, self.room, self.clock = patience, room, clock
+        self.tree: Tree[Survey | Path] = Tree(units, self._join)
+        self._sizes: dict[Node, int] = {}
+        self._written = clock()
+        if folder is not None:
+            with writing(folder):
+                folder.mkdir(parents=True, exist_ok=True)
+                if not fresh:
+                    self._load(folder)
+
+    def missing(self) -> list[int]:
+        """Return the units that are not done yet, in order."""
+        return list(self.tree.missing())
+
+    def add(self, unit: int, result: object) -> None:
+        """Keep the summaries of a unit."""
+        assert isinstance(result, Survey)
+        survey, size = _settle(result)
+        node = Node(0, unit)
+        self._sizes[node] = size
+        self.tree.put(node, survey)
+        late = self.folder is not None and self.clock() - self._written >= self.patience
+        if late or sum(self._sizes.values()) > self.room:
+            self._write()
+
+    def adopt(self, node: Node, name: str) -> None:
+        """Take over a node that another process has written to the folder."""
+        assert self.folder is not None
+        self.tree.put(node, self.folder / name)
+
+    def flush(self) -> None:
+        """Write what waits in memory to the folder, where there is one."""
+        if self.folder is not None:
+            self._write()
+
+    @property
+    def has_files(self) -> bool:
+        """Whether any node is a file."""
+        return any(isinstance(each, Path) for each in self.tree.nodes.values())
+
+    def hand_over(self) -> list[tuple[Node, str]]:
+        """Write what waits and forget all nodes: the process that called adopts the files."""
+        self.flush()
+        found = [(node, path.name) for node, path in self._paths()]
+        self.tree.nodes.clear()
+        return found
+
+    def total(self) -> State:
+        """Return all units merged, from the first to the last; afterwards add no more."""
+        first, *rest = self.tree.roots or [Survey()]
+        if isinstance(first, Survey) and not self.has_files:
+            for each in rest:
+                assert isinstance(each, Survey)
+                first.merge(each)
+                first, _ = _settle(first)
+            self.tree.nodes.clear()
+            return State(first)
+        self._write()
+        whole, *files = [path for _, path in self._paths()]
+        with writing(self._place):
+            for number, path in enumerate(files):
+                fresh = self._part_path(f"total-{number}")
+                join_states(whole, path, fresh)
+                if number:
+                    whole.unlink()
+                whole = fresh
+        return State(whole)
+
+    @property
+    def _place(self) -> Path:
+        if self.folder is not None:
+            return self.folder
+        assert self.spare is not None
+        return self.spare()
+
+    def _write(self) -> None:
+        if self.folder is None and self.spare is None:
+            return
+        for node, held in list(self.tree.nodes.items()):
+            if isinstance(held, Survey):
+                self.tree.nodes[node] = self._file_of(node, held)
+        self._sizes.clear()
+        self._written = self.clock()
+
+    def _paths(self) -> list[tuple[Node, Path]]:
+        nodes = sorted(self.tree.nodes, key=lambda node: node.first)
+        found = [(node, self.tree.nodes[node]) for node in nodes]
+        return [(node, path) for node, path in found if isinstance(path, Path)]
+
+    def _load(self, folder: Path) -> None:
+        found = [
+            (Node(int(name[1]), int(name[2])), path, name[3])
+            for name, path in _named_files(folder, _NODE_FILE)
+        ]
+        for node, path, digest in sorted(found, key=lambda each: -each[0].level):
+            covered = any(other.covers(node.first) for other in self.tree.nodes)
+            if covered or not self.tree.holds(node) or self._digest(path, node) != digest:
+                path.unlink()
+            else:
+                self.tree.nodes[node] = path
+        for node in list(self.tree.nodes):  # a kill may have come between two merges
+            if node in self.tree.nodes:
+                self.tree.put(node, self.tree.nodes[node])
+
+    def _join(self, node: Node, left: Survey | Path, right: Survey | Path) -> Survey | Path:
+        halves = Node(node.level - 1, node.index * 2), Node(node.level - 1, node.index * 2 + 1)
+        for half in halves:
+            self._sizes.pop(half, None)
+        if isinstance(left, Survey) and isinstance(right, Survey):
+            left.merge(right)
+            whole, self._sizes[node] = _settle(left)
+            return whole
+        files = [
+            self._file_of(half, held) if isinstance(held, Survey) else held
+            for half, held in zip(halves, (left, right), strict=True)
+        ]
+        with writing(self._place):
+            part = self._part_path(f"{node.level}-{node.index}")
+            join_states(files[0], files[1], part)
+            whole = self._name(part, node)
+            if self.folder is not None:
+                sync(self.folder)  # the whole is there for good before its halves are gone
+            for each in files:
+                each.unlink()
+        return whole
+
+    def _file_of(self, node: Node, survey: Survey) -> Path:
+        with writing(self._place):
+            part = self._part_path(f"{node.level}-{node.index}")
+            write_state(part, survey)
+            return self._name(part, node)
+
+    def _part_path(self, name: str) -> Path:
+        """Return a temporary name; nothing is left there of a process with the same id."""
+        path = self._place / f"{os.getpid()}-{name}.part"
+        for leftover in (path, path.with_name(f"{path.name}.data")):
+            leftover.unlink(missing_ok=True)
+        return path
+
+    def _name(self, part: Path, node: Node) -> Path:
+        """Give a finished file its name, once its bytes are on the disk."""
+        if self.folder is not None:
+            sync(part)
+        digest = self._digest(part, node)
+        name = f"node-{node.level}-{node.index}-{digest}.safetensors"
+        return part.rename(self._place / name)
+
+    def _digest(self, path: Path, node: Node) -> str:
+        return file_digest(path, f"{self.id} {node.level} {node.index} ")
+
+
+def _named_files(folder: Path, name: re.Pattern[str]) -> Iterator[tuple[re.Match[str], Path]]:
+    """Yield files with such a name; remove what a process that was killed left half-written."""
+    for path in sorted(folder.iterdir()):
+        if not path.is_file():
+            continue
+        if found := name.fullmatch(path.name):
+            yield found, path
+        elif path.suffix in (".part", ".data"):
+            with suppress(OSError):
+                path.unlink()
+
+
+def _settle(survey: Survey) -> tuple[Survey, int]:
+    """Return a survey as it is read back from a file, and its bytes.
+
+    Merged in memory or through files, nodes then have the same bits.
+    """
+    size = 0
+    for place in survey.held:
+        meta, arrays = Survey({place: survey.held[place]}).to_state()
+        size += sum(array.nbytes for array in arrays.values())
+        survey.held[place] = Survey.from_state(meta, arrays).held[place]
+    return survey, size
+
+
+class RecordKeeper:
+    """One record for each unit that is done; in memory where there is no folder."""
+
+    def __init__(self, units: int, folder: Path | None = None, *, id: str = "") -> None:
+        self.units = units
+        self.folder = folder
+        self.id = id
+        self.records: dict[int, object] = {}
+        if folder is not None:
+            with writing(folder):
+                folder.mkdir(parents=True, exist_ok=True)
+                self._load(folder)
+
+    def missing(self) -> list[int]:
+        """Return the units that are not done yet, in order."""
+        return [number for number in range(self.units) if number not in self.records]
+
+    def add(self, unit: int, result: object) -> None:
+        """Keep the record of a unit."""
+        content = msgspec.msgpack.encode(plain_values(result))
+        if self.folder is not None:
+            name = f"unit-{unit}-{self._digest(unit, content)}.msgpack"
+            with writing(self.folder):
+                write_whole(self.folder / name, content)
+        # As it is read back, so that a resumed run has the same values.
+        self.records[unit] = msgspec.msgpack.decode(content)
+
+    def flush(self) -> None:
+        """Nothing waits: records are written as they come."""
+
+    def total(self) -> list[object]:
+        """Return the records of all units, in order."""
+        return [self.records[number] for number in range(self.units)]
+
+    def _load(self, folder: Path) -> None:
+        for name, path in _named_files(folder, _UNIT_FILE):
+            number, content = int(name[1]), path.read_bytes()
+            if number < self.units and self._digest(number, content) == name[2]:
+                self.records[number] = msgspec.msgpack.decode(content)
+            else:
+                path.unlink()
+
+    def _digest(self, unit: int, content: bytes) -> str:
+        label = f"{self.id} {unit} ".encode()
+        return blake2b(label + content, digest_size=16).hexdigest()

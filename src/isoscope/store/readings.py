@@ -1,0 +1,74 @@
+"""Readings as a parquet file, one row each."""
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from isoscope.store.schema import SCHEMA, plain_values
+from isoscope.types import Reading
+
+if TYPE_CHECKING:  # imported where needed: `isoscope measure` without -o does without it
+    import pyarrow
+
+EDITION = b"isoscope.schema"
+
+
+def reading_schema() -> "pyarrow.Schema":
+    """Return the columns of a reading, as schema 1 fixes them."""
+    import pyarrow as pa
+
+    words = [pa.field(name, pa.string(), nullable=False) for name in ("run", "site")]
+    words += [pa.field(name, pa.string(), nullable=False) for name in ("variant", "group")]
+    columns = [
+        *words,
+        pa.field("step", pa.int64()),
+        pa.field("measure", pa.string(), nullable=False),
+        pa.field("value", pa.float64(), nullable=False),
+        pa.field("low", pa.float64()),
+        pa.field("high", pa.float64()),
+        pa.field("n", pa.int64(), nullable=False),
+        pa.field("d", pa.int64(), nullable=False),
+        pa.field("warnings", pa.list_(pa.string()), nullable=False),
+    ]
+    return pa.schema(columns, metadata={EDITION: str(SCHEMA).encode()})
+
+
+def write_readings(path: Path, readings: Iterable[Reading]) -> None:
+    """Write readings; a value that is not a number is a bug and is refused."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    found = list(readings)
+    _check_finite(found)
+    rows = [plain_values(asdict(each)) for each in found]
+    table = pa.Table.from_pylist(rows, schema=reading_schema())
+    with path.open("xb") as file:  # not by name: Python's file reports a full disk as such
+        pq.write_table(table, file, compression="zstd")
+
+
+def read_readings(path: Path) -> list[Reading]:
+    """Read readings back; raises ValueError where the file is not what we write."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            table = file.read(use_threads=False)
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(str(error)) from error
+    if not table.schema.equals(reading_schema()):
+        raise ValueError(f"expected the columns of a reading, got {table.schema.names}")
+    found = msgspec.convert(table.to_pylist(), list[Reading])
+    _check_finite(found)
+    return found
+
+
+def _check_finite(readings: Iterable[Reading]) -> None:
+    for each in readings:
+        for number in (each.value, each.low, each.high):
+            if number is not None and not isfinite(number):
+                raise ValueError(f"expected a finite number, got {number}")

@@ -1,0 +1,91 @@
+"""What a section receives and returns."""
+
+from dataclasses import replace
+
+from isoscope.display.page.section import Chart, Panel, Switch
+from isoscope.types import (
+    CauseShares,
+    DimensionScores,
+    Reading,
+    SpectrumCurve,
+    SweepCell,
+    SweepGrid,
+)
+
+
+def test_curves_are_found_by_kind_and_readings_by_name(demo):
+    assert demo.curve(SpectrumCurve, "resid.1", "no-sink").rank[0] == 1
+    assert demo.curve(SpectrumCurve, "nowhere") is None
+    assert demo.reading("isoscore", "embed").value == 0.2
+    assert demo.reading("isoscore", "nowhere") is None
+    assert demo.sites[0] == "embed"
+    assert len(demo.curves_of(CauseShares)) == len(demo.sites)
+
+
+def test_a_reading_of_a_group_is_not_that_of_the_site(demo):
+    one = replace(demo.reading("isoscore", "embed"), group="rare", value=9.0)
+    assert (
+        replace(demo, readings=[*demo.readings, one]).reading("isoscore", "embed").value == 0.2
+    )
+
+
+def test_readings_that_are_no_numbers_are_left_out_and_counted(demo):
+    bad = Reading("a", "rows", "all", "", None, "alpha", float("nan"), None, None, 9, 3)
+    shown = replace(demo, readings=[bad, *demo.readings]).finite
+    assert len(shown.readings) == len(demo.readings)
+    assert "1 of" in shown.remarks[-1]
+    assert demo.finite is demo
+
+
+def test_an_interval_that_is_no_number_is_no_interval(demo):
+    bad = replace(demo.reading("isoscore", "embed"), low=float("nan"), high=float("inf"))
+    (shown,) = replace(demo, readings=[bad]).finite.readings
+    assert (shown.value, shown.low, shown.high) == (bad.value, None, None)
+
+
+def test_words_of_curves_are_written_out_too(exhibits):
+    whole = exhibits.Exhibit("a", [], list(exhibits.curves_of("a\x1b", "all")))
+    (curve,) = whole.curves_of(CauseShares)
+    words = tuple(replace(each, detail="\x1b[2J") for each in curve.causes)
+    bad = exhibits.Exhibit("a", [], [replace(curve, causes=words, warnings=("\x1b",))])
+    (shown,) = bad.printable.curves
+    assert shown.site == r"a\x1b" and shown.warnings == (r"\x1b",)
+    assert {each.detail for each in shown.causes} == {r"\x1b[2J"}
+    assert [each.share for each in shown.causes] == [each.share for each in curve.causes]
+
+
+def test_numbers_of_curves_are_not_copied(exhibits):
+    whole = exhibits.Exhibit("a", [], list(exhibits.curves_of("a\x1b", "all")))
+    (before,), (after,) = (e.curves_of(DimensionScores) for e in (whole, whole.printable))
+    assert after.score is before.score and after.site == r"a\x1b"
+
+
+def test_words_deep_in_a_sweep_are_written_out(exhibits):
+    cell = SweepCell("twonn\x1b", "resid", 0.0, None, 0.5, None)
+    grid = SweepGrid("task", "all", "\x1b[2J", "accuracy", "istar", 0.5, True, (), (cell,))
+    (shown,) = exhibits.Exhibit("a", [], [grid]).printable.curves
+    assert shown.task == r"\x1b[2J" and shown.cells[0].measure == r"twonn\x1b"
+
+
+def test_names_that_would_be_obeyed_are_written_out(exhibits):
+    shown = exhibits.exhibit("a\x1b[2J\u202eb").printable
+    assert shown.name == r"a\x1b[2J\u202eb"
+    assert shown.readings[0].run == shown.name
+    assert shown.levels["embed", "all", "isoscore"] == 1.0
+
+
+CHART = Chart("c", "C", {}, {"variant": ["all", "no-sink"], "value": [1, 2]}, "a chart")
+
+
+def test_a_switch_keeps_the_rows_that_have_its_value():
+    assert CHART.rows(variant="no-sink") == [{"variant": "no-sink", "value": 2}]
+    assert len(CHART.rows()) == 2
+
+
+def test_a_chart_without_the_column_does_not_obey():
+    assert len(CHART.rows(form="plain")) == 2
+
+
+def test_a_panel_knows_where_its_switches_stand():
+    switch = Switch("variant", "Rows", (("all", "all"), ("no-sink", "no sinks")), "all")
+    assert Panel(switches=(switch,)).chosen == {"variant": "all"}

@@ -1,0 +1,95 @@
+"""One folder in place of another, in one step."""
+
+import errno
+import os
+
+import pytest
+
+from isoscope.store import atomic
+
+
+def filled(path, word):
+    path.mkdir()
+    (path / "word").write_text(word)
+    return path
+
+
+def test_a_staged_folder_is_beside_the_target_and_gone_afterwards(here):
+    with atomic.staging(here / "deep" / "run") as folder:
+        assert folder.parent == here / "deep"
+        assert folder.stat().st_mode & 0o777 == (here / "deep").stat().st_mode & 0o777
+    assert list((here / "deep").iterdir()) == []
+
+
+def test_a_staged_folder_is_gone_after_a_failure_too(here):
+    with pytest.raises(KeyboardInterrupt), atomic.staging(here / "run") as folder:
+        (folder / "half").write_text("half")
+        raise KeyboardInterrupt
+    assert list(here.iterdir()) == []
+
+
+def test_a_folder_takes_an_empty_place(here):
+    atomic.put_in_place(filled(here / "new", "new"), here / "run")
+    assert (here / "run" / "word").read_text() == "new"
+    assert [each.name for each in here.iterdir()] == ["run"]
+
+
+def test_two_folders_change_places(here):
+    old, new = filled(here / "run", "old"), filled(here / "new", "new")
+    atomic.put_in_place(new, old)
+    assert (here / "run" / "word").read_text() == "new"
+    assert (here / "new" / "word").read_text() == "old"
+
+
+def cannot(*_):
+    raise OSError(errno.EINVAL, "cannot swap here")
+
+
+def test_where_folders_cannot_be_swapped_two_renames_do(here, monkeypatch):
+    monkeypatch.setattr(atomic, "exchange", cannot)
+    old, new = filled(here / "run", "old"), filled(here / "new", "new")
+    atomic.put_in_place(new, old)
+    assert (here / "run" / "word").read_text() == "new"
+    assert [each.name for each in here.iterdir()] == ["run"]
+
+
+def test_the_old_folder_comes_back_when_the_second_rename_fails(here, monkeypatch):
+    monkeypatch.setattr(atomic, "exchange", cannot)
+    old, new = filled(here / "run", "old"), here / "not there"
+    monkeypatch.setattr(atomic, "sync", lambda path: None)
+    with pytest.raises(FileNotFoundError):
+        atomic.put_in_place(new, old)
+    assert (here / "run" / "word").read_text() == "old"
+
+
+def test_a_run_that_was_replaced_is_found_by_its_name_only(here):
+    for name in ("run", "run-2"):
+        (here / f".isoscope-{name}-0123abcd{atomic.REPLACED}").mkdir()
+    assert atomic.find_replaced(here / "run").name == ".isoscope-run-0123abcd.old"
+    assert atomic.find_replaced(here / "other") is None
+    assert atomic.find_replaced(here / "no" / "such" / "run") is None
+
+
+def test_a_system_that_cannot_swap_says_so(here, monkeypatch):
+    monkeypatch.setattr(atomic.sys, "platform", "plan9")
+    with pytest.raises(OSError, match=os.strerror(errno.ENOSYS)):
+        atomic.exchange(here, here)
+
+
+def test_swapping_with_nothing_is_an_error(here):
+    with pytest.raises(FileNotFoundError):
+        atomic.exchange(filled(here / "new", "new"), here / "nothing")
+
+
+def test_a_file_system_without_sync_is_no_error(here, monkeypatch):
+    monkeypatch.setattr(atomic.os, "fsync", cannot)
+    atomic.sync(here)
+
+
+def test_a_failing_disk_is_one(here, monkeypatch):
+    def broken(_):
+        raise OSError(errno.EIO, "input/output error")
+
+    monkeypatch.setattr(atomic.os, "fsync", broken)
+    with pytest.raises(OSError, match="input/output"):
+        atomic.sync(here)
