@@ -13,7 +13,7 @@ def test_it_prints_both_runs_and_what_changed(isoscope, runs):
     lines = done.stdout.splitlines()
     assert lines[0] == "a: a, b: b, site rows, variant all"
     assert lines[2].split()[:4] == ["measure", "a", "b", "b"]
-    assert "independent: a and b have other documents" in done.stdout
+    assert "independent: a and b have different documents" in done.stdout
     assert "after Holm's correction over" in done.stdout
 
 

@@ -27,7 +27,7 @@ def changes():
             change(),
             change(
                 "alpha", 1.5, 1.4, -0.3, 0.1, site="resid.0", other_site="resid.0",
-                verdict="within noise", chance=0.6, warnings=("of different width: 8 and 16",),
+                verdict="within noise", chance=0.6, warnings=("different widths: 8 and 16",),
             ),
             change(
                 "twonn", 10.0, 11.0, None, None, site="resid.0", other_site="resid.0",
@@ -37,7 +37,7 @@ def changes():
         runs=("old", "new"),
         method="paired by document group: both read the same 40 documents of texts",
         differs=["dtype float32 and bfloat16"],
-        left_out=["only a has, or matches, pooled"],
+        left_out=["only in a, or without a match: pooled"],
     )  # fmt: skip
 
 
@@ -57,9 +57,9 @@ paired by document group: both read the same 40 documents of texts
 
 the runs differ in dtype float32 and bfloat16
 
-1. of different width: 8 and 16
+1. different widths: 8 and 16
 
-- skipped: only a has, or matches, pooled
+- skipped: only in a, or without a match: pooled
 """
 
 LATEX = r"""% a: old, b: new, variant all
@@ -79,8 +79,8 @@ resid.0 & twonn & 10.000 & 11.000 & 1.000 &  & no interval & independent \\
 1 changed, 1 within noise, 1 no interval of 3 (changed: p \textless{} 0.05 after Holm{'}s correction over 2 rows; the intervals are not corrected)\par
 paired by document group: both read the same 40 documents of texts\par
 the runs differ in dtype float32 and bfloat16\par
-\textsuperscript{1} of different width: 8 and 16\par
-skipped: only a has, or matches, pooled\par
+\textsuperscript{1} different widths: 8 and 16\par
+skipped: only in a, or without a match: pooled\par
 }
 """  # noqa: E501
 
@@ -103,7 +103,7 @@ def test_json(changes):
         "difference": 0.61 - 0.5, "low": 0.08, "high": 0.14, "paired": True,
         "chance": 0.001, "verdict": "changed", "warnings": [],
     }  # fmt: skip
-    assert lines[1]["warnings"] == ["of different width: 8 and 16"]
+    assert lines[1]["warnings"] == ["different widths: 8 and 16"]
     assert lines[2]["low"] is None and lines[2]["chance"] is None
 
 
@@ -111,7 +111,7 @@ def test_csv(changes):
     head, first, second, _ = csv.reader(io.StringIO(changes.to_csv()))
     assert head == ["run_a", "run_b", *KEYS]
     assert first[:7] == ["old", "new", "embed", "embed", "all", "", "isoscore"]
-    assert second[-1] == "of different width: 8 and 16"
+    assert second[-1] == "different widths: 8 and 16"
 
 
 def test_text_and_html_show_the_same_rows(changes):

@@ -11,7 +11,7 @@ from isoscope.source.columns import (
     only_column,
     vectors_array,
 )
-from isoscope.source.npy import Header
+from isoscope.source.npy import ArrayHeader
 from isoscope.source.request import VectorRequest
 
 NAMES = ["id", "e0", "e1", "e10", "a,b", "x*"]
@@ -53,7 +53,7 @@ def test_labels_have_to_be_there():
 
 def arrays(**shapes):
     return {
-        name: Header(shape, np.dtype(dtype), False, 0)
+        name: ArrayHeader(shape, np.dtype(dtype), False, 0)
         for name, (shape, dtype) in shapes.items()
     }
 

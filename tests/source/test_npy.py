@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 from isoscope.errors import SourceError
 from isoscope.source import npy, open_source
-from isoscope.source.npy import Header, map_array, map_blocks, read_header
+from isoscope.source.npy import ArrayHeader, map_array, map_blocks, read_header
 from isoscope.source.shape import plain_rows
 
 matrices = hnp.arrays(
@@ -231,7 +231,7 @@ def test_any_offset_and_order_gives_the_same_rows(offset, fortran, tmp_path, clo
     rows = cloud(dtype="float64")
     path = tmp_path / "raw"
     path.write_bytes(b"x" * offset + rows.tobytes("F" if fortran else "C"))
-    header = Header(rows.shape, rows.dtype, fortran, offset)
+    header = ArrayHeader(rows.shape, rows.dtype, fortran, offset)
     parts = [plain_rows(block) for _, block in map_blocks(path, header, 7, place="raw")]
     np.testing.assert_array_equal(np.concatenate(parts), rows)
     some = list(map_blocks(path, header, 7, place="raw", start=11, stop=30))
@@ -244,12 +244,12 @@ def test_a_file_that_shrank_is_refused(tmp_path):
     path = tmp_path / "raw"
     path.write_bytes(b"x" * 10)
     with pytest.raises(SourceError, match="expected 80 bytes in raw, got 10"):
-        map_array(path, Header((5, 2), np.dtype("f8"), False, 0), place="raw")
+        map_array(path, ArrayHeader((5, 2), np.dtype("f8"), False, 0), place="raw")
 
 
 def test_pages_that_were_read_are_unmapped(tmp_path):
     path = tmp_path / "raw"
-    header = Header((20_000, 256), np.dtype("f8"), False, 0)  # 40 MB
+    header = ArrayHeader((20_000, 256), np.dtype("f8"), False, 0)  # 40 MB
     with path.open("wb") as file:
         file.truncate(header.size)
 

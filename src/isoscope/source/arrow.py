@@ -1,4 +1,4 @@
-"""Vectors in Arrow's formats: parquet, and IPC as a file mapped into memory or a stream."""
+"""arrow: the IPC format, as a file mapped into memory or as a stream."""
 
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 from isoscope.source.border import ARROW_FILE, ARROW_STREAM, border, wrong_kind
 from isoscope.source.bytes import ByteSource
-from isoscope.source.parquet import KIND as PARQUET_KIND
-from isoscope.source.parquet import ParquetFile
 from isoscope.source.record_batch import BatchTable, table_source
 from isoscope.source.request import VectorRequest
 from isoscope.source.row_source import RowSource
@@ -16,22 +14,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 KIND = "an arrow file"
-
-
-def open_parquet(data: ByteSource, request: VectorRequest) -> RowSource:
-    """The rows of the vector column, or columns, of a parquet file."""
-    file = ParquetFile(data)
-    table = BatchTable(
-        data.name,
-        data.place,
-        PARQUET_KIND,
-        file.schema,
-        file.rows,
-        file.batches,
-        data.stamp,
-        starts=file.starts,
-    )
-    return table_source(table, request)
 
 
 def open_arrow(data: ByteSource, request: VectorRequest) -> RowSource:

@@ -13,8 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from isoscope.errors import SourceError
-from isoscope.source.border import border, damaged, empty, truncated
-from isoscope.source.faults import DISK_FULL, disk_full, file_changed
+from isoscope.source.border import (
+    DISK_FULL,
+    border,
+    damaged,
+    disk_full,
+    empty,
+    file_changed,
+    truncated,
+)
 from isoscope.source.fingerprint import of_file
 
 if TYPE_CHECKING:

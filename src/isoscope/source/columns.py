@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from isoscope.errors import SourceError
 from isoscope.registry import unknown
 from isoscope.source.border import printable
-from isoscope.source.npy import Header
+from isoscope.source.npy import ArrayHeader
 from isoscope.source.request import Role, VectorRequest
 from isoscope.source.row_labels import labels_kind, labels_length
 from isoscope.source.shape import check_matrix, check_numeric
@@ -67,7 +67,7 @@ def not_a_vector(place: str, column: str, got: str) -> SourceError:
     )
 
 
-def vectors_array(arrays: Mapping[str, Header], request: VectorRequest, place: str) -> str:
+def vectors_array(arrays: Mapping[str, ArrayHeader], request: VectorRequest, place: str) -> str:
     """The name of the array to read: the one named, or the only two-dimensional one."""
     name = request.column
     if name is None:
@@ -81,7 +81,7 @@ def vectors_array(arrays: Mapping[str, Header], request: VectorRequest, place: s
 
 
 def label_arrays(
-    arrays: Mapping[str, Header], request: VectorRequest, rows: int, place: str
+    arrays: Mapping[str, ArrayHeader], request: VectorRequest, rows: int, place: str
 ) -> dict[Role, str]:
     """The names of the arrays that hold labels: one-dimensional, one entry per row."""
     for role, name in request.roles.items():
@@ -97,7 +97,7 @@ def label_arrays(
     return request.roles
 
 
-def _only_array(arrays: Mapping[str, Header], labels: Sequence[str], place: str) -> str:
+def _only_array(arrays: Mapping[str, ArrayHeader], labels: Sequence[str], place: str) -> str:
     usable = [
         name
         for name, header in arrays.items()

@@ -1,10 +1,36 @@
-"""csv and tsv: separators, cells, and which column a name means."""
+"""csv and tsv: separators and cells, and vectors in columns or in lists of one cell."""
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import BinaryIO
 
-from isoscope.source.faults import BadRecordError, decode_utf8
-from isoscope.source.lines import MAX_LINE
+from isoscope.source.border import BadRecordError, bad_row, decode_utf8
+from isoscope.source.bytes import ByteSource
+from isoscope.source.columns import (
+    check_labels,
+    match_columns,
+    no_vectors,
+    not_a_vector,
+    only_column,
+)
+from isoscope.source.lines import (
+    MAX_LINE,
+    Labels,
+    LineFormat,
+    ParseRow,
+    RawRecord,
+    batches_of,
+    csv_records,
+    line_source,
+    row_too_long,
+)
+from isoscope.source.request import Role, VectorRequest
+from isoscope.source.row_source import RowSource
+from isoscope.source.shape import check_width, no_rows
+
+SAMPLE = 64  # records from which the columns are determined
 
 Split = Callable[[bytes], list[str]]  # the cells of a record
 
@@ -42,3 +68,211 @@ def _unquote(cell: str) -> str:
     if len(cell) < 2 or cell[0] != '"' or cell[-1] != '"' or '"' in inner.replace('""', ""):
         return cell
     return inner.replace('""', '"')
+
+
+@dataclass(frozen=True, slots=True)
+class CsvColumns:
+    """The columns of a csv file."""
+
+    separator: str
+    names: tuple[str, ...]  # their numbers, from 0, where there is no header
+    headed: bool
+    vector: tuple[int, ...]
+    listed: bool  # one cell holds the whole vector, as "[0.1, 0.2]"
+    width: int
+    labels: dict[Role, int]
+
+
+def open_csv(
+    data: ByteSource, request: VectorRequest, separator: str | None = None
+) -> RowSource:
+    """The rows of a csv file or stream; without a separator, it is guessed."""
+
+    def records(stream: BinaryIO) -> Iterator[RawRecord]:
+        return csv_records(stream, data.place, row_too_long)
+
+    with data.open(peek=True) as stream:
+        sample = next(batches_of(islice(records(stream), SAMPLE), SAMPLE, 4e6), [])
+    columns = csv_columns(sample, separator, request, data.place)
+    lines = LineFormat(
+        columns.width,
+        tuple(columns.labels),
+        ",".join(map(str, columns.vector)),
+        lambda stream: islice(records(stream), int(columns.headed), None),
+        _csv_parser(columns),
+    )
+    return line_source(data, request, lines)
+
+
+def csv_columns(
+    sample: Sequence[RawRecord], separator: str | None, request: VectorRequest, place: str
+) -> CsvColumns:
+    """Determine the columns from the first records."""
+    if not sample:
+        raise no_rows(place)
+    separator = separator or guess_separator(sample[0].raw, ",\t;")
+    table: list[list[str]] = []
+    for number, _, record in sample:
+        try:
+            table.append(split_cells(record, separator, strict=False))
+        except BadRecordError as error:
+            if not table or not request.skip_bad:
+                raise bad_row(place, number, None, error) from error
+    headed = is_header(table[0])
+    names = [each.strip() for each in table[0]] if headed else count_names(table[0])
+    body = table[1:] if headed else table
+    if not body:
+        raise no_rows(place)
+    check_labels(request, names)
+    vector = _csv_vector(names, body, request, place, headed=headed)
+    listed = len(vector) == 1 and _is_list(body, vector[0])
+    width = _list_width(body, vector[0]) if listed else len(vector)
+    labels = {role: names.index(name) for role, name in request.roles.items()}
+    return CsvColumns(
+        separator,
+        tuple(names),
+        headed,
+        tuple(vector),
+        listed,
+        check_width(width, place),
+        labels,
+    )
+
+
+def is_header(cells: Sequence[str]) -> bool:
+    """Whether the first record names the columns.
+
+    A header has no number with a fraction in it. Numbers alone are a header only if they
+    count the columns from 0, as pandas names those of a plain matrix.
+    """
+    values = [parse_number(each) for each in cells]
+    if all(value is not None for value in values):
+        return len(cells) > 2 and [each.strip() for each in cells] == count_names(cells)
+    return all(
+        value is None or cell.strip().isdigit()
+        for value, cell in zip(values, cells, strict=True)
+    )
+
+
+def parse_number(cell: str) -> float | None:
+    """The number in a cell, or None."""
+    try:
+        return None if "_" in cell else float(cell)  # Python would read 1_0 as ten
+    except ValueError:
+        return None
+
+
+def parse_list(cell: str) -> list[float]:
+    """The numbers of a list in one cell, as JSON, Python or NumPy write it."""
+    values: list[float] = []
+    for each in _list_body(cell).replace(",", " ").split():
+        value = parse_number(each)
+        if value is None:
+            raise BadRecordError(f"{each[:40]!r} among them")
+        values.append(value)
+    return values
+
+
+def _csv_parser(columns: CsvColumns) -> ParseRow:
+    """A function from a record to its row.
+
+    Numbers with commas between them are JSON except for the brackets, and the JSON decoder
+    is five times as fast as numpy.loadtxt. What it does not accept is read cell by cell,
+    to accept "+.5" and "nan" and to name what is wrong.
+    """
+    import msgspec
+
+    decode = msgspec.json.Decoder(list[float]).decode
+    plain = columns.separator == "," and columns.vector == tuple(range(len(columns.names)))
+
+    def fast(text: bytes) -> list[float] | None:
+        try:
+            found = decode(b"[%b]" % text)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return None
+        return found if len(found) == columns.width else None  # "0,5" is not two numbers
+
+    def parse(record: bytes) -> tuple[list[float], Labels]:
+        if plain and not columns.listed and (quick := fast(record)) is not None:
+            return quick, {}
+        cells = split_cells(record, columns.separator)
+        if len(cells) != len(columns.names):
+            raise BadRecordError(f"{len(cells)} cells instead of {len(columns.names)}")
+        chosen = [cells[i] for i in columns.vector]
+        text = _list_body(chosen[0]) if columns.listed else ",".join(chosen)
+        vector = fast(text.encode())
+        if vector is None and columns.listed:
+            vector = parse_list(chosen[0])
+        elif vector is None:
+            vector = [_number_in(cells[i], columns.names[i]) for i in columns.vector]
+        labels: Labels = {role: cells[i] for role, i in columns.labels.items()}
+        if labels.get("document") == "":
+            labels["document"] = None
+        return vector, labels
+
+    return parse
+
+
+def _number_in(cell: str, column: str) -> float:
+    value = parse_number(cell)
+    if value is None:
+        raise BadRecordError(f"{cell[:40]!r} in column {column!r}")
+    return value
+
+
+def _list_body(cell: str) -> str:
+    """The text between the brackets of a list in one cell."""
+    text = cell.strip()
+    if not (text.startswith("[") and text.endswith("]")):
+        raise BadRecordError(f"the cell {text[:40]!r}")
+    return text[1:-1]
+
+
+def _csv_vector(
+    names: list[str],
+    body: list[list[str]],
+    request: VectorRequest,
+    place: str,
+    *,
+    headed: bool,
+) -> list[int]:
+    if request.column is not None:
+        chosen = [names.index(name) for name in match_columns(request.column, names)]
+        for i in chosen:
+            if not _is_numeric(body, i) and not (len(chosen) == 1 and _is_list(body, i)):
+                raise not_a_vector(place, names[i], f"{_cell(body[0], i)[:40]!r}")
+        return chosen
+    free = [i for i, name in enumerate(names) if name not in request.labels]
+    lists = [names[i] for i in free if _is_list(body, i)]
+    if lists:
+        return [names.index(only_column(lists, place))]
+    # A column without a name, or with pandas' name for none, numbers the rows.
+    counted = ("", "Unnamed: 0") if headed and len(free) > 1 else ()
+    numeric = [i for i in free if names[i] not in counted and _is_numeric(body, i)]
+    if not numeric:
+        raise no_vectors(place, names)
+    return numeric
+
+
+def _is_numeric(body: list[list[str]], column: int) -> bool:
+    # One number is enough: a string among numbers is an error to report, not a reason to
+    # skip the column.
+    return any(parse_number(_cell(cells, column)) is not None for cells in body)
+
+
+def _is_list(body: list[list[str]], column: int) -> bool:
+    lists = any(_cell(cells, column).lstrip().startswith("[") for cells in body)
+    return lists and not _is_numeric(body, column)
+
+
+def _list_width(body: list[list[str]], column: int) -> int:
+    for cells in body:
+        try:
+            return len(parse_list(_cell(cells, column)))
+        except BadRecordError:
+            continue
+    return 0
+
+
+def _cell(cells: list[str], column: int) -> str:
+    return cells[column] if column < len(cells) else ""

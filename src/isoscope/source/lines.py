@@ -1,11 +1,25 @@
-"""Lines of text and records of csv, of bounded length, with their numbers and offsets."""
+"""Lines and csv records with numbers and offsets, and rows of vectors parsed from them."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
+import numpy as np
+
 from isoscope.errors import SourceError
-from isoscope.source.border import BOM, border
-from isoscope.source.faults import document_too_large
+from isoscope.source.border import (
+    BOM,
+    BadRecordError,
+    bad_row,
+    border,
+    document_too_large,
+)
+from isoscope.source.bytes import ByteSource
+from isoscope.source.request import Role, VectorRequest
+from isoscope.source.row_labels import label_chunk
+from isoscope.source.row_source import PassCounts, RowSource
+from isoscope.source.shape import DECODED_BYTES, rows_per_chunk
+from isoscope.types import Chunk
 
 MAX_LINE = 64 << 20  # bytes
 
@@ -91,19 +105,91 @@ def text_too_long(place: str, number: int) -> SourceError:
     return document_too_large(f"{place}, line {number}", f"{MAX_LINE >> 20} MiB")
 
 
-def _whole_lines(stream: BinaryIO, place: str, too_long: TooLong) -> Iterator[RawRecord]:
-    """Lines with their ends; a byte order mark is skipped."""
+def _whole_lines(
+    stream: BinaryIO, place: str, too_long: TooLong
+) -> Iterator[tuple[int, int, bytes]]:
+    """Number, offset and bytes of lines with their ends; a byte order mark is skipped."""
     number = start = 0
-    while True:
-        with border(place):
-            raw = stream.readline(MAX_LINE + 1)
-        if not raw:
-            return
-        number += 1
-        if len(raw) > MAX_LINE:
-            raise too_long(place, number)
-        if number == 1 and raw.startswith(BOM):
-            raw = raw[len(BOM) :]
-            start = len(BOM)
-        yield RawRecord(number, start, raw)
-        start += len(raw)
+    with border(place):
+        while raw := stream.readline(MAX_LINE + 1):
+            number += 1
+            if len(raw) > MAX_LINE:
+                raise too_long(place, number)
+            if number == 1 and raw.startswith(BOM):
+                raw = raw[len(BOM) :]
+                start = len(BOM)
+            yield number, start, raw
+            start += len(raw)
+
+
+Labels = dict[Role, object]
+ParseRow = Callable[[bytes], tuple[list[float], Labels]]  # may raise BadRecordError
+
+
+@dataclass(frozen=True, slots=True)
+class LineFormat:
+    """What every line of a source is, and how it is read."""
+
+    width: int
+    roles: tuple[Role, ...]
+    stamp: str  # the column, for the fingerprint
+    records: Callable[[BinaryIO], Iterator[RawRecord]]
+    parse: ParseRow
+
+
+def line_source(data: ByteSource, request: VectorRequest, lines: LineFormat) -> RowSource:
+    """The rows of a file or stream of lines."""
+    most = rows_per_chunk(lines.width, "float64", DECODED_BYTES)
+
+    def read(limit: int, counts: PassCounts) -> Iterator[Chunk]:
+        start = 0
+        with data.open() as stream:
+            for batch in batches_of(lines.records(stream), min(limit, most)):
+                yield parse_batch(data, request, lines, batch, start, counts)
+                start += len(batch)
+
+    return RowSource(
+        name=data.name,
+        width=lines.width,
+        rows=None,
+        rereadable=data.rereadable,
+        dtype="float64",
+        place=data.place,
+        read=read,
+        stamp=lambda: data.stamp(lines.stamp),
+        has_documents="document" in lines.roles,
+        drops=request.skip_bad,
+    )
+
+
+def parse_batch(
+    data: ByteSource,
+    request: VectorRequest,
+    lines: LineFormat,
+    batch: Sequence[RawRecord],
+    start: int,
+    counts: PassCounts,
+) -> Chunk:
+    """The rows of a batch of lines, the first of which has the ordinal `start`."""
+    rows = np.empty((len(batch), lines.width))
+    kept: list[int] = []
+    labels: dict[Role, list[object]] = {role: [] for role in lines.roles}
+    for index, record in enumerate(batch):
+        try:
+            vector, found = lines.parse(record.raw)
+            if len(vector) != lines.width:
+                raise BadRecordError(f"{len(vector)}")
+            if "document" in labels and found.get("document") is None:
+                raise BadRecordError("no document")
+        except BadRecordError as error:
+            if not request.skip_bad:
+                raise bad_row(data.place, record.number, lines.width, error) from error
+            counts.skipped += 1
+            continue
+        rows[len(kept)] = vector
+        kept.append(index)
+        for role, values in labels.items():
+            values.append(found.get(role))
+    whole = len(kept) == len(batch)
+    ordinals = None if whole else start + np.array(kept, dtype=np.int64)
+    return label_chunk(rows[: len(kept)], data, start, labels, ordinals)

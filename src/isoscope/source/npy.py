@@ -27,7 +27,7 @@ MAX_TURNED = 64 << 20  # a stream in Fortran order is read whole into memory
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class ArrayHeader:
     """Shape and type of an array, and where its numbers begin."""
 
     shape: tuple[int, ...]
@@ -41,7 +41,7 @@ class Header:
         return self.offset + prod(self.shape) * self.dtype.itemsize
 
 
-def read_header(stream: BinaryIO, place: str) -> Header:
+def read_header(stream: BinaryIO, place: str) -> ArrayHeader:
     """Read an npy header; the stream is left at the first number."""
     with border(place):
         head = stream.read(8)
@@ -55,7 +55,7 @@ def read_header(stream: BinaryIO, place: str) -> Header:
         raise damaged(place, KIND, f"a header of {length} bytes")
     text = read_exactly(stream, length, place).decode("latin-1")
     shape, dtype, fortran = _parse_header(text, place)
-    return Header(shape, dtype, fortran, 8 + digits + length)
+    return ArrayHeader(shape, dtype, fortran, 8 + digits + length)
 
 
 def _pickle(place: str) -> SourceError:
@@ -93,7 +93,7 @@ def _parse_header(text: str, place: str) -> tuple[tuple[int, ...], np.dtype[np.g
     return tuple(int(each) for each in sizes), dtype, order[1] == "True"
 
 
-def map_array(path: Path, header: Header, *, place: str) -> tuple[Array, mmap.mmap]:
+def map_array(path: Path, header: ArrayHeader, *, place: str) -> tuple[Array, mmap.mmap]:
     """The array that a header describes, as a read-only view of the file."""
     with border(place), path.open("rb") as file:
         pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -106,7 +106,7 @@ def map_array(path: Path, header: Header, *, place: str) -> tuple[Array, mmap.mm
 
 def map_blocks(
     path: Path,
-    header: Header,
+    header: ArrayHeader,
     limit: int,
     *,
     place: str,
@@ -190,7 +190,9 @@ def refuse_column(request: VectorRequest, place: str) -> None:
         )
 
 
-def _stream_blocks(data: ByteSource, header: Header, limit: int) -> Iterator[tuple[int, Array]]:
+def _stream_blocks(
+    data: ByteSource, header: ArrayHeader, limit: int
+) -> Iterator[tuple[int, Array]]:
     """Blocks of rows read one after another, for bytes that cannot be mapped."""
     with data.open() as stream:
         read_header(stream, data.place)
@@ -200,7 +202,7 @@ def _stream_blocks(data: ByteSource, header: Header, limit: int) -> Iterator[tup
 
 
 def read_blocks(
-    stream: BinaryIO, header: Header, limit: int, place: str
+    stream: BinaryIO, header: ArrayHeader, limit: int, place: str
 ) -> Iterator[tuple[int, Array]]:
     """Blocks of an array whose header has been read; short content is an error."""
     n, d = header.shape
@@ -221,7 +223,7 @@ def read_blocks(
 
 
 def _next_block(
-    stream: BinaryIO, shape: tuple[int, int], header: Header, start: int, place: str
+    stream: BinaryIO, shape: tuple[int, int], header: ArrayHeader, start: int, place: str
 ) -> Array:
     block = np.empty(shape, dtype=header.dtype)
     got = fill(stream, block.reshape(-1).view(np.uint8).data, place)

@@ -12,7 +12,7 @@ import numpy as np
 from isoscope.source.border import ZIP, border, damaged, printable, truncated, wrong_kind
 from isoscope.source.bytes import ByteSource, read_exactly
 from isoscope.source.columns import label_arrays, vectors_array
-from isoscope.source.npy import Header, map_blocks, read_blocks, read_header
+from isoscope.source.npy import ArrayHeader, map_blocks, read_blocks, read_header
 from isoscope.source.request import Role, VectorRequest
 from isoscope.source.row_labels import DOCUMENTS_PER_CHUNK, label_chunk
 from isoscope.source.row_source import PassCounts, RowSource, Seek
@@ -30,7 +30,7 @@ class Archive:
 
     path: Path
     place: str
-    arrays: dict[str, Header] = field(default_factory=dict[str, Header])
+    arrays: dict[str, ArrayHeader] = field(default_factory=dict[str, ArrayHeader])
     stored: set[str] = field(default_factory=set[str])  # those that are not compressed
 
     def blocks(
@@ -60,7 +60,7 @@ class Archive:
             read_header(stream, self.place)
         return _label_reader(stream, header, self.place)
 
-    def _in_file(self, archive: zipfile.ZipFile, name: str) -> Header:
+    def _in_file(self, archive: zipfile.ZipFile, name: str) -> ArrayHeader:
         """The header of a stored array, with the offset of its numbers in the whole file."""
         info = archive.getinfo(f"{name}.npy")
         with self.path.open("rb") as file:
@@ -148,7 +148,7 @@ def _label_blocks(
         yield label_chunk(plain_rows(block), data, start, labels)
 
 
-def _label_reader(stream: BinaryIO, header: Header, place: str) -> Take:
+def _label_reader(stream: BinaryIO, header: ArrayHeader, place: str) -> Take:
     """A function that returns the next labels of a stream positioned at the first.
 
     Strings are read in pieces and returned as Python strings: a fixed width of a thousand

@@ -10,7 +10,7 @@ from typing import BinaryIO, TypeGuard
 
 from isoscope.errors import SourceError
 from isoscope.source.arrays import open_array
-from isoscope.source.arrow import open_arrow, open_parquet
+from isoscope.source.arrow import open_arrow
 from isoscope.source.border import (
     ARROW_FILE,
     ARROW_STREAM,
@@ -21,16 +21,18 @@ from isoscope.source.border import (
     empty,
 )
 from isoscope.source.bytes import ByteSource, StreamBytes, open_bytes
+from isoscope.source.csv import open_csv
 from isoscope.source.fingerprint import of_parts
 from isoscope.source.frame import is_frame, open_frame
+from isoscope.source.jsonl import open_jsonl
 from isoscope.source.npy import open_npy
 from isoscope.source.npz import open_npz
+from isoscope.source.parquet import open_parquet
 from isoscope.source.paths import STDIN, classify_path, list_files, standard_input
 from isoscope.source.request import Role, VectorRequest
 from isoscope.source.row_labels import attach_labels
 from isoscope.source.row_source import PassCounts, RowSource, read_parts
 from isoscope.source.safetensors import open_safetensors
-from isoscope.source.vector_lines import open_csv, open_jsonl
 from isoscope.types import Chunk
 
 HEAD = 4096  # bytes by which the format of a stream is recognised

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, cast
 
 from isoscope.source.border import PARQUET, border, wrong_kind
 from isoscope.source.bytes import ByteSource
+from isoscope.source.record_batch import BatchTable, table_source
+from isoscope.source.request import VectorRequest
+from isoscope.source.row_source import RowSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,3 +68,19 @@ def _group_ends(file: "pq.ParquetFile") -> list[int]:
     """The row after each row group."""
     groups = range(file.metadata.num_row_groups)
     return list(accumulate(file.metadata.row_group(i).num_rows for i in groups))
+
+
+def open_parquet(data: ByteSource, request: VectorRequest) -> RowSource:
+    """The rows of the vector column, or columns, of a parquet file."""
+    file = ParquetFile(data)
+    table = BatchTable(
+        data.name,
+        data.place,
+        KIND,
+        file.schema,
+        file.rows,
+        file.batches,
+        data.stamp,
+        starts=file.starts,
+    )
+    return table_source(table, request)

@@ -11,7 +11,7 @@ import numpy as np
 from isoscope.source.border import border, damaged, printable, truncated, wrong_kind
 from isoscope.source.bytes import ByteSource
 from isoscope.source.columns import label_arrays, vectors_array
-from isoscope.source.npy import Header, map_array, map_blocks
+from isoscope.source.npy import ArrayHeader, map_array, map_blocks
 from isoscope.source.request import VectorRequest
 from isoscope.source.row_labels import document_chunks, label_chunk
 from isoscope.source.row_source import PassCounts, RowSource, Seek
@@ -94,7 +94,7 @@ def from_bfloat16(bits: Array) -> Array:
     return wide.view(np.float32)
 
 
-def _read_arrays(path: Path, place: str) -> tuple[dict[str, Header], dict[str, str]]:
+def _read_arrays(path: Path, place: str) -> tuple[dict[str, ArrayHeader], dict[str, str]]:
     """Shape, type and offset of each tensor, within the file and without overlaps."""
     with border(place), path.open("rb") as file:
         size = path.stat().st_size
@@ -107,7 +107,7 @@ def _read_arrays(path: Path, place: str) -> tuple[dict[str, Header], dict[str, s
         file.seek(8)
         text = file.read(length)
     entries = _decode_header(text, place)
-    arrays: dict[str, Header] = {}
+    arrays: dict[str, ArrayHeader] = {}
     types: dict[str, str] = {}
     end = 8 + length
     for name, entry in sorted(entries.items(), key=lambda each: each[1].data_offsets):
@@ -134,13 +134,13 @@ def _decode_header(text: bytes, place: str) -> dict[str, TensorEntry]:
         raise damaged(place, KIND, str(error)) from error
 
 
-def _check_entry(entry: TensorEntry, base: int, where: str) -> Header:
+def _check_entry(entry: TensorEntry, base: int, where: str) -> ArrayHeader:
     begin, end = entry.data_offsets
     if len(entry.shape) > 16 or min([begin, end, *entry.shape]) < 0 or end < begin:
         raise damaged(where, KIND, "negative or too many sizes")
     if entry.dtype not in TYPES:  # float8 and the like: an error only if it is named
-        return Header((end - begin,), np.dtype("V1"), fortran=False, offset=base + begin)
+        return ArrayHeader((end - begin,), np.dtype("V1"), fortran=False, offset=base + begin)
     dtype = np.dtype(TYPES[entry.dtype])
     if end - begin != prod(entry.shape) * dtype.itemsize:
         raise damaged(where, KIND, f"{end - begin} bytes for shape {tuple(entry.shape)}")
-    return Header(tuple(entry.shape), dtype, fortran=False, offset=base + begin)
+    return ArrayHeader(tuple(entry.shape), dtype, fortran=False, offset=base + begin)

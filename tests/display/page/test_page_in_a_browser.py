@@ -276,7 +276,7 @@ def test_it_prints_without_controls_and_says_what_is_not_on_paper(opened, exhibi
         opened.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
     assert hidden == []
     assert ground == "rgb(255, 255, 255)"
-    assert note == "100 of 210 readings are on paper. All of them: isoscope read RUN --csv"
+    assert note == "100 of 210 readings are printed. All readings: isoscope read RUN --csv"
     pdf = base64.b64decode(made["data"])
     assert pdf.startswith(b"%PDF-")
     assert 3 <= pdf.count(b"/Type /Page\n") <= 12

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from isoscope.errors import SourceError
+from isoscope.source.border import BadEncodingError, BadRecordError
 from isoscope.source.bytes import FileBytes
 from isoscope.source.corpus.text_corpus import (
     TextCorpus,
@@ -13,7 +14,6 @@ from isoscope.source.corpus.text_corpus import (
     check_unicode,
     text_fields,
 )
-from isoscope.source.faults import BadEncodingError, BadRecordError
 from isoscope.source.jsonl import describe_value
 from isoscope.source.lines import RawRecord
 

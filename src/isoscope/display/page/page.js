@@ -1,4 +1,4 @@
-// Draws the charts of a page and its table. Data come packed in this file; nothing is fetched.
+// Draws the charts and the table of a page. The data are packed in the file; nothing is fetched.
 (async () => {
   "use strict";
   const byId = (id) => document.getElementById(id);
@@ -10,7 +10,7 @@
   const state = { views: {}, drawn: [], first: null };
   window.isoscope = state;
 
-  const inflated = async (id) => {
+  const inflate = async (id) => {
     const letters = atob(byId(id).textContent);
     const bytes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -22,27 +22,27 @@
   const prefersDark = matchMedia("(prefers-color-scheme: dark)");
   let look = prefersDark.matches ? "dark" : "light";
   let chosenByHand = false;
-  const wear = (next) => {
+  const setLook = (next) => {
     look = next;
     root.dataset.look = look;
     byId("look").textContent = look === "dark" ? "Light" : "Dark";
     for (const name of state.drawn) draw(name);
   };
   let draw = () => {};
-  wear(look);
+  setLook(look);
   byId("look").addEventListener("click", () => {
     chosenByHand = true;
-    wear(look === "dark" ? "light" : "dark");
+    setLook(look === "dark" ? "light" : "dark");
   });
   prefersDark.addEventListener("change", (event) => {
-    if (!chosenByHand) wear(event.matches ? "dark" : "light");
+    if (!chosenByHand) setLook(event.matches ? "dark" : "light");
   });
 
   if (typeof DecompressionStream === "undefined") {
-    trouble("This browser is too old to unpack the charts and numbers of this page.");
+    trouble("This browser is too old to unpack the charts and readings of this page.");
     return;
   }
-  const page = JSON.parse(await inflated("values"));
+  const page = JSON.parse(await inflate("values"));
 
   // --- the table --------------------------------------------------------------------------
   const KEYS = ["run", "site", "variant", "group", "step", "measure", "value", "low", "high",
@@ -55,8 +55,8 @@
 
   const order = (x) => (x > 0 && isFinite(x) ? Math.floor(Math.log10(x)) : 0);
   const exponent = (text) => text.replace(/e([+-])(\d)$/, "e$10$2");
-  // As number.py: the interval decides how many digits are worth showing.
-  const shown = (value, low, high) => {
+  // As in number.py: as many digits as the interval supports.
+  const formatValue = (value, low, high) => {
     const ends = low === null || high === null ? [] : [low, high];
     const numbers = [value, ...ends];
     const top = Math.max(...numbers.map(Math.abs));
@@ -91,9 +91,9 @@
       .filter((key) => new Set(columns[key]).size > 1 || key === "site")
       .map((key) => ({ key, text: (i) => columns[key][i] ?? "", number: key === "step" })),
     { key: "measure", text: (i) => columns.measure[i] },
-    { key: "value", number: true, text: (i) => shown(columns.value[i], columns.low[i], columns.high[i])[0] },
+    { key: "value", number: true, text: (i) => formatValue(columns.value[i], columns.low[i], columns.high[i])[0] },
     { key: "low", title: "95 % interval", number: true,
-      text: (i) => shown(columns.value[i], columns.low[i], columns.high[i])[1] },
+      text: (i) => formatValue(columns.value[i], columns.low[i], columns.high[i])[1] },
     { key: "isotropic", number: true, text: (i) => short(columns.isotropic[i]) },
     { key: "n", number: true, text: (i) => count(columns.n[i]) },
     { key: "d", number: true, text: (i) => count(columns.d[i]) },
@@ -109,16 +109,16 @@
   let limit = 100;
 
   const choose = () => {
-    const asked = byId("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
+    const filter = byId("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
     chosen = Array.from({ length: total }, (_, i) => i)
-      .filter((i) => asked.every((word) => haystack[i].includes(word)));
+      .filter((i) => filter.every((word) => haystack[i].includes(word)));
     if (sorting) {
       const cells = columns[sorting.key];
       const sign = sorting.down ? -1 : 1;
       chosen.sort((a, b) => {
         const [x, y] = [cells[a], cells[b]];
         const [none, other] = [x === null || x === "", y === null || y === ""];
-        if (none || other) return none - other || a - b; // what is missing stands last
+        if (none || other) return none - other || a - b; // missing values last
         const way = typeof x === "number" ? x - y : natural(String(x), String(y));
         return sign * way || a - b;
       });
@@ -139,7 +139,7 @@
     }));
     byId("count").textContent = `${count(chosen.length)} of ${count(total)} readings`;
     byId("printed").textContent = `${count(Math.min(limit, chosen.length))} of ${count(total)} ` +
-      "readings are on paper. All of them: isoscope read RUN --csv";
+      "readings are printed. All readings: isoscope read RUN --csv";
     byId("rest").hidden = chosen.length <= limit;
     byId("rest").textContent = `Show more (${count(Math.max(chosen.length - limit, 0))} left)`;
     const used = new Set(chosen.slice(0, limit).flatMap(words));
@@ -176,7 +176,7 @@
   byId("rest").addEventListener("click", () => { limit += 500; showTable(); });
   showTable();
 
-  // --- files to take away -----------------------------------------------------------------
+  // --- files to save ----------------------------------------------------------------------
   const save = (name, text, type) => {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([text], { type }));
@@ -218,8 +218,8 @@
     const cells = [
       ...varied.map((key) => ({ head: key, words: key !== "step", of: (i) => columns[key][i] ?? "" })),
       { head: "measure", words: true, of: (i) => columns.measure[i] },
-      { head: "value", of: (i) => shown(columns.value[i], columns.low[i], columns.high[i])[0] },
-      { head: "95 % interval", of: (i) => shown(columns.value[i], columns.low[i], columns.high[i])[1] },
+      { head: "value", of: (i) => formatValue(columns.value[i], columns.low[i], columns.high[i])[0] },
+      { head: "95 % interval", of: (i) => formatValue(columns.value[i], columns.low[i], columns.high[i])[1] },
       { head: "isotropic", of: (i) => short(columns.isotropic[i]) },
       { head: "n", of: (i) => count(columns.n[i]) },
       { head: "d", of: (i) => count(columns.d[i]) },
@@ -261,11 +261,11 @@
     const chart = page.charts[name];
     const cells = unpackedColumns[name] ??= Object.fromEntries(
       Object.entries(chart.columns).map(([key, column]) => [key, cellsOf(column)]));
-    const asked = Object.entries(page.chosen[chart.section]).filter(([key]) => key in cells);
+    const filters = Object.entries(page.chosen[chart.section]).filter(([key]) => key in cells);
     const keys = Object.keys(cells);
     const rows = [];
     for (let i = 0; i < (cells[keys[0]] ?? []).length; i += 1) {
-      if (asked.every(([key, value]) => String(cells[key][i]) === value)) {
+      if (filters.every(([key, value]) => String(cells[key][i]) === value)) {
         rows.push(Object.fromEntries(keys.map((key) => [key, cells[key][i]])));
       }
     }
@@ -273,9 +273,9 @@
   };
   const pending = {};
   const narrow = matchMedia("(max-width: 560px)");
-  const looks = () => { // beside each other, names of a legend would run off a narrow page
-    const worn = page.looks[look];
-    return narrow.matches ? { ...worn, legend: { ...worn.legend, columns: 2 } } : worn;
+  const looks = () => { // in one row, the names of a legend would not fit on a narrow page
+    const config = page.looks[look];
+    return narrow.matches ? { ...config, legend: { ...config.legend, columns: 2 } } : config;
   };
   const drawNow = async (name) => {
     const chart = page.charts[name];
@@ -301,7 +301,7 @@
 
   try {
     const library = document.createElement("script");
-    library.textContent = await inflated("vega");
+    library.textContent = await inflate("vega");
     document.head.append(library);
   } catch (error) {
     trouble(`The charts could not be unpacked: ${error.message}`);
@@ -312,7 +312,7 @@
   state.idle = (async () => {
     for (let next = visible(); next.length; next = visible()) {
       await begin(next[0]);
-      await new Promise((done) => setTimeout(done)); // lets the page breathe between charts
+      await new Promise((done) => setTimeout(done)); // keeps the page responsive between charts
     }
   })();
   const update = (name) => {
@@ -353,6 +353,6 @@
   }
 })().catch((error) => {
   const place = document.getElementById("trouble");
-  place.textContent = `This page could not be shown in full: ${error.message}`;
+  place.textContent = `Part of this page could not be displayed: ${error.message}`;
   place.hidden = false;
 });

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isoscope.errors import DocumentError, SourceError
-from isoscope.source.border import border, damaged, printable, truncated
+from isoscope.source.border import SKIP, border, damaged, printable, refuse_columns, truncated
 from isoscope.source.bytes import FileBytes, RandomBytes, TemporaryBytes, gzip_pieces
-from isoscope.source.corpus.corpus import Corpus, Document
-from isoscope.source.corpus.file_corpus import FileCorpus, import_extra
-from isoscope.source.faults import SKIP, refuse_columns
+from isoscope.source.corpus.corpus import Corpus, Document, FileCorpus, import_extra
 from isoscope.source.request import CorpusRequest
 from isoscope.types import Array
 

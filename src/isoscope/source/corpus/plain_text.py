@@ -5,7 +5,17 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from isoscope.errors import DocumentError, SourceError
-from isoscope.source.border import BOM, border, describe_content
+from isoscope.source.border import (
+    BOM,
+    BadEncodingError,
+    BadRecordError,
+    bad_document,
+    border,
+    decode_utf8,
+    describe_content,
+    document_too_large,
+    refuse_columns,
+)
 from isoscope.source.bytes import (
     FileBytes,
     RandomBytes,
@@ -13,21 +23,12 @@ from isoscope.source.bytes import (
     copy_stream,
     open_text,
 )
-from isoscope.source.corpus.corpus import Corpus, Document
-from isoscope.source.corpus.file_corpus import FileCorpus
+from isoscope.source.corpus.corpus import Corpus, Document, FileCorpus
 from isoscope.source.corpus.text_corpus import (
     TextCorpus,
     TextFields,
     TextFormat,
     check_unicode,
-)
-from isoscope.source.faults import (
-    BadEncodingError,
-    BadRecordError,
-    bad_document,
-    decode_utf8,
-    document_too_large,
-    refuse_columns,
 )
 from isoscope.source.fingerprint import of_parts
 from isoscope.source.lines import RawRecord, read_lines, text_too_long

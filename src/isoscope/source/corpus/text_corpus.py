@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from isoscope.source.bytes import RandomBytes
-from isoscope.source.corpus.corpus import Corpus, Document, id_key
-from isoscope.source.faults import (
+from isoscope.source.border import (
     BadEncodingError,
     BadRecordError,
     bad_document,
     file_changed,
 )
+from isoscope.source.bytes import RandomBytes
+from isoscope.source.corpus.corpus import Corpus, Document, id_key
 from isoscope.source.jsonl import describe_value
 from isoscope.source.lines import RawRecord
 from isoscope.types import Array

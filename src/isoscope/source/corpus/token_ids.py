@@ -5,11 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from isoscope.errors import SourceError
-from isoscope.source.border import border, truncated
+from isoscope.source.border import border, refuse_columns, truncated
 from isoscope.source.corpus.corpus import Corpus, Document
-from isoscope.source.faults import refuse_columns
 from isoscope.source.fingerprint import of_file
-from isoscope.source.npy import Header, map_array, map_blocks, read_header
+from isoscope.source.npy import ArrayHeader, map_array, map_blocks, read_header
 from isoscope.source.request import CorpusRequest
 
 MOST = 1 << 31  # no vocabulary is larger
@@ -65,7 +64,7 @@ class TokenIds(Corpus):
         return of_file(self._path, cut)
 
 
-def _read_token_header(path: Path, place: str) -> Header:
+def _read_token_header(path: Path, place: str) -> ArrayHeader:
     with border(place), path.open("rb") as stream:
         header = read_header(stream, place)
         size = path.stat().st_size
@@ -82,7 +81,7 @@ def _read_token_header(path: Path, place: str) -> Header:
     return header
 
 
-def _check_ids(path: Path, header: Header, place: str) -> None:
+def _check_ids(path: Path, header: ArrayHeader, place: str) -> None:
     """Refuse what is not in any vocabulary; that of the model is checked later."""
     rows = BLOCK if len(header.shape) == 1 else max(1, BLOCK // header.shape[1])
     for start, block in map_blocks(path, header, rows, place=place):

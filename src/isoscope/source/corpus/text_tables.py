@@ -1,10 +1,19 @@
 """Documents in tables: one per record of csv, tsv and jsonl, one per row of parquet."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from isoscope.errors import SourceError
-from isoscope.source.border import border, printable
+from isoscope.source.border import (
+    BadRecordError,
+    bad_document,
+    border,
+    damaged,
+    no_column,
+    no_documents,
+    printable,
+)
 from isoscope.source.bytes import FileBytes, RandomBytes, TemporaryBytes
 from isoscope.source.corpus.plain_text import check_text
 from isoscope.source.corpus.text_corpus import (
@@ -14,7 +23,6 @@ from isoscope.source.corpus.text_corpus import (
     text_fields,
 )
 from isoscope.source.csv import Split, count_names, guess_separator, split_cells, split_tabs
-from isoscope.source.faults import BadRecordError, bad_document, no_column, no_documents
 from isoscope.source.jsonl import decode_json, describe_value
 from isoscope.source.lines import (
     RawRecord,
@@ -109,6 +117,34 @@ def open_parquet(data: FileBytes, request: CorpusRequest) -> TextCorpus:
     copy = TemporaryBytes(data.name, data.place)
     form = TextFormat(parse, request.stamp, unit="row")
     return TextCorpus(copy, _copy_rows(file, copy, request), form, skip_bad=request.skip_bad)
+
+
+def read_objects(
+    path: Path, on_bad: Callable[[str], None] | None = None
+) -> Iterator[tuple[str, object]]:
+    """The place and value of each line of jsonl, or row of parquet, with all its columns.
+
+    A line that is not JSON is an error, or is skipped and its place passed to `on_bad`.
+    """
+    data = FileBytes(path)
+    if path.suffix.lower() in (".parquet", ".pq"):
+        number = 0
+        with border(data.place, KIND):
+            for batch in ParquetFile(data).batches(None, ROWS):
+                for row in batch.to_pylist():
+                    yield f"{path}, row {number}", row
+                    number += 1
+        return
+    for record in _read(data, filled_lines):
+        place = f"{path}, line {record.number}"
+        try:
+            value = decode_json(record.raw)
+        except BadRecordError as error:
+            if on_bad is None:
+                raise damaged(place, "a jsonl file", str(error)) from error
+            on_bad(place)
+        else:
+            yield place, value
 
 
 def _csv_reader(data: RandomBytes) -> tuple[Split, Records]:
