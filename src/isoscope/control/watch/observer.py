@@ -35,8 +35,8 @@ from isoscope.measures import MEASURES
 from isoscope.registry import unknown
 from isoscope.site import POOLED, Site
 from isoscope.study.model import CorpusSpec, open_documents
-from isoscope.study.reading import finalize_all, read_values
 from isoscope.study.passes import Hearing, SiteKinds, first_pass
+from isoscope.study.reading import finalize_all, read_values
 from isoscope.types import Array
 
 DEAD = "dead-dimensions"  # not a measure of the package: an alarm, and nothing to report
