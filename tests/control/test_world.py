@@ -12,10 +12,11 @@ from torch import nn
 
 from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine
 from isoscope.control.penalty.shrinkage import streamed
-from isoscope.control.world import Join
+from isoscope.control.world import World
 
 SOURCE = Path(__file__).parents[2] / "src"
 WIDTH = 10
+MODULES = ["first", "second"]
 
 
 def batches(case):
@@ -83,8 +84,12 @@ def trained(model, penalty, given, calls=2):
 class Answers(nn.Module):
     """A model whose hidden states are its inputs."""
 
-    def forward(self, rows, attention_mask, output_hidden_states):
-        return {"hidden_states": (rows, rows, rows + 1)}
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Identity(), nn.Identity()
+
+    def forward(self, rows, attention_mask):
+        return self.second(self.first(rows) + 1)
 
 
 def streams(count):
@@ -119,7 +124,9 @@ def member(rank, place):
             same = IStar(rows=None)(given, mask).item()
         found["alone"] = np.array([alone, same])
     # The second process has no batch to stream, and takes part all the same.
-    found["streamed"] = streamed(Answers(), streams(1 - rank), tokens=60).numpy()
+    found["streamed"] = streamed(
+        Answers(), modules=MODULES, batches=streams(1 - rank), tokens=60
+    ).numpy()
     np.savez(f"{place}/{rank}.npz", **found)
     # Freeing a process group joins its threads while holding the interpreter's lock, which
     # such a thread may be waiting for: about one run in thirty never ended.
@@ -174,7 +181,9 @@ def test_both_processes_have_the_shrinkage_of_all_rows(found):
 
 
 def test_a_process_without_a_batch_takes_part_in_streaming(found):
-    expected = streamed(Answers(), streams(1), tokens=30).numpy()  # half of them each
+    expected = streamed(
+        Answers(), modules=MODULES, batches=streams(1), tokens=30
+    ).numpy()  # half of them each
     for each in found:
         np.testing.assert_allclose(each["streamed"], expected, rtol=1e-6)
 
@@ -186,8 +195,8 @@ def test_a_process_that_evaluates_waits_for_nobody(found):
 
 
 def test_one_process_is_all_there_is():
-    join = Join.found(wanted=True)
-    assert join == Join()
-    assert join.each([3, 4], torch.device("cpu")) == [[3, 4]]
+    world = World.current()
+    assert world == World()
+    assert world.gather([3, 4], torch.device("cpu")) == [[3, 4]]
     tensor = torch.ones(2)
-    assert join.sum(tensor) is tensor
+    assert world.sum(tensor) is tensor

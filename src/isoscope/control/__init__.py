@@ -1,14 +1,12 @@
-"""What was learnt, put back into training: penalties on hidden states, and watches."""
+"""Measures in training: penalties on hidden states, and watches of the geometry."""
 
-from isoscope.control.penalty.base import Penalty
-from isoscope.control.penalty.cosreg import CosReg
 from isoscope.control.penalty.isoscore_debiased import DebiasedIsotropy
 from isoscope.control.penalty.isoscore_star import IStar
-from isoscope.control.penalty.mean_cosine import MeanCosine
-from isoscope.control.penalty.schedule import Schedule, cosine, linear
+from isoscope.control.penalty.mean_cosine import CosReg, MeanCosine
+from isoscope.control.penalty.penalty import Penalty, Schedule, cosine, linear
 from isoscope.control.penalty.shrinkage import streamed
 from isoscope.control.trainer.attach import attach
-from isoscope.control.trainer.loop import Hearing, penalised
+from isoscope.control.trainer.loop import PenaltyListener, penalised
 from isoscope.control.watch.alert import (
     Alert,
     CosineRising,
@@ -24,11 +22,11 @@ __all__ = [
     "CosineRising",
     "DeadDimensions",
     "DebiasedIsotropy",
-    "Hearing",
     "IStar",
     "LossAtChance",
     "MeanCosine",
     "Penalty",
+    "PenaltyListener",
     "RankFalling",
     "Schedule",
     "Watch",

@@ -1,7 +1,7 @@
-"""Sums over all processes of a training run, so that a penalty sees one large batch."""
+"""The processes of a training run, whose batches are one large batch to a penalty."""
 
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Self, TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -11,31 +11,30 @@ V = TypeVar("V")
 
 
 @dataclass(frozen=True)
-class Join:
-    """The processes whose batches are one cloud; by itself a process is all there is.
+class World:
+    """The processes whose batches are one cloud; by default this process alone.
 
-    Every process makes the same calls in the same order whatever its batch holds: a process
-    that has no real token and stays away would leave the others waiting for ever.
+    Every process makes the same calls in the same order whatever its batch holds: the
+    others would wait for ever for a process that has no real token and stays away.
     """
 
     rank: int = 0
     size: int = 1
-    group: Any = None
 
     @classmethod
-    def found(cls, wanted: bool, group: Any = None) -> "Join":
-        """Return the processes of this run, or this one alone."""
-        if not wanted or not dist.is_available() or not dist.is_initialized():
+    def current(cls, joined: bool = True) -> Self:
+        """Return the processes of this run if they are to be joined, or this one alone."""
+        if not joined or not dist.is_available() or not dist.is_initialized():
             return cls()
-        return cls(dist.get_rank(group), dist.get_world_size(group), group)
+        return cls(dist.get_rank(), dist.get_world_size())
 
     def sum(self, tensor: Tensor) -> Tensor:
-        """Return the sum over the processes; the tensor is used up."""
+        """Return the sum over the processes, written into the tensor."""
         if self.size > 1:
-            dist.all_reduce(tensor, group=self.group)
+            dist.all_reduce(tensor)
         return tensor
 
-    def each(self, numbers: list[int], device: torch.device) -> list[list[int]]:
+    def gather(self, numbers: list[int], device: torch.device) -> list[list[int]]:
         """Return the numbers of every process."""
         if self.size == 1:
             return [numbers]
@@ -48,5 +47,5 @@ class Join:
         if self.size == 1:
             return [value]
         found: list[V | None] = [None] * self.size
-        dist.all_gather_object(found, value, group=self.group)
+        dist.all_gather_object(found, value)
         return cast(list[V], found)

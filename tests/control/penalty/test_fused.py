@@ -3,20 +3,20 @@
 import pytest
 import torch
 
-from isoscope.control.penalty.cloud import Cloud, Tokens
-from isoscope.control.penalty.fused import UNDEFINED, Evaluation, Outcome
-from isoscope.control.world import Join
+from isoscope.control.penalty.fused import UNDEFINED, Evaluation, ScoreResult
+from isoscope.control.penalty.row_selection import RealTokens, RowSelection
+from isoscope.control.world import World
 
 
-def total(rows, cloud, join):
+def total(rows, cloud, world):
     """Return the sum of squares as a score."""
-    return Outcome(float(rows.square().sum()), lambda factor: 2 * factor * rows)
+    return ScoreResult(float(rows.square().sum()), lambda factor: 2 * factor * rows)
 
 
-def evaluated(hidden, score, mask=None, join=None):
-    tokens = Tokens.of(hidden, mask, None, Join())
-    cloud = Cloud.of(tokens, [hidden], None, (0,))
-    evaluation = Evaluation(score, cloud, join or Join())
+def evaluated(hidden, score, mask=None, world=None):
+    tokens = RealTokens.of(hidden, mask, None, World())
+    cloud = RowSelection.of(tokens, [hidden], None, (0,))
+    evaluation = Evaluation(score, cloud, world or World())
     return evaluation, evaluation.of([hidden])
 
 
@@ -25,13 +25,13 @@ def test_value_and_slope_arrive():
     evaluation, value = evaluated(hidden, total)
     (3 * value).backward()
     assert value.item() == pytest.approx(hidden.detach().square().sum().item())
-    assert evaluation.outcome.value == value.item()
+    assert evaluation.result.value == value.item()
     torch.testing.assert_close(hidden.grad, 6 * hidden.detach())
 
 
 def test_the_gradient_makes_up_for_the_average_over_processes():
     hidden = torch.ones(1, 3, 4, requires_grad=True)
-    _, value = evaluated(hidden, total, join=Join(size=5))
+    _, value = evaluated(hidden, total, world=World(size=5))
     value.backward()
     assert torch.equal(hidden.grad, torch.full((1, 3, 4), 10.0))
 
@@ -42,7 +42,7 @@ def test_without_a_value_there_is_a_zero_that_can_be_differentiated(score):
     evaluation, value = evaluated(hidden, score)
     value.backward()
     assert value.item() == 0
-    assert not evaluation.outcome.defined
+    assert not evaluation.result.defined
     assert torch.equal(hidden.grad, torch.zeros(1, 3, 4))
 
 

@@ -8,9 +8,9 @@ from torch.autograd import gradcheck
 from isoscope.accumulate.hashing import named_documents
 from isoscope.api import measure
 from isoscope.control import DebiasedIsotropy
-from isoscope.control.penalty.cloud import Cloud, Tokens
 from isoscope.control.penalty.isoscore_debiased import LEAST, DebiasedScore
-from isoscope.control.world import Join
+from isoscope.control.penalty.row_selection import RealTokens, RowSelection
+from isoscope.control.world import World
 
 
 def batch(sequences, length, width, rho=0.3, dtype=torch.float64, power=-1.0, seed=0):
@@ -47,7 +47,7 @@ def test_on_documents_the_value_is_one_minus_the_measure(
     if padded:
         mask[::2, length // 2 :] = False
     penalty = DebiasedIsotropy(rows=None, seed=3)
-    tokens = Tokens.of(hidden, mask, None, Join())
+    tokens = RealTokens.of(hidden, mask, None, World())
     halves = tokens.halves((3, 0, 0))  # what the first call deals
     names = named([halves[tokens.documents == number][0] for number in range(sequences)])
     document = np.repeat(names, mask.sum(dim=1).numpy())
@@ -152,8 +152,8 @@ def test_a_half_with_one_row_or_without_spread_gives_zero():
 
 def test_a_single_column_has_no_directions():
     rows = torch.arange(20.0)[:, None]
-    whole = Cloud([], [20], torch.arange(20), independent=True)
-    assert not DebiasedScore()(rows, whole, Join()).defined
+    whole = RowSelection([], [20], torch.arange(20), independent=True)
+    assert not DebiasedScore()(rows, whole, World()).defined
 
 
 @pytest.mark.parametrize("seed", range(4))

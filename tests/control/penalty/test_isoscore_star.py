@@ -6,9 +6,9 @@ import torch
 
 from isoscope.api import measure
 from isoscope.control import IStar
-from isoscope.control.penalty.cloud import Cloud
 from isoscope.control.penalty.isoscore_star import MEMORY, StarScore
-from isoscope.control.world import Join
+from isoscope.control.penalty.row_selection import RowSelection
+from isoscope.control.world import World
 from isoscope.errors import ConfigError
 
 
@@ -178,10 +178,10 @@ def test_it_says_what_it_is():
 
 def test_the_score_keeps_the_covariance_only_where_asked():
     rows = cloud(20, 3)
-    whole = Cloud([], [20], torch.arange(20), independent=True)
+    whole = RowSelection([], [20], torch.arange(20), independent=True)
     for keep in (False, True):
         score = StarScore(0.2, keep=keep)
-        assert score(rows, whole, Join()).defined
+        assert score(rows, whole, World()).defined
         assert (score.covariance is not None) == keep
 
 

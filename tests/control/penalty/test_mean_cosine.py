@@ -6,9 +6,9 @@ import torch
 
 from isoscope.api import measure
 from isoscope.control import MeanCosine
-from isoscope.control.penalty.cloud import Cloud
 from isoscope.control.penalty.mean_cosine import CosineScore
-from isoscope.control.world import Join
+from isoscope.control.penalty.row_selection import RowSelection
+from isoscope.control.world import World
 
 
 def batch(dtype=torch.float64, seed=0):
@@ -60,6 +60,6 @@ def test_each_layer_counts_by_itself():
 
 
 def test_a_process_without_rows_adds_nothing():
-    empty = Cloud([], [0], torch.zeros(0, dtype=torch.int64), independent=False)
-    outcome = CosineScore(across=True)(torch.zeros(0, 4), empty, Join())
+    empty = RowSelection([], [0], torch.zeros(0, dtype=torch.int64), independent=False)
+    outcome = CosineScore(across=True)(torch.zeros(0, 4), empty, World())
     assert not outcome.defined

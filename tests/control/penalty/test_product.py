@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from isoscope.control.penalty.product import Centred, Shape, scatter_of, shifted
-from isoscope.control.world import Join
+from isoscope.control.world import World
 
 
 def rows(n, d, shift=5.0):
@@ -16,11 +16,11 @@ def rows(n, d, shift=5.0):
     ("n", "d", "through_rows"), [(30, 4, False), (4, 30, True), (400, 200, False)]
 )
 def test_either_form_has_the_same_length_and_the_same_product(n, d, through_rows):
-    about = Centred.of(rows(n, d), Join())
-    shape = Shape.of(about, Join())
+    about = Centred.of(rows(n, d), World())
+    shape = Shape.of(about, World())
     assert shape.through_rows == through_rows
     scatter = torch.cov(rows(n, d).T) * (n - 1)
-    torch.testing.assert_close(scatter_of(about.rows, Join()), scatter)
+    torch.testing.assert_close(scatter_of(about.rows, World()), scatter)
     assert about.trace == pytest.approx(float(scatter.trace()))
     whole = scatter / scatter.trace()
     assert shape.concentration == pytest.approx(float(whole.square().sum()))
@@ -31,7 +31,7 @@ def test_either_form_has_the_same_length_and_the_same_product(n, d, through_rows
 def test_given_rows_are_left_as_they_are():
     given = rows(6, 3)
     kept = given.clone()
-    Centred.of(given, Join())
+    Centred.of(given, World())
     assert torch.equal(given, kept)
 
 
@@ -39,16 +39,16 @@ def test_given_rows_are_left_as_they_are():
 def test_rounding_is_no_spread(dtype):
     row = rows(1, 50)[0] * 1e3
     same = row.expand(777, 50).to(dtype)
-    assert not Centred.of(same, Join()).spread
+    assert not Centred.of(same, World()).spread
     apart = same + rows(777, 50, 0.0).to(dtype) * 1e-2  # a millionth of the length
-    assert Centred.of(apart, Join()).spread
+    assert Centred.of(apart, World()).spread
 
 
 def test_what_is_not_finite_has_no_spread():
     for value in (float("nan"), float("inf"), 1e38):
         given = rows(6, 3).float()
         given[2, 1] = value
-        assert not Centred.of(given, Join()).spread
+        assert not Centred.of(given, World()).spread
 
 
 def test_a_multiple_of_the_identity_is_added_to_a_copy():

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from isoscope.control import IStar, Schedule, cosine, linear
-from isoscope.control.penalty.schedule import checked
+from isoscope.control.penalty.penalty import check_weight
 from isoscope.errors import ConfigError
 
 
@@ -36,7 +36,7 @@ def test_any_function_of_the_step_will_do():
 @pytest.mark.parametrize("weight", [float("nan"), float("inf"), -float("inf")])
 def test_a_weight_that_is_no_number_is_refused(weight):
     with pytest.raises(ConfigError, match="expected a finite number as the weight"):
-        checked(weight)
+        check_weight(weight)
     with pytest.raises(ConfigError, match="expected a finite number as the weight"):
         IStar(weight)
     with pytest.raises(ConfigError, match="expected a finite number as the weight"):

@@ -17,8 +17,8 @@ from transformers import (
     TrainingArguments,
 )
 
-from isoscope.control import CosReg, IStar, attach
-from isoscope.errors import ConfigError
+from isoscope.control import CosReg, IStar, Watch, attach
+from isoscope.errors import ConfigError, PenaltyError, UnknownNameError
 
 
 def rows(n=64):
@@ -214,7 +214,28 @@ def test_sentence_transformers_hear_anchors_and_positives_as_one_cloud(tiny, tex
     assert len(logged(trainer, "penalty/IStar")) == 3
 
 
-def test_what_is_no_trainer_or_no_penalty_is_told(trainer):
+def test_attaching_one_object_twice_is_refused(trainer):
+    penalty, watch = IStar(), Watch()
+    found = attach(trainer(), penalty, watch)
+    again = IStar()
+    for target, things in ((found, [penalty]), (trainer(), [watch]), (found, [again, again])):
+        with pytest.raises(ConfigError, match="cannot attach one") as caught:
+            attach(target, *things)
+        assert caught.value.slug == "attached-twice"
+    attach(found, again)  # what was refused left nothing behind
+    found.train()
+    assert len(logged(found, "penalty/IStar")) == len(logged(found, "penalty/IStar-1")) == 4
+
+
+def test_sites_that_are_not_there_are_refused_when_attached(trainer):
+    with pytest.raises(UnknownNameError, match=r"no site is called 'resid\.9'") as caught:
+        attach(trainer(), IStar(sites=["resid.0", "resid.9"]))
+    assert "did you mean" in caught.value.hint
+    with pytest.raises(PenaltyError, match="expected layers from 0 to 2, got 5"):
+        attach(trainer(), IStar(layers=[0, 5]))
+
+
+def test_what_is_no_trainer_or_no_penalty_is_refused(trainer):
     with pytest.raises(ConfigError, match="expected a trainer of transformers, got dict"):
         attach({}, IStar())
     with pytest.raises(ConfigError, match="expected a penalty or a watch") as caught:

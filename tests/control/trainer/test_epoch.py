@@ -5,7 +5,7 @@ import torch
 from transformers import AutoModel, AutoModelForSequenceClassification
 
 from isoscope.control import IStar
-from isoscope.control.trainer.epoch import restream
+from isoscope.control.trainer.loop import stream_epoch
 from isoscope.errors import PenaltyError
 
 
@@ -27,7 +27,7 @@ def test_labels_are_left_out_and_no_random_number_is_drawn(tiny, batches):
         torch.rand(7)
         yield from batches
 
-    restream(penalty, model, shuffled())
+    stream_epoch(penalty, model, shuffled())
     assert torch.equal(torch.get_rng_state(), before) and model.training
     bare = [{k: v for k, v in each.items() if k != "labels"} for each in batches]
     known.stream(model, bare, tokens=100)
@@ -37,5 +37,5 @@ def test_labels_are_left_out_and_no_random_number_is_drawn(tiny, batches):
 @pytest.mark.parametrize("batch", [[torch.ones(2, 2)], {"anchor_input_ids": torch.ones(2, 2)}])
 def test_batches_that_name_no_inputs_are_told(tiny, batch):
     with pytest.raises(PenaltyError, match="that name the inputs of the model") as caught:
-        restream(IStar(towards="streamed"), AutoModel.from_pretrained(tiny), [batch])
+        stream_epoch(IStar(towards="streamed"), AutoModel.from_pretrained(tiny), [batch])
     assert caught.value.slug == "stream-batches"

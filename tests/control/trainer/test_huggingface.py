@@ -13,8 +13,7 @@ from transformers import (
 )
 
 from isoscope.control import Alert, CosReg, IStar, Watch, attach
-from isoscope.control.trainer.huggingface import task_loss
-from isoscope.errors import ConfigError
+from isoscope.errors import ConfigError, UnknownNameError
 
 NAME = "anisotropy/mean-cosine/resid.1"
 
@@ -47,6 +46,11 @@ def trainer(tiny, texts, tmp_path):
 
 def series(trainer, name=NAME):
     return [(e["step"], e[name]) for e in trainer.state.log_history if name in e]
+
+
+def test_sites_that_are_not_there_fail_when_attached(trainer):
+    with pytest.raises(UnknownNameError, match="no site is called 'residd'"):
+        attach(trainer(), Watch(sites=["residd"]))
 
 
 def test_numbers_arrive_in_the_history_of_the_log(trainer, texts):
@@ -251,11 +255,6 @@ def test_the_loss_that_is_judged_is_without_penalties(trainer, texts):
         attach(made, watch, *penalties).train()
         assert [each.rule for each in watch.alerts] == ["loss-at-chance"]
         assert [v for _, v in watch.history["loss"]] == pytest.approx([0.6931] * 12, abs=2e-4)
-
-
-def test_what_was_logged_beside_a_loss_is_taken_off_it():
-    logs = {"loss": 5.0, "penalty/IStar": 3.0, "penalty/IStar/reading": 0.5}
-    assert task_loss(logs) == 2.0
 
 
 def test_a_model_copied_to_several_devices_is_refused(trainer):

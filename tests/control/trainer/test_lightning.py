@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from isoscope.control import Alert, CosReg, IStar, Watch
-from isoscope.errors import ConfigError
+from isoscope.errors import ConfigError, UnknownNameError
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -115,7 +115,22 @@ def test_its_state_goes_with_the_checkpoint(data, tmp_path):
     assert again.penalty.call == 2
 
 
-def test_manual_optimisation_is_told(data, tmp_path):
+def test_one_penalty_in_two_callbacks_is_refused(data, tmp_path):
+    penalty = IStar()
+    twice = [PenaltyCallback(penalty, modules=[name]) for name in ("first", "head")]
+    with pytest.raises(ConfigError, match="cannot attach one") as caught:
+        fitted(Net(), data, tmp_path, *twice)
+    assert caught.value.slug == "attached-twice"
+
+
+def test_unknown_modules_are_refused_before_the_first_step(data, tmp_path):
+    net = Net()
+    with pytest.raises(UnknownNameError, match="no module is called 'firsts'"):
+        fitted(net, data, tmp_path, PenaltyCallback(IStar(), modules=["firsts"]))
+    assert not net.losses and "training_step" not in vars(net)
+
+
+def test_manual_optimisation_is_refused(data, tmp_path):
     with pytest.raises(ConfigError, match="manual optimisation") as caught:
         fitted(Net(manual=True), data, tmp_path, PenaltyCallback(IStar(), modules=["first"]))
     assert caught.value.slug == "trainer-kind"
@@ -215,6 +230,7 @@ def test_an_exception_leaves_nothing_behind(data, tmp_path, late):
     net.training_step(next(iter(data)), 0)
     assert [each.penalty.call for each in callbacks[:2]] == [1 + each for each in before]
     callbacks[0].teardown(None, net, "fit")
+    callbacks[1].teardown(None, net, "fit")
     assert "training_step" not in vars(net)
 
 

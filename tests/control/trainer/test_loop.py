@@ -15,7 +15,7 @@ from transformers import (
 )
 
 from isoscope.control import CosReg, DebiasedIsotropy, IStar, penalised
-from isoscope.control.trainer.loop import argument, trains, transformer_in
+from isoscope.control.listening import find_transformer, padding_mask, trains
 from isoscope.errors import ConfigError, PenaltyError, UnknownNameError
 
 
@@ -126,7 +126,7 @@ def test_gradient_checkpointing_hears_each_pass_once(model, batch):
 
 def test_adapters_are_looked_through(model, batch):
     wrapped = get_peft_model(model, LoraConfig(target_modules=["query"]))
-    assert transformer_in(wrapped) is model.bert
+    assert find_transformer(wrapped) is model.bert
     with penalised(wrapped, IStar(10.0)) as penalty:
         wrapped(**batch)
         penalty().backward()
@@ -153,8 +153,9 @@ def test_a_mask_given_by_place_is_found(model, batch):
         model.bert(batch["input_ids"], batch["attention_mask"])
         found = penalty()
     assert found.item() == asked(model, batch, IStar()).item()
-    assert argument(model.bert, (), {}, "attention_mask") is None
-    assert argument(nn.Identity(), (1, 2, 3), {}, "attention_mask") is None
+    assert padding_mask(model.bert, (), {}) is None
+    assert padding_mask(nn.Identity(), (1, 2, 3), {}) is None
+    assert padding_mask(model.bert, (), {"attention_mask": torch.ones(2, 1, 3, 3)}) is None
 
 
 def test_what_cannot_be_heard_is_told(model):
@@ -215,7 +216,7 @@ def test_a_head_that_passes_the_body_by_is_heard_with_its_mask(batch):
     )  # fmt: skip
     model = OPTForCausalLM(config).train()
     ids, mask = batch["input_ids"], batch["attention_mask"]
-    with penalised(model, IStar(rows=None)) as penalty:
+    with penalised(model, IStar(rows=None, sites="published")) as penalty:
         model(input_ids=ids, attention_mask=mask)
         found = penalty().item()
     states = model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states

@@ -18,7 +18,7 @@ import isoscope as iso
 from isoscope.accumulate import Moments
 from isoscope.control import Watch
 from isoscope.control.watch.observer import dead_dimensions, probe_batches
-from isoscope.control.world import Join
+from isoscope.control.world import World
 from isoscope.errors import ConfigError, UnknownNameError
 
 WATCHED = (
@@ -266,7 +266,7 @@ def test_a_name_that_is_no_measure_gets_the_nearest():
 
 def test_matrices_are_refused_and_left_out_of_families(tokenizer):
     model, _ = build("bert", tokenizer)
-    with pytest.raises(ConfigError, match=r"got matrices: embed\.weight"):
+    with pytest.raises(ConfigError, match=r"a batch runs through, got \['embed\.weight'\]"):
         Watch(sites=["embed.weight"]).place(model)
     watch = Watch(sites=["embed"])
     watch.place(model)
@@ -360,9 +360,9 @@ class Plain(nn.Module):
         return (input_ids[..., None] * self.weight * attention_mask[..., None],)
 
 
-def batches_of(probes, tokenizer, *, length=16, tokens=10**4, join=None):
+def batches_of(probes, tokenizer, *, length=16, tokens=10**4, world=None):
     return probe_batches(
-        probes, Plain(), tokenizer, length=length, tokens=tokens, join=join or Join()
+        probes, Plain(), tokenizer, length=length, tokens=tokens, world=world or World()
     )
 
 
@@ -379,7 +379,7 @@ def test_texts_are_padded_batches_up_to_a_budget(tokenizer, texts):
 
 
 def test_each_process_has_its_share_of_the_texts(tokenizer, texts):
-    shares = [batches_of(texts[:10], tokenizer, join=Join(rank, 3)) for rank in range(3)]
+    shares = [batches_of(texts[:10], tokenizer, world=World(rank, 3)) for rank in range(3)]
     documents = [[name for b in share for name in b.rows.documents] for share in shares]
     assert [len(each) for each in documents] == [4, 3, 3]
     assert sorted(name for each in documents for name in each) == [
@@ -389,7 +389,7 @@ def test_each_process_has_its_share_of_the_texts(tokenizer, texts):
 
 def test_batches_are_taken_as_they_are_under_a_name_of_their_own():
     given = [{"pixel_values": torch.zeros(2, 3)} for _ in range(3)]
-    shares = [batches_of(given, None, join=Join(rank, 2)) for rank in (0, 1)]
+    shares = [batches_of(given, None, world=World(rank, 2)) for rank in (0, 1)]
     assert [[each.inputs for each in share] for share in shares] == [given[::2], given[1::2]]
     names = [each.name for share in shares for each in share]
     assert names == ["held-out:0", "held-out:2", "held-out:1"]

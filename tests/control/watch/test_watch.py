@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -19,7 +18,7 @@ from transformers import (
 
 from isoscope.api import measure
 from isoscope.control import Alert, IStar, RankFalling, Watch
-from isoscope.control.watch.observer import evaluation_mode
+from isoscope.control.listening import evaluating
 from isoscope.control.watch.watch import MEASURES
 from isoscope.errors import ConfigError, UnknownNameError
 
@@ -212,12 +211,6 @@ def test_sites_and_modules_that_are_not_there_are_told(model):
         Watch(every=1).begin(nn.Linear(2, 2), 1)
 
 
-def test_sites_that_are_not_there_fail_when_attached(model):
-    trainer = SimpleNamespace(model=model)
-    with pytest.raises(UnknownNameError, match="no site is called 'residd'"):
-        Watch(sites=["residd"]).join_trainer(trainer)
-
-
 def test_its_repr_says_what_it_watches_and_how_far_it_is(model, batch, tokenizer, texts):
     watch = Watch(texts[:9], every=2, tokenizer=tokenizer, measures=["mean-cosine"])
     assert repr(watch) == (
@@ -233,7 +226,7 @@ def test_its_repr_says_what_it_watches_and_how_far_it_is(model, batch, tokenizer
 
 def test_every_part_of_a_model_comes_back_into_its_mode(model):
     model.bert.encoder.layer[1].eval()
-    with evaluation_mode(model):
+    with evaluating(model):
         assert not any(module.training for module in model.modules())
     assert model.training and not model.bert.encoder.layer[1].training
 

@@ -6,9 +6,9 @@ from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine
 from isoscope.errors import ConfigError, PenaltyError, UnknownNameError
 from isoscope.lab.sweep.penalties import (
     PENALTIES,
+    check_layers,
     checked_choice,
     checked_weights,
-    in_model,
 )
 from isoscope.study.model import subject_of
 
@@ -62,13 +62,13 @@ def test_what_does_not_fit_is_told(name, given, error, slug):
 
 @pytest.mark.parametrize("layers", [None, "all", "last", 1, [0, 1], [-2]])
 def test_layers_of_a_model_are_taken(tiny, layers):
-    in_model(checked_choice("istar", layers=layers), subject_of(tiny).loaded)
+    check_layers(checked_choice("istar", layers=layers), subject_of(tiny).loaded.body)
 
 
 @pytest.mark.parametrize("layers", [3, [0, 7], [-4], "first"])
 def test_layers_that_a_model_has_not_are_refused(tiny, layers):
     with pytest.raises(PenaltyError) as caught:
-        in_model(checked_choice("istar", layers=layers), subject_of(tiny).loaded)
+        check_layers(checked_choice("istar", layers=layers), subject_of(tiny).loaded.body)
     assert caught.value.slug == "penalty-layers"
 
 

@@ -1,25 +1,25 @@
 """One autograd function for all penalties: rows in, one number out, a closed-form gradient.
 
 Autograd through the published formula keeps every intermediate result and differentiates an
-eigendecomposition. Here a score says its value and, when asked, its slope at each row.
+eigendecomposition. Here a score returns its value and, for the backward pass, its slope.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+from torch.autograd.function import FunctionCtx, once_differentiable
 
-from isoscope.control.penalty.cloud import Cloud, Like, working
-from isoscope.control.world import Join
+from isoscope.control.penalty.row_selection import LayerSpec, RowSelection, sum_dtype
+from isoscope.control.world import World
 
 Slope = Callable[[float], Tensor]  # (k, d): the derivative by each row, times a number
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ScoreResult:
     """The value of a score, and its slope where it has one that is not zero."""
 
     value: float
@@ -27,56 +27,61 @@ class Outcome:
     defined: bool = True
 
 
-UNDEFINED = Outcome(0.0, None, defined=False)
+UNDEFINED = ScoreResult(0.0, None, defined=False)
 
 
 class Score(Protocol):
-    """Something that reads one number off a cloud."""
+    """Something that computes one number from the rows of a cloud."""
 
-    def __call__(self, rows: Tensor, cloud: Cloud, join: Join) -> Outcome:
-        """Return the outcome for the rows (k, d) of this process and those of the others."""
+    def __call__(self, rows: Tensor, selection: RowSelection, world: World) -> ScoreResult:
+        """Return the result for the rows (k, d) of this process and those of the others."""
         ...
 
 
 @dataclass
 class Evaluation:
-    """One look of a score at a cloud; the outcome is there once it was applied."""
+    """A score and the rows it is computed from; the result is there once `of` was called."""
 
     score: Score | None  # None gives zero, and no collective is called
-    cloud: Cloud | None
-    join: Join
-    outcome: Outcome = field(default=UNDEFINED)
+    selection: RowSelection | None
+    world: World
+    result: ScoreResult = field(default=UNDEFINED)
 
     def of(self, layers: Sequence[Tensor]) -> Tensor:
         """Return the value as a tensor that knows its gradient."""
         return _Fused.apply(self, *layers)
 
 
+class _Context(FunctionCtx):
+    evaluation: Evaluation
+    specs: list[LayerSpec]
+
+
 class _Fused(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, evaluation: Evaluation, *layers: Tensor) -> Tensor:
-        last = layers[-1]
-        if evaluation.score is not None and evaluation.cloud is not None:
+    def forward(ctx: _Context, evaluation: Evaluation, *layers: Tensor) -> Tensor:
+        last, selection = layers[-1], evaluation.selection
+        if evaluation.score is not None and selection is not None:
             # Autocast would make the products in half precision, where sums are lost.
             with torch.autocast(last.device.type, enabled=False):
-                rows = evaluation.cloud.gathered(layers)
-                evaluation.outcome = evaluation.score(rows, evaluation.cloud, evaluation.join)
+                rows = selection.gather(layers)
+                evaluation.result = evaluation.score(rows, selection, evaluation.world)
         ctx.evaluation = evaluation
-        ctx.likes = [Like.of(layer) for layer in layers]
-        value = evaluation.outcome.value
-        return torch.tensor(value, dtype=working(last.dtype), device=last.device)
+        ctx.specs = [LayerSpec.of(layer) for layer in layers]
+        value = evaluation.result.value
+        return torch.tensor(value, dtype=sum_dtype(last.dtype), device=last.device)
 
     @staticmethod
     @once_differentiable
     def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, *upstream: Tensor
+        ctx: _Context, *upstream: Tensor
     ) -> tuple[Tensor | None, ...]:
-        evaluation: Evaluation = ctx.evaluation
-        slope, cloud = evaluation.outcome.slope, evaluation.cloud
-        if slope is None or cloud is None:
+        evaluation = ctx.evaluation
+        slope, selection = evaluation.result.slope, evaluation.selection
+        if slope is None or selection is None:
             # Zeros rather than nothing: data parallel waits for a gradient of every parameter.
-            return None, *(like.zeros() for like in ctx.likes)
+            return None, *(spec.zeros() for spec in ctx.specs)
         with torch.autocast(upstream[0].device.type, enabled=False):
             # Data parallel averages gradients, while these rows are a part of one large batch.
-            gradient = slope(float(upstream[0]) * evaluation.join.size)
-        return None, *cloud.scattered(gradient, ctx.likes)
+            gradient = slope(float(upstream[0]) * evaluation.world.size)
+        return None, *selection.scatter(gradient, ctx.specs)

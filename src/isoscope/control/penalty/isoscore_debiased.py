@@ -1,5 +1,6 @@
 """Debiased IsoScore as a training penalty: the differentiable twin of the measure."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
@@ -7,11 +8,11 @@ from math import sqrt
 import torch
 from torch import Tensor
 
-from isoscope.control.penalty.base import Penalty
-from isoscope.control.penalty.cloud import Cloud, Tokens
-from isoscope.control.penalty.fused import UNDEFINED, Outcome
+from isoscope.control.penalty.fused import UNDEFINED, ScoreResult
+from isoscope.control.penalty.penalty import Penalty
 from isoscope.control.penalty.product import Centred, Shape, scatter_of, shifted
-from isoscope.control.world import Join
+from isoscope.control.penalty.row_selection import RealTokens, RowSelection
+from isoscope.control.world import World
 
 LEAST = 8  # rows below which the estimator is noise
 ROUNDING = 64  # units of rounding in sums of rows; below, a difference of sums says nothing
@@ -19,30 +20,30 @@ ROUNDING = 64  # units of rounding in sums of rows; below, a difference of sums 
 
 @dataclass(frozen=True)
 class DebiasedScore:
-    """1 - debiased IsoScore, held at 0 where the estimator says more than isotropic.
+    """1 - debiased IsoScore, clamped at 0 where the estimate is above isotropic.
 
     Rows in documents: products across two halves of the documents. Independent rows:
     Himeno and Yamada's unbiased sums.
     """
 
-    def __call__(self, rows: Tensor, cloud: Cloud, join: Join) -> Outcome:
-        """Return the outcome for a cloud."""
+    def __call__(self, rows: Tensor, selection: RowSelection, world: World) -> ScoreResult:
+        """Return the result for the rows of a cloud."""
         if rows.shape[1] < 2:
             return UNDEFINED
-        if len(cloud.sizes) == 1:
-            return _of_rows(Centred.of(rows, join, owned=cloud.copied), join)
-        a, b = (Centred.of(half, join, owned=True) for half in rows.split(cloud.sizes))
-        return _of_halves(a, b, join)
+        if len(selection.sizes) == 1:
+            return _of_rows(Centred.of(rows, world, owned=selection.is_copy), world)
+        a, b = (Centred.of(half, world, owned=True) for half in rows.split(selection.sizes))
+        return _of_halves(a, b, world)
 
 
-def _of_halves(a: Centred, b: Centred, join: Join) -> Outcome:
+def _of_halves(a: Centred, b: Centred, world: World) -> ScoreResult:
     """With W = C / tr C of each half:  PR = 1 / <W_a, W_b>."""
     if min(a.count, b.count) < 2 or a.count + b.count < LEAST or not (a.spread and b.spread):
         return UNDEFINED
     d = a.rows.shape[1]
-    shared, across = _across(a, b, join)
+    shared, across = _across(a, b, world)
     if not shared * d > 1:  # clamped at perfect isotropy; also where rounding left nothing
-        return Outcome(0.0)
+        return ScoreResult(0.0)
     ratio = 1 / shared
 
     def slope(factor: float) -> Tensor:
@@ -50,16 +51,16 @@ def _of_halves(a: Centred, b: Centred, join: Join) -> Outcome:
         of_a, of_b = (2 * factor * ratio / (half.trace * (d - 1)) for half in (a, b))
         return torch.cat([across[0](of_a, ratio), across[1](of_b, ratio)])
 
-    return Outcome(1 - (ratio - 1) / (d - 1), slope)
+    return ScoreResult(1 - (ratio - 1) / (d - 1), slope)
 
 
 Across = Callable[[float, float], Tensor]  # factor, ratio: factor (ratio Y W - Y)
 
 
-def _across(a: Centred, b: Centred, join: Join) -> tuple[float, tuple[Across, Across]]:
+def _across(a: Centred, b: Centred, world: World) -> tuple[float, tuple[Across, Across]]:
     """Return <W_a, W_b>, and what makes the slopes by the rows of each half."""
     d, n, m = a.rows.shape[1], len(a.rows), len(b.rows)
-    if join.size == 1 and 3 * n * m < 2 * (n + m) * d:
+    if world.size == 1 and 3 * n * m < 2 * (n + m) * d:
         # Y_a Y_b' is smaller than two scatters: |Y_a Y_b'|^2 = <M_a, M_b>
         dots = (a.rows @ b.rows.T).div_(sqrt(a.trace) * sqrt(b.trace))
         scale = sqrt(a.trace / b.trace)
@@ -73,15 +74,15 @@ def _across(a: Centred, b: Centred, join: Join) -> tuple[float, tuple[Across, Ac
             return torch.addmm(b.rows, dots.T, a.rows, beta=-factor, alpha=weight)
 
         return float(dots.square().sum()), (by_a, by_b)
-    first = scatter_of(a.rows, join).div_(a.trace)
-    second = scatter_of(b.rows, join).div_(b.trace)
+    first = scatter_of(a.rows, world).div_(a.trace)
+    second = scatter_of(b.rows, world).div_(b.trace)
     return float((first * second).sum()), (
         lambda factor, ratio: a.rows @ shifted(second, factor * ratio, -factor),
         lambda factor, ratio: b.rows @ shifted(first, factor * ratio, -factor),
     )
 
 
-def _of_rows(about: Centred, join: Join) -> Outcome:
+def _of_rows(about: Centred, world: World) -> ScoreResult:
     """Himeno and Yamada's ratio A / B, both over (tr C)^2.
 
     With p = |W|^2 and s = sum of (|y|^2 / tr M)^2:
@@ -90,10 +91,10 @@ def _of_rows(about: Centred, join: Join) -> Outcome:
     n, rows, d = about.count, about.rows, about.rows.shape[1]
     if n < LEAST or not about.spread:
         return UNDEFINED
-    shape = Shape.of(about, join)
+    shape = Shape.of(about, world)
     p = shape.concentration
     share = rows.square().sum(dim=1).div_(about.trace)  # (k,), sums to 1
-    sums = join.sum(torch.cat([share @ rows, share.square().sum()[None]]))
+    sums = world.sum(torch.cat([share @ rows, share.square().sum()[None]]))
     pull, s = sums[:-1], float(sums[-1])
     spread = 2 * p + n * n - 3 * n + 1 - n * (n - 1) * s
     squared = (n - 1) * (n - 2) * p + 1 - n * (n - 1) * s
@@ -102,7 +103,7 @@ def _of_rows(about: Centred, join: Join) -> Outcome:
     if not spread > rounding * s:
         return UNDEFINED
     if not squared * d > spread:  # clamped at perfect isotropy
-        return Outcome(0.0)
+        return ScoreResult(0.0)
     if not squared > rounding * (p + s):
         return UNDEFINED
     ratio = spread / squared
@@ -116,7 +117,7 @@ def _of_rows(about: Centred, join: Join) -> Outcome:
         found.addcmul_(rows, share[:, None], value=-factor * scale * own)
         return found.add_(pull, alpha=factor * scale * own / n)
 
-    return Outcome(1 - (ratio - 1) / (d - 1), slope)
+    return ScoreResult(1 - (ratio - 1) / (d - 1), slope)
 
 
 class DebiasedIsotropy(Penalty):
@@ -127,8 +128,8 @@ class DebiasedIsotropy(Penalty):
     halves, anew at every call, and only products across the halves count. Rows without
     sequences, a tensor (n, d), are taken as independent.
 
-    The estimator is not bounded; where it says more than isotropic the penalty is 0 and so
-    is its gradient. A batch of one sequence, or of fewer than 8 rows, gives 0.
+    The estimator is not bounded; where the estimate is above isotropic the penalty is 0
+    and so is its gradient. A batch of one sequence, or of fewer than 8 rows, gives 0.
 
     >>> import torch
     >>> penalty = DebiasedIsotropy(weight=1.0)
@@ -137,18 +138,20 @@ class DebiasedIsotropy(Penalty):
     0.68
     """
 
+    _warned = False
+
     def _score(self, number: int) -> DebiasedScore:
         return DebiasedScore()
 
     def _measure(self, value: float) -> float:
         return 1 - value
 
-    def _in_halves(self, tokens: Tokens) -> bool:
-        return not tokens.independent
-
-    def _look(self, tokens: Tokens) -> None:
-        if tokens.total_documents == 1 and tokens.total >= LEAST:
-            self._warn_once(
+    def _in_halves(self, tokens: RealTokens) -> bool:
+        if tokens.total_documents == 1 and tokens.total >= LEAST and not self._warned:
+            self._warned = True
+            warnings.warn(
                 "DebiasedIsotropy compares sequences, and this batch has one: the penalty is "
-                "zero; give batches of two or more sequences, or documents= where packed"
+                "zero; give batches of two or more sequences, or documents= where packed",
+                stacklevel=5,
             )
+        return not tokens.independent

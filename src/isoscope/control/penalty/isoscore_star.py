@@ -1,21 +1,20 @@
 """IsoScore* as a training penalty (I-STAR): the differentiable twin of the measure."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Unpack
 
 import torch
 from torch import Tensor
 
-from isoscope.control.penalty.base import Penalty, same_width
-from isoscope.control.penalty.cloud import Cloud
-from isoscope.control.penalty.fused import UNDEFINED, Outcome
-from isoscope.control.penalty.hidden import Layers
+from isoscope.control.listening import recomputing
+from isoscope.control.penalty.fused import UNDEFINED, Score, ScoreResult
+from isoscope.control.penalty.penalty import Options, Penalty, check_widths
 from isoscope.control.penalty.product import Centred, Shape, divisible, scatter_of, shifted
-from isoscope.control.penalty.schedule import Factor
-from isoscope.control.penalty.shrinkage import TOKENS, checked_matrix, checked_tokens, streamed
-from isoscope.control.world import Join
+from isoscope.control.penalty.row_selection import RowSelection
+from isoscope.control.penalty.shrinkage import TOKENS, check_matrix, check_tokens, streamed
+from isoscope.control.world import World
 from isoscope.errors import ConfigError
 from isoscope.measures.isoscore_star import ZETA
 
@@ -25,35 +24,35 @@ TARGETS = ("scaled", "identity", "running", "streamed")
 
 @dataclass
 class StarScore:
-    """1 - IsoScore of (1 - zeta) C + zeta C0; C0 is (tr C / d) I where none is given."""
+    """1 - IsoScore of (1 - zeta) C + zeta C0; C0 is (tr C / d) I where there is no target."""
 
     zeta: float
     target: Tensor | None = None  # (d, d)
-    keep: bool = False
-    covariance: Tensor | None = None  # of the rows, kept where asked
+    keep: bool = False  # the covariance of the rows
+    covariance: Tensor | None = None  # (d, d)
 
-    def __call__(self, rows: Tensor, cloud: Cloud, join: Join) -> Outcome:
-        """Return the outcome for a cloud."""
-        about = Centred.of(rows, join, owned=cloud.copied)
+    def __call__(self, rows: Tensor, selection: RowSelection, world: World) -> ScoreResult:
+        """Return the result for the rows of a cloud."""
+        about = Centred.of(rows, world, owned=selection.is_copy)
         if about.count < 2 or rows.shape[1] < 2 or not about.spread:
             return UNDEFINED
         if not self.keep:
             if self.target is None:
-                return self._scaled(about, Shape.of(about, join))
-            return self._towards(about, self._shrunk(about, self.target, join))
-        scatter = scatter_of(about.rows, join)
+                return self._scaled(about, Shape.of(about, world))
+            return self._towards(about, self._shrunk(about, self.target, world))
+        scatter = scatter_of(about.rows, world)
         self.covariance = scatter / (about.count - 1)
         if self.target is None:
             return self._scaled(about, Shape(scatter.div_(about.trace), False))
         target = self.target.to(self.covariance)
         return self._towards(about, torch.lerp(self.covariance, target, self.zeta))
 
-    def _shrunk(self, about: Centred, target: Tensor, join: Join) -> Tensor:
+    def _shrunk(self, about: Centred, target: Tensor, world: World) -> Tensor:
         left = (1 - self.zeta) / (about.count - 1)
-        scatter = scatter_of(about.rows, join)
+        scatter = scatter_of(about.rows, world)
         return scatter.mul_(left).add_(target.to(scatter), alpha=self.zeta)
 
-    def _scaled(self, about: Centred, shape: Shape) -> Outcome:
+    def _scaled(self, about: Centred, shape: Shape) -> ScoreResult:
         """With W = C / tr C and p = |W|^2:  1 / PR* = (1-zeta)^2 p + (2 zeta - zeta^2) / d."""
         d, left = about.rows.shape[1], (1 - self.zeta) ** 2
         p = shape.concentration
@@ -63,9 +62,9 @@ class StarScore:
         def slope(factor: float) -> Tensor:  # of 1 - IsoScore*; dp = 4 / tr M (Y W - p Y)
             return shape.times(about.rows, factor * scale, p)
 
-        return Outcome(1 - (ratio - 1) / (d - 1), slope)
+        return ScoreResult(1 - (ratio - 1) / (d - 1), slope)
 
-    def _towards(self, about: Centred, shrunk: Tensor) -> Outcome:
+    def _towards(self, about: Centred, shrunk: Tensor) -> ScoreResult:
         """With S = (1-zeta) C + zeta C0 and V = S / tr S:  PR* = 1 / |V|^2."""
         d = about.rows.shape[1]
         trace = float(shrunk.diagonal().sum())
@@ -78,17 +77,17 @@ class StarScore:
         def slope(factor: float) -> Tensor:
             return about.rows @ shifted(shape, factor * scale * ratio, -factor * scale)
 
-        return Outcome(1 - (ratio - 1) / (d - 1), slope)
+        return ScoreResult(1 - (ratio - 1) / (d - 1), slope)
 
 
 class IStar(Penalty):
     """Adds weight * (1 - IsoScore*) to the loss: I-STAR, without its padding and its SVD.
 
     A positive weight spreads the variance over more dimensions, a negative one over fewer.
-    By default the rows are those of all layers together, as published; with `per_layer` each
-    layer is a cloud of its own and the penalty is their mean.
+    By default the rows are those of all layers together; with `per_layer` each layer is a
+    cloud of its own and the penalty is their mean.
 
-    `towards` says what the covariance is shrunk to: "scaled", (tr C / d) I, which needs no
+    `towards` is what the covariance is shrunk to: "scaled", (tr C / d) I, which needs no
     pass and does not depend on scale; "running", the mean covariance of past batches;
     "streamed", the covariance of `tokens` tokens of the training data, as published, which
     a trainer finds anew at the start of each epoch, and `stream` in a loop of your own;
@@ -110,41 +109,43 @@ class IStar(Penalty):
         self,
         weight: float = 1.0,
         zeta: float = ZETA,
-        layers: Layers = "all",
-        rows: int | None = 2048,
         *,
-        per_layer: bool = False,
         towards: str | Tensor = "scaled",
         tokens: int = TOKENS,
-        warmup: int = 0,
-        schedule: Factor | None = None,
-        accumulate: int = 1,
-        seed: int = 0,
-        join: bool = True,
+        **options: Unpack[Options],
     ) -> None:
-        super().__init__(
-            weight, layers, rows, per_layer=per_layer, warmup=warmup, schedule=schedule,
-            accumulate=accumulate, seed=seed, join=join,
-        )  # fmt: skip
-        self.zeta = _checked_zeta(zeta)
+        super().__init__(weight, **options)
+        self.zeta = _check_zeta(zeta)
         self.towards, matrix = _target(towards)
-        self.tokens = checked_tokens(tokens)
+        self.tokens = check_tokens(tokens)
         self.register_buffer("shrinkage", matrix)
         self.averaged = 0  # batches in the running average
         self.register_load_state_dict_pre_hook(_make_room)
 
     def stream(
-        self, model: torch.nn.Module, batches: Iterable[Any], *, tokens: int | None = None
+        self,
+        model: torch.nn.Module,
+        batches: Iterable[Mapping[str, object]],
+        *,
+        tokens: int | None = None,
+        modules: Sequence[str] | None = None,
     ) -> None:
-        """Take the shrinkage matrix from at most so many real tokens of the batches.
+        """Take the shrinkage matrix from at most this number of real tokens of the batches.
 
         Do it before training, or at the start of each epoch as published. With several
-        processes each looks at its share of the tokens, and they are put together.
+        processes each looks at its share of the tokens, and they are put together. Of a
+        model that is not of transformers, name the modules.
         """
         self.shrinkage = streamed(
-            model, batches, tokens=self.tokens if tokens is None else tokens,
-            layers=self.layers, per_layer=self.per_layer, joined=self.join,
-        )  # fmt: skip
+            model,
+            batches,
+            tokens=self.tokens if tokens is None else tokens,
+            sites=self.sites,
+            layers=self.layers,
+            per_layer=self.per_layer,
+            joined=self.join,
+            modules=modules,
+        )
 
     def _score(self, number: int) -> StarScore:
         target = self.shrinkage
@@ -154,7 +155,7 @@ class IStar(Penalty):
 
     def _prepare(self, layers: list[Tensor]) -> None:
         if self.towards != "scaled":
-            same_width(layers)
+            check_widths(layers)
         d, clouds = layers[-1].shape[-1], len(layers) if self.per_layer else None
         shape = (d, d) if clouds is None else (clouds, d, d)
         if self.towards == "identity" and self.shrinkage is None:
@@ -170,18 +171,19 @@ class IStar(Penalty):
             raise ConfigError(
                 f"expected a shrinkage matrix of shape {shape}, "
                 f"got {tuple(self.shrinkage.shape)}",
-                hint="stream it again for these layers; with per_layer there is one a layer",
+                hint="stream it again for these layers; with per_layer there is one per layer",
                 slug="shrinkage-matrix",
             )
 
-    def _finish(self, scores: list[Any]) -> None:
+    def _finish(self, scores: list[Score | None]) -> None:
         """Take the covariances of this batch into the running average."""
-        if self.towards != "running" or not self._counts():
+        if self.towards != "running" or not self._trains() or recomputing():
             return
-        found = [score.covariance for score in scores]
-        if any(each is None for each in found):
+        found = [each.covariance for each in scores if isinstance(each, StarScore)]
+        known = [each for each in found if each is not None]
+        if len(known) < len(scores):
             return
-        new = torch.stack(found) if self.per_layer else found[0]
+        new = torch.stack(known) if self.per_layer else known[0]
         self.averaged = min(self.averaged + 1, MEMORY)
         if self.shrinkage is None:
             self.shrinkage = new.clone()
@@ -196,7 +198,7 @@ class IStar(Penalty):
         return f"{super().extra_repr()}, zeta={self.zeta:g}, towards={self.towards!r}"
 
     def get_extra_state(self) -> Tensor:
-        """Return the counts that a resumed run goes on from."""
+        """Return the counts that a resumed run continues from."""
         return torch.tensor([self.call, self.averaged])
 
     def set_extra_state(self, state: Tensor) -> None:
@@ -209,26 +211,26 @@ class IStar(Penalty):
             )
         self.call, self.averaged = (int(number) for number in state)
 
-    def _apply(self, fn: Any, recurse: bool = True) -> "IStar":
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "IStar":
         before = self.shrinkage
         super()._apply(fn, recurse)
         now = self.shrinkage
         if before is not None and now is not None and now.dtype.itemsize < 4:
-            self.shrinkage = before.to(now.device)  # half precision would spoil it
+            self.shrinkage = before.to(now.device)  # too coarse in half precision
         return self
 
 
-def _make_room(module: IStar, state: dict[str, Any], prefix: str, *_rest: Any) -> None:
+def _make_room(module: IStar, state: dict[str, Tensor], prefix: str, *_rest: object) -> None:
     """Make room for a saved matrix, whose width was not known when the module was made."""
     saved, now = state.get(f"{prefix}shrinkage"), module.shrinkage
     if saved is not None:
         device = None if now is None else now.device
-        module.shrinkage = torch.empty_like(checked_matrix(saved), device=device)
+        module.shrinkage = torch.empty_like(check_matrix(saved), device=device)
     elif module.towards != "given":
         module.shrinkage = None  # saved before there was one
 
 
-def _checked_zeta(zeta: float) -> float:
+def _check_zeta(zeta: float) -> float:
     if not 0 <= zeta <= 1:
         raise ConfigError(
             f"expected zeta between 0 and 1, got {zeta}",
@@ -240,7 +242,7 @@ def _checked_zeta(zeta: float) -> float:
 
 def _target(towards: str | Tensor) -> tuple[str, Tensor | None]:
     if isinstance(towards, Tensor):
-        return "given", checked_matrix(towards)
+        return "given", check_matrix(towards)
     if towards not in TARGETS:
         raise ConfigError(
             f"expected a matrix or one of {', '.join(TARGETS)} to shrink towards, "

@@ -1,16 +1,15 @@
-"""Mean cosine as a training penalty: the differentiable twin of measure/mean_cosine.py."""
+"""Mean cosine as a training penalty: the differentiable twin of measures/mean_cosine.py."""
 
 from dataclasses import dataclass
+from typing import Unpack
 
 import torch
 from torch import Tensor
 
-from isoscope.control.penalty.base import Penalty
-from isoscope.control.penalty.cloud import Cloud
-from isoscope.control.penalty.fused import UNDEFINED, Outcome
-from isoscope.control.penalty.hidden import Layers
-from isoscope.control.penalty.schedule import Factor
-from isoscope.control.world import Join
+from isoscope.control.penalty.fused import UNDEFINED, ScoreResult
+from isoscope.control.penalty.penalty import Options, Penalty
+from isoscope.control.penalty.row_selection import RowSelection
+from isoscope.control.world import World
 
 
 @dataclass(frozen=True)
@@ -20,15 +19,15 @@ class CosineScore:
     across: bool = False
     squared: bool = False  # divide by n^2, as CosReg was published
 
-    def __call__(self, rows: Tensor, cloud: Cloud, join: Join) -> Outcome:
-        """Return the outcome for a cloud."""
+    def __call__(self, rows: Tensor, selection: RowSelection, world: World) -> ScoreResult:
+        """Return the result for the rows of a cloud."""
         lengths = torch.linalg.vector_norm(rows, dim=1)
         inverse = torch.where(lengths > 0, 1 / lengths, 0.0)
         units = rows * inverse[:, None]
         there = inverse > 0
-        own, pairs, apart = self._own(units, there, cloud)
+        own, pairs, apart = self._own(units, there, selection)
         sums = rows.new_tensor([float(there.sum()), own, pairs])
-        total = join.sum(torch.cat([units.sum(dim=0), sums]))
+        total = world.sum(torch.cat([units.sum(dim=0), sums]))
         count, own, pairs = total[-3:].double().tolist()
         total = total[:-3]
         least = count * count - pairs
@@ -42,22 +41,22 @@ class CosineScore:
             along = (units * pull).sum(dim=1, keepdim=True)
             return (pull - along * units).mul_(inverse[:, None] * (2 * factor / over))
 
-        return Outcome(value / over, slope)
+        return ScoreResult(value / over, slope)
 
     def _own(
-        self, units: Tensor, there: Tensor, cloud: Cloud
+        self, units: Tensor, there: Tensor, selection: RowSelection
     ) -> tuple[float, float, Tensor | None]:
         """Return what pairs within a document sum to, their number, and each row's part."""
-        if not self.across or cloud.independent:
+        if not self.across or selection.independent:
             own = float(there.sum())
             return own, own, None
         if not len(units):
             return 0.0, 0.0, torch.zeros_like(units)
-        size = int(cloud.documents.max()) + 1
-        sums = units.new_zeros(size, units.shape[1]).index_add_(0, cloud.documents, units)
-        rows = torch.bincount(cloud.documents[there], minlength=size)
+        size = int(selection.documents.max()) + 1
+        sums = units.new_zeros(size, units.shape[1]).index_add_(0, selection.documents, units)
+        rows = torch.bincount(selection.documents[there], minlength=size)
         pairs = float(rows.double().square().sum())
-        return float(sums.square().sum()), pairs, sums[cloud.documents]
+        return float(sums.square().sum()), pairs, sums[selection.documents]
 
 
 class MeanCosine(Penalty):
@@ -73,32 +72,39 @@ class MeanCosine(Penalty):
     1.414
     """
 
+    default_per_layer = True
+
     def __init__(
-        self,
-        weight: float = 1.0,
-        layers: Layers = "all",
-        rows: int | None = 2048,
-        *,
-        across: bool = False,
-        per_layer: bool = True,
-        warmup: int = 0,
-        schedule: Factor | None = None,
-        accumulate: int = 1,
-        seed: int = 0,
-        join: bool = True,
+        self, weight: float = 1.0, *, across: bool = False, **options: Unpack[Options]
     ) -> None:
-        super().__init__(
-            weight,
-            layers,
-            rows,
-            per_layer=per_layer,
-            warmup=warmup,
-            schedule=schedule,
-            accumulate=accumulate,
-            seed=seed,
-            join=join,
-        )
+        super().__init__(weight, **options)
         self.across = across
 
     def _score(self, number: int) -> CosineScore:
         return CosineScore(across=self.across)
+
+
+class CosReg(Penalty):
+    """Adds weight * mean cosine of different rows of the last layer to the loss.
+
+    I-STAR compares itself with it. The released code divides the sum of the n (n - 1)
+    cosines by n^2 and includes padding; `as_published` divides so too, padding is never
+    counted. It moves the mean of the rows and leaves their covariance nearly alone: a low
+    mean cosine is not isotropy.
+
+    >>> import torch
+    >>> rows = torch.tensor([[1.0, 0.0], [1.0, 1.0]])
+    >>> round(CosReg()(rows).item(), 3), round(CosReg(as_published=True)(rows).item(), 3)
+    (0.707, 0.354)
+    """
+
+    default_layers = "last"
+
+    def __init__(
+        self, weight: float = 1.0, *, as_published: bool = False, **options: Unpack[Options]
+    ) -> None:
+        super().__init__(weight, **options)
+        self.as_published = as_published
+
+    def _score(self, number: int) -> CosineScore:
+        return CosineScore(squared=self.as_published)

@@ -1,119 +1,130 @@
 """The stable covariance that IsoScore* shrinks to, from one pass over training batches."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from isoscope.accumulate import Moments, merged
-from isoscope.capture.blocks import TensorBlock, TensorLayout
-from isoscope.control.penalty.cloud import working
-from isoscope.control.penalty.hidden import Layers, chosen_layers, real_places
-from isoscope.control.world import Join
+from isoscope.control.listening import Pass, SiteListener, device_of, evaluating
+from isoscope.control.penalty.product import symmetric_product
+from isoscope.control.penalty.row_selection import Layers, layer_numbers, real_places, sum_dtype
+from isoscope.control.world import World
 from isoscope.errors import ConfigError, StreamError
 
 TOKENS = 250_000  # as published
 
 
+class RunningCovariance:
+    """Sums of rows about an origin, the mean of the first block, which blocks add to."""
+
+    def __init__(self, width: int, device: torch.device) -> None:
+        # Apple's devices have no float64.
+        dtype = torch.float32 if device.type == "mps" else torch.float64
+        self.count = 0
+        self.origin = torch.zeros(width, dtype=dtype, device=device)
+        self.total = torch.zeros_like(self.origin)  # of rows less the origin
+        self.scatter = torch.zeros(width, width, dtype=dtype, device=device)
+
+    def add(self, rows: Tensor) -> None:
+        """Add a block (k, d); rows with NaN or infinity are skipped."""
+        block = rows.to(sum_dtype(rows.dtype))
+        block = block[block.isfinite().all(dim=1)]
+        if not self.count and len(block):
+            self.origin = block.mean(dim=0).to(self.origin)
+        about = block - self.origin.to(block)
+        self.count += len(block)
+        self.total += about.sum(dim=0)
+        self.scatter += symmetric_product(about)
+
+    def covariance(self, world: World) -> Tensor:
+        """Return the covariance (d, d) of the rows of all processes."""
+        sums = torch.cat(
+            [self.origin * self.count + self.total, self.total.new_tensor([self.count])]
+        )
+        count = int(world.sum(sums)[-1])
+        if count < 2:
+            raise _no_tokens()
+        # About the mean of all: scatter - s t' - t s' + n s s', with s the mean less the origin
+        shift = sums[:-1] / count - self.origin
+        cross = torch.outer(shift, self.total - shift * self.count / 2)
+        return (world.sum(self.scatter - cross - cross.T) / (count - 1)).float()
+
+
 @torch.no_grad()
 def streamed(
     model: nn.Module,
-    batches: Iterable[Any],
+    batches: Iterable[Mapping[str, object]],
     *,
     tokens: int = TOKENS,
+    sites: str | Sequence[str] = "resid",
     layers: Layers = "all",
     per_layer: bool = False,
     joined: bool = True,
+    modules: Sequence[str] | None = None,
 ) -> Tensor:
-    """Return the covariance of the hidden states of at most so many real tokens.
+    """Return the covariance of the sites of a model over at most this number of real tokens.
 
     Batches are what the model is called with, by name. The model is put into evaluation
     mode and back. (d, d) for all layers together, (layers, d, d) for each by itself.
     """
-    join = Join.found(joined)
-    left = checked_tokens(tokens) // join.size
-    sums: list[Moments] = []
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
+    world = World.current(joined)
+    left = check_tokens(tokens) // world.size
+    listener = SiteListener(model, sites, modules)
+    chosen = layer_numbers(layers, len(listener.names))
+    listener.names = tuple(listener.names[number] for number in chosen)
+    sums: dict[str, RunningCovariance] = {}
+    taken = 0  # real tokens of the batch under way
+
+    def hear(current: Pass | None, site: str, tensor: Tensor) -> None:
+        nonlocal taken
+        real = real_places(tensor, None if current is None else current.mask)
+        rows = tensor.reshape(-1, tensor.shape[-1])
+        if real is not None:
+            rows = rows[torch.from_numpy(real).to(rows.device)]
+        rows = rows[:left]
+        taken = len(rows)
+        key = site if per_layer else ""
+        if key not in sums:
+            sums[key] = RunningCovariance(rows.shape[1], rows.device)
+        sums[key].add(rows)
+
+    device = device_of(model)
+    with evaluating(model), listener.listening(hear):
         for batch in batches:
             if left < 1:
                 break
-            left -= _taken(model, batch, layers, per_layer, left, sums)
-    finally:
-        for module, mode in modes:
-            module.training = mode
-    clouds = _of_all_processes(sums, join)
-    if not clouds or min(each.count for each in clouds) < 2:
-        raise _empty()
-    found = [torch.from_numpy(each.finalize().covariance).float() for each in clouds]
-    return (torch.stack(found) if per_layer else found[0]).to(_device(model))
+            model(**_on_device(batch, device))
+            left -= taken
+    parts = [sums[name] for name in (listener.names if per_layer else ("",)) if name in sums]
+    found = [each.covariance(world) for each in _known_to_all(parts, device, world)]
+    return torch.stack(found) if per_layer else found[0]
 
 
-def _of_all_processes(sums: list[Moments], join: Join) -> list[Moments]:
-    """Return the moments of each cloud over all processes; some may have had no batch."""
-    states = join.gather_objects([(each.width, each.state()) for each in sums])
-    parts = [[Moments.from_state(s, width=d) for d, s in each] for each in states if each]
-    return [merged(cloud) for cloud in zip(*parts, strict=True)]
+def _known_to_all(
+    sums: list[RunningCovariance], device: torch.device, world: World
+) -> list[RunningCovariance]:
+    """Return the sums, empty ones in a process that had no batch, so that it can take part."""
+    mine = [len(sums), len(sums[0].origin) if sums else 0]
+    clouds, width = map(max, zip(*world.gather(mine, device), strict=True))
+    if not clouds:
+        raise _no_tokens()
+    return sums or [RunningCovariance(width, device) for _ in range(clouds)]
 
 
-def _device(model: nn.Module) -> torch.device:
-    return next((each.device for each in model.parameters()), torch.device("cpu"))
-
-
-def _taken(
-    model: nn.Module,
-    batch: Any,
-    layers: Layers,
-    per_layer: bool,
-    most: int,
-    sums: list[Moments],
-) -> int:
-    """Add the rows of a batch to the sums, and return how many real tokens it had."""
-    inputs = _on_device(model, batch)
-    output = model(**{**inputs, "output_hidden_states": True})
-    seen = chosen_layers(output, layers)
-    real = real_places(seen[0], inputs.get("attention_mask"))
-    places = torch.arange(seen[0].shape[:-1].numel())
-    if real is not None:
-        places = places[torch.from_numpy(real)]
-    places = places[:most]
-    rows = [each.reshape(-1, each.shape[-1])[places.to(each.device)] for each in seen]
-    clouds = rows if per_layer else [torch.cat([each.to(rows[-1].device) for each in rows])]
-    if not sums:
-        sums.extend(Moments(each.shape[1]) for each in clouds)
-    for total, each in zip(sums, clouds, strict=True):
-        total.update(_block(each, total.documents))
-    return len(places)
-
-
-def _on_device(model: nn.Module, batch: Any) -> dict[str, Any]:
+def _on_device(batch: object, device: torch.device) -> dict[str, object]:
     if not isinstance(batch, Mapping):
         raise StreamError(
             f"expected batches of named tensors, got {type(batch).__name__}",
             hint="give dictionaries as a tokenizer makes them: input_ids, attention_mask",
             slug="stream-batches",
         )
-    device = _device(model)
-    named = cast(Mapping[str, Any], batch)
     return {
         name: value.to(device) if isinstance(value, Tensor) else value
-        for name, value in named.items()
+        for name, value in batch.items()
     }
 
 
-def _block(rows: Tensor, number: int) -> TensorBlock:
-    """Return the finite rows of a batch as one document of this number."""
-    index = rows.isfinite().all(dim=1).nonzero()[:, 0]
-    document = np.full(len(index), number, dtype=np.uint64)
-    positions = np.arange(len(index), dtype=np.uint64)
-    layout = TensorLayout(document, positions, index=index)
-    return TensorBlock(rows, layout, sketched=False)
-
-
-def _empty() -> StreamError:
+def _no_tokens() -> StreamError:
     return StreamError(
         "a shrinkage matrix needs at least 2 real tokens, got fewer",
         hint="give batches with real tokens; a generator may have been used up before",
@@ -121,8 +132,8 @@ def _empty() -> StreamError:
     )
 
 
-def checked_tokens(tokens: Any) -> int:
-    """Return how many tokens a matrix is made of, or refuse fewer than two."""
+def check_tokens(tokens: object) -> int:
+    """Return the number of tokens that a matrix is made of, or refuse fewer than two."""
     if not isinstance(tokens, int) or tokens < 2:
         raise ConfigError(
             f"expected 2 tokens or more for a shrinkage matrix, got {tokens}",
@@ -132,19 +143,19 @@ def checked_tokens(tokens: Any) -> int:
     return tokens
 
 
-def checked_matrix(matrix: Tensor) -> Tensor:
+def check_matrix(matrix: Tensor) -> Tensor:
     """Return a covariance to shrink to, (d, d) or one for each layer, or refuse it."""
     square = matrix.ndim in (2, 3) and matrix.shape[-1] == matrix.shape[-2]
-    if not square or not bool(matrix.isfinite().all()) or not _symmetric(matrix):
+    if not square or not bool(matrix.isfinite().all()) or not _is_symmetric(matrix):
         raise ConfigError(
             f"expected a covariance (d, d) to shrink towards, got {tuple(matrix.shape)} "
             "that is not symmetric and finite",
             hint="give torch.cov of rows, or let stream find it",
             slug="shrinkage-matrix",
         )
-    return matrix.detach().to(working(matrix.dtype)).clone()
+    return matrix.detach().to(sum_dtype(matrix.dtype)).clone()
 
 
-def _symmetric(matrix: Tensor) -> bool:
+def _is_symmetric(matrix: Tensor) -> bool:
     size = float(matrix.abs().max()) if matrix.numel() else 0.0
     return torch.allclose(matrix, matrix.mT, rtol=1e-4, atol=1e-5 * size)

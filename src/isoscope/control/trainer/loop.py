@@ -1,90 +1,89 @@
-"""A penalty in a plain loop: hidden states are heard as the model runs, and handed over."""
+"""A penalty in a loop of your own: its sites are recorded as the model runs."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
-from isoscope.capture.tap import first_tensor
-from isoscope.capture.tree import candidates
-from isoscope.control.penalty.base import Penalty, recomputing
-from isoscope.control.penalty.hidden import chosen_layers
-from isoscope.control.trainer.forward import told
-from isoscope.errors import ConfigError, PenaltyError
-
-
-class Mark:
-    """Whether gradients have come back to a pass: its step is over then."""
-
-    def __init__(self, layers: Sequence[Tensor]) -> None:
-        self.spent = False
-        for layer in layers:
-            if layer.requires_grad:
-                layer.register_hook(self)
-
-    def __call__(self, _gradient: Tensor) -> None:
-        """Note that gradients are there; they are left as they are."""
-        self.spent = True
+from isoscope.control.listening import (
+    Pass,
+    SiteListener,
+    find_transformer,
+    outside_graph,
+    trains,
+)
+from isoscope.control.penalty.isoscore_star import IStar
+from isoscope.control.penalty.penalty import Penalty
+from isoscope.control.penalty.row_selection import Marks, layer_numbers
+from isoscope.errors import PenaltyError, StreamError
+from isoscope.site import Site
 
 
 @dataclass(frozen=True)
-class Heard:
-    """The layers of one forward pass, and which of their tokens are real."""
+class RecordedPass:
+    """The sites of one forward pass, and which of its tokens are real."""
 
     layers: list[Tensor]  # (batch, time, d) each
-    mask: Any  # (batch, time), or None
+    mask: Tensor | None  # (batch, time)
 
 
-class Hearing:
-    """Hears a model's hidden states inside a `with` block, and gives the penalty on them.
+class Step:
+    """A step of training; it is over once gradients have come back to one of its passes."""
 
-    A model of transformers is asked for its hidden states while the block lasts; of any
-    other module, name the ones to listen to. Only passes that train are heard. Several
-    passes before a call, as of anchors and positives, are one cloud. Passes of a step that
-    ended without a call are dropped when the next one begins.
+    over = False
+
+    def watch(self, layers: Sequence[Tensor]) -> None:
+        """Look out for the gradients of these tensors, which are left as they are."""
+        for layer in layers:
+            if layer.requires_grad:
+                layer.register_hook(self._end)
+
+    def _end(self, _gradient: Tensor) -> None:
+        self.over = True
+
+
+class PenaltyListener:
+    """Records the sites of a penalty inside a `with` block, and computes the penalty on them.
+
+    The sites are those of the model of transformers inside, or the outputs of the modules
+    named. Only passes that train are recorded. Several passes before a call, as of anchors
+    and positives, are one cloud. Passes of a step that ended without a call are dropped when
+    the next one begins.
     """
 
     def __init__(
         self, model: nn.Module, penalty: Penalty, modules: Sequence[str] | None = None
     ) -> None:
-        one_copy(model)
         self.penalty = penalty
-        self.names = tuple(modules or ())
-        self.body = model if modules else transformer_in(model)
-        if modules:
-            _there(model, self.names)
-        self._passes: list[Heard] = []
-        self._marks: list[Mark] = []
-        self._calls: dict[str, list[Tensor]] = {name: [] for name in self.names}
+        self.listener = SiteListener(model, penalty.sites, modules)
+        chosen = layer_numbers(penalty.layers, len(self.listener.names))
+        self.listener.names = tuple(self.listener.names[number] for number in chosen)
+        self._current: dict[str, Tensor] = {}  # of the pass under way, by site
+        self._own: list[Tensor] = []  # the tensors of the model that they are of
+        self._passes: list[RecordedPass] = []
+        self._calls: dict[str, list[Tensor]] = {}  # of named modules, which have no passes
+        self._step = Step()
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        if self.names:
-            for name in self.names:
-                module = self.body.get_submodule(name)
-                handle = module.register_forward_hook(self._module_hook(name))
-                self._stack.callback(handle.remove)
-            return self
-        # An argument and no setting of the config: peft passes None, which the config yields
-        # to, and a model saved in the block would keep the setting.
-        told_of = told(self.body, after=self._model_hook, asked={"output_hidden_states": True})
-        self._stack.enter_context(told_of)
+        listening = self.listener.listening(self._hear, end=self._end_pass, detach=False)
+        self._stack.enter_context(listening)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
         self.forget()
 
-    def __call__(self, mask: Any = None, *, documents: Any = None) -> Tensor:
-        """Return the penalty on what was heard since the last call, and forget it.
+    def __call__(self, mask: Marks | None = None, *, documents: Marks | None = None) -> Tensor:
+        """Return the penalty on what was recorded since the last call, and forget it.
 
         The mask is that of the model's own call unless another is given.
         """
-        passes = self._heard()
+        passes = self._recorded()
         self.forget()
         if not passes:
             raise PenaltyError(
@@ -96,62 +95,67 @@ class Hearing:
         if len(passes) == 1:
             only = passes[0]
             chosen = only.mask if mask is None else mask
-            return self.penalty(only.layers, chosen, documents=documents)
-        layers, numbers = _joined(passes)
-        return self.penalty(layers, documents=numbers if documents is None else documents)
+            return self.penalty.evaluate(only.layers, chosen, documents=documents)
+        layers, numbers = _merge(passes)
+        return self.penalty.evaluate(
+            layers, documents=numbers if documents is None else documents
+        )
 
     def forget(self) -> None:
-        """Drop what was heard, as for a step whose loss is thrown away."""
+        """Drop what was recorded, as for a step whose loss is thrown away."""
         self._passes.clear()
-        self._marks.clear()
-        for each in self._calls.values():
-            each.clear()
+        self._calls.clear()
+        self._step = Step()
 
-    def _heard(self) -> list[Heard]:
-        if not self.names:
+    @outside_graph
+    def _hear(self, current: Pass | None, site: str, tensor: Tensor) -> None:
+        named = self.listener.named
+        if not (
+            trains(self.listener.body) if named else current is not None and current.trains
+        ):
+            return
+        if self._step.over:
+            self.forget()
+        # Within a block a model may go on to write into its own tensor.
+        kept = tensor if Site.parse(site).is_stream else tensor.clone()
+        if named:
+            self._calls.setdefault(site, []).append(kept)
+            self._step.watch([tensor])
+        else:
+            self._current[site] = kept
+            self._own.append(tensor)
+
+    @outside_graph
+    def _end_pass(self, ended: Pass, complete: bool) -> None:
+        recorded, own = self._current, self._own
+        self._current, self._own = {}, []
+        if complete and recorded:
+            layers = [recorded[name] for name in self.listener.names]
+            self._passes.append(RecordedPass(layers, ended.mask))
+            self._step.watch(
+                own
+            )  # only now: a checkpoint gives them their gradients at its end
+
+    def _recorded(self) -> list[RecordedPass]:
+        if not self.listener.named:
             return list(self._passes)
-        counts = {len(each) for each in self._calls.values()}
+        calls = {name: self._calls.get(name, []) for name in self.listener.names}
+        counts = {len(each) for each in calls.values()}
         if len(counts) > 1:
             raise PenaltyError(
                 "expected modules that run equally often, got "
-                + ", ".join(f"{name}: {len(each)}" for name, each in self._calls.items()),
+                + ", ".join(f"{name}: {len(each)}" for name, each in calls.items()),
                 hint="name modules that run once in each pass",
                 slug="nothing-heard",
             )
         return [
-            Heard([self._calls[name][number] for name in self.names], None)
-            for number in range(counts.pop())
+            RecordedPass(list(layers), None) for layers in zip(*calls.values(), strict=True)
         ]
-
-    def _model_hook(
-        self, module: nn.Module, given: tuple[Any, ...], named: dict[str, Any], output: Any
-    ) -> None:
-        if trains(module):
-            mask = argument(module, given, named, "attention_mask")
-            layers = chosen_layers(output, "all")
-            self._begin(layers)
-            self._passes.append(Heard(layers, _flat(mask)))
-
-    @cast(Any, torch.compiler.disable)  # its type forgets what a method takes
-    def _begin(self, layers: Sequence[Tensor]) -> None:
-        """Drop passes of a step that is over, and look out for the end of this one."""
-        if any(mark.spent for mark in self._marks):
-            self.forget()
-        self._marks.append(Mark(layers))
-
-    def _module_hook(self, name: str) -> Any:
-        def hook(module: nn.Module, _given: Any, output: Any) -> None:
-            tensor = first_tensor(output)
-            if trains(module) and tensor is not None:
-                self._begin([tensor])
-                self._calls[name].append(tensor)
-
-        return hook
 
 
 def penalised(
     model: nn.Module, penalty: Penalty, modules: Sequence[str] | None = None
-) -> Hearing:
+) -> PenaltyListener:
     """Return a block in which a plain loop can add a penalty to its loss.
 
     >>> import torch
@@ -163,80 +167,11 @@ def penalised(
     ...     loss = hidden.square().mean() + penalty()
     >>> loss.backward()
     """
-    return Hearing(model, penalty, modules)
+    return PenaltyListener(model, penalty, modules)
 
 
-def trains(module: nn.Module) -> bool:
-    """Whether a pass is one of training, and not made again in a backward pass."""
-    return module.training and torch.is_grad_enabled() and not recomputing()
-
-
-def transformer_in(model: nn.Module) -> nn.Module:
-    """Return the part of a model that runs the layers and can return them, wrapped or not."""
-    for module in model.modules():
-        if _of_transformers(module):
-            return _innermost(getattr(module, str(module.base_model_prefix), module))
-    raise ConfigError(
-        f"expected a model of transformers in {type(model).__name__}, got none",
-        hint="name the modules whose outputs are penalised: modules=['layers.0', 'layers.1']",
-        slug="no-transformer",
-    )
-
-
-def _of_transformers(module: nn.Module) -> bool:
-    return hasattr(module, "base_model_prefix") and hasattr(module, "config")
-
-
-def _innermost(body: nn.Module) -> nn.Module:
-    """Return what runs the blocks: a head may pass the body by, as OPT's calls its decoder."""
-    inner = {name: each for name, each in body.named_children() if _of_transformers(each)}
-    if {"encoder", "decoder"} <= set(inner):
-        raise ConfigError(
-            f"expected a model with one stack of layers, got the encoder and the decoder of "
-            f"{type(body).__name__}",
-            hint="choose one in a loop or compute_loss of your own: "
-            "penalised(model.get_encoder(), penalty), watch.begin(model.get_encoder(), step)",
-            slug="two-stacks",
-        )
-    if len(inner) != 1:
-        return body
-    ((name, only),) = inner.items()
-    blocks = candidates(body)
-    inside = bool(blocks) and all(each.startswith(f"{name}.") for each in blocks)
-    return _innermost(only) if inside else body
-
-
-def one_copy(model: nn.Module) -> None:
-    """Refuse a model that is copied to several devices in every pass."""
-    if any(isinstance(module, nn.DataParallel) for module in model.modules()):
-        raise ConfigError(
-            "expected a model that runs on one device of each process, got nn.DataParallel",
-            hint="start one process a device: torchrun --nproc-per-node=N train.py; or show "
-            "one device alone: CUDA_VISIBLE_DEVICES=0",
-            slug="data-parallel",
-        )
-
-
-def argument(
-    module: nn.Module, given: tuple[Any, ...], named: dict[str, Any], name: str
-) -> Any:
-    """Return what a module was called with under a name, however it was given."""
-    if name in named or not given:
-        return named.get(name)
-    try:
-        bound = inspect.signature(module.forward).bind_partial(*given, **named)
-    except TypeError:  # a wrapper whose signature says nothing
-        return None
-    return bound.arguments.get(name)
-
-
-def _flat(mask: Any) -> Any:
-    """Return a mask of tokens; one for pairs of tokens says nothing about padding."""
-    return mask if isinstance(mask, Tensor) and mask.ndim == 2 else None
-
-
-def _joined(passes: Sequence[Heard]) -> tuple[list[Tensor], Tensor]:
-    """Return the real rows of all passes, layer by layer, and the sequence each is of."""
+def _merge(passes: Sequence[RecordedPass]) -> tuple[list[Tensor], Tensor]:
+    """Return the real rows of all passes, layer by layer, and the sequence of each row."""
     numbers: list[Tensor] = []
     rows: list[list[Tensor]] = [[] for _ in passes[0].layers]
     start = 0
@@ -253,10 +188,26 @@ def _joined(passes: Sequence[Heard]) -> tuple[list[Tensor], Tensor]:
     return [torch.cat(kept) for kept in rows], torch.cat(numbers)
 
 
-def _there(model: nn.Module, names: Sequence[str]) -> None:
-    from isoscope.registry import unknown
+def stream_epoch(
+    penalty: IStar, model: nn.Module, batches: Iterable[Mapping[str, object]]
+) -> None:
+    """Stream the matrix of a penalty at the start of an epoch, and keep the random state."""
+    body = find_transformer(model)
+    known = set(inspect.signature(body.forward).parameters)
+    with torch.random.fork_rng():
+        inputs = (_inputs(batch, known) for batch in batches)
+        penalty.stream(body, inputs)
 
-    known = dict(model.named_modules())
-    for name in names:
-        if name not in known:
-            raise unknown("module", name, [each for each in known if each])
+
+def _inputs(batch: object, known: set[str]) -> dict[str, object]:
+    """Return what of a batch the body of a model takes; the labels are for the head."""
+    named = batch.items() if isinstance(batch, Mapping) else ()
+    found = {name: value for name, value in named if name in known}
+    if not found:
+        raise StreamError(
+            "expected training batches that name the inputs of the model, got others",
+            hint="towards='running' needs no batches; or call penalty.stream(model, batches) "
+            "yourself, with dictionaries as a tokenizer makes them",
+            slug="stream-batches",
+        )
+    return found

@@ -7,6 +7,7 @@ a training step cannot afford more.
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any, cast
@@ -19,21 +20,27 @@ from torch import Tensor, nn
 from isoscope.accumulate import Accumulator, Groups, Moments, Reservoir
 from isoscope.accumulate.survey import Survey
 from isoscope.accumulate.variant import Kind, variants
-from isoscope.capture.feed import Feed, Marks, Prepared, feed_for, sample_inputs
+from isoscope.capture.feed import Feed, Marks, Prepared, feed_for
 from isoscope.capture.listener import Listener, Marked
 from isoscope.capture.model.body import takes
 from isoscope.capture.model.loaded import Loaded
 from isoscope.capture.model.pooling import MODES, Pooling, pooling_of
-from isoscope.capture.sites import Sites
-from isoscope.capture.tap import Tap, by_rows, first_tensor
-from isoscope.control.penalty.base import recomputing
-from isoscope.control.trainer.forward import Ended, told
-from isoscope.control.trainer.loop import argument, one_copy, transformer_in
-from isoscope.control.world import Join
+from isoscope.capture.tap import by_rows, first_tensor
+from isoscope.control.listening import (
+    EndPass,
+    Pass,
+    SiteListener,
+    device_of,
+    evaluating,
+    padding_mask,
+    recomputing,
+    wrap_method,
+)
+from isoscope.control.world import World
 from isoscope.errors import ConfigError
 from isoscope.measures import MEASURES
 from isoscope.registry import unknown
-from isoscope.site import POOLED, Site
+from isoscope.site import POOLED
 from isoscope.study.model import CorpusSpec, open_documents
 from isoscope.study.passes import Hearing, SiteKinds, first_pass
 from isoscope.study.reading import finalize_all, read_values
@@ -94,22 +101,22 @@ class ProbeBatch:
 
 
 @dataclass(frozen=True)
-class Placed:
-    """Where the watched sites are in one model."""
+class Pooler:
+    """The module whose output is pooled, and how."""
 
-    sites: Sites
-    names: tuple[str, ...]  # that a pass reaches, without pooled
-    pooler: nn.Module | None = None  # the module whose output is pooled
-    pooling: Pooling | None = None  # how; None: the output has the vectors
+    module: nn.Module
+    pooling: Pooling | None  # None: the output has the vectors
 
-    def embed(self, output: object, mask: Tensor | None) -> Tensor | None:
-        """Return the sentence embeddings (documents, width) in the output of the pooler."""
+    def embed(
+        self, output: object, arguments: tuple[object, ...], keywords: dict[str, object]
+    ) -> Tensor | None:
+        """Return the sentence embeddings (documents, width) of a pass."""
         if self.pooling is None:
-            named = cast(Mapping[str, Tensor], output)
-            return named.get("sentence_embedding")
+            return cast(Mapping[str, Tensor], output).get("sentence_embedding")
         states = first_tensor(output)  # (documents, positions, width)
         if states is None or states.ndim != 3:
             return None
+        mask = padding_mask(self.module, arguments, keywords)
         if mask is None or mask.shape != states.shape[:2]:
             mask = torch.ones(states.shape[:2], device=states.device)
         return self.pooling.pooled(states, mask)
@@ -142,41 +149,25 @@ class Observer:
             intervals=False,
             also=(Moments, Reservoir) if DEAD in measures else (),
         )
-        self._placed: Placed | None = None
+        self._sites: SiteListener | None = None
+        self._pooler: Pooler | None = None
 
     @property
-    def processes(self) -> Join:
+    def world(self) -> World:
         """The processes whose rows are read as one."""
-        return Join.found(self.join)
+        return World.current(self.join)
 
-    def place(self, model: nn.Module) -> Placed:
+    def place(self, model: nn.Module) -> SiteListener:
         """Find the sites in a model by one small pass; the same model is looked at once."""
-        one_copy(model)
-        body = model if self.modules is not None else transformer_in(model)
-        if self._placed is None or self._placed.sites.body is not body:
-            if self.modules is not None:
-                sites = _named_sites(model, self.modules)
-                self._placed = Placed(sites, sites.names)
-            else:
-                self._placed = self._place(model, body)
-        return self._placed
-
-    def _place(self, model: nn.Module, body: nn.Module) -> Placed:
-        with evaluation_mode(model), torch.no_grad():
-            inputs = sample_inputs(_loaded(body))
-            sites = Sites.found(body, body, lambda: body(**inputs))
-        families = [each for each in self.families if each != POOLED]
-        names = sites.chosen(families) if families else ()
-        passed = tuple(name for name in names if not Site.parse(name).is_matrix)
-        if families and not passed:
-            raise ConfigError(
-                f"expected sites that a pass reaches, got matrices: {', '.join(names)}",
-                hint="watch resid, norm, attn, mlp or pooled; isoscope matrices reads matrices",
-                slug="watch-settings",
-            )
-        if POOLED not in self.families:
-            return Placed(sites, passed)
-        return Placed(sites, passed, *_find_pooling(model, body, self.pooling, self.warn))
+        if self._sites is None or not self._sites.fits(model):
+            families = [each for each in self.families if each != POOLED]
+            sites = SiteListener(model, families or ["resid"], self.modules)
+            if not families and self.modules is None:
+                sites.names = ()
+            if POOLED in self.families and self.modules is None:
+                self._pooler = find_pooler(model, sites.body, self.pooling, self.warn)
+            self._sites = sites
+        return self._sites
 
     @contextmanager
     def listening(
@@ -185,37 +176,36 @@ class Observer:
         into: Survey,
         name: str,
         rows: Marked | None = None,
-        ended: Ended | None = None,
+        end: EndPass | None = None,
     ) -> Generator[None]:
         """Sum the sites in the next pass of the model, and in no other.
 
         Its documents are numbered under a name; `rows` where more is known of them.
         """
-        placed = self.place(model)
-        kinds = (kind for site in (*placed.names, POOLED) for kind in self._kinds.of(site))
+        sites = self.place(model)
+        kinds = [kind for site in (*sites.names, POOLED) for kind in self._kinds.of(site)]
         # No row is a sink or special: all are of one class, which is summed once.
         hearing = Hearing(sinks=inf, seed=0, sketched=Groups in kinds)
-        one = _Pass(self, placed, first_pass(into, self._kinds, hearing), name, rows)
+        one = _PassSums(first_pass(into, self._kinds, hearing), name, rows, sites, self.warn)
         with ExitStack() as stack:
-            if placed.pooler is not None:
-                stack.enter_context(told(placed.pooler, after=one.pool))
-            stack.enter_context(told(placed.sites.body, before=one.begin, ended=ended))
-            calls = stack.enter_context(placed.sites.listening(placed.names, one.hear))
-            calls.restart()
+            if self._pooler is not None:
+                around = partial(one.pool, self._pooler)
+                wrapped = wrap_method(self._pooler.module, "forward", around)
+                stack.callback(wrapped.remove)
+            stack.enter_context(sites.listening(one.hear, end=end))
             yield
 
     def run(self, model: nn.Module, probes: Iterable[ProbeBatch]) -> Survey:
         """Sum the sites over held-out batches; training goes on as if nothing had run."""
-        survey, placed = Survey(), self.place(model)
-        device = next(model.parameters()).device
-        with evaluation_mode(model), torch.no_grad():
+        survey, body, device = Survey(), self.place(model).body, device_of(model)
+        with evaluating(model), torch.no_grad():
             for probe in probes:
                 inputs = {name: value.to(device) for name, value in probe.inputs.items()}
                 with self.listening(model, survey, probe.name, probe.rows):
-                    if placed.pooler is not None and placed.pooling is None:
-                        placed.pooler(inputs)
+                    if self._pooler is not None and self._pooler.pooling is None:
+                        self._pooler.module(inputs)
                     else:
-                        placed.sites.body(**inputs)
+                        body(**inputs)
         return survey
 
     def read(self, survey: Survey) -> tuple[dict[tuple[str, str], float], tuple[str, ...]]:
@@ -246,7 +236,7 @@ class Observer:
 
     def _of_all_processes(self, survey: Survey) -> Survey:
         """Return the sums of all processes; one without any rows takes part."""
-        states = self.processes.gather_objects(survey.to_state())
+        states = self.world.gather_objects(survey.to_state())
         if len(states) == 1:
             return survey
         whole = Survey()
@@ -255,77 +245,70 @@ class Observer:
         return whole
 
 
-class _Pass:
-    """One pass of a model: what its sites give is handed to a listener, without padding."""
+class _PassSums:
+    """One pass of a model: what its sites give is summed, without padding."""
 
     def __init__(
         self,
-        observer: Observer,
-        placed: Placed,
         listener: Listener,
         name: str,
         rows: Marked | None,
+        sites: SiteListener,
+        warn: Warn,
     ) -> None:
-        self.placed, self.listener, self.name, self.rows = placed, listener, name, rows
-        self.named, self.warn = observer.modules is not None, observer.warn
-        self.calls = 0
-        self.mask: Tensor | None = None
-        self.tokens: Tensor | None = None
-        self.documents = -1  # of the batch that the listener has begun
+        self.listener, self.name, self.rows = listener, name, rows
+        self.sites, self.warn = sites, warn
+        self.seen: set[str] = set()  # sites that were summed
+        self.begun: tuple[str, ...] | None = None  # documents that the listener has begun
 
-    def begin(self, module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-        """Note what the model is called with."""
-        self.calls += 1
-        if self.calls == 1:
-            self.mask, self.tokens = (
-                argument(module, given, named, name) for name in ("attention_mask", "input_ids")
-            )
-
-    def hear(self, site: str, tensor: Tensor) -> None:
-        """Sum what a site gives in the first pass: (documents, positions, width)."""
-        if self.calls > 1 or recomputing() or tensor.ndim != 3:
+    def hear(self, current: Pass | None, site: str, tensor: Tensor) -> None:
+        """Sum what a site gives first: (documents, positions, width), a map, or vectors."""
+        if site in self.seen or tensor.ndim < 2:
             return
-        if self.calls == 0 and not self.named:  # which positions are padding is not known
+        if current is None and not self.sites.named:  # which positions are padding is unknown
             self.warn(
                 "the batch runs blocks of the model and not the model, so it cannot be "
                 "watched; name modules= instead"
             )
             return
-        self._begin_batch(len(tensor))
-        with _full_precision(tensor):
-            if self.named and tensor.shape[1] == 1:  # one vector per example
-                self.listener.hear_whole(site, tensor[:, 0])
-            else:
-                self.listener.hear(site, tensor)
+        self._begin_batch(len(tensor), current)
+        self._sum(site, tensor)
 
     def pool(
-        self, module: nn.Module, given: tuple[Any, ...], named: dict[str, Any], output: object
-    ) -> None:
-        """Sum the sentence embeddings of the first pass."""
-        _ = module, given, named
-        if self.calls != 1 or recomputing():
-            return
-        vectors = self.placed.embed(output, self.mask)
-        if vectors is not None:
-            self._begin_batch(len(vectors))
-            with _full_precision(vectors):
-                self.listener.hear_whole(POOLED, vectors.detach())
+        self,
+        pooler: Pooler,
+        forward: Callable[..., object],
+        *arguments: object,
+        **keywords: object,
+    ) -> object:
+        """Run the module that is pooled, and sum the sentence embeddings of its first pass."""
+        output = forward(*arguments, **keywords)
+        if POOLED not in self.seen and not recomputing():
+            vectors = pooler.embed(output, arguments, keywords)
+            if vectors is not None:
+                self._begin_batch(len(vectors), None)
+                self._sum(POOLED, vectors.detach())
+        return output
 
-    def _begin_batch(self, documents: int) -> None:
-        if documents == self.documents:
+    def _sum(self, site: str, tensor: Tensor) -> None:
+        self.seen.add(site)
+        # In the precision of the rows, also where training runs in a lower one.
+        with torch.no_grad(), torch.autocast(tensor.device.type, enabled=False):
+            if tensor.ndim == 2:
+                self.listener.hear_whole(site, tensor)
+            else:
+                self.listener.hear(site, by_rows(self.sites.body, tensor))
+
+    def _begin_batch(self, documents: int, current: Pass | None) -> None:
+        if self.begun is not None and len(self.begun) == documents:
             return
-        self.documents, rows = documents, self.rows
+        rows = self.rows
         if rows is None or len(rows.documents) != documents:
             names = tuple(f"{self.name}:{number}" for number in range(documents))
-            rows = CallRows(names, self.mask, self.tokens)
+            known = (None, None) if current is None else (current.mask, current.tokens)
+            rows = CallRows(names, *known)
+        self.begun = rows.documents
         self.listener.begin(rows)
-
-
-@contextmanager
-def _full_precision(tensor: Tensor) -> Generator[None]:
-    """Sum in the precision of the rows, also where training runs in a lower one."""
-    with torch.no_grad(), torch.autocast(tensor.device.type, enabled=False):
-        yield
 
 
 def dead_dimensions(covariance: Array, rows: Array) -> float:
@@ -359,29 +342,18 @@ def check_measures(names: Iterable[str], *, by_token: bool) -> None:
         )
 
 
-def _named_sites(model: nn.Module, modules: Sequence[str]) -> Sites:
-    known = dict(model.named_modules())
-    for name in modules:
-        if name not in known:
-            raise unknown("module", name, [each for each in known if each])
-    taps = {name: Tap(name, name, through=by_rows) for name in modules}
-    return Sites(model, dict.fromkeys(modules, 0), taps)
-
-
-def _find_pooling(
-    model: nn.Module, body: nn.Module, mode: str | None, warn: Warn
-) -> tuple[nn.Module, Pooling | None]:
-    """Return the module whose output is pooled, and how; None where it does so itself."""
+def find_pooler(model: nn.Module, body: nn.Module, mode: str | None, warn: Warn) -> Pooler:
+    """Return what pools the tokens of a model: a mode, itself, or as its folder says."""
     if mode is not None:
-        return body, Pooling(mode=mode)
+        return Pooler(body, Pooling(mode=mode))
     for module in model.modules():
         if any(each.__name__ == "SentenceTransformer" for each in type(module).__mro__):
-            return module, None
+            return Pooler(module, None)
     folder = Path(str(getattr(getattr(body, "config", None), "_name_or_path", "")))
     if (folder / "modules.json").is_file():
         _, found = pooling_of(folder, say=warn)
         if found is not None:
-            return body, found
+            return Pooler(body, found)
     raise ConfigError(
         f"expected a model that says how its tokens are pooled, got {type(model).__name__}",
         hint="pass pooling='mean', 'cls', 'last' or 'max', or train a SentenceTransformer",
@@ -405,7 +377,7 @@ def probe_batches(
     *,
     length: int,
     tokens: int,
-    join: Join,
+    world: World,
 ) -> list[ProbeBatch]:
     """Return batches of texts up to a number of tokens, every n-th text for one of n processes.
 
@@ -414,19 +386,19 @@ def probe_batches(
     if all(isinstance(each, Mapping) for each in probes):
         given = cast(Sequence[Mapping[str, Tensor]], probes)
         numbered = [ProbeBatch(each, f"held-out:{number}") for number, each in enumerate(given)]
-        return numbered[join.rank :: join.size]
+        return numbered[world.rank :: world.size]
     texts = [each for each in probes if isinstance(each, str)]
     if len(texts) < len(probes):
         raise _bad_probes("expected texts or batches to watch, got something else")
     if tokenizer is None:
         raise _bad_probes("expected a tokenizer for the texts to watch, got none")
-    with evaluation_mode(body), torch.no_grad():
+    with evaluating(body), torch.no_grad():
         feed = feed_for(_loaded(body, tokenizer), length=length)
     kept = _first_texts(texts, feed, tokens)
     if len(kept) < 2:
         raise _bad_probes(f"expected at least 2 texts of two tokens to watch, got {len(kept)}")
     groups: dict[int, list[Prepared]] = {}
-    for each in sorted(kept[join.rank :: join.size], key=lambda one: one.length):
+    for each in sorted(kept[world.rank :: world.size], key=lambda one: one.length):
         groups.setdefault(0 if feed.mixes_lengths else each.length, []).append(each)
     batches = [
         feed.batch(group[at : at + BATCH])
@@ -460,27 +432,6 @@ def _bad_probes(problem: str) -> ConfigError:
     )
 
 
-def _loaded(body: nn.Module, tokenizer: Any = None) -> Loaded:
+def _loaded(body: nn.Module, tokenizer: Any) -> Loaded:
     """Return a model in training as a feed takes it."""
-    return Loaded(
-        model=body,
-        name=type(body).__name__,
-        takes=takes(body),
-        tokenizer=tokenizer,
-        processor=None,
-        identity={},
-        pooling=None,
-        body=body,
-    )
-
-
-@contextmanager
-def evaluation_mode(model: nn.Module) -> Generator[None]:
-    """Put a model into evaluation mode, and every part of it back into its own."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
+    return Loaded(body, type(body).__name__, takes(body), tokenizer, None, {}, None, body)

@@ -122,9 +122,11 @@ class Watch:
         if self.batch and self.due(step):
             # Kept although nothing may come: a process without a batch takes part in the sums.
             self._of_batch = Survey()
-            name = f"batch:{self.observer.processes.rank}"
+            name = f"batch:{self.observer.world.rank}"
             self._open.enter_context(
-                self.observer.listening(model, self._of_batch, name, ended=self.close)
+                self.observer.listening(
+                    model, self._of_batch, name, end=lambda *_: self.close()
+                )
             )
 
     def end(self, model: nn.Module, step: int, loss: Tensor | float | None = None) -> bool:
@@ -165,11 +167,11 @@ class Watch:
         if self._probes is None:
             self._probes = probe_batches(
                 probes,
-                self.observer.place(model).sites.body,
+                self.observer.place(model).body,
                 self.tokenizer,
                 length=self.length,
                 tokens=self.tokens,
-                join=self.observer.processes,
+                world=self.observer.world,
             )
         return self.observer.run(model, self._probes)
 
@@ -186,9 +188,7 @@ class Watch:
         new, self._losses = self._losses, 0
         series = self.history.get(LOSS, [])
         start = len(series) - new
-        everywhere = self.observer.processes.gather_objects(
-            [value for _, value in series[start:]]
-        )
+        everywhere = self.observer.world.gather_objects([value for _, value in series[start:]])
         if len(everywhere) == 1 or {len(each) for each in everywhere} != {new}:
             return
         for at, values in enumerate(zip(*everywhere, strict=True), start):
@@ -241,10 +241,3 @@ class Watch:
         if message not in self._warned:
             self._warned.add(message)
             warnings.warn(message, stacklevel=4)
-
-    def join_trainer(self, trainer: Any) -> None:
-        """Take part in a trainer of transformers; `attach` calls this."""
-        from isoscope.control.trainer.huggingface import joined
-
-        self.place(trainer.model)
-        joined(trainer, self)

@@ -2,16 +2,13 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-import torch
+from torch import nn
 
-from isoscope.capture.feed import sample_inputs
-from isoscope.capture.model.loaded import Loaded
-from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine, Penalty
-from isoscope.control.penalty.hidden import Layers, chosen_layers
-from isoscope.control.penalty.schedule import checked
+from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine, Penalty, penalised
+from isoscope.control.penalty.penalty import Options, check_weight
+from isoscope.control.penalty.row_selection import Layers
 from isoscope.errors import ConfigError
 from isoscope.registry import Registry, unknown
 
@@ -35,42 +32,33 @@ class Choice:
         """Return the penalty at a weight; it draws its rows by the seed."""
         return PENALTIES[self.name](self, weight, seed)
 
-    def settings(self) -> dict[str, Any]:
-        """Return what decides its numbers."""
-        return asdict(self)
 
-
-def _shared(choice: Choice, seed: int) -> dict[str, Any]:
-    given: dict[str, Any] = {"rows": choice.rows, "seed": seed}
-    if choice.layers is not None:
-        given["layers"] = choice.layers
-    if choice.per_layer is not None:
-        given["per_layer"] = choice.per_layer
-    return given
+def _options(choice: Choice, seed: int) -> Options:
+    return Options(
+        layers=choice.layers, rows=choice.rows, per_layer=choice.per_layer, seed=seed
+    )
 
 
 def _istar(choice: Choice, weight: float, seed: int) -> Penalty:
     towards = "scaled" if choice.towards == STREAMED else choice.towards
-    return IStar(weight, choice.zeta, towards=towards, **_shared(choice, seed))
+    return IStar(weight, choice.zeta, towards=towards, **_options(choice, seed))
 
 
 def _debiased(choice: Choice, weight: float, seed: int) -> Penalty:
-    return DebiasedIsotropy(weight, **_shared(choice, seed))
+    return DebiasedIsotropy(weight, **_options(choice, seed))
 
 
 def _cosreg(choice: Choice, weight: float, seed: int) -> Penalty:
-    return CosReg(weight, as_published=choice.as_published, **_shared(choice, seed))
+    return CosReg(weight, as_published=choice.as_published, **_options(choice, seed))
 
 
 def _mean_cosine(choice: Choice, weight: float, seed: int) -> Penalty:
-    return MeanCosine(weight, **_shared(choice, seed))
+    return MeanCosine(weight, **_options(choice, seed))
 
 
-def in_model(choice: Choice, loaded: Loaded) -> None:
-    """Refuse layers that a model has not, before anything is trained."""
-    with torch.inference_mode():
-        output = loaded.body(**sample_inputs(loaded), output_hidden_states=True)
-    chosen_layers(output, choice.at(1.0, 0).layers)
+def check_layers(choice: Choice, body: nn.Module) -> None:
+    """Refuse layers that a model does not have, before anything is trained."""
+    penalised(body, choice.at(1.0, 0))
 
 
 PENALTIES: Registry[Callable[[Choice, float, int], Penalty]] = Registry("penalty")
@@ -80,12 +68,12 @@ PENALTIES.add("cosreg", _cosreg)
 PENALTIES.add("mean-cosine", _mean_cosine)
 
 
-def checked_weights(weights: Sequence[Any]) -> tuple[float, ...]:
+def checked_weights(weights: Sequence[float | str]) -> tuple[float, ...]:
     """Return weights from small to large, each once, and 0 always among them."""
     found = {0.0}
     for each in weights:
         try:
-            found.add(checked(float(each)) + 0.0)
+            found.add(check_weight(float(each)) + 0.0)
         except (TypeError, ValueError):
             raise ConfigError(
                 f"expected numbers as weights, got {each!r}",
@@ -111,7 +99,7 @@ def checked_choice(
     per_layer: bool = False,
     as_published: bool = False,
 ) -> Choice:
-    """Return a penalty by its name, once what was said of it fits."""
+    """Return a penalty by its name, once its options fit together."""
     _ = PENALTIES[name]
     if towards not in TOWARDS:
         raise unknown("shrinkage", towards, TOWARDS)

@@ -1,6 +1,7 @@
 """Fine-tuning one cell of a sweep: a weight and a seed, from the same weights every time."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from isoscope.capture.feed import Batch
-from isoscope.control import Penalty
+from isoscope.control import Penalty, PenaltyListener, penalised
 from isoscope.lab.probe.sentence_states import At
 from isoscope.lab.sweep.encode import Encoded, Encoder, order
 from isoscope.lab.sweep.head import Head
@@ -100,13 +101,14 @@ class Trainer:
         )
         schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, _rise_and_fall(recipe.steps))
         losses: list[float] = []
+        listener = None if penalty is None else penalised(self.body, penalty)
         try:
             for step, (epoch, places) in enumerate(self._batches(recipe, seed), start=1):
                 if penalty is not None and begin is not None and epoch is not None:
                     begin(penalty, epoch)
                 self.body.train()
                 head.train()
-                losses.append(self._step(head, penalty, places, optimiser, named))
+                losses.append(self._step(head, listener, places, optimiser, named))
                 schedule.step()
                 if step in recipe.evaluate_at:
                     tried(step, head)
@@ -128,21 +130,21 @@ class Trainer:
     def _step(
         self,
         head: Head,
-        penalty: Penalty | None,
+        listener: PenaltyListener | None,
         places: list[int],
         optimiser: torch.optim.Optimizer,
         parameters: list[nn.Parameter],
     ) -> float:
         batch = self.batch(self.train, places)
-        output = self.body(**batch.inputs, output_hidden_states=penalty is not None)
+        with listener or nullcontext():
+            output = self.body(**batch.inputs)
+            mask = batch.marks("", _states(output).shape[1]).real
+            extra = None if listener is None else listener(mask)
         task = head.loss(head(_states(output), batch), self.train.targets[places])
         value = float(task.detach())
         if not isfinite(value):
             raise DivergedError("the loss of a training step is NaN or infinite")
-        loss = task
-        if penalty is not None:
-            mask = batch.marks("", _states(output).shape[1]).real
-            loss = task + penalty(output, mask)
+        loss = task if extra is None else task + extra
         optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_([*parameters, *head.parameters()], LONGEST)

@@ -16,7 +16,7 @@ from isoscope.lab.sweep.encode import Encoder
 from isoscope.lab.sweep.examples import Asked, described, task_of
 from isoscope.lab.sweep.head import place_of
 from isoscope.lab.sweep.metric import METRICS
-from isoscope.lab.sweep.penalties import Choice, checked_choice, checked_weights, in_model
+from isoscope.lab.sweep.penalties import Choice, check_layers, checked_choice, checked_weights
 from isoscope.lab.sweep.results import sweeps_of
 from isoscope.lab.sweep.spec import Before, Cell, SweepPlan, SweepSpec
 from isoscope.lab.sweep.train import Recipe, Trainer
@@ -60,7 +60,7 @@ class SweepWorker:
         )
         self.subject = open_model(spec.load, live=live.get("model"), say=notify.say)
         encoder = Encoder(self.subject, spec.length)
-        in_model(choice, self.subject.loaded)
+        check_layers(choice, self.subject.loaded.body)
         train, test = (encoder.encoded(task, each) for each in (task.train, task.test))
         self.trainer = Trainer(self.subject, task, encoder, train, test)
         self.choice = choice

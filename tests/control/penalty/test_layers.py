@@ -5,14 +5,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from isoscope.control.penalty.hidden import chosen_layers, real_places
+from isoscope.control.penalty.row_selection import real_places, select_layers
 from isoscope.errors import PenaltyError
 
 LAYERS = [torch.full((2, 3, 4), float(i)) for i in range(4)]
 
 
 def numbers(hidden, layers="all"):
-    return [int(each.flatten()[0]) for each in chosen_layers(hidden, layers)]
+    return [int(each.flatten()[0]) for each in select_layers(hidden, layers)]
 
 
 def test_a_tensor_is_one_layer():
@@ -39,11 +39,11 @@ def test_the_output_of_a_real_model_is_understood(tiny):
     model = AutoModel.from_pretrained(tiny).eval()
     ids = torch.arange(8).reshape(2, 4)
     output = model(input_ids=ids, output_hidden_states=True)
-    found = chosen_layers(output, "all")
+    found = select_layers(output, "all")
     assert len(found) == model.config.num_hidden_layers
     assert torch.equal(found[-1], output.last_hidden_state)
     with pytest.raises(PenaltyError, match="got one without") as caught:
-        chosen_layers(model(input_ids=ids), "all")
+        select_layers(model(input_ids=ids), "all")
     assert "output_hidden_states=True" in caught.value.hint
     assert "model.config.output_hidden_states = True" in caught.value.hint
 
@@ -51,7 +51,7 @@ def test_the_output_of_a_real_model_is_understood(tiny):
 def test_two_stacks_are_told_apart():
     output = SimpleNamespace(hidden_states=None, decoder_hidden_states=LAYERS)
     with pytest.raises(PenaltyError) as caught:
-        chosen_layers(output, "all")
+        select_layers(output, "all")
     assert "output.decoder_hidden_states[1:]" in caught.value.hint
 
 
@@ -70,13 +70,13 @@ def test_two_stacks_are_told_apart():
 )
 def test_what_is_no_hidden_state_is_refused(hidden, match):
     with pytest.raises(PenaltyError, match=match):
-        chosen_layers(hidden, "all")
+        select_layers(hidden, "all")
 
 
 @pytest.mark.parametrize("layers", [4, -5, [0, 9], ["first"], "middle"])
 def test_layers_that_are_not_there_are_refused(layers):
     with pytest.raises(PenaltyError, match="expected layers from 0 to 3, got"):
-        chosen_layers(LAYERS, layers)
+        select_layers(LAYERS, layers)
 
 
 def test_a_mask_says_which_places_are_real():

@@ -6,8 +6,8 @@ import pytest
 import torch
 from transformers import AutoModel
 
-from isoscope.control import DebiasedIsotropy, IStar, MeanCosine, Penalty
-from isoscope.control.penalty.base import recomputing
+from isoscope.control import DebiasedIsotropy, IStar, MeanCosine, Penalty, cosine
+from isoscope.control.listening import recomputing
 from isoscope.errors import ConfigError, PenaltyError
 
 IDS = torch.arange(40).reshape(5, 8) % 30 + 4
@@ -37,7 +37,10 @@ def rows(n=50, d=4):
 
 
 def test_a_penalty_is_a_module_that_says_what_it_is():
-    assert "weight=2, layers='all', rows=2048" in repr(MeanCosine(2.0))
+    shown = "MeanCosine(weight=2, sites='resid', layers='all', rows=2048, per_layer=True)"
+    assert repr(MeanCosine(2.0)) == shown
+    scheduled = repr(IStar(-1.0, sites=["resid.3"], warmup=9, schedule=cosine(50)))
+    assert scheduled.startswith("IStar(weight=-1, warmup=9, schedule=cosine(steps=50), sites=(")
     assert issubclass(IStar, Penalty)
     assert not list(IStar().parameters())
 
@@ -177,7 +180,7 @@ def test_a_mask_may_be_left_out_where_nothing_is_padded():
 
 
 def test_the_first_example_of_the_page_runs(capsys):
-    page = (Path(__file__).parents[2] / "docs" / "control.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "control.md").read_text()
     example = page.partition("```python\n")[2].partition("```")[0]
     exec(compile(example, "control.md", "exec"), {})
     assert capsys.readouterr().out.endswith("after 20 steps\n")
