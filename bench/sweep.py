@@ -28,7 +28,7 @@ from isoscope.lab.sweep.penalties import checked_choice
 from isoscope.lab.sweep.results import sweeps_of
 from isoscope.lab.sweep.spec import Cell
 from isoscope.lab.sweep.train import Recipe, Trainer
-from isoscope.measures.statistics import holm, paired_difference
+from isoscope.measures.difference import holm, paired_difference
 from isoscope.store.keepers import RecordKeeper
 
 ROOT = Path(__file__).parent

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from isoscope.accumulate import ArrayBlock, Directions
-from isoscope.accumulate.bands import Bands, frequency_bands
-from isoscope.accumulate.crossing import Crossing
-from isoscope.accumulate.hashing import named_documents
-from isoscope.causes import Cloud, Seen
+from isoscope.accumulate.bands import Bands, Crossing, frequency_bands
+from isoscope.causes import BandedDirections, CloudSums
+from isoscope.hashing import named_documents
 
 CAUSES = ("sinks", "dimensions", "frequency", "position", "mean")
 KINDS = {"frequency": ("step", "gradual"), "position": ("fast", "slow")}
@@ -95,7 +94,7 @@ def axes(d: int, rng: np.random.Generator) -> tuple[dict[str, np.ndarray], np.nd
 class World:
     """A cloud and the shares that were planted in it."""
 
-    cloud: Cloud
+    cloud: CloudSums
     truth: dict[str, float]
     rogue: tuple[int, ...]
     strength: float  # the mean cosine that was planted
@@ -173,7 +172,7 @@ def _with_noise(
     return (effect + noise).astype(np.float32)
 
 
-def _cloud(rows: np.ndarray, tokens: Tokens) -> Cloud:
+def _cloud(rows: np.ndarray, tokens: Tokens) -> CloudSums:
     """Return what a survey would have kept of the rows; sinks are found by their norms."""
     keys = named_documents(tokens.document)
     bands = frequency_bands(np.bincount(tokens.token, minlength=TYPES))
@@ -195,4 +194,4 @@ def _cloud(rows: np.ndarray, tokens: Tokens) -> Cloud:
             kind.update(block)
         return kinds
 
-    return Cloud.of(Seen(*seen(~sink)), seen(sink)[0] if sink.any() else None)
+    return CloudSums.of(BandedDirections(*seen(~sink)), seen(sink)[0] if sink.any() else None)

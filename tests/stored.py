@@ -9,9 +9,9 @@ import torch
 
 from isoscope.accumulate import ArrayBlock
 from isoscope.accumulate.bands import frequency_bands
-from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.api import measure
+from isoscope.hashing import named_documents
 from isoscope.measures import MEASURES
 from isoscope.site import HEADS, Site
 from isoscope.study.reading import kinds_for, read_survey, second_passes

@@ -11,8 +11,11 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "isoscope"
 
+# The table of the design. Two arrows more than it has: what returns results makes them with
+# the containers of display (study, comparison), and what shows or pairs runs reads summaries
+# of accumulate off them (comparison, exhibit).
 # Modules beside the folders that every folder may import.
-NOUNS = {"types", "errors", "registry", "site"}
+NOUNS = {"types", "errors", "registry", "site", "hashing"}
 BELOW_STUDY = {"source", "capture", "accumulate", "measures", "store", "engine"}
 MAY_IMPORT = {
     "source": set(),
@@ -21,7 +24,7 @@ MAY_IMPORT = {
     "measures": {"accumulate"},
     "causes": {"accumulate", "measures"},
     "store": {"accumulate"},
-    "engine": {"accumulate", "store"},
+    "engine": {"store"},
     "study": BELOW_STUDY | {"display"},
     "comparison": {"accumulate", "measures", "store", "study", "display"},
     "training": {"capture", "study"},
@@ -135,6 +138,92 @@ def test_every_folder_has_its_row_in_the_table():
     assert beside - NOUNS - EVERYTHING == set()
 
 
+# Public functions and commands call what computes, and compute nothing themselves.
+COMPUTES = {"numpy", "scipy", "torch", "math", "statistics", "random"}
+INSIDE = {"accumulate", "measures", "causes", "capture", "source"}  # what commands never touch
+LINES = {"api": 10, "cli": 28}  # of a function, without its signature and docstring
+TIMES = {"tick", "words"}  # of the progress bar: rows per second and time left
+
+
+def computing(place, text):
+    """Return where public functions or commands compute; `place` is api or cli."""
+    found = []
+    for name, _ in imports(text):
+        top, _, rest = name.partition(".")
+        if top in COMPUTES or (top == "isoscope" and rest.partition(".")[0] in INSIDE):
+            found.append(f"imports {name}")
+    for function in ast.walk(ast.parse(text)):
+        if isinstance(function, ast.FunctionDef) and function.name not in TIMES:
+            found += [f"{function.name} {each}" for each in _work(place, function)]
+    return found
+
+
+def _work(place, function):
+    """Yield what a function does that belongs below it."""
+    has_docstring = ast.get_docstring(function) is not None and len(function.body) > 1
+    lines = function.end_lineno - function.body[has_docstring].lineno + 1
+    if lines > LINES[place]:
+        yield f"has {lines} lines"
+    in_text = {id(part) for text in _of(function, ast.JoinedStr) for part in ast.walk(text)}
+    for node in _of(function, ast.BinOp):  # a | b is a type, or a union of dictionaries
+        words = isinstance(node.op, ast.BitOr | ast.Add) and place == "cli"
+        if not (words or isinstance(node.op, ast.BitOr) or id(node) in in_text):
+            yield f"computes {ast.unparse(node)}"
+    if place == "api":
+        yield from (
+            "has a loop" for _ in _of(function, ast.For | ast.While | ast.comprehension)
+        )
+
+
+def _of(node, kind):
+    return [each for each in ast.walk(node) if isinstance(each, kind)]
+
+
+def test_public_functions_and_commands_compute_nothing():
+    offenders = [
+        f"{path.relative_to(SOURCE)}: {each}"
+        for path in MODULES
+        if place(path) in LINES
+        for each in computing(place(path), path.read_text())
+    ]
+    assert offenders == []
+
+
+@pytest.mark.parametrize(
+    ("folder", "text", "match"),
+    [
+        ("api", "import numpy as np", "imports numpy"),
+        ("api", "def f(runs):\n    for run in runs:\n        run.read()", "has a loop"),
+        ("api", "def f(runs):\n    return [run.n for run in runs]", "has a loop"),
+        ("api", "def f(a, b):\n    return a.value - b.value", "computes a.value - b.value"),
+        ("api", "def f(a):\n" + "    a()\n" * 11, "f has 11 lines"),
+        (
+            "cli",
+            "def f():\n    from isoscope.measures import level",
+            "imports isoscope.measures",
+        ),
+        ("cli", "from isoscope.accumulate.survey import Survey", "imports isoscope.accumulate"),
+        ("cli", "def f(a):\n    return a.total / a.count", "computes a.total / a.count"),
+        ("cli", "def f(a):\n" + "    a()\n" * 29, "f has 29 lines"),
+    ],
+)
+def test_a_planted_computation_is_caught(folder, text, match):
+    (complaint,) = computing(folder, text)
+    assert match in complaint
+
+
+@pytest.mark.parametrize(
+    ("folder", "text"),
+    [
+        ("api", 'def f(a: "A | None", **options):\n    return call(Spec, a, options)'),
+        ("cli", "LARGEST = 2**20\ndef f(size):\n    print(f'{size / 1e6:.2f} MB')"),
+        ("cli", "def f(runs):\n    for run in runs:\n        print(run.name + '!')"),
+    ],
+)
+def test_what_only_calls_and_prints_is_not_caught(folder, text):
+    assert computing(folder, text) == []
+
+
 def feeders():
     """Return the modules that make blocks of rows, or a listener, for accumulators."""
     found = {}
@@ -149,7 +238,7 @@ def feeders():
 def test_two_places_feed_sums_rows_and_models():
     of_samples = {
         "study/reading.py",
-        "measures/view/partition.py",
+        "measures/view/grouped.py",
     }  # rows that are kept already
     assert feeders().keys() - of_samples == {"study/lanes.py", "study/passes.py"}
 

@@ -13,6 +13,7 @@ import pytest
 from isoscope import errors
 from isoscope.errors import (
     ColumnError,
+    ConfigError,
     DocumentError,
     EngineError,
     GateError,
@@ -162,3 +163,21 @@ def test_nothing_branches_on_slugs():
         for place, lines in found.items()
         if place not in allowed and not place.startswith("cli/")
     } == {}
+
+
+def test_hints_speak_the_surface_of_the_caller():
+    error = made_with("try --dtype=float32, fewer --workers, --overwrite or --weights=-3,3")
+    assert "try --dtype=float32, fewer --workers, --overwrite or --weights=-3,3" in (
+        error.with_flags()
+    )
+    assert 'try dtype="float32", fewer workers, overwrite=True or weights="-3,3"' in str(error)
+    assert pickle.loads(pickle.dumps(error)).with_flags() == error.with_flags()
+
+
+def test_flags_of_other_programs_stay_flags():
+    hint = "pip install --upgrade isoscope; see -o; a--b"
+    assert hint in str(made_with(hint))
+
+
+def made_with(hint):
+    return ConfigError("no", hint=hint, slug="x")

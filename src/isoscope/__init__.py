@@ -1,8 +1,11 @@
 """Measure, explain and control the anisotropy of Transformer representations."""
 
+# The names come from `__getattr__`:
+# pyright: reportUnsupportedDunderAll=false
+
 from collections.abc import Callable
 
-__all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = [
     "check",
     "compare",
     "dimensions",

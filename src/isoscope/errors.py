@@ -4,7 +4,7 @@ import re
 from typing import ClassVar
 
 DOCS = "docs/errors.md"
-_FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*)(?:=([\w.,-]+))?")
+_FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*)(?:=([\w-]+(?:[.,][\w-]+)*))?")
 _NOT_OURS = {"upgrade", "nproc-per-node"}  # flags of other programs
 SWITCHES = {
     "all",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import ArrayBlock
-from isoscope.accumulate.hashing import named_documents
+from isoscope.hashing import named_documents
 
 
 def blocked(rows, lengths=None, *, first=0, **how):

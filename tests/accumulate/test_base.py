@@ -5,9 +5,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isoscope.accumulate import ACCUMULATORS, Accumulator, ArrayBlock, Moments, Tally, merged
-from isoscope.accumulate.hashing import named_documents
+from isoscope.accumulate import (
+    ACCUMULATORS,
+    Accumulator,
+    ArrayBlock,
+    Moments,
+    Tally,
+    merged,
+)
 from isoscope.errors import MergeError, RowError, TooFewRowsError
+from isoscope.hashing import named_documents
 
 
 class Total(Accumulator[float]):

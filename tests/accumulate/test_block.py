@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from isoscope.accumulate import ArrayBlock
 from isoscope.accumulate.block import directions, sketch_rank
-from isoscope.accumulate.hashing import GROUPS, named_documents, ordinal_documents
+from isoscope.hashing import GROUPS, named_documents, ordinal_documents
 
 WIDTH = 3
 values = st.integers(-80, 80).map(lambda i: i / 8)

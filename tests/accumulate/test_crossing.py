@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import ArrayBlock
-from isoscope.accumulate.bands import position_bands
-from isoscope.accumulate.crossing import Crossing
-from isoscope.accumulate.hashing import named_documents
+from isoscope.accumulate.bands import Crossing, position_bands
 from isoscope.errors import TooFewRowsError
+from isoscope.hashing import named_documents
 
 
 def block(lengths, *, first=0, frequency=True, seed=0):

@@ -5,8 +5,8 @@ import pytest
 
 from isoscope.accumulate import Groups, merged
 from isoscope.accumulate.block import directions
-from isoscope.accumulate.hashing import GROUPS, named_documents
 from isoscope.errors import MergeError
+from isoscope.hashing import GROUPS, named_documents
 
 WIDE = 40  # more than the sketch has directions
 
@@ -32,7 +32,7 @@ def assert_groups(summary, rows, lengths, rtol=1e-5):
     assert summary.keys.tolist() == [key for key, *_ in expected]
     assert summary.groups == len(expected) and summary.count == len(rows)
     for i, (key, here, trace, sketch) in enumerate(expected):
-        assert summary.rows[i] == len(here)
+        assert summary.sizes[i] == len(here)
         assert summary.halves[i] == int(key) % 2
         np.testing.assert_allclose(summary.mean[i], here.mean(axis=0), rtol=1e-6, atol=1e-6)
         assert summary.trace[i] == pytest.approx(trace, rel=rtol, abs=1e-9)

@@ -2,7 +2,7 @@
 
 import threading
 
-from isoscope.accumulate.lazy import lazy
+from isoscope.accumulate.sums import lazy
 
 
 class Counted:

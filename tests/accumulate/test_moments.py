@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from isoscope.accumulate import Moments, merged
-from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.moments import Half
 from isoscope.errors import TooFewRowsError
+from isoscope.hashing import named_documents
 from isoscope.measures.isoscore_debiased import himeno_yamada
 
 WIDTH = 3

@@ -19,7 +19,7 @@ from isoscope.accumulate import (
     Tally,
     merged,
 )
-from isoscope.accumulate.hashing import GROUPS, named_documents
+from isoscope.hashing import GROUPS, named_documents
 
 WIDTH = 4
 KINDS = (Tally, Directions, Groups, Moments, Norms, Sentences)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.accumulate.pairwise import pairwise_weights
+from isoscope.accumulate.cellwise import pairwise_weights
 
 
 @pytest.mark.parametrize("cut", [1, 7, 19])

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from isoscope.accumulate import ArrayBlock, Reservoir, merged
-from isoscope.accumulate.hashing import chained, named_documents, ordinal_documents
 from isoscope.accumulate.reservoir import SIZE
 from isoscope.errors import MergeError, TooFewRowsError
+from isoscope.hashing import hash_tuples, named_documents, ordinal_documents
 
 N = 20_000
 ROWS = np.arange(2 * N, dtype=np.float64).reshape(N, 2)  # a row tells its number
@@ -19,7 +19,7 @@ assert sum(LENGTHS) <= N
 
 def by_definition(block, size):
     """Sort all rows by hash, then document, then position; keep the first."""
-    hashes = chained(block.documents, block.positions)
+    hashes = hash_tuples(block.documents, block.positions)
     keys = zip(hashes.tolist(), block.documents.tolist(), block.positions.tolist(), strict=True)
     order = sorted(range(len(block)), key=list(keys).__getitem__)
     return block.rows[order[:size]]

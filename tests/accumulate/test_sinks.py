@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import ArrayBlock
-from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.sinks import KEPT, Sinks
 from isoscope.accumulate.sums import SinkRows
+from isoscope.hashing import named_documents
 
 
 def sinks(numbers, times, *, tokens=True, quoted=True):

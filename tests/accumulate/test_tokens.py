@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from isoscope.accumulate.hashing import type_hashes
-from isoscope.accumulate.tokens import Types
+from isoscope.accumulate.sums import TokenTypes
+from isoscope.hashing import type_hashes
 
 
 def test_every_row_finds_its_token_again():
     tokens = np.array([9, 2, 9, 40, 2, 2])
-    found = Types.of(tokens)
+    found = TokenTypes.of(tokens)
     assert found.tokens.tolist() == [2, 9, 40]
     np.testing.assert_array_equal(found.tokens[found.where], tokens)
     np.testing.assert_array_equal(found.hashes, type_hashes(found.tokens))

@@ -4,9 +4,16 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import ArrayBlock, Directions, Moments, Tally
-from isoscope.accumulate.hashing import named_documents
-from isoscope.accumulate.survey import Survey
-from isoscope.accumulate.variant import CLASSES, ORDINARY, SINK, SPECIAL, VARIANTS, variants
+from isoscope.accumulate.survey import (
+    CLASSES,
+    ORDINARY,
+    SINK,
+    SPECIAL,
+    VARIANTS,
+    Survey,
+    variants,
+)
+from isoscope.hashing import named_documents
 from isoscope.study.reading import kinds_for, read_survey
 
 KINDS = (Tally, Moments)

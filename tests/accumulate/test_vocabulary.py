@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import ArrayBlock, Vocabulary, merged
-from isoscope.accumulate.hashing import chained, named_documents, type_hashes
 from isoscope.errors import MergeError
+from isoscope.hashing import hash_tuples, named_documents, type_hashes
 
 
 def stream(n, vocabulary, d=4, *, each=10, seed=0, first=0):
@@ -55,7 +55,7 @@ def test_of_a_large_vocabulary_the_types_of_smallest_hash_are_whole():
 def test_kept_occurrences_are_those_of_smallest_hash():
     block = stream(600, 12)
     found = fed(block, types=8, sampled=4, kept=5).finalize()
-    draws = chained(block.documents, block.positions)
+    draws = hash_tuples(block.documents, block.positions)
     for place, token in enumerate(found.tokens[:4]):
         here = np.flatnonzero(block.tokens == token)
         first = here[np.argsort(draws[here])][:5]

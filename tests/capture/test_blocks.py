@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from isoscope.accumulate import ACCUMULATORS, ArrayBlock
-from isoscope.accumulate.hashing import named_documents
 from isoscope.capture.blocks import TensorBlock, TensorLayout
+from isoscope.hashing import named_documents
 
 KINDS = list(ACCUMULATORS)
 

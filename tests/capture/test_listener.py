@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from isoscope.accumulate import ArrayBlock, Moments, Tally
-from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import Survey
 from isoscope.capture.listener import Listener
+from isoscope.hashing import named_documents
 
 
 class Batch:

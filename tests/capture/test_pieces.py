@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from isoscope.accumulate import ArrayBlock
-from isoscope.accumulate.hashing import named_documents
 from isoscope.capture.pieces import PIECE, RowPieces
+from isoscope.hashing import named_documents
 
 SIZES = (1, 3, 40, 7, 600, 2)
 

@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from isoscope.accumulate.hashing import named_documents
 from isoscope.capture.rows import Positions, sinks
+from isoscope.hashing import named_documents
 
 CPU = torch.device("cpu")
 

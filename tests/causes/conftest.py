@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import ArrayBlock, Directions
-from isoscope.accumulate.bands import Bands, frequency_bands
-from isoscope.accumulate.crossing import Crossing
-from isoscope.accumulate.hashing import named_documents
-from isoscope.causes import Cloud, Seen
+from isoscope.accumulate.bands import Bands, Crossing, frequency_bands
+from isoscope.causes import BandedDirections, CloudSums
+from isoscope.hashing import named_documents
 
 ROGUE = (3, 17)
 TYPES = 5000
@@ -44,8 +43,8 @@ class World:
         return kinds
 
     def cloud(self, **how):
-        rows = Seen(*self.seen(~self.sinks, **how))
-        return Cloud.of(rows, self.seen(self.sinks)[0] if self.sinks.any() else None)
+        rows = BandedDirections(*self.seen(~self.sinks, **how))
+        return CloudSums.of(rows, self.seen(self.sinks)[0] if self.sinks.any() else None)
 
 
 def planted(mix, *, strength=0.05, width=192, documents=400, length=50, seed=0, ramp=False):

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from isoscope.causes.additive import fitted, largest
-from isoscope.causes.dimensions import kept
+from isoscope.causes.additive import fit, largest_of_noise
+from isoscope.causes.dimensions import mask_without
 
 
 def model(world):
-    cloud = world.cloud().joined()
-    return cloud, fitted(cloud, kept(cloud.units.shape[2], ()))
+    cloud = world.cloud().join_small_bands()
+    return cloud, fit(cloud, mask_without(cloud.units.shape[2], ()))
 
 
 def test_bands_that_do_not_differ_have_no_lines(plant):
@@ -68,19 +68,19 @@ def test_with_few_documents_rows_are_taken_as_independent(plant):
 
 
 def test_a_band_that_is_left_without_rows_is_not_set_apart(plant):
-    cloud = plant({"position": 1.0}, documents=100).cloud().joined()
+    cloud = plant({"position": 1.0}, documents=100).cloud().join_small_bands()
     crossed = cloud.crossed.copy()
     crossed[:, :, -1] = 0
     units = cloud.units.copy()
     units[:, -1] = 0
-    found = fitted(replace(cloud, crossed=crossed, units=units), kept(192, ()))
+    found = fit(replace(cloud, crossed=crossed, units=units), mask_without(192, ()))
     assert np.abs(found.lines[-1]).max() == 0
     assert np.abs(found.uncleaned[-1, :-1]).max() < 1e-12
 
 
 def test_over_the_dimensions_kept_only(plant):
-    cloud = plant({"dimensions": 1.0}, documents=100).cloud().joined()
-    left = fitted(cloud, kept(192, (3, 17)))
+    cloud = plant({"dimensions": 1.0}, documents=100).cloud().join_small_bands()
+    left = fit(cloud, mask_without(192, (3, 17)))
     assert left.lines.shape[1] == 190
     assert abs(left.products[0, 0]) < 0.002
 
@@ -88,7 +88,7 @@ def test_over_the_dimensions_kept_only(plant):
 @pytest.mark.parametrize(("bands", "spheres"), [(4, 64), (4, 768), (12, 192)])
 def test_noise_exceeds_the_limit_once_in_a_hundred_times(bands, spheres):
     rng = np.random.default_rng(bands * spheres)
-    limit = largest(bands, spheres)
+    limit = largest_of_noise(bands, spheres)
     above = 0
     for _ in range(500):
         noise = rng.normal(size=(bands, spheres)) / np.sqrt(spheres)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import Directions
-from isoscope.accumulate.hashing import named_documents
-from isoscope.causes import ORDER, Cloud, Seen, attributed
+from isoscope.causes import ORDER, BandedDirections, CloudSums, attribute
 from isoscope.errors import UndefinedError
+from isoscope.hashing import named_documents
 
 SHORT = {"documents": 2500, "length": 8}  # so that one sink a document is many rows
 MIXTURES = [
@@ -22,7 +22,7 @@ MIXTURES = [
 
 
 def assert_as_planted(world, within):
-    found = attributed(world.cloud())
+    found = attribute(world.cloud())
     values = {cause: share.value for cause, share in found.shares.items()}
     assert tuple(values) == ORDER
     assert sum(values.values()) == pytest.approx(1)
@@ -49,7 +49,7 @@ def test_one_sink_a_document_has_nine_tenths(plant):
 @pytest.mark.parametrize("cause", ["frequency", "position"])
 def test_a_gradual_effect_has_nine_tenths(plant, cause, width, documents):
     how = {"width": width, "documents": documents, "seed": 11}
-    found = attributed(plant({cause: 1.0}, ramp=True, **how).cloud())
+    found = attribute(plant({cause: 1.0}, ramp=True, **how).cloud())
     assert found.shares[cause].value >= 0.9
 
 
@@ -57,7 +57,7 @@ def test_a_gradual_effect_has_nine_tenths(plant, cause, width, documents):
 @pytest.mark.parametrize("cause", ["mean", "dimensions", "frequency", "position"])
 def test_a_single_cause_has_nine_tenths_at_any_width(plant, cause, width):
     world = plant({cause: 1.0}, width=width, documents=60, seed=14)
-    assert attributed(world.cloud()).shares[cause].value >= 0.9
+    assert attribute(world.cloud()).shares[cause].value >= 0.9
 
 
 @pytest.mark.parametrize("width", [64, 96])
@@ -89,7 +89,7 @@ def test_sinks_among_other_causes_are_told_within_ten_points(plant, others):
 
 
 def test_rogue_dimensions_are_named_with_their_shares(plant):
-    found = attributed(plant({"dimensions": 0.6, "mean": 0.4}).cloud())
+    found = attribute(plant({"dimensions": 0.6, "mean": 0.4}).cloud())
     assert set(found.dimensions) == {3, 17}
     assert sum(found.dimensions.values()) == pytest.approx(found.shares["dimensions"].value)
 
@@ -97,7 +97,7 @@ def test_rogue_dimensions_are_named_with_their_shares(plant):
 def test_sinks_that_point_where_all_rows_do_take_nothing_from_the_mean(plant):
     world = plant({"mean": 1.0}, strength=0.3)
     world.sinks = world.positions == 0
-    found = attributed(world.cloud())
+    found = attribute(world.cloud())
     assert found.shares["sinks"].value == pytest.approx(0, abs=0.01)
     assert found.shares["mean"].value > 0.95
 
@@ -109,19 +109,19 @@ def test_frequent_words_at_the_beginning_do_not_make_a_position_effect_of_freque
         (world.tokens + 300 * rng.normal(size=len(world.tokens)), world.documents)
     )
     world.rows, world.tokens = world.rows[order], world.tokens[order]
-    assert attributed(world.cloud()).shares["frequency"].value >= 0.9
+    assert attribute(world.cloud()).shares["frequency"].value >= 0.9
 
 
 def test_intervals_lie_around_the_share_and_are_narrow(plant):
     world = plant({"mean": 0.5, "dimensions": 0.5})
-    found = attributed(world.cloud())
+    found = attribute(world.cloud())
     share = found.shares["dimensions"]
     assert share.low < share.value < share.high < share.low + 0.2
 
 
 def test_dimensions_too_small_to_stand_out_are_within_the_interval(plant):
     world = plant({"mean": 0.8, "dimensions": 0.2}, width=32)
-    found = attributed(world.cloud())
+    found = attribute(world.cloud())
     assert found.dimensions == {}
     for cause in ("dimensions", "mean"):
         share = found.shares[cause]
@@ -129,7 +129,7 @@ def test_dimensions_too_small_to_stand_out_are_within_the_interval(plant):
 
 
 def test_without_counts_frequency_is_not_told(plant):
-    found = attributed(plant({"position": 1.0}).cloud(counted=False))
+    found = attribute(plant({"position": 1.0}).cloud(counted=False))
     assert tuple(found.shares) == ("sinks", "dimensions", "position", "mean")
     assert found.shares["position"].value >= 0.9
     assert found.frequency_bands == ()
@@ -139,21 +139,21 @@ def test_plain_rows_are_explained_by_dimensions_and_mean(plant):
     world = plant({"mean": 0.4, "dimensions": 0.6})
     pointing = Directions(192)
     pointing.update(world.block(np.ones(len(world.rows), dtype=bool)))
-    found = attributed(Cloud.of(Seen(pointing)))
+    found = attribute(CloudSums.of(BandedDirections(pointing)))
     assert tuple(found.shares) == ("sinks", "dimensions", "mean")
     assert found.shares["dimensions"].value == pytest.approx(0.6, abs=0.05)
     assert found.shares["mean"].value == pytest.approx(0.4, abs=0.05)
 
 
 def test_few_documents_have_shares_without_intervals(plant):
-    found = attributed(plant({"mean": 1.0}, documents=6, length=400, strength=0.4).cloud())
+    found = attribute(plant({"mean": 1.0}, documents=6, length=400, strength=0.4).cloud())
     assert found.shares["mean"].value > 0.9
     assert found.shares["mean"].low is None
 
 
 def test_an_isotropic_cloud_has_nothing_to_explain(plant):
     with pytest.raises(UndefinedError, match="expected a mean cosine above zero"):
-        attributed(plant({}).cloud())
+        attribute(plant({}).cloud())
 
 
 def test_cuts_and_order_do_not_matter(plant):
@@ -162,7 +162,10 @@ def test_cuts_and_order_do_not_matter(plant):
     parts = [world.seen(chosen) for chosen in (~half, half)]
     for mine, theirs in zip(*parts, strict=True):
         mine.merge(theirs)
-    apart, whole = attributed(Cloud.of(Seen(*parts[0]))), attributed(world.cloud())
+    apart, whole = (
+        attribute(CloudSums.of(BandedDirections(*parts[0]))),
+        attribute(world.cloud()),
+    )
     for cause in ORDER:
         assert apart.shares[cause].value == pytest.approx(whole.shares[cause].value, abs=1e-6)
     assert len(np.unique(named_documents(world.documents))) == whole.documents

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from isoscope.accumulate.sinks import Sink
-from isoscope.causes import attributed
+from isoscope.causes import attribute
 from isoscope.causes.cause import causes
 
 
@@ -15,7 +15,7 @@ def found(plant):
     world = plant(
         {"sinks": 1.0, "mean": 0.5, "dimensions": 0.5}, strength=0.02, documents=900, length=8
     )
-    return attributed(world.cloud())
+    return attribute(world.cloud())
 
 
 def told(found, sinks=()):
@@ -57,7 +57,7 @@ def test_a_cause_is_plain_json(found):
 
 
 def test_none_is_said_where_there_is_none(plant):
-    lines = told(attributed(plant({"mean": 1.0}, documents=100).cloud()))
+    lines = told(attribute(plant({"mean": 1.0}, documents=100).cloud()))
     assert lines["sinks"].detail == "there are none"
     assert lines["dimensions"].detail == "none stands out"
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import ArrayBlock, Directions
-from isoscope.accumulate.hashing import named_documents
-from isoscope.causes import Cloud, Seen
+from isoscope.causes import BandedDirections, CloudSums
+from isoscope.hashing import named_documents
 
 
 def pointing(rows, documents):
@@ -22,8 +22,9 @@ def cosine(rows):
 def test_its_mean_cosine_is_that_of_rows_and_sinks_together():
     rng = np.random.default_rng(0)
     rows, sinks = rng.normal(size=(60, 5)) + 0.5, rng.normal(size=(7, 5)) + 2
-    cloud = Cloud.of(
-        Seen(pointing(rows, np.repeat(np.arange(6), 10))), pointing(sinks, np.arange(7) % 6)
+    cloud = CloudSums.of(
+        BandedDirections(pointing(rows, np.repeat(np.arange(6), 10))),
+        pointing(sinks, np.arange(7) % 6),
     )
     assert cloud.total().mean_cosine == pytest.approx(cosine(np.concatenate([rows, sinks])))
     assert cloud.sizes.sum() == 67
@@ -33,7 +34,9 @@ def test_leaving_out_a_group_leaves_out_its_rows_and_its_sinks():
     rng = np.random.default_rng(1)
     rows, sinks = rng.normal(size=(60, 5)) + 0.5, rng.normal(size=(6, 5)) + 2
     documents = np.repeat(np.arange(6), 10)
-    cloud = Cloud.of(Seen(pointing(rows, documents)), pointing(sinks, np.arange(6)))
+    cloud = CloudSums.of(
+        BandedDirections(pointing(rows, documents)), pointing(sinks, np.arange(6))
+    )
     keys = np.unique(named_documents(np.arange(6)))
     here = named_documents(documents) != keys[2]
     kept = np.concatenate([rows[here], sinks[named_documents(np.arange(6)) != keys[2]]])
@@ -45,14 +48,14 @@ def test_sinks_of_few_documents_join_the_groups_of_many():
     rows, sinks = rng.normal(size=(100, 4)), rng.normal(size=(3, 4))
     many, few = pointing(rows, np.arange(100)), pointing(sinks, np.arange(3))
     assert many.folded and not few.folded
-    cloud = Cloud.of(Seen(many), few)
+    cloud = CloudSums.of(BandedDirections(many), few)
     assert cloud.groups == len(many.keys)
     assert cloud.sink_rows.sum() == 3
 
 
 def test_bands_of_few_rows_are_joined_with_their_neighbours(plant):
     cloud = plant({"mean": 1.0}, documents=60).cloud()
-    joined = cloud.joined()
+    joined = cloud.join_small_bands()
     shares = joined.crossed.sum(axis=0) / joined.crossed.sum()
     assert shares.sum(axis=0).min() >= 0.05 and shares.sum(axis=1).min() >= 0.05
     assert joined.crossed.sum() == cloud.crossed.sum()
@@ -77,7 +80,7 @@ def test_the_designs_of_groups_add_up_to_that_of_the_whole(plant):
 
 def test_joined_bands_lie_where_their_rows_are_and_edges_stay(plant):
     cloud = plant({"mean": 1.0}, documents=60).cloud()
-    joined = cloud.joined()
+    joined = cloud.join_small_bands()
     position = joined.scales[1]
     assert (np.diff(position.middles) > 0).all()
     assert (position.first, position.last) == (-0.5, 7.5)  # the last band begins at 64

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.causes.dimensions import MOST, kept, outliers, rogue, stands_out
+from isoscope.causes.dimensions import MOST, mask_without, outliers, rogue, stands_out
 
 
 def quiet(vector):
@@ -87,4 +87,4 @@ def test_more_dimensions_ask_for_more_and_few_of_them_too():
 
 
 def test_the_mask_leaves_out_what_is_named():
-    assert kept(4, (1, 3)).tolist() == [True, False, True, False]
+    assert mask_without(4, (1, 3)).tolist() == [True, False, True, False]

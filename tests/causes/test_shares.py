@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from isoscope.causes.shares import ORDER, by_dimension, noises, told
+from isoscope.causes.attribution import ORDER, by_dimension, noise_by_dimensions, shares_of
 
 
 def shares(world):
-    cloud = world.cloud().joined()
-    return cloud, told(cloud, noises(cloud))
+    cloud = world.cloud().join_small_bands()
+    return cloud, shares_of(cloud, noise_by_dimensions(cloud))
 
 
 def test_they_are_in_the_order_of_attribution_and_add_up_to_one(plant):
@@ -48,8 +48,8 @@ def test_what_others_have_on_rogue_dimensions_is_in_doubt_only_if_there_are_any(
 
 
 def test_left_out_groups_are_explained_with_the_noise_of_the_whole(plant):
-    cloud = plant({"mean": 0.5, "frequency": 0.5}, documents=100).cloud().joined()
-    noise = noises(cloud)
-    whole, part = told(cloud, noise), told(cloud.without(0), noise)
+    cloud = plant({"mean": 0.5, "frequency": 0.5}, documents=100).cloud().join_small_bands()
+    noise = noise_by_dimensions(cloud)
+    whole, part = shares_of(cloud, noise), shares_of(cloud.without(0), noise)
     assert part.shares["frequency"] == pytest.approx(whole.shares["frequency"], abs=0.05)
     assert noise(()) is noise(())

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from isoscope.causes.attribution import weight_without
 from isoscope.causes.cloud import Totals
-from isoscope.causes.sinks import weight_without
 
 
 def totals(other, sink, *, rows=900.0, sinks=100.0):

@@ -36,3 +36,10 @@ def test_every_name_in_it_exists():
     exec(compile(stub(), "stub", "exec"), scope)
     returned = scope["survey"].__annotations__["return"]
     assert returned.__origin__.__name__ == "Results"
+
+
+def test_whole_numbers_are_allowed_where_they_are_names():
+    text = stub()
+    assert "    layers: str | int | Sequence[str | int] | None = None,\n" in text
+    assert "    norms: str | int | Sequence[str | int] = " in text
+    assert "    sites: str | Sequence[str] | None = None,\n" in text

@@ -5,7 +5,7 @@ import pytest
 
 import isoscope as iso
 from isoscope.comparison.side import Side, gap_between, names_of, two_runs
-from isoscope.measures.statistics import quantile
+from isoscope.measures.interval import quantile
 from isoscope.store import load, open_run
 
 

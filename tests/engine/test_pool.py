@@ -11,7 +11,7 @@ from counting import CountSpec, SumSpec
 from watching import children, eventually, lives
 
 from isoscope.engine import Notify, pool
-from isoscope.engine.pool import aligned, task_level
+from isoscope.engine.pool import align, task_level
 from isoscope.errors import EngineError, LockedError, UndefinedError
 from isoscope.study.run import run
 from isoscope.study.spec import Execution
@@ -203,7 +203,7 @@ def test_an_object_or_a_stream_is_refused(orders, tmp_path):
         assert caught.value.slug == "engine-live"
     with pytest.raises(EngineError, match="an object in memory") as caught:
         run(spec, pooled(), live={"given": [1, 2]})
-    assert "--engine here" in caught.value.hint
+    assert "--engine=here" in caught.value.hint
     run(CountSpec.of(orders=str(orders), given="no-such-file"), pooled())
 
 
@@ -301,8 +301,8 @@ def test_processes_are_started_from_a_thread_as_well(spec):
 
 
 def test_tasks_are_aligned_and_large_enough():
-    assert aligned([1, 2, 3, 4, 9], 1) == [(1,), (2, 3), (4,), (9,)]
-    assert aligned([5, 6], 0) == [(5,), (6,)]
+    assert align([1, 2, 3, 4, 9], 1) == [(1,), (2, 3), (4,), (9,)]
+    assert align([5, 6], 0) == [(5,), (6,)]
     assert [task_level(units, 2) for units in (1, 15, 16, 64, 10**6)] == [0, 0, 1, 3, 6]
 
 

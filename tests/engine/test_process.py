@@ -88,7 +88,9 @@ DRIVER = """
 import os, subprocess, sys
 from isoscope.engine.pool import Process
 from isoscope.engine.base import Job
-job = Job(None, None, None, None, 1, None, None)
+from isoscope.store.working import Working
+from isoscope.study.plan import Plan
+job = Job(None, Plan(stages=()), None, Working(None))
 print(Process(job).popen.pid, flush=True)
 sys.stdin.read()
 """

@@ -5,7 +5,6 @@ import pytest
 
 import isoscope as iso
 from isoscope.accumulate import ArrayBlock, Moments, Reservoir, Vocabulary
-from isoscope.accumulate.hashing import named_documents, ordinal_documents
 from isoscope.accumulate.survey import Survey
 from isoscope.exhibit.curves import (
     BANDS,
@@ -17,8 +16,8 @@ from isoscope.exhibit.curves import (
     matrix_rows,
     spectrum_curve,
 )
-from isoscope.measures.isotropic import spectrum
-from isoscope.measures.view.spectrum import effective_rows
+from isoscope.hashing import named_documents, ordinal_documents
+from isoscope.measures.view.spectrum import effective_rows, isotropic_spectrum
 from isoscope.types import CauseShares, DimensionScores, SinkShare, SpectrumCurve
 
 
@@ -57,7 +56,7 @@ def test_a_white_cloud_of_documents_follows_its_isotropic_line(white):
     curve = spectrum_curve(moments, effective_rows(moments))
     inner = slice(2, -8)  # the law has no tails; few eigenvalues lie beyond its edges
     assert curve.value[inner] == pytest.approx(curve.isotropic[inner], rel=0.08)
-    naive = spectrum(5000, 64)[curve.rank - 1]
+    naive = isotropic_spectrum(5000, 64)[curve.rank - 1]
     assert np.abs(curve.value - naive).mean() > 3 * np.abs(curve.value - curve.isotropic).mean()
 
 

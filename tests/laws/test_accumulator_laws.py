@@ -6,9 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from isoscope.accumulate import ACCUMULATORS, ArrayBlock, Keyed, Norms, Vocabulary, merged
-from isoscope.accumulate.hashing import named_documents
+from isoscope.accumulate import (
+    ACCUMULATORS,
+    ArrayBlock,
+    Vocabulary,
+    merged,
+)
 from isoscope.errors import MergeError, RowError
+from isoscope.hashing import named_documents
 
 WIDTH = 3
 
@@ -20,7 +25,7 @@ class FewTypes(Vocabulary):
         super().__init__(width, types, sampled, kept)
 
 
-EVERY = (*ACCUMULATORS, Keyed.of(Norms), FewTypes)
+EVERY = (*ACCUMULATORS, FewTypes)
 # Multiples of 1/8: sums of them are exact, so that only the order of work can differ.
 values = st.integers(-800, 800).map(lambda i: i / 8)
 every_kind = pytest.mark.parametrize("kind", EVERY, ids=lambda k: k.__name__)

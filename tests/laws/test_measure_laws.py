@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import ArrayBlock
-from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.api import measure
+from isoscope.hashing import named_documents
 from isoscope.measures import MEASURES, level
 from isoscope.measures.view import (
     Clusters,

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import ACCUMULATORS, ArrayBlock
-from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.api import measure
 from isoscope.errors import TooFewRowsError
+from isoscope.hashing import named_documents
 from isoscope.measures import MEASURES
 from isoscope.measures.view import Summaries
 from isoscope.study.lanes import run
@@ -92,7 +92,7 @@ def survey_of_tokens(rows, documents, tokens, names, *, size=None, bands=None):
 
 def of_tokens(rows, documents, tokens, *names, **how):
     """Return the readings of rows of tokens by name."""
-    found = survey_of_tokens(rows, documents, tokens, names, **how).read(names)
+    found, _ = read_survey(survey_of_tokens(rows, documents, tokens, names, **how), names)
     return {each.measure: each for each in found}
 
 

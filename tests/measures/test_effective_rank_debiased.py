@@ -5,8 +5,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from isoscope.accumulate.hashing import named_documents
 from isoscope.errors import TooFewRowsError
+from isoscope.hashing import named_documents
 
 
 def rank_of(rows):

@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from isoscope.accumulate.hashing import named_documents
 from isoscope.errors import TooFewRowsError, UndefinedError
+from isoscope.hashing import named_documents
 from isoscope.measures.isoscore_debiased import across_halves, himeno_yamada, log_spread
 from isoscope.measures.view import Halves
 

@@ -1,4 +1,4 @@
-"""isoscore-star against the definition: the shrunk covariance, written out."""
+"""isoscore-star against the definition: the shrink covariance, written out."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from isoscope.api import measure as iso_measure
 from isoscope.errors import ConfigError, TooFewRowsError
-from isoscope.measures.isoscore_star import as_published, isoscore_star, shrunk
+from isoscope.measures.isoscore_star import as_published, isoscore_star, shrink
 from isoscope.measures.view import Spectrum
 
 numbers = st.integers(-80, 80).map(lambda i: i / 8)
@@ -81,7 +81,7 @@ def test_a_weight_outside_its_range_is_refused(viewed, zeta):
 
 def test_shrinking_keeps_the_trace():
     values = np.array([5.0, 3.0, 1.0])
-    np.testing.assert_allclose(shrunk(values, 0.5), [4.0, 3.0, 2.0])
+    np.testing.assert_allclose(shrink(values, 0.5), [4.0, 3.0, 2.0])
 
 
 def test_one_dimension_and_identical_rows_have_no_score(value):

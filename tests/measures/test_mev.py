@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.accumulate.hashing import chained, named_documents
+from isoscope.hashing import hash_tuples, named_documents
 
 NAME = "mev"
 
@@ -15,7 +15,7 @@ def kept(documents, tokens, token, most=16):
         [np.arange(n) for n in np.unique(documents, return_counts=True)[1]]
     )
     (here,) = np.nonzero(tokens == token)
-    hashes = chained(keys[here], positions[here].astype(np.uint64))
+    hashes = hash_tuples(keys[here], positions[here].astype(np.uint64))
     return here[np.argsort(hashes)[:most]]
 
 

@@ -72,11 +72,12 @@ def test_where_no_type_repeats_it_is_left_out_and_the_rest_goes_on(words, token_
     rows, documents, _ = words
     names = (NAME, "intra-similarity", "mev", "inter-similarity", "mean-cosine")
     survey = token_survey(rows, documents, np.arange(len(rows)), names)
-    read = {each.measure for each in read_survey(survey, names)[0]}
+    found, left_out = read_survey(survey, names)
+    read = {each.measure for each in found}
     assert {"inter-similarity", "mean-cosine"} <= read
-    assert survey.left_out.keys() == {NAME, "intra-similarity", "mev"}
-    assert "occurs at least 2 times, got none among 540 types" in survey.left_out[NAME]
-    assert "occurs at least 5 times" in survey.left_out["mev"]
+    assert left_out.keys() == {NAME, "intra-similarity", "mev"}
+    assert "occurs at least 2 times, got none among 540 types" in left_out[NAME]
+    assert "occurs at least 5 times" in left_out["mev"]
 
 
 def test_rows_without_tokens_are_told_apart_from_rows_without_repeats(words, measured):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from isoscope.accumulate.hashing import chained, named_documents
 from isoscope.api import survey
+from isoscope.hashing import hash_tuples, named_documents
 from isoscope.study.model import load_model
 
 NAMES = (
@@ -58,7 +58,7 @@ def truth(rows, number, place, token):
             cosines = part @ mean / np.linalg.norm(part, axis=1) / np.linalg.norm(mean)
             sentences.append(cosines.mean())
     keys = named_documents(np.array([f"memory:{n}" for n in number]))
-    draws = chained(keys, place.astype(np.uint64))
+    draws = hash_tuples(keys, place.astype(np.uint64))
     shares = []
     for s in sets:
         kept = s[np.argsort(draws[s])[:16]]

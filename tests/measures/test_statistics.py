@@ -4,14 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isoscope.measures.statistics import (
-    Difference,
-    exact_quantile,
-    holm,
-    paired_difference,
-    quantile,
-    two_sided,
-)
+from isoscope.measures.difference import Difference, holm, paired_difference
+from isoscope.measures.interval import exact_quantile, quantile, two_sided
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 7, 8, 9, 10, 30, 31, 49, 62])

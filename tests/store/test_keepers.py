@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoscope.accumulate import ACCUMULATORS, ArrayBlock, Moments, Overlap, Reservoir, Tally
-from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.errors import StoreError
+from isoscope.hashing import named_documents
 from isoscope.store.keepers import SummaryKeeper
 from isoscope.store.state import State, write_state
 from isoscope.store.tree import Node

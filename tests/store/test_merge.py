@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import ACCUMULATORS, ArrayBlock, CentredDirections
-from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.errors import MergeError, StoreError
+from isoscope.hashing import named_documents
 from isoscope.store import load, save
 from isoscope.store.run import merge_states
 from isoscope.store.state import StateReader, read_state

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from isoscope.accumulate import ACCUMULATORS, ArrayBlock
-from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import SECOND_PASS, Survey
+from isoscope.hashing import named_documents
 from isoscope.store.state import (
     StateReader,
     StateWriter,

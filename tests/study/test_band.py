@@ -5,8 +5,8 @@ import pytest
 
 from isoscope.accumulate import ArrayBlock, Bands
 from isoscope.accumulate.bands import frequency_bands
-from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.survey import Survey
+from isoscope.hashing import named_documents
 from isoscope.study.band import by_band
 from isoscope.study.reading import kinds_for, read_survey
 

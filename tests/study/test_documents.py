@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoscope.accumulate.hashing import named_documents, ordinal_documents
+from isoscope.hashing import named_documents, ordinal_documents
 from isoscope.study.documents import whole_documents
 from isoscope.types import Chunk
 

@@ -75,7 +75,7 @@ def test_chunks_change_nothing_but_the_rounding(chunks, cloud, assert_same, docu
 
 def test_float32_readings_change_by_rounding_only(chunks, cloud):
     rows = cloud(mean=30.0).astype(np.float32)
-    one, other = (ran(chunks(rows, size))[0].read(NAMES) for size in (40, 600))
+    one, other = (read_survey(ran(chunks(rows, size))[0], NAMES)[0] for size in (40, 600))
     for ours, theirs in zip(one, other, strict=True):
         assert ours.value == pytest.approx(theirs.value, rel=1e-5, abs=1e-6), ours.measure
 
@@ -163,7 +163,9 @@ def test_skipped_rows_are_counted_and_leave_no_trace(chunks, cloud, assert_same,
         assert_same(survey, ran(clean)[0])
     assert survey.held[PLACE][Tally].count == 596
     values = {r.measure: r.value for r in read_survey(survey, ["isoscore", "mean-cosine"])[0]}
-    others = {r.measure: r.value for r in ran(clean)[0].read(["isoscore", "mean-cosine"])}
+    others = {
+        r.measure: r.value for r in read_survey(ran(clean)[0], ["isoscore", "mean-cosine"])[0]
+    }
     assert values == pytest.approx(others, rel=1e-12)
 
 
@@ -204,7 +206,8 @@ def test_rows_of_any_other_size_read_the_same(chunks, cloud, scale, kind):
     unmoved = [name for name in NAMES if "scale" in MEASURES[name].unmoved_by]
     rows = cloud(mean=0.3).astype(kind)
     one, other = (
-        ran(chunks(each, 100))[0].read(unmoved) for each in (rows, (rows * kind(scale)))
+        read_survey(ran(chunks(each, 100))[0], unmoved)[0]
+        for each in (rows, (rows * kind(scale)))
     )
     for ours, theirs in zip(one, other, strict=True):
         assert theirs.value == pytest.approx(ours.value, rel=1e-4), ours.measure

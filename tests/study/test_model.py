@@ -6,8 +6,8 @@ from isoscope import lab
 from isoscope.errors import IsoscopeError
 from isoscope.study.model import (
     CorpusSpec,
+    ModelSites,
     ModelSpec,
-    Subject,
     load_model,
     model_content,
     open_documents,
@@ -18,7 +18,7 @@ from isoscope.study.model import (
 
 def test_a_folder_is_loaded_and_a_subject_is_taken_as_it_is(tiny):
     subject = subject_of(tiny)
-    assert isinstance(subject, Subject)
+    assert isinstance(subject, ModelSites)
     assert "norm.out" in subject.sites.names
     assert subject.last == ""
     assert subject.site("norm", "out") == "norm.out"

@@ -10,7 +10,9 @@ from isoscope.study.option import Part, about, build, leaf, named_options, optio
 
 class Inner(Part, frozen=True, kw_only=True):
     depth: Annotated[int, about("How deep.", "N", least=1, most=9)] = 3
-    names: Annotated[tuple[str, ...] | None, about("Names.", "A,B", commas=True)] = None
+    names: Annotated[
+        tuple[str, ...] | None, about("Names.", "A,B", commas=True, numbers=True)
+    ] = None
 
 
 class Outer(Part, frozen=True, kw_only=True):

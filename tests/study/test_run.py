@@ -308,6 +308,6 @@ def test_vectors_that_changed_are_named(vectors, target, monkeypatch):
     np.savetxt(vectors / "part-4.csv", np.ones((50, 4)), delimiter=",")
     with pytest.raises(ResumeError, match="with another vectors"):
         iso.measure(vectors, output=target)
-    with pytest.raises(ResumeError, match=r"--seed 7: it was begun with 0"):
+    with pytest.raises(ResumeError, match=r"with seed 7: it was begun with 0"):
         iso.measure(vectors, output=target, seed=7)
     assert list(target.glob("stage-1/node-*"))

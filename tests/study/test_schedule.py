@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoscope.study.schedule import Item, scheduled
+from isoscope.study.selection import Item, schedule
 
 lengths = st.lists(st.integers(2, 300), max_size=60)
 
@@ -14,7 +14,7 @@ def items(sizes):
 
 @given(sizes=lengths, documents=st.integers(1, 9), positions=st.integers(1, 2000))
 def test_every_document_is_run_once_and_batches_keep_their_bounds(sizes, documents, positions):
-    units = scheduled(items(sizes), unit_rows=500, documents=documents, positions=positions)
+    units = schedule(items(sizes), unit_rows=500, documents=documents, positions=positions)
     flat = [ordinal for unit in units for batch in unit for ordinal in batch]
     assert sorted(flat) == list(range(len(sizes)))
     for unit in units:
@@ -28,17 +28,17 @@ def test_every_document_is_run_once_and_batches_keep_their_bounds(sizes, documen
 
 @given(sizes=lengths)
 def test_units_have_consecutive_documents(sizes):
-    units = scheduled(items(sizes), unit_rows=400)
+    units = schedule(items(sizes), unit_rows=400)
     starts = [min(ordinal for batch in unit for ordinal in batch) for unit in units]
     assert starts == sorted(starts)
 
 
 @given(sizes=lengths)
 def test_lengths_that_may_not_be_mixed_are_not(sizes):
-    for unit in scheduled(items(sizes), mixed=False):
+    for unit in schedule(items(sizes), mixed=False):
         for batch in unit:
             assert len({sizes[ordinal] for ordinal in batch}) == 1
 
 
 def test_nothing_is_no_units():
-    assert scheduled([]) == []
+    assert schedule([]) == []

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from isoscope.errors import SourceError
-from isoscope.study.select import selected
+from isoscope.study.selection import take_documents
 
 
 def prepare(ordinal):
@@ -17,17 +17,17 @@ def prepare(ordinal):
 
 
 def test_enough_tokens_end_the_selection():
-    found = selected([0, 2, 4, 5], prepare, tokens=21)
+    found = take_documents([0, 2, 4, 5], prepare, tokens=21)
     assert [item.ordinal for item in found.items] == [0, 2]
     assert found.rows == 22
 
 
 def test_without_a_limit_all_are_taken():
-    assert len(selected([0, 2, 4, 5], prepare, tokens=None).items) == 4
+    assert len(take_documents([0, 2, 4, 5], prepare, tokens=None).items) == 4
 
 
 def test_what_is_passed_over_is_counted():
-    found = selected(range(6), prepare, tokens=None, skip_bad=True)
+    found = take_documents(range(6), prepare, tokens=None, skip_bad=True)
     assert (found.short, found.truncated, found.bad) == (1, 1, ["cannot read 3"])
     assert found.warnings() == [
         "1 of 4 documents were truncated",
@@ -38,10 +38,4 @@ def test_what_is_passed_over_is_counted():
 
 def test_a_bad_document_ends_it_unless_it_may_be_skipped():
     with pytest.raises(SourceError, match="cannot read 3"):
-        selected(range(6), prepare, tokens=None)
-
-
-def test_progress_is_told_of_rows():
-    seen = []
-    selected([0, 2], prepare, tokens=None, progress=seen.append)
-    assert seen == [10, 22]
+        take_documents(range(6), prepare, tokens=None)

@@ -5,12 +5,14 @@ import pickle
 import pytest
 import yaml
 
-from isoscope.errors import ConfigError, ResumeError, UnknownNameError
+from isoscope.errors import KEYWORDS, SWITCHES, ConfigError, ResumeError, UnknownNameError
 from isoscope.lab.matrices.spec import MatricesSpec
 from isoscope.lab.norm.spec import NormSpec
 from isoscope.lab.probe.spec import ProbeSpec
 from isoscope.lab.sweep.spec import SweepSpec
 from isoscope.lab.zero.spec import ZeroSpec
+from isoscope.study.experiment import built_in
+from isoscope.study.option import named_options
 from isoscope.study.rows import MeasureSpec
 from isoscope.study.spec import digest, refuse_other
 from isoscope.study.survey import SurveySpec
@@ -76,7 +78,7 @@ def test_the_address_follows_from_options_and_content_and_not_from_paths():
     assert spec.address(content) == moved.address(content)
     assert spec.address(content) != other.address(content)
     assert spec.address(content) != spec.address({**content, "corpus": "457"})
-    assert spec.address(content) == digest(spec.resolved(content))
+    assert spec.address(content) == digest(spec.resolve(content))
 
 
 def test_settings_are_what_merged_runs_must_share():
@@ -87,16 +89,16 @@ def test_settings_are_what_merged_runs_must_share():
 
 def test_a_run_begun_otherwise_says_which_option_and_both_values():
     content = {"corpus": "1"}
-    begun = SurveySpec.of(model="m", length=512).resolved(content)
-    now = SurveySpec.of(model="m", length=256).resolved(content)
+    begun = SurveySpec.of(model="m", length=512).resolve(content)
+    now = SurveySpec.of(model="m", length=256).resolve(content)
     with pytest.raises(ResumeError) as caught:
         refuse_other("run", begun, now)
     assert caught.value.problem == (
         "cannot resume 'run' with --length 256: it was begun with 512"
     )
     with pytest.raises(ResumeError, match=r"with another corpus: it was begun with '1', this"):
-        refuse_other("run", begun, SurveySpec.of(model="m").resolved({"corpus": "2"}))
-    measure = MeasureSpec.of(vectors="v").resolved({})
+        refuse_other("run", begun, SurveySpec.of(model="m").resolve({"corpus": "2"}))
+    measure = MeasureSpec.of(vectors="v").resolve({})
     with pytest.raises(ResumeError, match="with measure: it was begun with survey"):
         refuse_other("run", begun, measure)
     refuse_other("run", begun, begun)
@@ -105,3 +107,17 @@ def test_a_run_begun_otherwise_says_which_option_and_both_values():
 def test_a_required_option_that_is_missing_is_named():
     with pytest.raises(ConfigError, match="expected data of a sweep, got none"):
         SweepSpec.of(model="m")
+
+
+def test_errors_know_which_flags_are_switches_and_which_have_another_name():
+    options = [
+        option
+        for each in built_in()
+        for option in [*each.spec.options().values(), *named_options(each.where).values()]
+        if not option.about.argument
+    ]
+    assert {each.flag for each in options if each.plain is bool} == SWITCHES
+    renamed = {
+        each.flag: each.name for each in options if each.flag != each.name.replace("_", "-")
+    }
+    assert renamed == KEYWORDS

@@ -16,7 +16,7 @@ from isoscope.engine.base import UnitTicks
 from isoscope.errors import IsoscopeError, MergeError, ResumeError
 from isoscope.study.model import load_model
 from isoscope.study.run import run
-from isoscope.study.survey import Batches, Matrices, SurveyPlan, SurveySpec
+from isoscope.study.survey import Batches, MatrixRows, SurveyPlan, SurveySpec
 
 SITES = ["embed", "resid", "norm.mid"]
 
@@ -61,7 +61,7 @@ def test_every_document_is_in_one_unit(tiny, texts):
     assert len(batches) > 3
     ordinals = [each for unit in batches for batch in plan.batches(unit) for each in batch]
     assert sorted(ordinals) == list(range(len(texts)))
-    assert matrices == Matrices(("embed.weight",))
+    assert matrices == MatrixRows(("embed.weight",))
     assert plan.total() == plan.drawn.rows == sum(plan.size(0, n) for n in range(len(units)))
 
 
@@ -75,8 +75,8 @@ def test_units_are_ranges_into_the_plan_and_never_lists(tiny, texts):
 def test_turns_share_the_sites_and_repeat_the_documents(tiny, texts):
     plan = worker_of(tiny, texts, sites=["embed", "resid"], turns=2).plan()
     heard = [site for site in plan.sites if site != "embed.weight"]
-    assert plan.heard(0) == tuple(heard[::2])
-    assert plan.heard(1) == tuple(heard[1::2])
+    assert plan.sites_of_turn(0) == tuple(heard[::2])
+    assert plan.sites_of_turn(1) == tuple(heard[1::2])
     one, two = (unit for unit in plan.stages[0] if isinstance(unit, Batches))
     assert plan.batches(one) == plan.batches(two)
     assert (one.turn, two.turn) == (0, 1)

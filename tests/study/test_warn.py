@@ -5,6 +5,7 @@ import pytest
 
 from isoscope.measures import MEASURES
 from isoscope.measures.view import Halves, RawSpectrum, Spectrum
+from isoscope.study.reading import read_survey
 from isoscope.study.warn import about_bias
 from isoscope.types import Reading
 
@@ -20,7 +21,7 @@ def warned(survey):
     """The measures whose readings carry a warning that has this text in it."""
 
     def names(text, rows, documents=None, **how):
-        found = survey(rows, DEFAULT, documents, **how).read(DEFAULT)
+        found = read_survey(survey(rows, DEFAULT, documents, **how), DEFAULT)[0]
         assert found
         for reading in found:
             assert len(set(reading.warnings)) == len(reading.warnings), reading.measure
@@ -30,7 +31,9 @@ def warned(survey):
 
 
 def every(survey, rows, documents=None):
-    return [reading.measure for reading in survey(rows, DEFAULT, documents).read(DEFAULT)]
+    return [
+        reading.measure for reading in read_survey(survey(rows, DEFAULT, documents), DEFAULT)[0]
+    ]
 
 
 def in_documents(count, length=4):
@@ -38,7 +41,7 @@ def in_documents(count, length=4):
 
 
 def test_a_calm_collection_has_no_warnings_at_all(survey, cloud):
-    for reading in survey(cloud(n=2000), DEFAULT, in_documents(500)).read(DEFAULT):
+    for reading in read_survey(survey(cloud(n=2000), DEFAULT, in_documents(500)), DEFAULT)[0]:
         assert reading.warnings == (), reading.measure
 
 
@@ -87,7 +90,7 @@ def test_below_eight_documents_there_is_no_interval(warned, survey, cloud, docum
     rows, names = cloud(n=documents * 40), in_documents(documents, 40)
     text = f"no interval: {documents} documents, at least 8 needed"
     assert warned(text, rows, names) == every(survey, rows, names)
-    for reading in survey(rows, DEFAULT, names).read(DEFAULT):
+    for reading in read_survey(survey(rows, DEFAULT, names), DEFAULT)[0]:
         assert reading.low is None and reading.high is None
 
 
@@ -99,7 +102,7 @@ def test_below_eight_rows_there_is_no_interval(warned, survey, cloud):
 def test_from_eight_documents_on_there_is_one(warned, survey, cloud):
     rows, names = cloud(n=160), in_documents(8, 20)
     assert warned("no interval: 8", rows, names) == []
-    (reading,) = survey(rows, ["mean-cosine"], names).read(["mean-cosine"])
+    (reading,) = read_survey(survey(rows, ["mean-cosine"], names), ["mean-cosine"])[0]
     assert reading.low < reading.value < reading.high
 
 
@@ -112,7 +115,7 @@ def test_an_interval_that_is_missing_is_always_explained(survey, cloud):
         (np.repeat(np.eye(6), 10, axis=0), None),
         (cloud(n=24), np.r_[["long"] * 16, [f"d{i}" for i in range(8)]]),
     ):
-        for reading in survey(rows, DEFAULT, names).read(DEFAULT):
+        for reading in read_survey(survey(rows, DEFAULT, names), DEFAULT)[0]:
             missing = reading.low is None
             said = [w for w in reading.warnings if w.startswith("no interval: ")]
             assert missing == (len(said) == 1), (reading.measure, reading.warnings)
@@ -171,7 +174,7 @@ def test_skipped_rows_are_said_everywhere(survey, cloud):
 
     one = survey(cloud(), DEFAULT)
     one.held["rows", "all"][Tally].skip(12)
-    for reading in one.read(DEFAULT):
+    for reading in read_survey(one, DEFAULT)[0]:
         assert "12 rows skipped: they were not finite numbers" in reading.warnings
 
 
@@ -222,7 +225,7 @@ def test_few_rows_in_many_dimensions_are_said_to_be_biased(warned):
 
 def test_the_warning_travels_with_the_plain_reading_only(survey):
     rows = np.random.default_rng(2).normal(size=(60, 40))
-    found = {r.measure: r for r in survey(rows, DEFAULT).read(DEFAULT)}
+    found = {r.measure: r for r in read_survey(survey(rows, DEFAULT), DEFAULT)[0]}
     true = found["isoscore-debiased"].value
     told = f"biased by more than its interval: isoscore-debiased reads {true:.4g}"
     assert told in found["isoscore"].warnings

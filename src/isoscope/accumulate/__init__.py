@@ -1,15 +1,11 @@
 """Mergeable summaries of rows."""
 
-from typing import Any
-
-from isoscope.accumulate.bands import Bands, BandsSummary
-from isoscope.accumulate.base import Accumulator, merged
+from isoscope.accumulate.bands import Bands, BandsSummary, Crossing, CrossingSummary
+from isoscope.accumulate.base import Accumulator, Kind, accumulator_of, merged
 from isoscope.accumulate.block import ArrayBlock, Block
 from isoscope.accumulate.copies import Copies, CopiesSummary
-from isoscope.accumulate.crossing import Crossing, CrossingSummary
 from isoscope.accumulate.directions import CentredDirections, Directions, DirectionsSummary
 from isoscope.accumulate.groups import Groups, GroupsSummary
-from isoscope.accumulate.keyed import Keyed
 from isoscope.accumulate.moments import Moments, MomentsSummary
 from isoscope.accumulate.norms import Norms, NormsSummary
 from isoscope.accumulate.overlap import Overlap, OverlapSummary
@@ -21,7 +17,7 @@ from isoscope.accumulate.sums import DocumentSums
 from isoscope.accumulate.tally import Tally, TallySummary
 from isoscope.accumulate.vocabulary import Vocabulary, VocabularySummary
 
-ACCUMULATORS: tuple[type[Accumulator[Any]], ...] = (
+ACCUMULATORS: tuple[Kind, ...] = (
     Tally,
     Moments,
     Groups,
@@ -36,7 +32,6 @@ ACCUMULATORS: tuple[type[Accumulator[Any]], ...] = (
     Bands,
     Crossing,
     Sinks,
-    Keyed,
     Overlap,
 )
 
@@ -57,7 +52,7 @@ __all__ = [
     "DocumentSums",
     "Groups",
     "GroupsSummary",
-    "Keyed",
+    "Kind",
     "Moments",
     "MomentsSummary",
     "Norms",
@@ -76,5 +71,6 @@ __all__ = [
     "TallySummary",
     "Vocabulary",
     "VocabularySummary",
+    "accumulator_of",
     "merged",
 ]

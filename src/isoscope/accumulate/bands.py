@@ -1,13 +1,18 @@
-"""Where rows point, band by band: of rare and frequent tokens, of early and late positions."""
+"""Rows by band: of rare and frequent tokens, of early and late positions.
+
+`Bands` sums where the rows of each band point, `Crossing` counts the rows of each pair of a
+frequency and a position band. Together they are all that an additive model of the two needs;
+sums for every pair would take many times the room and tell such a model no more.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Self
 
 import numpy as np
 
 from isoscope.accumulate.block import Block
-from isoscope.accumulate.cells import Cellwise
+from isoscope.accumulate.cellwise import Cellwise
 from isoscope.types import Array
 
 SHARES = (1e-5, 1e-4, 1e-3, 1e-2)  # of all tokens; a band lies between two of them
@@ -80,12 +85,10 @@ class Bands(Cellwise[BandsSummary]):
         labels = [len(FREQUENCIES) + position_bands(block.positions)]
         if block.frequency is not None:
             labels.append(block.frequency.astype(np.int64))
-        stacked = np.stack(labels)
+        stacked = np.stack(labels)  # (1 or 2, n)
         number = int(stacked.max()) + 1
         units, nonzero = block.labelled_units(stacked, number)
-        parts = {"nonzero": nonzero, "units": units}
-        self._take_in(block.cells.keys, block.cells.folded, parts)
-        self.documents += len(block.runs) - 1
+        self._add_block(block, {"nonzero": nonzero, "units": units})
 
     def _take_in(self, keys: Array, folded: bool, parts: Mapping[str, Array]) -> None:
         number = parts["nonzero"].shape[1]
@@ -109,6 +112,67 @@ class Bands(Cellwise[BandsSummary]):
         parts = {name: part.copy() for name, part in self.parts.items()}
         return BandsSummary(**parts, documents=self.documents)
 
-    def _absorb(self, other: Any) -> None:
+    def _absorb(self, other: Self) -> None:
         if other.bands:
             super()._absorb(other)
+
+
+@dataclass(frozen=True)
+class CrossingSummary:
+    """Rows that have a direction, by document group, frequency band and position band."""
+
+    keys: Array  # (groups,) uint64
+    crossed: Array  # (groups, frequencies, positions)
+    counted: bool  # whether the frequency of every token is known
+    documents: int
+
+
+class Crossing(Cellwise[CrossingSummary]):
+    """Counts of rows by frequency band and position band.
+
+    Where no frequency is known, all rows are in the first band.
+    """
+
+    by_place = True
+
+    shapes = {"crossed": "fp"}  # noqa: RUF012
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.counted = True
+
+    def _empty(self, name: str, cells: int) -> Array:
+        assert name == "crossed"
+        return np.zeros((cells, len(FREQUENCIES), POSITIONS))
+
+    def _add(self, block: Block) -> None:
+        cells, known = block.cells, block.frequency
+        frequent = np.zeros(len(block), np.int64) if known is None else known.astype(np.int64)
+        cell = np.repeat(np.arange(len(cells.keys)), np.diff(cells.starts))
+        pair = (frequent * POSITIONS + position_bands(block.positions))[cells.order]
+        shape = self._empty("crossed", len(cells.keys)).shape
+        there = (block.squares > 0)[cells.order]
+        flat = np.bincount(cell * shape[1] * shape[2] + pair, there, int(np.prod(shape)))
+        self._add_block(block, {"crossed": flat.reshape(shape)})
+        self.counted &= known is not None
+
+    def _absorb(self, other: Self) -> None:
+        super()._absorb(other)
+        self.counted &= other.counted
+
+    def _arrays(self) -> dict[str, Array]:
+        return {"counted": np.array(self.counted, dtype=np.uint8), **super()._arrays()}
+
+    def _restore(self, state: Mapping[str, Array]) -> None:
+        super()._restore(state)
+        self.counted = bool(state["counted"])
+
+    def finalize(self) -> CrossingSummary:
+        """Return the counts of every group."""
+        self._enough(self.count)
+        return CrossingSummary(
+            keys=self.keys.copy(),
+            crossed=self.parts["crossed"].copy(),
+            counted=self.counted,
+            documents=self.documents,
+        )

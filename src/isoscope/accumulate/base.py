@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
@@ -11,11 +11,11 @@ from isoscope.accumulate.block import Block
 from isoscope.errors import MergeError, RowError, TooFewRowsError
 from isoscope.types import Array
 
-S = TypeVar("S")
+S_co = TypeVar("S_co", covariant=True)  # the summary
 
 
-class Accumulator(ABC, Generic[S]):
-    """A stream of rows, boiled down to arrays that two processes can combine.
+class Accumulator(ABC, Generic[S_co]):
+    """A stream of rows, reduced to arrays that two processes can combine.
 
     Subclasses write only the mathematics (`_add`, `_absorb`, `finalize`, `_arrays`,
     `_restore`); the checks live here, so an empty block or an empty peer never reaches
@@ -23,8 +23,8 @@ class Accumulator(ABC, Generic[S]):
     """
 
     least: ClassVar[int] = 1  # rows needed before finalize means anything
-    by_token: ClassVar[bool] = False  # whether it has nothing to say of rows without tokens
-    by_place: ClassVar[bool] = False  # nor of rows that are not parts of documents
+    by_token: ClassVar[bool] = False  # whether it only takes rows with tokens
+    by_place: ClassVar[bool] = False  # whether it only takes rows that are parts of documents
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -55,7 +55,13 @@ class Accumulator(ABC, Generic[S]):
             self._absorb(other)
             self.count += other.count
 
-    def signature(self) -> tuple[Any, ...]:
+    def uncount(self, documents: int) -> None:
+        """Deduct documents that were counted once for each class of their rows.
+
+        Nothing to do unless an accumulator counts documents.
+        """
+
+    def signature(self) -> tuple[object, ...]:
         """What two accumulators must have in common to be merged."""
         return (self.width,)
 
@@ -76,11 +82,11 @@ class Accumulator(ABC, Generic[S]):
         """Return an empty accumulator that fits a saved state."""
         return cls(width)
 
-    def _enough(self, rows: int, least: int | None = None) -> None:
-        least = self.least if least is None else least
-        if rows < least:
+    def _enough(self, rows: int) -> None:
+        if rows < self.least:
+            name = type(self).__name__.lower()
             raise TooFewRowsError(
-                f"{type(self).__name__.lower()} needs at least {least} usable rows, got {rows}",
+                f"{name} needs at least {self.least} usable rows, got {rows}",
                 hint="give more rows; zero rows and rows that were skipped do not count",
                 slug="too-few-rows",
             )
@@ -93,23 +99,31 @@ class Accumulator(ABC, Generic[S]):
         """Fold in a non-empty block; `self.count` is still the count before it."""
 
     @abstractmethod
-    def _absorb(self, other: Any) -> None:
+    def _absorb(self, other: Self) -> None:
         """Fold in a non-empty peer; `self.count` is still the count before it."""
 
     @abstractmethod
     def _arrays(self) -> dict[str, Array]:
-        """Return the state beside the count, in a form that does not tell how it was cut."""
+        """Return the state beside the count, the same whatever the cuts and the order."""
 
     @abstractmethod
     def _restore(self, state: Mapping[str, Array]) -> None:
         """Take over what `_arrays` returned."""
 
     @abstractmethod
-    def finalize(self) -> S:
+    def finalize(self) -> S_co:
         """Return a frozen summary; the accumulator may go on collecting afterwards."""
 
 
-A = TypeVar("A", bound=Accumulator[Any])
+Kind = type[Accumulator[object]]
+A = TypeVar("A", bound=Accumulator[object])
+
+
+def accumulator_of(here: Mapping[Kind, Accumulator[object]], kind: type[A]) -> A:
+    """Return the accumulator of a kind; KeyError where there is none."""
+    found = here[kind]
+    assert isinstance(found, kind)
+    return found
 
 
 def merged(parts: Iterable[A]) -> A:

@@ -12,10 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
-from isoscope.accumulate.hashing import GROUPS, ordinal_documents
-from isoscope.accumulate.lazy import lazy
-from isoscope.accumulate.sums import DocumentSums, SinkRows, Sums
-from isoscope.accumulate.tokens import Types
+from isoscope.accumulate.sums import CellSums, DocumentSums, SinkRows, TokenTypes, lazy
+from isoscope.hashing import GROUPS, ordinal_documents
 from isoscope.types import Array, as_rows
 
 _SAMPLE = 64  # rows looked at to find an origin
@@ -90,10 +88,10 @@ class Membership:
         return np.concatenate([[0], changes, [len(self)]])
 
     @lazy
-    def types(self) -> Types:
+    def types(self) -> TokenTypes:
         """The token types; only where rows are tokens."""
         assert self.tokens is not None
-        return Types.of(self.tokens)
+        return TokenTypes.of(self.tokens)
 
     @lazy
     def cells(self) -> Cells:
@@ -169,7 +167,7 @@ class Block(ABC):
         return self.members.runs
 
     @property
-    def types(self) -> Types:
+    def types(self) -> TokenTypes:
         """The token types; only of blocks that have tokens."""
         return self.members.types
 
@@ -179,7 +177,7 @@ class Block(ABC):
         return self.members.cells
 
     @property
-    def sums(self) -> Sums:
+    def sums(self) -> CellSums:
         """The sums of every cell."""
         return self._summed[0]
 
@@ -240,7 +238,7 @@ class Block(ABC):
 
     @lazy
     @abstractmethod
-    def _summed(self) -> tuple[Sums, Array, Array]:
+    def _summed(self) -> tuple[CellSums, Array, Array]:
         """The sums, and squared norms and inverse norms of the sorted rows."""
 
 
@@ -413,7 +411,7 @@ class ArrayBlock(Block):
         return room[: len(self)] if len(room) >= len(self) else np.empty_like(rows)
 
     @lazy
-    def _summed(self) -> tuple[Sums, Array, Array]:
+    def _summed(self) -> tuple[CellSums, Array, Array]:
         """The sums, and squared norms and inverse norms of the sorted rows."""
         with np.errstate(over="ignore", invalid="ignore"):
             summed = self._sum()
@@ -428,7 +426,7 @@ class ArrayBlock(Block):
                 summed = self._sum()
         return summed
 
-    def _sum(self) -> tuple[Sums, Array, Array]:
+    def _sum(self) -> tuple[CellSums, Array, Array]:
         """Sum up with few calls on large arrays: each call may wait for the other lane."""
         cells, dtype = self.cells, self.rows.dtype
         rows, starts = self._sorted, cells.starts[:-1]
@@ -454,7 +452,7 @@ class ArrayBlock(Block):
         else:
             total, cubic = self._by_cell(side)
         wide = lengths.astype(np.float64)
-        sums = Sums(
+        sums = CellSums(
             count=np.diff(cells.starts).astype(np.float64),
             nonzero=np.add.reduceat((inverse > 0).astype(np.float64), starts),
             total=total,
@@ -489,7 +487,7 @@ class ArrayBlock(Block):
         return sketch
 
 
-def representable(sums: Sums, squares: Array) -> bool:
+def representable(sums: CellSums, squares: Array) -> bool:
     """Whether squares and cubes of float32 rows stayed within what float32 can hold."""
     if not np.isfinite(squares).all() or squares.max(initial=0.0) > 1e30:
         return False

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Self
 
 import numpy as np
 
 from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block, RowsOnDevice
-from isoscope.accumulate.hashing import mixed
+from isoscope.hashing import splitmix64
 from isoscope.types import Array
 
 SIZE = 1024
@@ -41,7 +41,7 @@ class Copies(Accumulator[CopiesSummary]):
         hashes = content_hashes(block.rows, limit)
         self._blend(*np.unique(hashes, return_counts=True))
 
-    def _absorb(self, other: Any) -> None:
+    def _absorb(self, other: Self) -> None:
         self._blend(other.hashes, other.times)
 
     def _blend(self, hashes: Array, times: Array) -> None:
@@ -76,14 +76,14 @@ def content_hashes(rows: Array | RowsOnDevice, limit: np.uint64 | None = None) -
         rows = rows[np.arange(len(rows))]
     words = rows if not isinstance(rows, np.ndarray) else _words(rows)
     step = -(-words.shape[1] // _FEW)
-    upper = _hashed(_few(words, step)) >> np.uint64(32)
+    upper = _hash_words(_few(words, step)) >> np.uint64(32)
     if limit is not None:
         near = np.flatnonzero(upper <= limit >> np.uint64(32))
         words, upper = words[near], upper[near]
     elif not isinstance(words, np.ndarray):
         words = words[np.arange(len(words))]  # an array is not copied: it may be the block
     words = _words(words)
-    hashes = (upper << np.uint64(32)) | (_hashed(words) >> np.uint64(32))
+    hashes = (upper << np.uint64(32)) | (_hash_words(words) >> np.uint64(32))
     return hashes if limit is None else hashes[hashes <= limit]
 
 
@@ -92,15 +92,15 @@ def _words(rows: Array) -> Array:
 
 
 def _few(words: Array | RowsOnDevice, step: int) -> Array:
-    """Every so many-th word, the last first: of a float64 the first bits, not the last."""
+    """Return every step-th word, the last first: of a float64 the first bits, not the last."""
     if isinstance(words, np.ndarray):
         return words[:, ::-step]
     return _words(words.columns(step))[:, ::-1]
 
 
-def _hashed(words: Array) -> Array:
+def _hash_words(words: Array) -> Array:
     factors = _multipliers(words.shape[1])
-    return mixed(np.einsum("ij,j->i", words, factors, dtype=np.uint64))
+    return splitmix64(np.einsum("ij,j->i", words, factors, dtype=np.uint64))
 
 
 @cache

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 
 from isoscope.accumulate.block import Block
-from isoscope.accumulate.cells import Cellwise
+from isoscope.accumulate.cellwise import ByGroup, Cellwise
 from isoscope.types import Array
 
 N = TypeVar("N", float, Array)
@@ -34,45 +34,29 @@ def contributions(total: Array, energy: Array) -> Array:
     return total**2 - energy
 
 
-@dataclass(frozen=True)
-class DirectionsSummary:
-    """Sums over the unit vectors of every group; rows of length zero have none."""
+@dataclass(frozen=True, kw_only=True)
+class DirectionsSummary(ByGroup):
+    """Sums over the unit vectors of every group; rows of length zero have none.
 
-    nonzero: Array  # (groups,) rows with a direction
+    `sizes` are the rows with a direction.
+    """
+
+    arrays = ("units", "own", "pairs")
     units: Array  # (groups, d) sum of unit vectors
     energy: Array  # (d,) sum of their squared components
     own: Array  # (groups,) sum over documents of |sum of unit vectors|^2
     pairs: Array  # (groups,) sum over documents of rows squared
-    documents: int
-    keys: Array  # (groups,) which groups of documents they are
-
-    @property
-    def groups(self) -> int:
-        """How many groups an interval can be computed from."""
-        return len(self.nonzero)
-
-    @property
-    def sizes(self) -> Array:
-        """Rows in each group."""
-        return self.nonzero
-
-    @property
-    def count(self) -> int:
-        """How many rows have a direction."""
-        return int(self.nonzero.sum())
 
     @property
     def total(self) -> Array:
         """Sum of all unit vectors."""
         return self.units.sum(axis=0)
 
-    def without(self, group: int) -> "DirectionsSummary":
+    def without(self, group: int) -> Self:
         """Return the summary as if a group had never been seen."""
-        keep = np.arange(self.groups) != group
-        names = ("nonzero", "units", "own", "pairs", "keys")
-        kept = {name: getattr(self, name)[keep] for name in names}
-        left = kept["nonzero"].sum() / self.nonzero.sum()  # a group's own is not known
-        return replace(self, **kept, energy=self.energy * left)
+        left = super().without(group)
+        share = left.sizes.sum() / self.sizes.sum()  # the energy of a group is not known
+        return replace(left, energy=self.energy * share)
 
 
 class Directions(Cellwise[DirectionsSummary]):
@@ -89,16 +73,10 @@ class Directions(Cellwise[DirectionsSummary]):
         sums = block.sums
         self.energy = self.energy + sums.energy
         own, pairs = block.document_sums
-        parts = {
-            "nonzero": sums.nonzero,
-            "units": sums.units,
-            "own": own,
-            "pairs": pairs,
-        }
-        self._take_in(block.cells.keys, block.cells.folded, parts)
-        self.documents += len(block.runs) - 1
+        parts = {"nonzero": sums.nonzero, "units": sums.units, "own": own, "pairs": pairs}
+        self._add_block(block, parts)
 
-    def _absorb(self, other: Any) -> None:
+    def _absorb(self, other: Self) -> None:
         super()._absorb(other)
         self.energy = self.energy + other.energy
 
@@ -113,12 +91,15 @@ class Directions(Cellwise[DirectionsSummary]):
         """Return the sums of every group that has a direction."""
         self._enough(int(self.parts["nonzero"].sum()))
         seen = self.parts["nonzero"] > 0
-        named = {name: self.parts[name][seen].copy() for name in self.shapes}
+        nonzero, units, own, pairs = (self.parts[name][seen] for name in self.shapes)
         return DirectionsSummary(
-            **named,
-            energy=self.energy.copy(),
-            documents=self.documents,
             keys=self.keys[seen],
+            sizes=nonzero,
+            documents=self.documents,
+            units=units,
+            energy=self.energy.copy(),
+            own=own,
+            pairs=pairs,
         )
 
 

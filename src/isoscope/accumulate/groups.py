@@ -1,58 +1,35 @@
 """Document groups: the second moments of each group in sketch, from which intervals come."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from isoscope.accumulate.block import Block, directions
-from isoscope.accumulate.cells import Cellwise
-from isoscope.accumulate.hashing import GROUPS
-from isoscope.accumulate.pairwise import pairwise_weights
+from isoscope.accumulate.cellwise import ByGroup, Cellwise
 from isoscope.errors import MergeError
+from isoscope.hashing import GROUPS
 from isoscope.types import Array
 
 
-@dataclass(frozen=True)
-class GroupsSummary:
+@dataclass(frozen=True, kw_only=True)
+class GroupsSummary(ByGroup):
     """For every group: its rows, mean, and second moments about its mean in sketch."""
 
-    keys: Array  # (groups,)
+    arrays = ("halves", "mean", "trace", "sketch")
     halves: Array  # (groups,) 0 or 1
-    rows: Array  # (groups,)
     mean: Array  # (groups, d)
     trace: Array  # (groups,)
     sketch: Array  # (groups, d, rank): scatter @ directions
-    documents: int
-
-    @property
-    def groups(self) -> int:
-        """How many groups an interval can be computed from."""
-        return len(self.rows)
-
-    @property
-    def sizes(self) -> Array:
-        """Rows in each group."""
-        return self.rows
-
-    @property
-    def count(self) -> int:
-        """How many rows were seen."""
-        return int(self.rows.sum())
-
-    def without(self, group: int) -> "GroupsSummary":
-        """Return the summary as if a group had never been seen."""
-        keep = np.arange(self.groups) != group
-        names = ("keys", "halves", "rows", "mean", "trace", "sketch")
-        return replace(self, **{name: getattr(self, name)[keep] for name in names})
 
     def about(self, centres: Array) -> tuple[Array, Array]:
         """Return traces and sketches about one centre for each group, (groups, d)."""
-        step = self.mean - centres
-        trace = self.trace + self.rows * np.einsum("kd,kd->k", step, step)
+        step = self.mean - centres  # (groups, d)
+        trace = self.trace + self.sizes * np.einsum("kd,kd->k", step, step)
         seen = step @ directions(self.mean.shape[1])[:, : self.sketch.shape[2]]
-        sketch = self.sketch + (self.rows[:, None] * step)[:, :, None] * seen[:, None, :]
+        # (groups, d, rank)
+        sketch = self.sketch + (self.sizes[:, None] * step)[:, :, None] * seen[:, None, :]
         return trace, sketch
 
 
@@ -77,7 +54,7 @@ class Groups(Cellwise[GroupsSummary]):
             return super()._empty(name, cells)
         return np.zeros((cells, self.rank, self.width), dtype=self.precision)
 
-    def _agree(self, rank: int, precision: np.dtype[Any]) -> None:
+    def _agree(self, rank: int, precision: np.dtype[np.floating]) -> None:
         """Take over the rank of the first rows; rows with and without documents do not mix.
 
         float64 as soon as one part is: rows that are too short or too long for float32
@@ -106,17 +83,17 @@ class Groups(Cellwise[GroupsSummary]):
             "trace": sums.trace,
             "sketch": sums.sketch,
         }
-        self._hold(block.origin, cells.folded, cells.keys, parts)
+        self._add_pending(block.origin, cells.folded, cells.keys, parts)
         self.documents += len(block.runs) - 1
 
     @property
     def _directions(self) -> Array:
         return directions(self.width)[:, : self.rank]
 
-    def _hold(
+    def _add_pending(
         self, origin: Array, folded: bool, keys: Array, parts: Mapping[str, Array]
     ) -> None:
-        """Add raw sums to those held about the same origin; recentring every block is slow."""
+        """Add raw sums to those about the same origin; recentring every block is slow."""
         if self._shared is not None and (self._shared != origin).any():
             self._settle()
         self._shared = origin
@@ -137,7 +114,7 @@ class Groups(Cellwise[GroupsSummary]):
             self._settle()
 
     def _settle(self) -> None:
-        """Turn held sums about an origin into cells about their own means."""
+        """Turn pending sums about an origin into cells about their own means."""
         origin, pending = self._shared, self._pending
         self._shared, self._pending = None, {}
         if origin is None:
@@ -157,24 +134,19 @@ class Groups(Cellwise[GroupsSummary]):
             self._take_in(held["keys"].astype(np.uint64), folded, parts)
 
     def _pool(self, slots: Array, parts: Mapping[str, Array]) -> None:
-        ours, theirs = self.parts["rows"][slots], parts["rows"]
-        share, weight = pairwise_weights(ours, theirs)
-        step = parts["mean"] - self.parts["mean"][slots]
+        step, weight = self._pool_means(slots, "rows", parts)  # (cells, d), (cells,)
         seen = step @ self._directions
-        gap = seen[:, :, None] * (weight[:, None] * step)[:, None, :]
+        gap = seen[:, :, None] * (weight[:, None] * step)[:, None, :]  # (cells, rank, d)
         self.parts["sketch"][slots] += parts["sketch"] + gap
         gaps = weight * np.einsum("kd,kd->k", step, step)
         self.parts["trace"][slots] += parts["trace"] + gaps
-        self.parts["mean"][slots] += step * share[:, None]
-        self.parts["rows"][slots] = ours + theirs
 
-    def _absorb(self, other: Any) -> None:
+    def _absorb(self, other: Self) -> None:
         self._agree(other.rank, other.precision)
         self._settle()
-        settled = other
         if other._pending:
-            settled = Groups.from_state(other.state(), width=other.width)
-        super()._absorb(settled)
+            other = type(self).from_state(other.state(), width=other.width)
+        super()._absorb(other)
 
     def _arrays(self) -> dict[str, Array]:
         if not self._pending:
@@ -198,8 +170,8 @@ class Groups(Cellwise[GroupsSummary]):
         self._settle()
         return GroupsSummary(
             keys=self.keys.copy(),
+            sizes=self.parts["rows"].copy(),
             halves=(self.keys % np.uint64(2)).astype(np.int64),
-            rows=self.parts["rows"].copy(),
             mean=self.parts["mean"].copy(),
             trace=self.parts["trace"].copy(),
             sketch=self.parts["sketch"].transpose(0, 2, 1).astype(np.float64),

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Self
 
 import numpy as np
 
 from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block
-from isoscope.accumulate.pairwise import pairwise_weights
+from isoscope.accumulate.cellwise import pairwise_weights
 from isoscope.types import Array
 
 
@@ -71,14 +71,9 @@ class Half:
             vars(self).update(vars(mine))
         self.count += other.count
         self.total = self.total + other.total
-        self.scatter = self._sum(self.scatter, other.scatter)
+        self.scatter += other.scatter
         self.cubic = self.cubic + other.cubic
         self.quartic += other.quartic
-
-    @staticmethod
-    def _sum(ours: Array, theirs: Array) -> Array:
-        np.add(ours, theirs, out=ours)
-        return ours
 
 
 @dataclass(frozen=True)
@@ -127,10 +122,13 @@ class Moments(Accumulator[MomentsSummary]):
         self.documents = 0
         self.independent = True
 
+    def uncount(self, documents: int) -> None:
+        """Deduct documents that were counted once for each class of their rows."""
+        self.documents -= documents
+
     def _add(self, block: Block) -> None:
         sums, cells = block.sums, block.cells
-        scatters = block.scatters
-        origin = block.origin
+        scatters, origin = block.scatters, block.origin
         for half in (0, 1):
             here = cells.halves == half
             if here.any():
@@ -146,7 +144,7 @@ class Moments(Accumulator[MomentsSummary]):
         self.documents += len(block.runs) - 1
         self.independent &= block.independent
 
-    def _absorb(self, other: Any) -> None:
+    def _absorb(self, other: Self) -> None:
         for ours, theirs in zip(self.halves, other.halves, strict=True):
             ours.add(theirs)
         self.documents += other.documents

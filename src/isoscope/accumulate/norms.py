@@ -1,48 +1,32 @@
 """How long rows are: moments of the norms, and quantiles from log-spaced bins."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from isoscope.accumulate.block import Block
-from isoscope.accumulate.cells import Cellwise
-from isoscope.accumulate.pairwise import pairwise_weights
+from isoscope.accumulate.cellwise import ByGroup, Cellwise
 from isoscope.types import Array
 
 ACCURACY = 0.005  # relative error of a quantile
 _STEP = np.log((1 + ACCURACY) / (1 - ACCURACY))
 
 
-@dataclass(frozen=True)
-class NormsSummary:
-    """Moments of the norms of every group, and the bins of them all."""
+@dataclass(frozen=True, kw_only=True)
+class NormsSummary(ByGroup):
+    """Moments of the norms of every group, and the bins of them all.
 
-    sizes: Array  # (groups,)
+    The bins also count a group that has been excluded.
+    """
+
+    arrays = ("mean", "spread")
     mean: Array  # (groups,)
     spread: Array  # (groups,) sum of squares about the group's mean
     bins: Array  # (bins,) int64
     counts: Array  # (bins,)
     zeros: int
-    documents: int
-    keys: Array  # (groups,) which groups of documents they are
-
-    @property
-    def groups(self) -> int:
-        """How many groups an interval can be computed from."""
-        return len(self.sizes)
-
-    @property
-    def count(self) -> int:
-        """How many rows were seen."""
-        return int(self.sizes.sum())
-
-    def without(self, group: int) -> "NormsSummary":
-        """Return the summary as if a group had never been seen (the bins keep it)."""
-        keep = np.arange(self.groups) != group
-        names = ("sizes", "mean", "spread", "keys")
-        return replace(self, **{name: getattr(self, name)[keep] for name in names})
 
     def levels(self) -> tuple[Array, Array]:
         """Return norms and how many rows have each, to within the accuracy of the bins."""
@@ -79,9 +63,7 @@ class Norms(Cellwise[NormsSummary]):
         mean = np.add.reduceat(norms, starts) / sizes
         off = norms - np.repeat(mean, np.diff(cells.starts))
         spread = np.add.reduceat(off * off, starts)
-        parts = {"sizes": sizes, "mean": mean, "spread": spread}
-        self._take_in(cells.keys, cells.folded, parts)
-        self.documents += len(block.runs) - 1
+        self._add_block(block, {"sizes": sizes, "mean": mean, "spread": spread})
         positive = norms[norms > 0]
         self.zeros += len(norms) - len(positive)
         bins, counts = np.unique(
@@ -97,14 +79,10 @@ class Norms(Cellwise[NormsSummary]):
         self.bins, self.counts = every, total
 
     def _pool(self, slots: Array, parts: Mapping[str, Array]) -> None:
-        ours, theirs = self.parts["sizes"][slots], parts["sizes"]
-        share, weight = pairwise_weights(ours, theirs)
-        step = parts["mean"] - self.parts["mean"][slots]
+        step, weight = self._pool_means(slots, "sizes", parts)
         self.parts["spread"][slots] += parts["spread"] + step**2 * weight
-        self.parts["mean"][slots] += step * share
-        self.parts["sizes"][slots] = ours + theirs
 
-    def _absorb(self, other: Any) -> None:
+    def _absorb(self, other: Self) -> None:
         super()._absorb(other)
         self._tally(other.bins, other.counts)
         self.zeros += other.zeros

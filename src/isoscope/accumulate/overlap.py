@@ -1,23 +1,23 @@
-"""What classes of rows lack when they are added up: documents that have rows in several.
+"""What sums over classes of rows miss: documents that have rows in several classes.
 
 Sums over rows add up over classes. Sums over documents do not: a document with a special
 token and twenty others is one document, and the pairs between the two are pairs within it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Self
 
 import numpy as np
 
 from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block
-from isoscope.accumulate.cells import Cellwise
+from isoscope.accumulate.cellwise import Cellwise
 from isoscope.accumulate.directions import Directions
-from isoscope.accumulate.hashing import GROUPS
 from isoscope.accumulate.sentences import Sentences, likeness
 from isoscope.accumulate.sums import DocumentSums
 from isoscope.accumulate.tally import Tally
+from isoscope.hashing import GROUPS
 from isoscope.types import Array
 
 
@@ -44,10 +44,6 @@ class Overlap(Cellwise[OverlapSummary]):
     def _add(self, block: Block) -> None:
         """Whole documents of one class overlap with nothing."""
 
-    def add_classes(self, classes: Sequence[DocumentSums], *, folded: bool) -> None:
-        """Take in the documents of a batch, class by class."""
-        self.add_meeting(Meeting.of(classes, folded=folded))
-
     def add_meeting(self, met: "Meeting") -> None:
         """Take in what the classes of a batch have in common."""
         self.documents += met.surplus
@@ -55,30 +51,21 @@ class Overlap(Cellwise[OverlapSummary]):
         self.row_pairs += met.row_pairs
         self._take_in(met.keys, met.folded, met.parts)
 
-    def correct(self, merged: Mapping[Any, Accumulator[Any]]) -> None:
-        """Put right the sums over documents of classes that were merged."""
-        for part in merged.values():
-            if isinstance(getattr(part, "documents", None), int):
-                part.documents -= self.documents  # type: ignore[attr-defined]
+    def correct(self, merged: Iterable[Accumulator[object]]) -> None:
+        """Correct the sums over documents of classes that were merged."""
+        for part in merged:
+            part.uncount(self.documents)
             if type(part) is Directions:
-                part._take_in(self.keys, self.folded, self._as_directions())
+                part.add_to_cells(self.keys, self.folded, self._only("own", "pairs"))
             if isinstance(part, Sentences):
-                part._take_in(self.keys, self.folded, self._only("likeness", "sentences"))
+                part.add_to_cells(self.keys, self.folded, self._only("likeness", "sentences"))
             if isinstance(part, Tally):
                 part.pairs += self.row_pairs
-
-    def _as_directions(self) -> dict[str, Array]:
-        cells = len(self.keys)
-        return {
-            "nonzero": np.zeros(cells),
-            "units": np.zeros((cells, self.width)),
-            **self._only("own", "pairs"),
-        }
 
     def _only(self, *names: str) -> dict[str, Array]:
         return {name: self.parts[name] for name in names}
 
-    def _absorb(self, other: Any) -> None:
+    def _absorb(self, other: Self) -> None:
         super()._absorb(other)
         self.row_pairs += other.row_pairs
 

@@ -1,43 +1,25 @@
-"""Partition functions along given axes: sums of exp of projections, both signs, by group."""
+"""Partition functions along fixed axes: sums of exp of projections, both signs, by group."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from isoscope.accumulate.block import Block
-from isoscope.accumulate.cells import Cellwise
+from isoscope.accumulate.cellwise import ByGroup, Cellwise
 from isoscope.types import Array
 
 _ROWS = 512  # projected at once
 
 
-@dataclass(frozen=True)
-class PartitionsSummary:
+@dataclass(frozen=True, kw_only=True)
+class PartitionsSummary(ByGroup):
     """Log of the sum of exp(x . axis) over every group's rows, for each axis and sign."""
 
-    sizes: Array  # (groups,)
+    arrays = ("plus", "minus")
     plus: Array  # (groups, d)
     minus: Array  # (groups, d)
-    documents: int
-    keys: Array  # (groups,) which groups of documents they are
-
-    @property
-    def groups(self) -> int:
-        """How many groups an interval can be computed from."""
-        return len(self.sizes)
-
-    @property
-    def count(self) -> int:
-        """How many rows were seen."""
-        return int(self.sizes.sum())
-
-    def without(self, group: int) -> "PartitionsSummary":
-        """Return the summary as if a group had never been seen."""
-        keep = np.arange(self.groups) != group
-        names = ("sizes", "plus", "minus", "keys")
-        return replace(self, **{name: getattr(self, name)[keep] for name in names})
 
 
 class Partitions(Cellwise[PartitionsSummary]):
@@ -70,8 +52,7 @@ class Partitions(Cellwise[PartitionsSummary]):
                 along = rows @ self.axes
                 plus[cell] = np.logaddexp(plus[cell], _log_sum(along))
                 minus[cell] = np.logaddexp(minus[cell], _log_sum(-along))
-        self._take_in(cells.keys, cells.folded, {"sizes": sizes, "plus": plus, "minus": minus})
-        self.documents += len(block.runs) - 1
+        self._add_block(block, {"sizes": sizes, "plus": plus, "minus": minus})
 
     def _pool(self, slots: Array, parts: Mapping[str, Array]) -> None:
         self.parts["sizes"][slots] += parts["sizes"]

@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block, RowsOnDevice
-from isoscope.accumulate.hashing import GROUPS, chained
-from isoscope.accumulate.lazy import lazy
+from isoscope.accumulate.sums import lazy
 from isoscope.errors import MergeError
+from isoscope.hashing import GROUPS, hash_tuples
 from isoscope.types import Array
 
 SIZE = 2048
@@ -31,7 +31,7 @@ class ReservoirSummary:
         return len(self.rows)
 
     @lazy
-    def _grouped(self) -> tuple[Array, Array]:
+    def _groups(self) -> tuple[Array, Array]:
         """The groups, and the number of each row's: its document while there are few."""
         keys, numbers = np.unique(self.documents, return_inverse=True)
         if len(keys) > GROUPS:
@@ -41,12 +41,12 @@ class ReservoirSummary:
     @property
     def keys(self) -> Array:
         """Which groups of documents there are."""
-        return self._grouped[0]
+        return self._groups[0]
 
     @property
     def cells(self) -> Array:
         """Number of the group of each row: its document while there are few, else its hash."""
-        return self._grouped[1]
+        return self._groups[1]
 
     def distinct(self) -> "ReservoirSummary":
         """Return the sample without exact copies of a row."""
@@ -87,7 +87,7 @@ class Reservoir(Accumulator[ReservoirSummary]):
         return (self.width, self.size)
 
     def _add(self, block: Block) -> None:
-        hashes = chained(block.documents, block.positions)
+        hashes = hash_tuples(block.documents, block.positions)
         limit = self.hashes[-1] if len(self.hashes) == self.size else None
         chosen = np.arange(len(hashes)) if limit is None else np.flatnonzero(hashes <= limit)
         if len(chosen) > self.size:
@@ -99,7 +99,7 @@ class Reservoir(Accumulator[ReservoirSummary]):
             self._blend(keys, block.rows, chosen)
         self.independent &= block.independent
 
-    def _absorb(self, other: Any) -> None:
+    def _absorb(self, other: Self) -> None:
         if np.isin(other.hashes, self.hashes).any():
             raise MergeError(
                 "cannot merge rows with rows of the same document and position",

@@ -1,11 +1,11 @@
 """How alike the rows of a document are: their cosine to the document's mean vector."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from isoscope.accumulate.block import Block
-from isoscope.accumulate.cells import Cellwise
+from isoscope.accumulate.cellwise import ByGroup, Cellwise
 from isoscope.errors import TooFewRowsError
 from isoscope.types import Array
 
@@ -23,31 +23,17 @@ def likeness(total: Array, units: Array, nonzero: Array) -> tuple[Array, Array]:
     return np.where(counts, np.vecdot(total, units) / scale, 0.0), counts.astype(np.float64)
 
 
-@dataclass(frozen=True)
-class SentencesSummary:
-    """Sums over documents, for every group of them."""
+@dataclass(frozen=True, kw_only=True)
+class SentencesSummary(ByGroup):
+    """Sums over documents, for every group of them.
 
+    `sizes` are the documents that have two rows with a direction: each counts the same,
+    however long it is.
+    """
+
+    arrays = ("likeness",)
     likeness: Array  # (groups,) sum over documents of the mean cosine to their mean
-    sentences: Array  # (groups,) documents that have two rows with a direction
-    count: int  # rows
-    documents: int
-    keys: Array  # (groups,) which groups of documents they are
-
-    @property
-    def groups(self) -> int:
-        """How many groups an interval can be computed from."""
-        return len(self.sentences)
-
-    @property
-    def sizes(self) -> Array:
-        """Documents in each group: each counts the same, however long it is."""
-        return self.sentences
-
-    def without(self, group: int) -> "SentencesSummary":
-        """Return the summary as if a group had never been seen."""
-        keep = np.arange(self.groups) != group
-        names = ("likeness", "sentences", "keys")
-        return replace(self, **{name: getattr(self, name)[keep] for name in names})
+    rows: int
 
 
 class Sentences(Cellwise[SentencesSummary]):
@@ -67,8 +53,7 @@ class Sentences(Cellwise[SentencesSummary]):
             "likeness": np.bincount(where, alike, len(cells.keys)),
             "sentences": np.bincount(where, counted, len(cells.keys)),
         }
-        self._take_in(cells.keys, cells.folded, parts)
-        self.documents += len(seen.keys)
+        self._add_block(block, parts)
 
     def finalize(self) -> SentencesSummary:
         """Return the sums of every group that has a document of two rows."""
@@ -79,7 +64,10 @@ class Sentences(Cellwise[SentencesSummary]):
                 hint="say which document each row is from, or give longer documents",
                 slug="too-few-documents",
             )
-        named = {name: self.parts[name][seen].copy() for name in self.shapes}
         return SentencesSummary(
-            **named, count=self.count, documents=self.documents, keys=self.keys[seen]
+            keys=self.keys[seen],
+            sizes=self.parts["sentences"][seen],
+            documents=self.documents,
+            likeness=self.parts["likeness"][seen],
+            rows=self.count,
         )

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Self
 
 import numpy as np
 
 from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block
-from isoscope.accumulate.hashing import chained
+from isoscope.hashing import hash_tuples
 from isoscope.types import Array
 
 KEPT = 32
@@ -56,7 +56,7 @@ class Sinks(Accumulator[SinksSummary]):
         if block.sinks is None:
             return
         times, quote = block.sinks.times, block.sinks.quote
-        fresh = Sinks(self.width)
+        fresh = type(self)(self.width)
         chosen = _strongest(times, block.documents, block.positions)
         fresh.times = times[chosen].astype(np.float64)
         fresh.documents = block.documents[chosen]
@@ -73,7 +73,7 @@ class Sinks(Accumulator[SinksSummary]):
         fresh.sinks = len(times)
         self._absorb(fresh)
 
-    def _absorb(self, other: Any) -> None:
+    def _absorb(self, other: Self) -> None:
         parts = self._parts(), other._parts()
         both = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         kept = _strongest(both["times"], both["documents"], both["positions"])
@@ -112,7 +112,7 @@ class Sinks(Accumulator[SinksSummary]):
 
 def _strongest(times: Array, documents: Array, positions: Array) -> Array:
     """Return which rows are kept; of equal ones their hash decides, not their order."""
-    return np.lexsort((chained(documents, positions), -times))[:KEPT]
+    return np.lexsort((hash_tuples(documents, positions), -times))[:KEPT]
 
 
 def _bytes(texts: list[str], room: int) -> Array:

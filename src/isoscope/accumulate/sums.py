@@ -1,13 +1,46 @@
-"""What is summed of a block: over its cells, over its documents; and what sinks say."""
+"""What a block works out of its rows, once: sums by cell and document, token types, sinks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar, overload
 
+import numpy as np
+
+from isoscope.hashing import type_hashes
 from isoscope.types import Array
+
+T = TypeVar("T")
+
+
+class lazy(Generic[T]):  # noqa: N801  used as a decorator, as property is
+    """A property worked out on first use and kept in the instance.
+
+    Like functools.cached_property, which in Python 3.11 has one lock for all instances of a
+    class: two lanes with a block each would wait for each other's matrix products.
+    """
+
+    def __init__(self, make: Callable[..., T]) -> None:
+        self.make = make
+        self.__doc__ = make.__doc__
+        self.__isabstractmethod__ = getattr(make, "__isabstractmethod__", False)
+
+    def __set_name__(self, _owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> "lazy[T]": ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> "lazy[T] | T":
+        if instance is None:
+            return self
+        value = self.make(instance)
+        instance.__dict__[self.name] = value  # found before this descriptor from now on
+        return value
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class CellSums:
     """Sums over the rows of each cell, z being a row minus the origin, u its unit vector."""
 
     count: Array  # (cells,)
@@ -38,3 +71,18 @@ class SinkRows:
 
     times: Array  # (n,) norm over the median norm of the document
     quote: Callable[[int], tuple[str, str]]  # the token of a row and its context
+
+
+@dataclass(frozen=True, slots=True)
+class TokenTypes:
+    """The token types of some rows, and which one each row is of."""
+
+    tokens: Array  # (types,) ids, ascending
+    hashes: Array  # (types,) uint64: types of small ones are kept before others
+    where: Array  # (n,) type of each row
+
+    @classmethod
+    def of(cls, tokens: Array) -> "TokenTypes":
+        """Return the types of these tokens."""
+        ids, where = np.unique(tokens, return_inverse=True)
+        return cls(ids, type_hashes(ids), where)

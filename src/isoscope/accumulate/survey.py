@@ -1,8 +1,14 @@
-"""A survey: the accumulators of every site, which merge as they do."""
+"""A survey: the accumulators of every site, which merge as they do, and its variants.
 
-from collections.abc import Mapping, Sequence
+Rows of a model fall into four disjoint classes, each with accumulators of its own; a variant
+(with or without special tokens and sinks) is the merge of some of them. Nothing is ever
+subtracted: the difference of two large sums has no digits left where one token carries nearly
+all of the variance.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from isoscope.accumulate import (
     ACCUMULATORS,
@@ -10,33 +16,53 @@ from isoscope.accumulate import (
     Block,
     CentredDirections,
     DocumentSums,
+    Kind,
     Overlap,
     Partitions,
+    merged,
 )
 from isoscope.accumulate.overlap import Meeting
-from isoscope.accumulate.variant import Kind, Place
 from isoscope.errors import MergeError
-from isoscope.types import Array
+from isoscope.types import CLASSES, VARIANTS, Array
 
+Place = tuple[str, str]  # site, and class of rows or variant
+Accumulators = dict[Kind, Accumulator[object]]
+
+ORDINARY, SPECIAL, SINK, SPECIAL_SINK = CLASSES
 SECOND_PASS: tuple[Kind, ...] = (CentredDirections, Partitions)
 # Kinds that one part may have and another not: of a place without sinks there is no overlap.
 _BY_CHANCE = {Overlap, *SECOND_PASS}
 _BY_NAME: dict[str, Kind] = {kind.__name__: kind for kind in ACCUMULATORS}
+_RETIRED = {"Keyed"}  # kinds that runs of older versions may have and nothing reads
+
+
+class PlaceState(TypedDict):
+    """One place of a saved survey: the width of each of its accumulators."""
+
+    site: str
+    variant: str
+    kinds: dict[str, int]
+
+
+class SurveyState(TypedDict):
+    """What describes the arrays of a saved survey."""
+
+    places: list[PlaceState]
+    trouble: NotRequired[dict[str, str]]
+    seen: NotRequired[dict[str, int]]
 
 
 @dataclass
 class Survey:
     """Accumulators by site, variant and kind."""
 
-    held: dict[Place, dict[Kind, Accumulator[Any]]] = field(
-        default_factory=dict[Place, dict[Kind, Accumulator[Any]]]
-    )
+    held: dict[Place, Accumulators] = field(default_factory=dict[Place, Accumulators])
     trouble: dict[str, str] = field(default_factory=dict[str, str])  # sites not measured: why
     seen: dict[str, int] = field(default_factory=dict[str, int])  # rows of each source
     _met: tuple[Sequence[DocumentSums], Meeting] | None = None
 
     def spoil(self, site: str, why: str) -> None:
-        """Give a site up: what it said cannot be measured. The others go on."""
+        """Drop a site whose rows cannot be measured. The others stay."""
         self.trouble.setdefault(site, why)
         for place in [place for place in self.held if place[0] == site]:
             del self.held[place]
@@ -92,9 +118,9 @@ class Survey:
                 if kind in theirs:
                     part.merge(theirs[kind])
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+    def to_state(self) -> tuple[SurveyState, dict[str, Array]]:
         """Return what rebuilds the survey: a description and arrays by name."""
-        places: list[dict[str, Any]] = []
+        places: list[PlaceState] = []
         arrays: dict[str, Array] = {}
         for number, ((site, variant), here) in enumerate(self.held.items()):
             widths = {kind.__name__: a.width for kind, a in here.items()}
@@ -102,33 +128,63 @@ class Survey:
             for kind, accumulator in here.items():
                 for name, array in accumulator.state().items():
                     arrays[f"{number}.{kind.__name__}.{name}"] = array
-        meta: dict[str, Any] = {"places": places, "trouble": dict(self.trouble)}
+        meta: SurveyState = {"places": places, "trouble": dict(self.trouble)}
         if self.seen:
             meta["seen"] = dict(self.seen)
         return meta, arrays
 
     @classmethod
-    def from_state(cls, meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> "Survey":
-        """Rebuild a survey from what `to_state` returned."""
+    def from_state(cls, meta: SurveyState, arrays: Mapping[str, Array]) -> "Survey":
+        """Rebuild a survey from what `to_state` returned; retired kinds are ignored."""
         survey = cls(trouble=dict(meta.get("trouble", {})), seen=dict(meta.get("seen", {})))
-        states: dict[tuple[str, str], dict[str, Array]] = {}  # by number and kind, found once
+        states: dict[tuple[str, str], dict[str, Array]] = {}  # by number and kind
         for name, array in arrays.items():
             number, kind_name, part = name.split(".", 2)
             states.setdefault((number, kind_name), {})[part] = array
         for index, place in enumerate(meta["places"]):
             here = survey.held.setdefault((place["site"], place["variant"]), {})
             for kind_name, width in place["kinds"].items():
-                kind = _BY_NAME[kind_name]
-                here[kind] = kind.from_state(
-                    states.get((str(index), kind_name), {}), width=width
-                )
+                if kind_name in _RETIRED:
+                    continue
+                state, kind = states.get((str(index), kind_name), {}), _BY_NAME[kind_name]
+                here[kind] = kind.from_state(state, width=width)
         return survey
 
 
-def _drop_second_passes(
-    ours: dict[Kind, Accumulator[Any]], theirs: Mapping[Kind, Accumulator[Any]]
-) -> None:
-    """Forget second passes that started from different first ones: they do not add up."""
+def variants(
+    held: Mapping[Place, Mapping[Kind, Accumulator[object]]],
+) -> Iterator[tuple[str, tuple[str, ...], Accumulators]]:
+    """Yield every site in every variant it has rows for, with accumulators to read.
+
+    Variants that have the same rows come together: where there are no sinks, `no-sink` is
+    `all`. Vectors on disk have no classes: what is stored under a variant's own name is
+    yielded as it is. So is what a second pass has collected, since each variant has a mean
+    of its own.
+    """
+    for site in dict.fromkeys(site for site, _ in held):
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for variant, classes in VARIANTS.items():
+            there = tuple(each for each in classes if (site, each) in held)
+            if there or held.get((site, variant), {}).keys() - {Overlap}:
+                alike.setdefault(there or (variant,), []).append(variant)
+        for classes, names in alike.items():
+            parts = [held[site, each] for each in classes if each in CLASSES]
+            own = dict(held.get((site, names[0]), {}))
+            whole = _merge_classes(parts)
+            overlap = own.pop(Overlap, None)
+            if isinstance(overlap, Overlap) and len(parts) > 1:
+                overlap.correct(whole.values())
+            yield site, tuple(names), whole | own
+
+
+def _merge_classes(parts: Sequence[Mapping[Kind, Accumulator[object]]]) -> Accumulators:
+    if len(parts) < 2:
+        return dict(*parts)
+    return {kind: merged(part[kind] for part in parts) for kind in parts[0]}
+
+
+def _drop_second_passes(ours: Accumulators, theirs: Mapping[Kind, Accumulator[object]]) -> None:
+    """Drop second passes that started from different first ones: they do not add up."""
     for kind in SECOND_PASS:
         if kind in ours and (
             kind not in theirs or theirs[kind].signature() != ours[kind].signature()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Self
 
 import numpy as np
 
@@ -20,7 +20,7 @@ class TallySummary:
     documents: int
     pairs: float  # sum over documents of rows squared
     zeros: int
-    skipped: int  # rows that held no finite numbers and were left out
+    skipped: int  # rows with NaN or infinity that were dropped
     independent: bool  # every row is its own document
 
 
@@ -36,8 +36,12 @@ class Tally(Accumulator[TallySummary]):
         self.independent = True
 
     def skip(self, rows: int) -> None:
-        """Note that so many rows could not be measured."""
+        """Count rows that could not be measured."""
         self.skipped += rows
+
+    def uncount(self, documents: int) -> None:
+        """Deduct documents that were counted once for each class of their rows."""
+        self.documents -= documents
 
     def _add(self, block: Block) -> None:
         self.documents += len(block.runs) - 1
@@ -45,7 +49,7 @@ class Tally(Accumulator[TallySummary]):
         self.zeros += int(np.count_nonzero(block.squares == 0))
         self.independent &= block.independent
 
-    def _absorb(self, other: Any) -> None:
+    def _absorb(self, other: Self) -> None:
         self.documents += other.documents
         self.pairs += other.pairs
         self.zeros += other.zeros

@@ -9,14 +9,14 @@ not grow with the vocabulary.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block
-from isoscope.accumulate.hashing import chained
-from isoscope.accumulate.tokens import Types
+from isoscope.accumulate.sums import TokenTypes
+from isoscope.hashing import hash_tuples
 from isoscope.types import Array
 
 TYPES = 1024  # whose unit vectors are summed
@@ -87,13 +87,13 @@ class Vocabulary(Accumulator[VocabularySummary]):
         every = np.union1d(self.hashes[:size], hashes)
         return every[min(len(every), size) - 1]
 
-    def _draw(self, block: Block, types: Types) -> None:
+    def _draw(self, block: Block, types: TokenTypes) -> None:
         """Keep the occurrences whose hash is smallest, of each of the first types."""
         sampled, kept = self.sizes[1:]
         first = self.hashes[min(len(self.hashes), sampled) - 1]
         chosen = np.flatnonzero((types.hashes <= first)[types.where])
         owners = types.hashes[types.where[chosen]]
-        draws = chained(block.documents[chosen], block.positions[chosen])
+        draws = hash_tuples(block.documents[chosen], block.positions[chosen])
         here = _first_of_each(owners, draws, kept)
         here = here[draws[here] < self._bounds(owners[here])]
         driven_out = len(self.owners) > 0 and self.owners[-1] > first
@@ -143,7 +143,7 @@ class Vocabulary(Accumulator[VocabularySummary]):
         self.owners, self.draws = owners[order], draws[order]
         self.rows = np.concatenate([self.rows, rows])[order]
 
-    def _absorb(self, other: Any) -> None:
+    def _absorb(self, other: Self) -> None:
         if len(other.hashes):
             self._blend_types(other.hashes, other.tokens, other.nonzero, other.units)
             self._blend_rows(other.owners, other.draws, other.rows)

@@ -20,8 +20,7 @@ from isoscope.accumulate.block import (
     representable,
     sketch_rank,
 )
-from isoscope.accumulate.lazy import lazy
-from isoscope.accumulate.sums import DocumentSums, SinkRows, Sums
+from isoscope.accumulate.sums import CellSums, DocumentSums, SinkRows, lazy
 from isoscope.capture.pieces import PIECE, RowPieces
 from isoscope.types import Array
 
@@ -109,7 +108,7 @@ class TensorBlock(Block):
         return _square(rows[:cut]).cpu().numpy(), _square(rows[cut:]).cpu().numpy()
 
     @lazy
-    def _summed(self) -> tuple[Sums, Array, Array]:
+    def _summed(self) -> tuple[CellSums, Array, Array]:
         """The sums, and squared norms and inverse norms of the sorted rows."""
         rows = self._gather()
         summed = self._sum_of(rows)
@@ -127,7 +126,7 @@ class TensorBlock(Block):
         room = spare[:size].view(len(index), self.width)
         return self._wide(torch.index_select(self.tensor, 0, index, out=room))
 
-    def _holds(self, sums: Sums, squares: Array) -> bool:
+    def _holds(self, sums: CellSums, squares: Array) -> bool:
         """Whether float32 was enough."""
         if not representable(sums, squares):
             return False
@@ -135,7 +134,7 @@ class TensorBlock(Block):
         where = torch.from_numpy(low).to(self.tensor.device)
         return not bool(self.tensor[self.layout.index[where]].any())
 
-    def _sum_of(self, rows: Tensor) -> tuple[Sums, Array, Array]:
+    def _sum_of(self, rows: Tensor) -> tuple[CellSums, Array, Array]:
         """Sum up; the rows become rows minus the origin, and blanks zero."""
         pieces, blank = self.layout.pieces, self.layout.pieces.blank
         norms = self._norms(rows)
@@ -157,7 +156,7 @@ class TensorBlock(Block):
         taken = pieces.taken
         wide = lengths.double().cpu().numpy()[taken]
         seen = inverse.cpu().numpy()[taken]
-        sums = Sums(
+        sums = CellSums(
             count=np.diff(cells.starts).astype(np.float64),
             nonzero=np.add.reduceat((seen > 0).astype(np.float64), starts),
             total=by_cell[:, 0],

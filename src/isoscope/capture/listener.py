@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.accumulate.hashing import named_documents
 from isoscope.accumulate.sums import DocumentSums, SinkRows
 from isoscope.capture.blocks import TensorBlock, TensorLayout
 from isoscope.capture.rows import SINK, Positions, sinks, times_median
 from isoscope.errors import ConfigError
+from isoscope.hashing import named_documents
 from isoscope.site import Site
 from isoscope.types import VARIANTS, Array
 

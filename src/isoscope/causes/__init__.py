@@ -1,6 +1,6 @@
 """Why a cloud is anisotropic: what its mean cosine is owed to, cause by cause."""
 
-from isoscope.causes.attribution import ORDER, Attribution, attributed
-from isoscope.causes.cloud import Cloud, Seen
+from isoscope.causes.attribution import ORDER, Attribution, attribute
+from isoscope.causes.cloud import BandedDirections, CloudSums
 
-__all__ = ["ORDER", "Attribution", "Cloud", "Seen", "attributed"]
+__all__ = ["ORDER", "Attribution", "BandedDirections", "CloudSums", "attribute"]

@@ -1,4 +1,4 @@
-"""A cause: one line of the answer to why a site is anisotropic."""
+"""A cause: one record of why a site is anisotropic."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -45,7 +45,7 @@ def causes(
     warnings: tuple[str, ...] = (),
 ) -> list[Cause]:
     """Return the causes of a site, in the order of attribution."""
-    said = {
+    details = {
         "sinks": _about_sinks(found, tuple(sinks)),
         "dimensions": _about_dimensions(found),
         "frequency": _about_bands(found.frequency_bands, ("rarest", "most frequent tokens")),
@@ -64,8 +64,8 @@ def causes(
             mean_cosine=found.mean_cosine.value,
             n=found.rows,
             d=found.width,
-            detail=said[name][0],
-            named=said[name][1],
+            detail=details[name][0],
+            named=details[name][1],
             warnings=warnings,
         )
         for name in ORDER
@@ -73,10 +73,10 @@ def causes(
     ]
 
 
-Said = tuple[str, tuple[dict[str, Any], ...]]
+Detail = tuple[str, tuple[dict[str, Any], ...]]
 
 
-def _about_sinks(found: Attribution, sinks: tuple[Sink, ...]) -> Said:
+def _about_sinks(found: Attribution, sinks: tuple[Sink, ...]) -> Detail:
     if not found.sink_rows:
         return "there are none", ()
     count = f"{found.sink_rows} of {found.rows} rows"
@@ -89,7 +89,7 @@ def _about_sinks(found: Attribution, sinks: tuple[Sink, ...]) -> Said:
     return ": ".join(filter(None, (count, ", ".join(shown)))), named
 
 
-def _about_dimensions(found: Attribution) -> Said:
+def _about_dimensions(found: Attribution) -> Detail:
     if not found.dimensions:
         return "none stands out", ()
     shown = [f"{each} ({share:.0%})" for each, share in found.dimensions.items()]
@@ -97,7 +97,7 @@ def _about_dimensions(found: Attribution) -> Said:
     return ", ".join(shown), named
 
 
-def _about_bands(bands: tuple[tuple[float, float], ...], ends: tuple[str, str]) -> Said:
+def _about_bands(bands: tuple[tuple[float, float], ...], ends: tuple[str, str]) -> Detail:
     if len(bands) < 2:
         return "all rows are in one band", ()
     (_, first), (_, last) = bands[0], bands[-1]

@@ -1,37 +1,36 @@
-"""What is known of a cloud whose mean cosine is to be explained, group by group."""
+"""The sums of a cloud whose mean cosine is to be explained, by group and band."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from isoscope.accumulate import Directions
-from isoscope.accumulate.bands import FREQUENCIES, POSITIONS, Bands
-from isoscope.accumulate.crossing import Crossing
+from isoscope.accumulate.bands import FREQUENCIES, POSITIONS, Bands, Crossing
 from isoscope.accumulate.directions import contributions, cosine_over_pairs
-from isoscope.accumulate.hashing import GROUPS
-from isoscope.causes.bands import Scale
+from isoscope.causes.band_pairs import Scale
+from isoscope.hashing import GROUPS
 from isoscope.types import Array
 
 LEAST_ROWS = 0.05  # share of the rows below which a band is joined with its neighbour
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What accumulators have seen of the same rows; bands only where rows are tokens."""
+class BandedDirections:
+    """Accumulators that saw the same rows; bands only where rows are tokens."""
 
     pointing: Directions
     bands: Bands | None = None
     crossing: Crossing | None = None
 
     @property
-    def banded(self) -> bool:
-        """Whether rows are told apart by where they stand."""
+    def has_bands(self) -> bool:
+        """Whether rows are known by their position."""
         return self.bands is not None and self.crossing is not None
 
     @property
-    def counted(self) -> bool:
-        """Whether it is known how frequent each token is."""
-        return self.banded and self.crossing is not None and self.crossing.counted
+    def has_frequencies(self) -> bool:
+        """Whether the frequency of each token is known."""
+        return self.has_bands and self.crossing is not None and self.crossing.counted
 
     def by_band(self) -> tuple[Array, Array]:
         """Return sums of unit vectors by band, and how many rows pairs of bands have."""
@@ -49,8 +48,8 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Cloud:
-    """Sums of unit vectors of the rows that are no sinks, by band, and of the sinks."""
+class CloudSums:
+    """Sums of unit vectors of the rows that are not sinks, by band, and of the sinks."""
 
     units: Array  # (groups, F + P, d): by frequency band, then by position band
     crossed: Array  # (groups, F, P) rows
@@ -63,7 +62,7 @@ class Cloud:
     scales: tuple[Scale, Scale]  # where the bands of frequency and of position lie
 
     @classmethod
-    def of(cls, rows: Seen, sinks: Directions | None = None) -> "Cloud":
+    def of(cls, rows: BandedDirections, sinks: Directions | None = None) -> "CloudSums":
         """Return the cloud of rows, and of sinks where there are any."""
         pointing = rows.pointing
         keys, units, crossed = pointing.keys, *rows.by_band()
@@ -73,14 +72,14 @@ class Cloud:
         every = np.union1d(keys, sink_keys)
         scales = [_scale(crossed.sum(axis=(0, axis))) for axis in (2, 1)]
         return cls(
-            units=_summed(every, keys, units),
-            crossed=_summed(every, keys, crossed),
+            units=_sum_by_key(every, keys, units),
+            crossed=_sum_by_key(every, keys, crossed),
             energy=pointing.energy,
-            sinks=_summed(every, sink_keys, pull),
-            sink_rows=_summed(every, sink_keys, count),
+            sinks=_sum_by_key(every, sink_keys, pull),
+            sink_rows=_sum_by_key(every, sink_keys, count),
             documents=pointing.documents,
-            frequencies_known=rows.counted,
-            positions_known=rows.banded,
+            frequencies_known=rows.has_frequencies,
+            positions_known=rows.has_bands,
             scales=(scales[0], scales[1]),
         )
 
@@ -94,7 +93,7 @@ class Cloud:
         """Rows in each group."""
         return self.crossed.sum(axis=(1, 2)) + self.sink_rows
 
-    def joined(self) -> "Cloud":
+    def join_small_bands(self) -> "CloudSums":
         """Return the cloud with bands of few rows joined with their neighbours.
 
         A band of few rows has next to no part in the mean cosine, but its mean direction
@@ -105,10 +104,10 @@ class Cloud:
         position = _neighbours(counts.sum(axis=0))
         split = counts.shape[0]
         parts = (
-            _collapsed(self.units[:, :split], frequency, 1),
-            _collapsed(self.units[:, split:], position, 1),
+            _sum_bands(self.units[:, :split], frequency, 1),
+            _sum_bands(self.units[:, split:], position, 1),
         )
-        crossed = _collapsed(_collapsed(self.crossed, frequency, 1), position, 2)
+        crossed = _sum_bands(_sum_bands(self.crossed, frequency, 1), position, 2)
         scales = (
             _joined_scale(self.scales[0], counts.sum(axis=1), frequency),
             _joined_scale(self.scales[1], counts.sum(axis=0), position),
@@ -131,7 +130,7 @@ class Cloud:
             sink_rows=float(self.sink_rows.sum()),
         )
 
-    def without(self, group: int) -> "Cloud":
+    def without(self, group: int) -> "CloudSums":
         """Return the cloud as if a group had never been seen."""
         keep = np.arange(self.groups) != group
         left = self.crossed[keep].sum() / self.crossed.sum()
@@ -157,7 +156,7 @@ class Totals:
 
     @property
     def rows(self) -> float:
-        """Rows that are no sinks."""
+        """Rows that are not sinks."""
         return float(self.crossed.sum())
 
     @property
@@ -174,7 +173,7 @@ class Totals:
 
     @property
     def by_dimension(self) -> Array:
-        """Each dimension's part in the mean cosine of the rows that are no sinks, (d,)."""
+        """Each dimension's part in the mean cosine of the rows that are not sinks, (d,)."""
         n = self.rows
         return contributions(self.unit, self.energy) / (n * (n - 1))
 
@@ -197,7 +196,7 @@ def _design(crossed: Array) -> Array:
 
 
 def _scale(rows: Array) -> Scale:
-    """Return where bands lie: one a unit, from the first to the last that has any rows."""
+    """Return where bands lie: one per unit, from the first to the last that has any rows."""
     seen = np.flatnonzero(rows > 0)
     first, last = (float(seen[0]), float(seen[-1])) if len(seen) else (0.0, 0.0)
     return Scale(np.arange(len(rows), dtype=float), first - 0.5, last + 0.5)
@@ -214,7 +213,7 @@ def _parts(sinks: Directions | None, width: int) -> tuple[Array, Array, Array]:
     return sinks.keys, sinks.parts["units"], sinks.parts["nonzero"]
 
 
-def _summed(every: Array, keys: Array, part: Array) -> Array:
+def _sum_by_key(every: Array, keys: Array, part: Array) -> Array:
     out = np.zeros((len(every), *part.shape[1:]))
     np.add.at(out, np.searchsorted(every, keys), part)
     return out
@@ -235,6 +234,6 @@ def _neighbours(rows: Array) -> list[list[int]]:
     return joined
 
 
-def _collapsed(array: Array, bands: list[list[int]], axis: int) -> Array:
+def _sum_bands(array: Array, bands: list[list[int]], axis: int) -> Array:
     parts = [array.take(band, axis=axis).sum(axis=axis, keepdims=True) for band in bands]
     return np.concatenate(parts, axis=axis)

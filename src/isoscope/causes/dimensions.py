@@ -97,8 +97,8 @@ def _all_beyond(times: float, count: int, others: int) -> float:
     return log(chance) if chance > 0 else -inf
 
 
-def kept(width: int, dimensions: tuple[int, ...]) -> Array:
-    """Return which dimensions are left, as a mask."""
+def mask_without(width: int, dimensions: tuple[int, ...]) -> Array:
+    """Return a mask of all dimensions but these."""
     left = np.ones(width, dtype=bool)
     left[list(dimensions)] = False
     return left

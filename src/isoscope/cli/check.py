@@ -30,7 +30,7 @@ def check(
     ] = None,
     baseline: Annotated[
         Path | None,
-        typer.Option("--baseline", metavar="RUN", help="The run that x refers to."),
+        typer.Option("--baseline", metavar="RUN", help="The run that x in rules refers to."),
     ] = None,
     junit: Annotated[
         Path | None,
@@ -38,7 +38,9 @@ def check(
     ] = None,
     markdown: Annotated[
         Path | None,
-        typer.Option("--markdown", metavar="FILE", help="Write a summary to a file."),
+        typer.Option(
+            "--markdown", metavar="FILE", help="Write a summary in Markdown to a file."
+        ),
     ] = None,
     as_json: AsJson = False,
     config: ConfigFile = None,

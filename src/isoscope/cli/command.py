@@ -29,7 +29,7 @@ class PlainCommand(TyperCommand):
     def collect_usage_pieces(self, ctx: "core.Context") -> list[str]:
         """Return the parts of the usage line after the command's name."""
         return [
-            piece.replace("{", "").replace("}", "")
+            piece.replace("{", "").replace("}", "").replace("[[", "[").replace("]]", "]")
             for piece in super().collect_usage_pieces(ctx)
         ]
 
@@ -154,7 +154,7 @@ def run(
     """Do an experiment and print what it found."""
     from isoscope.display import Results
     from isoscope.engine.heap import give_back
-    from isoscope.study.reads import refuse_spoilt
+    from isoscope.study.reads import refuse_not_finite
 
     if experiment.blocks is not None:
         give_back(experiment.blocks)
@@ -167,7 +167,7 @@ def run(
     show(results, style, quiet=quiet)
     if options.get("output") is not None:
         note(f"saved {options['output']}", quiet=quiet)
-    refuse_spoilt(results)
+    refuse_not_finite(results)
 
 
 def set_options(options: Mapping[str, object]) -> dict[str, object]:

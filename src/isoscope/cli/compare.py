@@ -21,13 +21,15 @@ def compare(
         Path,
         typer.Argument(metavar="A", help="A run folder written by -o, or a file of vectors."),
     ],
-    second: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
+    second: Annotated[
+        Path, typer.Argument(metavar="B", help="The run or file to compare with A.")
+    ],
     names: Annotated[
         list[str] | None,
         measure("A measure; repeat it for more than one. Without it, the main ones."),
     ] = None,
     all_: Annotated[
-        bool, typer.Option("--all", help="All measures that both runs have.")
+        bool, typer.Option("--all", help="Compare all measures that both runs have.")
     ] = False,
     sites: Annotated[
         list[str] | None, site("A site of A; repeat it for more than one.")

@@ -42,7 +42,7 @@ def take_settings(context: typer.Context, path: Path | None) -> Path | None:
             continue
         if option is not None and option.about.commas and isinstance(value, list):
             value = ",".join(_text(path, name, each) for each in value)
-        values[known] = _as_typed(path, name, value, parameter)
+        values[known] = _type_value(path, name, value, parameter)
     context.default_map = values
     context.meta[NULLS] = nulls
     return path
@@ -115,7 +115,7 @@ def _section(content: dict[Yaml, Yaml], context: typer.Context) -> dict[Yaml, Ya
     return flags | own
 
 
-def _as_typed(
+def _type_value(
     path: Path, name: str, value: Yaml, parameter: "core.Parameter"
 ) -> bool | str | list[str]:
     """Return the value as if it had been typed: text, a list of texts, or a switch."""

@@ -51,7 +51,7 @@ def _section(experiment: "Experiment") -> str:
     options = [*experiment.spec.options().values(), *named_options(experiment.where).values()]
     options.sort(key=lambda option: not option.about.argument)
     head = ("flag", "keyword", "type", "default", "bounds", "help")
-    lines = [_row(head), _row(["---"] * len(head)), *map(_row, map(_cells, options))]
+    lines = [_row(head), _row(["---" for _ in head]), *map(_row, map(_cells, options))]
     return f"## {experiment.name}\n\n" + "".join(f"{line}\n" for line in lines)
 
 
@@ -133,7 +133,7 @@ class Names:
             members = sorted(inside, key=lambda each: each is NoneType)
             return " | ".join(map(self.spell, members))
         if origin is Literal:
-            return f"{self.add('typing', 'Literal')}[{', '.join(map(_quoted, inside))}]"
+            return f"{self.add('typing', 'Literal')}[{', '.join(map(_quote, inside))}]"
         if kind is Any:
             return self.add("typing", "Any")
         if kind is NoneType:
@@ -158,7 +158,7 @@ def _definition(name: str, function: Callable[..., Any], names: Names) -> str:
         if each.kind is inspect.Parameter.KEYWORD_ONLY and "*" not in lines:
             lines.append("*")
         default = (
-            "" if each.default is inspect.Parameter.empty else f" = {_quoted(each.default)}"
+            "" if each.default is inspect.Parameter.empty else f" = {_quote(each.default)}"
         )
         kind = each.annotation
         spelt = names.parse(kind, keywords.call) if isinstance(kind, str) else names.spell(kind)
@@ -186,7 +186,7 @@ def _first_line(function: Callable[..., Any]) -> str:
     return "\n    ".join(lines) + '"""'
 
 
-def _quoted(value: Any) -> str:
+def _quote(value: Any) -> str:
     return repr(value).replace("'", '"')
 
 

@@ -26,7 +26,9 @@ LATER = ("claims",)
 
 
 def list_names(
-    what: Annotated[str, typer.Argument(metavar="WHAT", help="measures or sites")],
+    what: Annotated[
+        str, typer.Argument(metavar="WHAT", help="What to list: measures or sites.")
+    ],
     model: Annotated[
         str | None,
         typer.Argument(metavar="[MODEL]", help="For sites: a folder, a GGUF file or a name."),
@@ -78,16 +80,12 @@ def _sites(model: str | None, trust_remote_code: bool, as_json: bool) -> None:
         lines = (dumps(dict(zip(keys, row, strict=True))) + "\n" for row in rows)
         sys.stdout.write("".join(lines))
         return
-    show_table(
-        Table(
-            "",
-            (
-                Column("family", tuple(row[0] for row in rows), words=True),
-                Column("sites", tuple(f"{row[1]:,}" for row in rows)),
-                Column("width", tuple(f"{row[2]:,}" if row[2] else "" for row in rows)),
-            ),
-        )
+    columns = (
+        Column("family", tuple(row[0] for row in rows), words=True),
+        Column("sites", tuple(f"{row[1]:,}" for row in rows)),
+        Column("width", tuple(f"{row[2]:,}" if row[2] else "" for row in rows)),
     )
+    show_table(Table("", columns))
 
 
 def _table(records: "list[MeasureFacts]") -> "Table":

@@ -48,8 +48,8 @@ def figure(
         typer.Option(
             "--kind",
             metavar="KIND",
-            help="layers, series, spectrum, dimensions, causes, bands, norm, embeddings or "
-            "sweep.",
+            help="Chart: layers, series, spectrum, dimensions, causes, bands, norm, "
+            "embeddings or sweep.",
         ),
     ] = "layers",
     names: Measures = None,

@@ -14,7 +14,7 @@ from isoscope.types import GateOutcome, Reading
 
 if TYPE_CHECKING:
     from isoscope.display import Results
-    from isoscope.measures.statistics import Difference
+    from isoscope.measures.difference import Difference
 
 
 def check(
@@ -179,7 +179,7 @@ class _Gate:
 
 def _margin(reading: Reading, limit: float) -> "Difference":
     """Return how far a reading is above a number that is known exactly."""
-    from isoscope.measures.statistics import Difference
+    from isoscope.measures.difference import Difference
 
     low, high = (None if end is None else end - limit for end in (reading.low, reading.high))
     return Difference(reading.value - limit, low, high, None)

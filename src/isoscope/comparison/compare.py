@@ -12,7 +12,7 @@ from isoscope.types import VARIANTS, Change, Reading
 
 if TYPE_CHECKING:
     from isoscope.display import Results
-    from isoscope.measures.statistics import Difference
+    from isoscope.measures.difference import Difference
 
 LEVEL = 0.05
 Row = tuple[Reading, Reading, "Difference", bool]
@@ -107,13 +107,12 @@ def _rows(sides: tuple[Side, Side], keys: Iterable[tuple[Key, Key]], how: Pairin
 
 def _changes(rows: list[Row]) -> list[Change]:
     """Return the changes, p-values corrected for the number of rows."""
-    from isoscope.measures.difference import same
-    from isoscope.measures.statistics import holm
+    from isoscope.measures.difference import holm, is_same
 
     corrected = holm([gap.p for *_, gap, _ in rows])
     changes: list[Change] = []
     for (a, b, gap, paired), chance in zip(rows, corrected, strict=True):
-        if same(a.value, b.value):
+        if is_same(a.value, b.value):
             verdict = "same"
         elif chance is None:
             verdict = "no interval"

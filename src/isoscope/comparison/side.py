@@ -16,8 +16,8 @@ from isoscope.study.runs import read
 from isoscope.types import Reading
 
 if TYPE_CHECKING:
+    from isoscope.measures.difference import Difference
     from isoscope.measures.interval import Spread
-    from isoscope.measures.statistics import Difference
 
 Key = tuple[str, int | None, str]  # site, step, measure
 RunOrPath = str | os.PathLike[str] | Run
@@ -121,13 +121,12 @@ def gap_between(
     ours: Side, first: Reading, theirs: Side, second: Reading, *, paired: bool, times: float = 1
 ) -> "tuple[Difference, bool]":
     """Return first - times x second, and whether it could be paired by document group."""
-    from isoscope.measures.difference import apart
-    from isoscope.measures.difference import paired as subtract_pairs
+    from isoscope.measures.difference import difference_by_group, independent_difference
 
     if paired and first.low is not None and second.low is not None:
         spreads = ours.spread(first), theirs.spread(second)
         if spreads[0] is not None and spreads[1] is not None:
             both = (spreads[0], spreads[1])
-            return subtract_pairs(first.value, second.value, both, times=times), True
+            return difference_by_group(first.value, second.value, both, times=times), True
     ends = (first.low, first.high), (second.low, second.high)
-    return apart(first.value, second.value, ends, times=times), False
+    return independent_difference(first.value, second.value, ends, times=times), False

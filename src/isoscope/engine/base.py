@@ -12,6 +12,7 @@ from isoscope.engine.heap import trim
 from isoscope.errors import ConfigError
 from isoscope.registry import unknown
 from isoscope.store.state import State
+from isoscope.store.working import Working
 
 R_co = TypeVar("R_co", covariant=True)
 ENGINES = ("here", "pool")
@@ -71,6 +72,15 @@ class Planned(Protocol):
         """The units of each stage."""
         ...
 
+    @property
+    def threads(self) -> int:
+        """The threads of each unit."""
+        ...
+
+    def encode(self) -> bytes:
+        """Return the plan as other processes read it."""
+        ...
+
 
 class Worker(Protocol[R_co]):
     """A spec that is open in some process: what it names is loaded and ready."""
@@ -100,16 +110,12 @@ class Opens(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """What an engine is given: plain values, but for the worker that made the plan."""
+    """What an engine works on."""
 
     spec: Opens
     plan: Planned
-    encode: Callable[[], bytes]  # the plan, for other processes
-    worker: Worker[object]  # open in this process
-    threads: int
-    scratch: Callable[[], Path]
-    spare: Callable[[], Path]
-    descriptors: tuple[int, ...] = ()  # that worker processes hold as long as they live
+    worker: Worker[object]  # that made the plan, open in this process
+    working: Working  # the folder of the run
 
 
 class UnitKeeper(Protocol):
@@ -242,7 +248,7 @@ class HereSession:
         worker.enter(self.job.plan, stage.number, stage.before)
         try:
             for unit in keeper.missing():
-                scratch = Scratch(self.job.scratch, stage.number, unit)
+                scratch = Scratch(self.job.working.scratch, stage.number, unit)
                 ticks = UnitTicks(stage.tracker, stage.number, unit)
                 result = worker.run(stage.units[unit], scratch, ticks)
                 keeper.add(unit, result)
@@ -271,7 +277,7 @@ def engine_for(name: str, workers: int) -> Engine:
         if workers != 1:
             raise ConfigError(
                 f"cannot use {workers} workers with the engine here",
-                hint="one process does the work here; take --engine pool",
+                hint="one process does the work there; several need --engine=pool",
                 slug="engine-workers",
             )
         return Here()

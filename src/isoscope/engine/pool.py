@@ -44,7 +44,7 @@ class Pool:
             raise EngineError(
                 f"cannot hand a {type(job.spec).__name__} to the engine pool: it is defined in "
                 "the script that runs",
-                hint="only --engine here takes it; move it to a module that can be imported",
+                hint="only --engine=here takes it; move it to a module that can be imported",
                 slug="engine-live",
             )
         session = PoolSession(job, self.workers)
@@ -59,15 +59,15 @@ class Process:
 
     def __init__(self, job: Job) -> None:
         names = ("OMP", "OPENBLAS", "MKL", "NUMEXPR")
-        pinned = {f"{name}_NUM_THREADS": str(job.threads) for name in names}
+        pinned = {f"{name}_NUM_THREADS": str(job.plan.threads) for name in names}
         # -P: what lies in the folder of the user must not stand in for modules of Python.
         worker = [sys.executable, "-P", "-m", "isoscope.engine.process", str(os.getpid())]
         self.popen = subprocess.Popen(
-            [*worker, *map(str, job.descriptors)],
+            [*worker, *map(str, job.working.descriptors)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
-            pass_fds=job.descriptors,
+            pass_fds=job.working.descriptors,
             env={
                 **os.environ,
                 **pinned,
@@ -125,17 +125,19 @@ class PoolSession:
         missing = keeper.missing()
         if not missing:
             return
-        folder = keeper.folder or job.spare()
+        folder = keeper.folder or job.working.spare()
         name = f"before-{stage.number}"
-        before = None if stage.before is None else str(stage.before.file(job.spare, name))
+        before = (
+            None if stage.before is None else str(stage.before.file(job.working.spare, name))
+        )
         level = 0 if job.spec.keeps == "records" else task_level(len(missing), self.workers)
         tasks = deque(
             wire.Assignment(
                 stage.number, part, len(stage.units), str(folder), keeper.id, before
             )
-            for part in aligned(missing, level)
+            for part in align(missing, level)
         )
-        desk = Desk(stage, tasks, job.scratch())
+        desk = Desk(stage, tasks, job.working.scratch())
         threads = [
             threading.Thread(target=self._drive, args=(number, desk), daemon=True)
             for number in range(min(self.workers, len(tasks)))
@@ -199,7 +201,7 @@ class PoolSession:
                 deaths = 1 if len(left) < before else deaths + 1
                 code, unit = self._remove(number)
                 if deaths == DEATHS:
-                    raise _died(code, unit) from None
+                    raise _death_error(code, unit) from None
                 desk.stage.tracker.notify.tell(f"a worker died ({code}): starting another")
 
     def _assign(
@@ -216,7 +218,7 @@ class PoolSession:
             if self._closed:
                 raise EOFError
             process = self.processes[number] = Process(self.job)
-        process.send(wire.Open(self.job.spec, self.job.encode(), str(desk.scratch)))
+        process.send(wire.Open(self.job.spec, self.job.plan.encode(), str(desk.scratch)))
 
     def _until_ready(
         self, number: int, task: wire.Assignment, left: list[int], desk: "Desk"
@@ -298,10 +300,10 @@ def task_level(units: int, workers: int) -> int:
     return min(max(enough.bit_length() - 1, 0), LARGEST)
 
 
-def aligned(missing: Sequence[int], level: int) -> list[tuple[int, ...]]:
+def align(missing: Sequence[int], level: int) -> list[tuple[int, ...]]:
     """Return units in parts that are whole subtrees of the merge tree, where possible.
 
-    >>> aligned(range(1, 11), 1)
+    >>> align(range(1, 11), 1)
     [(1,), (2, 3), (4, 5), (6, 7), (8, 9), (10,)]
     """
     parts: dict[int, list[int]] = {}
@@ -310,11 +312,11 @@ def aligned(missing: Sequence[int], level: int) -> list[tuple[int, ...]]:
     return [tuple(part) for part in parts.values()]
 
 
-def _died(code: str, unit: int | None) -> EngineError:
+def _death_error(code: str, unit: int | None) -> EngineError:
     where = "before their first unit" if unit is None else f"the last one at unit {unit}"
     return EngineError(
         f"{DEATHS} workers died one after the other, {where} ({code})",
         hint="what was done is kept and the same command resumes it; if memory ran out, take "
-        "fewer --workers or smaller units",
+        "fewer --workers or a smaller --unit",
         slug="worker-died",
     )

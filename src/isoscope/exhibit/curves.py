@@ -46,8 +46,8 @@ class SiteCurves:
 
 def curves_of(survey: "Survey", site: str, run: str) -> SiteCurves:
     """Return the curves of one site, as far as its summaries are stored."""
-    from isoscope.accumulate import Moments
-    from isoscope.accumulate.variant import variants
+    from isoscope.accumulate import Moments, accumulator_of
+    from isoscope.accumulate.survey import variants
     from isoscope.measures.view.spectrum import effective_rows
 
     found: list[Curve] = []
@@ -55,7 +55,7 @@ def curves_of(survey: "Survey", site: str, run: str) -> SiteCurves:
     moments: dict[str, MomentsSummary] = {}
     for _, alike, here in variants(survey.held):
         with suppress(TooFewRowsError, UndefinedError, KeyError):
-            summary = here[Moments].finalize()
+            summary = accumulator_of(here, Moments).finalize()
             rows = effective_rows(summary)
             for variant in alike:
                 moments[variant], effective[variant] = summary, rows
@@ -75,7 +75,7 @@ def spectrum_curve(
     """
     from threadpoolctl import threadpool_limits
 
-    from isoscope.measures.isotropic import spectrum
+    from isoscope.measures.view.spectrum import isotropic_spectrum
 
     with threadpool_limits(1):
         values = np.linalg.eigvalsh(moments.covariance)[::-1]
@@ -95,7 +95,7 @@ def spectrum_curve(
     places = np.arange(width)
     if width > POINTS:
         places = np.unique(np.geomspace(1, width, POINTS).round().astype(int)) - 1
-    white = spectrum(max(int(rows), 2), width)
+    white = isotropic_spectrum(max(int(rows), 2), width)
     return SpectrumCurve(
         site,
         variant,
@@ -167,12 +167,14 @@ def matrix_cells(
     """
     from threadpoolctl import threadpool_limits
 
-    from isoscope.accumulate import Moments, Reservoir
+    from isoscope.accumulate import Moments, Reservoir, accumulator_of
 
     here = survey.held.get((site, "all"), {})
     if Moments not in here or Reservoir not in here or here[Reservoir].count < 3:
         return None
-    moments, sample = here[Moments].finalize(), here[Reservoir].finalize()
+    moments = accumulator_of(here, Moments).finalize()
+    sample = accumulator_of(here, Reservoir).finalize()
+
     # (d, d) second moments; their eigenvectors are the right singular vectors of the matrix
     second = moments.whole.scatter / moments.count + np.outer(moments.mean, moments.mean)
     with threadpool_limits(1):
@@ -200,7 +202,7 @@ class TokenCounts:
 
     def bands(self, tokens: Array) -> Array:
         """Return the band of each token; one past the last where the count is not known."""
-        from isoscope.accumulate.hashing import type_hashes
+        from isoscope.hashing import type_hashes
 
         inside = (tokens >= 0) & (type_hashes(np.maximum(tokens, 0)) <= self.limit)
         times = np.array([self.seen.get(token, 0.0) for token in tokens.tolist()])
@@ -209,7 +211,7 @@ class TokenCounts:
 
 def matrix_rows(documents: Array, site: str, rows: int, seed: int) -> Array:
     """Return the row of the matrix, a token, that each document key stands for; -1 for none."""
-    from isoscope.accumulate.hashing import ordinal_documents
+    from isoscope.hashing import ordinal_documents
 
     keys = ordinal_documents(site, np.arange(rows, dtype=np.uint64), seed=seed)
     order = np.argsort(keys)

@@ -117,7 +117,7 @@ def _exhibit(each: Any, name: str) -> "Exhibit":
 
 def _curves(run: "Run", name: str) -> tuple[list[Curve], Effective, list[str]]:
     """Return what is drawn from the summaries; a run whose state is lost still has readings."""
-    from isoscope.accumulate import Vocabulary
+    from isoscope.accumulate import Vocabulary, accumulator_of
     from isoscope.exhibit.curves import TokenCounts, curves_of, matrix_cells
 
     found: list[Curve] = []
@@ -129,7 +129,7 @@ def _curves(run: "Run", name: str) -> tuple[list[Curve], Effective, list[str]]:
         for survey in run.by_site():
             for here in survey.held.values():
                 if counts is None and Vocabulary in here and here[Vocabulary].count:
-                    counts = TokenCounts(here[Vocabulary].finalize())
+                    counts = TokenCounts(accumulator_of(here, Vocabulary).finalize())
             for site in dict.fromkeys(site for site, _ in survey.held):
                 if site not in chosen:
                     continue

@@ -132,7 +132,7 @@ def figure(
             slug="figure-nothing",
         )
     positions = {"site": site, "variant": variant, "form": "plain" if plain else None}
-    if measures and "measure" in panel.chosen:
+    if measures and "measure" in panel.positions:
         positions["measure"], measures = measures[0], None
     chosen = _set_switches(panel, {name: value for name, value in positions.items() if value})
     svg = draw_figure(_charts(panel, measures), chosen, width)
@@ -167,7 +167,9 @@ def _set_switches(panel: "Panel", positions: dict[str, str]) -> dict[str, str]:
         if value in known or (name == "form" and not known):
             continue
         raise unknown(name, value, known or (["all"] if name == "variant" else known))
-    return panel.chosen | {name: value for name, value in positions.items() if name in switches}
+    return panel.positions | {
+        name: value for name, value in positions.items() if name in switches
+    }
 
 
 def _charts(panel: "Panel", measures: Sequence[str] | None) -> list["Chart"]:

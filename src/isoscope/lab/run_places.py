@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from isoscope.accumulate import Accumulator
-from isoscope.accumulate.variant import Kind, variants
+from isoscope.accumulate.survey import Kind, variants
 from isoscope.registry import unknown
 from isoscope.store.run import Run, load
 from isoscope.types import CLASSES, VARIANTS

@@ -4,7 +4,7 @@ from importlib import import_module
 
 from isoscope.measures.base import MEASURES, Companion, Measure, level
 
-# One line a measure; importing it files its record. The order is that of every table.
+# One line per measure; importing it files its record. The order is that of every table.
 _IN_ORDER = (
     "mean_cosine",
     "mean_cosine_cross",

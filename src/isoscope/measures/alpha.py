@@ -4,8 +4,7 @@ import numpy as np
 
 from isoscope.errors import TooFewRowsError
 from isoscope.measures.base import measure
-from isoscope.measures.isotropic import spectrum
-from isoscope.measures.view import Spectrum
+from isoscope.measures.view import Spectrum, isotropic_spectrum
 from isoscope.types import Array
 
 FIRST = 5  # the first few eigenvalues follow no power law
@@ -41,7 +40,7 @@ def slope(values: Array, n: int) -> float:
 @measure(
     "alpha",
     reads=Spectrum,
-    isotropic=lambda n, d: slope(spectrum(n, d), n),
+    isotropic=lambda n, d: slope(isotropic_spectrum(n, d), n),
     collapsed=None,
     unmoved_by={"rotation", "scale", "shift"},
     cite="agrawal2022",

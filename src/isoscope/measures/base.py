@@ -3,58 +3,17 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol, Self
+from typing import Any, Literal
 
-from isoscope.accumulate import Accumulator
 from isoscope.measures.interval import Spread
+from isoscope.measures.view import View
 from isoscope.registry import Registry
-from isoscope.types import Array, Note
+from isoscope.types import Note
 
 Invariance = Literal["rotation", "scale", "shift"]
 Level = float | Callable[..., float] | None  # a number, or a function of (n, d)
-Kind = type[Accumulator[Any]]
-# When a measure is computed unasked: always, for text with its tokens, or never.
+# When a measure is computed by default: always, for text with its tokens, or only by name.
 Offer = Literal["always", "text", "asked"]
-
-
-class View(Protocol):
-    """What a measure looks at: one or more summaries, with the groups to leave out in turn."""
-
-    needs: ClassVar[tuple[Kind, ...]]
-
-    @classmethod
-    def of(cls, summaries: Any) -> Self:
-        """Return the view of these summaries."""
-        ...
-
-    @property
-    def count(self) -> int:
-        """How many rows it rests on."""
-        ...
-
-    @property
-    def documents(self) -> int:
-        """How many documents it rests on."""
-        ...
-
-    @property
-    def groups(self) -> int:
-        """How many groups there are."""
-        ...
-
-    @property
-    def sizes(self) -> Array:
-        """Rows in each group."""
-        ...
-
-    @property
-    def keys(self) -> Array:
-        """Which groups they are: the same documents are in the same group in every run."""
-        ...
-
-    def without(self, group: int) -> Self:
-        """Return the view as if a group had never been seen."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +31,7 @@ class Measure:
     """One number about a cloud of vectors, with what is needed to trust and to read it."""
 
     name: str
-    reads: type[Any]  # the View, the only thing it may look at
+    reads: type[View]  # the only thing it may look at
     compute: Callable[..., float]
     isotropic: Level  # its value when every direction is alike
     collapsed: Level  # its value when all rows point one way
@@ -80,8 +39,8 @@ class Measure:
     cite: str
     formula: str
     misleads: str
-    interval: Callable[..., tuple[float, float] | None] | None = None  # None: leave out in turn
-    spread: Callable[..., Spread | None] | None = None  # None: likewise
+    interval: Callable[..., tuple[float, float] | None] | None = None  # None: by group
+    spread: Callable[..., Spread | None] | None = None  # None: by group
     published: Callable[..., float] | None = (
         None  # as its paper or code has it, where we differ
     )
@@ -100,7 +59,7 @@ class Measure:
 
     @property
     def default(self) -> bool:
-        """Whether it is computed unasked of any rows: one pass is enough for it."""
+        """Whether it is computed of any rows by default: one pass is enough for it."""
         return self.offered == "always" and not self.second_pass
 
     @property
@@ -127,7 +86,9 @@ def measure(name: str, **record: Any) -> Callable[[Callable[..., float]], Callab
     return file
 
 
-def level(of: Level, n: int, d: int, options: Mapping[str, Any] | None = None) -> float | None:
+def level(
+    of: Level, n: int, d: int, options: Mapping[str, object] | None = None
+) -> float | None:
     """Return what an isotropic or collapsed cloud of this size would read."""
     if not callable(of):
         return of

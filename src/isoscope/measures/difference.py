@@ -1,19 +1,51 @@
-"""The difference of two readings: its interval, and how easily noise alone would give it."""
+"""Differences with intervals: of two readings, of pairs, corrected for their number."""
 
-from math import hypot, sqrt
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import hypot, inf, sqrt
+from statistics import fmean, stdev
+from typing import Self
 
 import numpy as np
 
-from isoscope.accumulate.hashing import GROUPS
-from isoscope.measures.interval import Spread
-from isoscope.measures.statistics import Difference, quantile
+from isoscope.hashing import GROUPS
+from isoscope.measures.interval import Spread, exact_quantile, quantile, two_sided
 from isoscope.types import Array
 
 ROUNDING = 1e-6  # of a value: batches and threads move readings by less than that
+NO_SPREAD = 1e-12  # of the values: differences of pairs that vary by less do not vary
 Ends = tuple[float | None, float | None]
 
 
-def paired(
+@dataclass(frozen=True)
+class Difference:
+    """A difference, its 95 % interval, and the chance of one as large if there were none.
+
+    Interval and chance are None where they cannot be determined.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    p: float | None  # two-sided, of this comparison alone
+    p_holm: float | None = None  # corrected for all comparisons that were made
+
+    @classmethod
+    def unknown(cls, value: float) -> Self:
+        """Return a difference without an interval."""
+        return cls(value, None, None, None)
+
+    @classmethod
+    def of(cls, value: float, reach: tuple[float, float], error: float, freedom: int) -> Self:
+        """Return a difference whose interval reaches that far down and up.
+
+        Without any error, zero is certain to be chance and anything else certain not to be.
+        """
+        t = value / error if error else inf if value else 0.0
+        return cls(value, value - reach[0], value + reach[1], two_sided(t, freedom))
+
+
+def difference_by_group(
     first: float, second: float, spreads: tuple[Spread, Spread], *, times: float = 1.0
 ) -> Difference:
     """Return first - times x second, both read off the same groups of documents.
@@ -21,7 +53,7 @@ def paired(
     What a group adds to the error of the difference is the difference of what it adds to
     either; a group that only one of them has adds what it adds there.
     """
-    ours, theirs, lost = _aligned(*spreads)
+    ours, theirs, lost = _align(*spreads)
     parts = ours - times * theirs
     value = first - times * second
     freedom = len(parts) - lost
@@ -32,10 +64,10 @@ def paired(
     return Difference.of(value, (reach, reach), error, freedom)
 
 
-def apart(
+def independent_difference(
     first: float, second: float, ends: tuple[Ends, Ends], *, times: float = 1.0
 ) -> Difference:
-    """Return first - times x second of readings that have nothing to do with each other.
+    """Return first - times x second of two independent readings.
 
     Variances add up, and so do squared distances from a value to the end of its interval;
     each end is taken on its own side, so that intervals need not be symmetric (Zou and
@@ -53,20 +85,54 @@ def apart(
     return Difference.of(value, (down, up), error, freedom)
 
 
-def same(first: float, second: float) -> bool:
+def is_same(first: float, second: float) -> bool:
     """Whether two values are equal but for rounding."""
     return abs(first - second) <= ROUNDING * max(abs(first), abs(second))
 
 
-def _aligned(first: Spread, second: Spread) -> tuple[Array, Array, int]:
+def _align(first: Spread, second: Spread) -> tuple[Array, Array, int]:
     """Return the parts of both, group by group, and how many degrees of freedom are lost."""
     folded = [int(each.keys.max(initial=0)) < GROUPS for each in (first, second)]
     keys = [each.keys.astype(np.uint64) for each in (first, second)]
-    if folded[0] != folded[1]:  # one has so few documents that each is a group
+    if folded[0] != folded[1]:  # one has few documents, and each of them is a group
         keys = [each % np.uint64(GROUPS) for each in keys]
     every = np.union1d(*keys)
-    laid = [
+    aligned = [
         np.bincount(np.searchsorted(every, key), each.parts, len(every))
         for key, each in zip(keys, (first, second), strict=True)
     ]
-    return laid[0], laid[1], max(first.lost, second.lost)
+    return aligned[0], aligned[1], max(first.lost, second.lost)
+
+
+def paired_difference(values: Sequence[float], others: Sequence[float]) -> Difference:
+    """Return the mean difference of pairs, with Student's interval.
+
+    One pair has no spread, and neither have differences that are all the same, as of two
+    seeds and few held-out examples: they have no interval.
+    """
+    apart = [a - b for a, b in zip(values, others, strict=True)]
+    middle = fmean(apart)
+    size = max(map(abs, (*values, *others)))
+    if len(apart) < 2 or stdev(apart) <= NO_SPREAD * size:
+        return Difference.unknown(middle)
+    error, freedom = stdev(apart) / sqrt(len(apart)), len(apart) - 1
+    reach = exact_quantile(freedom) * error
+    return Difference.of(middle, (reach, reach), error, freedom)
+
+
+def holm(chances: Sequence[float | None]) -> list[float | None]:
+    """Return p-values corrected for their number, however they depend on each other.
+
+    Holm (1979): the smallest counts times m, the next times m - 1, and so on; none is
+    smaller than the one before it. None stands for a comparison without a p-value.
+
+    >>> holm([0.01, 0.04, None, 0.03])
+    [0.03, 0.06, None, 0.06]
+    """
+    known = sorted((p, index) for index, p in enumerate(chances) if p is not None)
+    corrected: list[float | None] = [None] * len(chances)
+    largest = 0.0
+    for rank, (p, index) in enumerate(known):
+        largest = max(largest, min(1.0, (len(known) - rank) * p))
+        corrected[index] = largest
+    return corrected

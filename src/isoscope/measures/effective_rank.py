@@ -3,8 +3,7 @@
 import numpy as np
 
 from isoscope.measures.base import measure
-from isoscope.measures.isotropic import spectrum
-from isoscope.measures.view import Spectrum
+from isoscope.measures.view import Spectrum, isotropic_spectrum
 from isoscope.types import Array
 
 
@@ -17,7 +16,7 @@ def entropy_rank(values: Array) -> float:
 @measure(
     "effective-rank",
     reads=Spectrum,
-    isotropic=lambda n, d: entropy_rank(spectrum(n, d)),
+    isotropic=lambda n, d: entropy_rank(isotropic_spectrum(n, d)),
     collapsed=1.0,
     unmoved_by={"rotation", "scale", "shift"},
     cite="roy2007",

@@ -5,8 +5,7 @@ import numpy as np
 from isoscope.measures.base import measure
 from isoscope.measures.effective_rank import effective_rank, entropy_rank
 from isoscope.measures.interval import Spread, interval, spread
-from isoscope.measures.isotropic import spectrum
-from isoscope.measures.view import Halves
+from isoscope.measures.view import Halves, isotropic_spectrum
 from isoscope.types import Array
 
 
@@ -17,12 +16,14 @@ def _rank_of(covariance: Array, count: float) -> float:
 
 
 def _isotropic(n: int, d: int) -> float:
-    return 2 * entropy_rank(spectrum(n, d)) - entropy_rank(spectrum(max(n // 2, 2), d))
+    return 2 * entropy_rank(isotropic_spectrum(n, d)) - entropy_rank(
+        isotropic_spectrum(max(n // 2, 2), d)
+    )
 
 
 def _interval(seen: Halves, value: float, _published: bool) -> tuple[float, float] | None:
     plain = effective_rank(seen.whole)
-    found = interval(seen.whole, effective_rank, plain, logarithmic=False)
+    found = interval(seen.whole, effective_rank, plain)
     return None if found is None else (found[0] - plain + value, found[1] - plain + value)
 
 

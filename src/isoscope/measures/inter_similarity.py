@@ -37,7 +37,11 @@ def _one_type(types: int) -> TooFewRowsError:
 
 def _companions(seen: TypeSums, _published: bool) -> list[Companion]:
     value = by_token(seen)
-    ends = interval(seen, by_token, value, logarithmic=False) or (None, None)
+    ends = interval(
+        seen,
+        by_token,
+        value,
+    ) or (None, None)
     return [Companion("token", value, *ends)]
 
 

@@ -1,18 +1,77 @@
-"""95 % intervals: how far a reading moves when one group of documents is left out."""
+"""95 % intervals: Student's t, and how far a reading moves without one group of documents."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import exp, log, sqrt
-from typing import Any
+from math import atan, cos, exp, isinf, log, pi, sin, sqrt
+from statistics import NormalDist
+from typing import TypeVar
 
 import numpy as np
 
 from isoscope.errors import TooFewRowsError, UndefinedError
-from isoscope.measures.statistics import quantile
+from isoscope.measures.view import GroupView
 from isoscope.types import Array
 
 LEAST_DOCUMENTS = 8
 FARTHEST = 300.0  # a reach in the logarithm beyond which an end is not finite
+_Z = NormalDist().inv_cdf(0.975)
+V = TypeVar("V", bound=GroupView)
+
+
+def quantile(freedom: float) -> float:
+    """Return the 97.5 % point of Student's t, by Cornish-Fisher: what intervals use.
+
+    It is within 5e-5 of `exact_quantile` from six degrees on and within 2e-8 at 31, the usual
+    number. Intervals have eight groups at least, and every published one was computed with it:
+    the exact point would move their ends in the eighth digit, or in the fifth at eight groups.
+    """
+    z, v = _Z, freedom
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    fourth = (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160
+    return z + first / v + second / v**2 + third / v**3 + fourth / v**4
+
+
+def exact_quantile(freedom: int, outside: float = 0.05) -> float:
+    """Return the t that is exceeded, on both sides together, with this chance.
+
+    For few degrees of freedom, such as those of three or five seeds, where the series of
+    `quantile` is off by up to a tenth.
+
+    >>> round(exact_quantile(4), 4)
+    2.7764
+    """
+    low, high = 0.0, 1.0
+    while two_sided(high, freedom) > outside:
+        high *= 2
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if two_sided(middle, freedom) > outside else (low, middle)
+    return high
+
+
+def two_sided(t: float, freedom: int) -> float:
+    """Return the chance that Student's t is at least this far from zero.
+
+    The finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4, exact for whole degrees.
+
+    >>> round(two_sided(2.776445, 4), 6)
+    0.05
+    """
+    if isinf(t):
+        return 0.0
+    angle = atan(abs(t) / sqrt(freedom))
+    odd = freedom % 2
+    term = cos(angle) if odd else 1.0
+    total = 0.0
+    for step in range(2 + odd, freedom + 1, 2):
+        total += term
+        term *= cos(angle) ** 2 * (step - 1) / step
+    inside = sin(angle) * total
+    if odd:
+        inside = 2 / pi * (angle + inside)
+    return min(max(1.0 - inside, 0.0), 1.0)
 
 
 @dataclass(frozen=True)
@@ -57,7 +116,7 @@ def standard_error(value: float, without: Array, sizes: Array) -> float:
 
 
 def around(
-    value: float, error: float, groups: int, *, logarithmic: bool
+    value: float, error: float, groups: int, *, logarithmic: bool = False
 ) -> tuple[float, float]:
     """Return the interval around a value; in the logarithm `error` is relative."""
     reach = quantile(groups - 1) * error
@@ -66,42 +125,35 @@ def around(
     return value - reach, value + reach
 
 
-def left_out_in_turn(view: Any, compute: Callable[[Any], float]) -> Array:
-    """Return the measure without each group."""
-    return np.array([compute(view.without(group)) for group in range(view.groups)])
-
-
-def _without_each(view: Any, compute: Callable[[Any], float]) -> Array | None:
-    """Return the measure without each group; None where that tells nothing."""
+def _without_each(view: V, compute: Callable[[V], float]) -> Array | None:
+    """Return the measure without each group; None where it has no interval."""
     if view.documents < LEAST_DOCUMENTS or view.groups < LEAST_DOCUMENTS:
         return None
     try:
-        without = left_out_in_turn(view, compute)
+        without = np.array([compute(view.without(group)) for group in range(view.groups)])
     except (TooFewRowsError, UndefinedError):
         return None
     return without if np.isfinite(without).all() else None
 
 
-def spread(view: Any, compute: Callable[[Any], float], value: float) -> Spread | None:
+def spread(view: V, compute: Callable[[V], float], value: float) -> Spread | None:
     """Return what each group adds to the error of a reading; None without an interval."""
     without = _without_each(view, compute)
     if without is None:
         return None
-    thinning = getattr(view, "thinning", 1.0)
-    return Spread(influences(value, without, view.sizes) * thinning, view.keys)
+    return Spread(influences(value, without, view.sizes) * view.thinning, view.keys)
 
 
 def interval(
-    view: Any, compute: Callable[[Any], float], value: float, *, logarithmic: bool
+    view: V, compute: Callable[[V], float], value: float, *, logarithmic: bool = False
 ) -> tuple[float, float] | None:
     """Return the 95 % interval of a reading; None where there are too few documents."""
     without = _without_each(view, compute)
     if without is None:
         return None
-    thinning = getattr(view, "thinning", 1.0)  # where the groups are of a sample
     if logarithmic and value > 0 and (without > 0).all():
-        error = standard_error(log(value), np.log(without), view.sizes) * thinning
+        error = standard_error(log(value), np.log(without), view.sizes) * view.thinning
         if quantile(view.groups - 1) * error < FARTHEST:
             return around(value, error, view.groups, logarithmic=True)
-    error = standard_error(value, without, view.sizes) * thinning
-    return around(value, error, view.groups, logarithmic=False)
+    error = standard_error(value, without, view.sizes) * view.thinning
+    return around(value, error, view.groups)

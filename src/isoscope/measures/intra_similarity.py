@@ -30,7 +30,11 @@ def _companions(seen: TypeSums, _published: bool) -> list[Companion]:
             value = compute(seen)
         except TooFewRowsError:  # one type has nothing to be compared with
             continue
-        ends = interval(seen, compute, value, logarithmic=False) or (None, None)
+        ends = interval(
+            seen,
+            compute,
+            value,
+        ) or (None, None)
         beside.append(Companion(suffix, value, *ends))
     return beside
 

@@ -3,9 +3,8 @@
 from isoscope.errors import UndefinedError
 from isoscope.measures.base import measure
 from isoscope.measures.interval import interval
-from isoscope.measures.isotropic import spectrum
 from isoscope.measures.participation import ratio
-from isoscope.measures.view import Spectrum
+from isoscope.measures.view import Spectrum, isotropic_spectrum
 
 
 def from_ratio(participation: float, d: int) -> float:
@@ -30,7 +29,7 @@ def _interval(seen: Spectrum, _value: float, _published: bool) -> tuple[float, f
 @measure(
     "isoscore",
     reads=Spectrum,
-    isotropic=lambda n, d: from_ratio(ratio(spectrum(n, d)), d),
+    isotropic=lambda n, d: from_ratio(ratio(isotropic_spectrum(n, d)), d),
     collapsed=0.0,
     unmoved_by={"rotation", "scale", "shift"},
     cite="rudman2022",

@@ -6,11 +6,10 @@ import numpy as np
 
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measures.base import measure
-from isoscope.measures.interval import FARTHEST, LEAST_DOCUMENTS, Spread
+from isoscope.measures.interval import FARTHEST, LEAST_DOCUMENTS, Spread, quantile
 from isoscope.measures.isoscore import from_ratio
-from isoscope.measures.statistics import quantile
 from isoscope.measures.view import Halves
-from isoscope.measures.view.parts import SampledParts, SketchedParts, calibrated
+from isoscope.measures.view.parts import SampledParts, SketchedParts, calibrate
 from isoscope.types import Array
 
 _ROUNDING = 1e-12  # of the sums whose difference is taken; orthogonal rows leave nothing else
@@ -120,7 +119,7 @@ def _of_documents(seen: Halves, parts: SketchedParts) -> Spread | None:
         if len(rows) < 2:
             return None
         trace, product = np.trace(ours) * (n - 1), np.einsum("ij,ij->", ours, theirs) * (n - 1)
-        crossed = calibrated(parts.crossed(half, centre, theirs), product)
+        crossed = calibrate(parts.traces_with(half, centre, theirs), product)
         if (traces >= trace).any() or (crossed >= product).any():
             return None  # one group has all the variance of its half
         # log(t_a / F) without each group; the factors 1 / (n - 1) of the two cancel

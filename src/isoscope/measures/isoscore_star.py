@@ -5,15 +5,14 @@ import numpy as np
 from isoscope.errors import ConfigError
 from isoscope.measures.base import measure
 from isoscope.measures.isoscore import from_ratio
-from isoscope.measures.isotropic import spectrum
 from isoscope.measures.participation import ratio
-from isoscope.measures.view import Spectrum
+from isoscope.measures.view import Spectrum, isotropic_spectrum
 from isoscope.types import Array
 
 ZETA = 0.2
 
 
-def _checked(zeta: float) -> float:
+def _check_zeta(zeta: float) -> float:
     if not 0 <= zeta <= 1:
         raise ConfigError(
             f"expected zeta between 0 and 1, got {zeta}",
@@ -23,25 +22,31 @@ def _checked(zeta: float) -> float:
     return zeta
 
 
-def shrunk(values: Array, zeta: float) -> Array:
+def shrink(values: Array, zeta: float) -> Array:
     """Return eigenvalues moved towards their mean."""
     return (1 - zeta) * values + zeta * values.mean()
 
 
 def as_published(seen: Spectrum, *, zeta: float = ZETA) -> float:
     """IsoScore* with the identity as the stable covariance, as the released code has it."""
-    values = (1 - _checked(zeta)) * seen.values + zeta
+    values = (1 - _check_zeta(zeta)) * seen.values + zeta
     return from_ratio(ratio(values), seen.width)
 
 
+def _isotropic(n: int, d: int, zeta: float = ZETA) -> float:
+    return from_ratio(ratio(shrink(isotropic_spectrum(n, d), zeta)), d)
+
+
 def _collapsed(_n: int, d: int) -> float:
-    return from_ratio(ratio(shrunk(np.eye(1, d)[0] * d, ZETA)), d)
+    return from_ratio(ratio(shrink(np.eye(1, d)[0] * d, ZETA)), d)
 
 
 @measure(
     "isoscore-star",
     reads=Spectrum,
-    isotropic=lambda n, d, zeta=ZETA: from_ratio(ratio(shrunk(spectrum(n, d), zeta)), d),
+    isotropic=lambda n, d, zeta=ZETA: from_ratio(
+        ratio(shrink(isotropic_spectrum(n, d), zeta)), d
+    ),
     collapsed=_collapsed,
     unmoved_by={"rotation", "scale", "shift"},
     cite="rudman2024",
@@ -59,4 +64,4 @@ def isoscore_star(seen: Spectrum, *, zeta: float = ZETA) -> float:
     The multiple is tr C / d rather than 1, because the plain identity makes the value
     depend on scale: the same cloud read 1.000, 0.838 and 0.215 at three scales.
     """
-    return from_ratio(ratio(shrunk(seen.values, _checked(zeta))), seen.width)
+    return from_ratio(ratio(shrink(seen.values, _check_zeta(zeta))), seen.width)

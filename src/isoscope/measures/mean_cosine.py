@@ -1,5 +1,7 @@
 """Mean cosine: do two vectors drawn at random point the same way?"""
 
+import numpy as np
+
 from isoscope.accumulate.directions import cosine_over_pairs
 from isoscope.measures.base import measure
 from isoscope.measures.view import Units
@@ -7,8 +9,8 @@ from isoscope.measures.view import Units
 
 def over_pairs(seen: Units) -> float:
     """Return the mean cosine over all pairs of different rows."""
-    n, total = seen.count, seen.seen.total
-    return float(cosine_over_pairs(total @ total, n))
+    n, total = seen.count, seen.total
+    return float(cosine_over_pairs(np.float64(total @ total), n))
 
 
 @measure(

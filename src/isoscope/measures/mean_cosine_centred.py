@@ -21,4 +21,4 @@ from isoscope.measures.view import CentredUnits
 )
 def mean_cosine_centred(seen: CentredUnits) -> float:
     """Mean cosine between two different rows, both taken from the mean."""
-    return over_pairs(seen)  # type: ignore[arg-type]
+    return over_pairs(seen)

@@ -22,12 +22,12 @@ def mean_cosine_cross(seen: Units) -> float:
     Rows of one document resemble each other; all pairs together say so and not only how
     narrow the cone is. Leaving such pairs out costs one more number to sum.
     """
-    n, total = seen.count, seen.seen.total
-    pairs = float(n) ** 2 - float(seen.seen.pairs.sum())
+    n, total = seen.count, seen.total
+    pairs = float(n) ** 2 - float(seen.pairs.sum())
     if pairs <= 0:
         raise TooFewRowsError(
             "mean-cosine-cross needs at least 2 documents, got 1",
             hint="give more documents, or leave --document out",
             slug="too-few-documents",
         )
-    return float((total @ total - seen.seen.own.sum()) / pairs)
+    return float((total @ total - seen.own.sum()) / pairs)

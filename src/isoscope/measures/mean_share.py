@@ -21,13 +21,12 @@ from isoscope.measures.view import Masses
 )
 def mean_share(seen: Masses) -> float:
     """Share of the squared length of the rows that is their common mean vector."""
-    groups = seen.seen
-    mean = groups.rows @ groups.mean / groups.rows.sum()
-    lengths = groups.trace.sum() + groups.rows @ np.einsum("kd,kd->k", groups.mean, groups.mean)
+    mean = seen.sizes @ seen.mean / seen.sizes.sum()
+    lengths = seen.trace.sum() + seen.sizes @ np.einsum("kd,kd->k", seen.mean, seen.mean)
     if lengths <= 0:
         raise UndefinedError(
             "mean-share needs rows that are not zero, got only zeros",
             hint="check how the vectors were made",
             slug="only-zeros",
         )
-    return float(mean @ mean * groups.rows.sum() / lengths)
+    return float(mean @ mean * seen.sizes.sum() / lengths)

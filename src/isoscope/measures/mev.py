@@ -5,8 +5,7 @@ import numpy as np
 from isoscope.measures.base import Companion, measure
 from isoscope.measures.interval import interval
 from isoscope.measures.view import Occurrences
-from isoscope.measures.view.occurrences import LEAST
-from isoscope.measures.view.types import not_repeated
+from isoscope.measures.view.token_types import LEAST, not_repeated
 
 
 def _of_types(seen: Occurrences) -> float:
@@ -27,7 +26,11 @@ def _companions(seen: Occurrences, _published: bool) -> list[Companion]:
     beside: list[Companion] = []
     for suffix, compute in (("baseline", _of_any), ("adjusted", _adjusted)):
         value = compute(seen)
-        ends = interval(seen, compute, value, logarithmic=False) or (None, None)
+        ends = interval(
+            seen,
+            compute,
+            value,
+        ) or (None, None)
         beside.append(Companion(suffix, value, *ends))
     return beside
 

@@ -20,14 +20,13 @@ from isoscope.measures.view import NormMoments
 )
 def norm_spread(seen: NormMoments) -> float:
     """Standard deviation of the norms over their mean."""
-    groups = seen.seen
-    n = groups.sizes.sum()
-    mean = groups.sizes @ groups.mean / n
+    n = seen.sizes.sum()
+    mean = seen.sizes @ seen.mean / n
     if mean <= 0 or n < 2:
         raise UndefinedError(
             "norm-spread needs at least 2 rows that are not all zero, got fewer",
             hint="check how the vectors were made",
             slug="only-zeros",
         )
-    spread = groups.spread.sum() + groups.sizes @ (groups.mean - mean) ** 2
+    spread = seen.spread.sum() + seen.sizes @ (seen.mean - mean) ** 2
     return float(np.sqrt(spread / (n - 1)) / mean)

@@ -24,7 +24,7 @@ TOP = 3
 )
 def outlier_share(seen: Units) -> float:
     """Share of the mean cosine owed to the three dimensions that contribute most."""
-    parts = contributions(seen.seen.total, seen.seen.energy)
+    parts = contributions(seen.total, seen.energy)
     whole = parts.sum()
     if abs(whole) <= 1e-9 * seen.count:
         raise UndefinedError(

@@ -1,8 +1,7 @@
 """Participation ratio: how many dimensions carry the variance?"""
 
 from isoscope.measures.base import measure
-from isoscope.measures.isotropic import spectrum
-from isoscope.measures.view import Spectrum
+from isoscope.measures.view import Spectrum, isotropic_spectrum
 from isoscope.types import Array
 
 
@@ -15,7 +14,7 @@ def ratio(values: Array) -> float:
 @measure(
     "participation",
     reads=Spectrum,
-    isotropic=lambda n, d: ratio(spectrum(n, d)),
+    isotropic=lambda n, d: ratio(isotropic_spectrum(n, d)),
     collapsed=1.0,
     unmoved_by={"rotation", "scale", "shift"},
     cite="gao2017",

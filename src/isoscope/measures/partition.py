@@ -1,10 +1,11 @@
 """Partition isotropy I(W): is the partition function the same in every direction?"""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from isoscope.measures.base import Companion, measure
-from isoscope.measures.interval import interval
-from isoscope.measures.statistics import quantile
+from isoscope.measures.interval import interval, quantile
 from isoscope.measures.view import PartitionSums
 from isoscope.types import Array
 
@@ -13,20 +14,20 @@ MANY = 50_000  # rows from which on one draw is enough
 _CHUNK = 4096
 
 
-def _pooled(parts: Array) -> Array:
+def _pool_groups(parts: Array) -> Array:
     """Return the log partition function of all groups together, for each axis."""
     return np.logaddexp.reduce(parts, axis=0)
 
 
 def log_two_sided(seen: PartitionSums) -> float:
     """Return log I(W) over both signs of every axis."""
-    both = np.concatenate([_pooled(seen.seen.plus), _pooled(seen.seen.minus)])
+    both = np.concatenate([_pool_groups(seen.plus), _pool_groups(seen.minus)])
     return float(both.min() - both.max())
 
 
 def log_one_sided(seen: PartitionSums) -> float:
     """Return log I(W) over one sign of each axis."""
-    plus = _pooled(seen.seen.plus)
+    plus = _pool_groups(seen.plus)
     return float(plus.min() - plus.max())
 
 
@@ -57,7 +58,7 @@ def _random_cloud(lengths: Array, d: int, draw: int, published: bool) -> float:
     return float(np.exp(logs.min() - logs.max()))
 
 
-def _rows(lengths: Array, d: int, draw: int):  # noqa: ANN202
+def _rows(lengths: Array, d: int, draw: int) -> Iterator[Array]:
     rng = np.random.Generator(np.random.PCG64([draw, d]))
     for start in range(0, len(lengths), _CHUNK):
         part = lengths[start : start + _CHUNK]
@@ -70,14 +71,18 @@ def _interval(
 ) -> tuple[float, float] | None:
     """Return the interval of the logarithm, raised: the value may be too small for one."""
     logarithm = log_one_sided if published else log_two_sided
-    ends = interval(seen, logarithm, logarithm(seen), logarithmic=False)
+    ends = interval(seen, logarithm, logarithm(seen))
     return None if ends is None else (float(np.exp(ends[0])), float(np.exp(min(ends[1], 0.0))))
 
 
 def _companions(seen: PartitionSums, published: bool) -> list[Companion]:
     logarithm = log_one_sided if published else log_two_sided
     log = logarithm(seen)
-    around = interval(seen, logarithm, log, logarithmic=False) or (None, None)
+    around = interval(
+        seen,
+        logarithm,
+        log,
+    ) or (None, None)
     draws = reference(seen, published=published)
     mean = float(np.mean(draws))
     reach = quantile(len(draws) - 1) * float(np.std(draws, ddof=1)) if len(draws) > 1 else None

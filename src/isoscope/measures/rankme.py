@@ -3,8 +3,7 @@
 import numpy as np
 
 from isoscope.measures.base import measure
-from isoscope.measures.isotropic import spectrum
-from isoscope.measures.view import RawSpectrum
+from isoscope.measures.view import RawSpectrum, isotropic_spectrum
 from isoscope.types import Array
 
 EPSILON = 1e-7  # of the paper; keeps the logarithm finite
@@ -20,7 +19,7 @@ def of_squares(squares: Array) -> float:
 @measure(
     "rankme",
     reads=RawSpectrum,
-    isotropic=lambda n, d: of_squares(spectrum(n + 1, d)[: min(n, d)]),
+    isotropic=lambda n, d: of_squares(isotropic_spectrum(n + 1, d)[: min(n, d)]),
     collapsed=1.0,
     unmoved_by={"rotation", "scale"},
     cite="garrido2023",

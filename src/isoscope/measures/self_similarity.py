@@ -5,7 +5,7 @@ from isoscope.measures.base import Companion, measure
 from isoscope.measures.interval import interval
 from isoscope.measures.mean_cosine_cross import mean_cosine_cross
 from isoscope.measures.view import TypeSums
-from isoscope.measures.view.types import not_repeated
+from isoscope.measures.view.token_types import not_repeated
 
 
 def by_type(seen: TypeSums, name: str = "self-similarity") -> float:
@@ -21,7 +21,11 @@ def _companions(seen: TypeSums, _published: bool) -> list[Companion]:
     except TooFewRowsError:  # a single text has nothing to be compared with
         return []
     value = by_type(seen)
-    low, high = interval(seen, by_type, value, logarithmic=False) or (None, None)
+    low, high = interval(
+        seen,
+        by_type,
+        value,
+    ) or (None, None)
     ends = (None, None) if low is None or high is None else (low - floor, high - floor)
     return [Companion("adjusted", value - floor, *ends)]
 

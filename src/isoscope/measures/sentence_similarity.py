@@ -9,7 +9,7 @@ from isoscope.measures.view import SentenceSums
 
 def over_documents(seen: SentenceSums) -> float:
     """Return the mean over documents."""
-    return float(seen.seen.likeness.sum() / seen.seen.sentences.sum())
+    return float(seen.likeness.sum() / seen.sizes.sum())
 
 
 def _adjusted(seen: SentenceSums) -> float:
@@ -21,7 +21,11 @@ def _companions(seen: SentenceSums, _published: bool) -> list[Companion]:
         value = _adjusted(seen)
     except TooFewRowsError:  # a single text has nothing to be compared with
         return []
-    ends = interval(seen, _adjusted, value, logarithmic=False) or (None, None)
+    ends = interval(
+        seen,
+        _adjusted,
+        value,
+    ) or (None, None)
     return [Companion("adjusted", value, *ends)]
 
 

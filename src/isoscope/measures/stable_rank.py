@@ -1,14 +1,13 @@
 """Stable rank: how many times does the largest variance fit into the whole?"""
 
 from isoscope.measures.base import measure
-from isoscope.measures.isotropic import spectrum
-from isoscope.measures.view import Spectrum
+from isoscope.measures.view import Spectrum, isotropic_spectrum
 
 
 @measure(
     "stable-rank",
     reads=Spectrum,
-    isotropic=lambda n, d: float(spectrum(n, d).sum() / spectrum(n, d)[0]),
+    isotropic=lambda n, d: float(isotropic_spectrum(n, d).sum() / isotropic_spectrum(n, d)[0]),
     collapsed=1.0,
     unmoved_by={"rotation", "scale", "shift"},
     cite="rudelson2007",

@@ -1,14 +1,13 @@
 """Top share: how much of the variance lies along one direction?"""
 
 from isoscope.measures.base import measure
-from isoscope.measures.isotropic import spectrum
-from isoscope.measures.view import Spectrum
+from isoscope.measures.view import Spectrum, isotropic_spectrum
 
 
 @measure(
     "top-share",
     reads=Spectrum,
-    isotropic=lambda n, d: float(spectrum(n, d)[0] / spectrum(n, d).sum()),
+    isotropic=lambda n, d: float(isotropic_spectrum(n, d)[0] / isotropic_spectrum(n, d).sum()),
     collapsed=1.0,
     unmoved_by={"rotation", "scale", "shift"},
     cite="razzhigaev2024",

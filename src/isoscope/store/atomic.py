@@ -10,6 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
+from typing import cast
 
 from isoscope.errors import StoreError
 
@@ -113,9 +114,9 @@ def exchange(one: Path, other: Path) -> None:
     library = ctypes.CDLL(None, use_errno=True)
     names = os.fsencode(one), os.fsencode(other)
     if sys.platform == "linux" and hasattr(library, "renameat2"):
-        failed = library.renameat2(_AT_CWD, names[0], _AT_CWD, names[1], _EXCHANGE)
+        failed = cast(int, library.renameat2(_AT_CWD, names[0], _AT_CWD, names[1], _EXCHANGE))
     elif sys.platform == "darwin" and hasattr(library, "renamex_np"):
-        failed = library.renamex_np(*names, _EXCHANGE)
+        failed = cast(int, library.renamex_np(*names, _EXCHANGE))
     else:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     if failed:

@@ -55,7 +55,7 @@ def check_target(
     """
     try:
         target = Path(path).resolve()
-        if resume and unfinished(target):
+        if resume and is_unfinished(target):
             return target
         if os.path.lexists(target):
             _may_replace(target, overwrite)
@@ -70,7 +70,7 @@ def check_target(
     return target
 
 
-def unfinished(target: Path) -> bool:
+def is_unfinished(target: Path) -> bool:
     """Whether a folder holds units of a run that is not whole yet, and nothing else."""
     if not target.is_dir() or (target / MANIFEST).exists():
         return False

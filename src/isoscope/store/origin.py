@@ -31,7 +31,7 @@ class OriginPart(msgspec.Struct, frozen=True, kw_only=True):
         """Return plain values, as they are written."""
         found: dict[str, object] = {}
         for name in self.__struct_fields__:
-            value = getattr(self, name)
+            value = cast(object, getattr(self, name))
             absent = name in self.if_known and (value is None or value == ())
             if name != "rest" and not absent:
                 found[name] = plain_values(value)
@@ -220,7 +220,7 @@ def mergeable(origins: Sequence[Origin]) -> Origin:
     first, *others = origins
     for other in others:
         _same_schema(first, other)
-        ours, theirs = _shared(first), _shared(other)
+        ours, theirs = _shared_values(first), _shared_values(other)
         for what in dict.fromkeys((*ours, *theirs)):
             if what not in ours or what not in theirs or ours[what] != theirs[what]:
                 raise _different(what, ours.get(what), theirs.get(what))
@@ -238,7 +238,7 @@ def _same_schema(one: Origin, other: Origin) -> None:
         )
 
 
-def _shared(origin: Origin) -> dict[tuple[str, str], object]:
+def _shared_values(origin: Origin) -> dict[tuple[str, str], object]:
     """Return what must be the same in both, each by its part of the origin and its name."""
     parts: dict[str, Mapping[str, object]] = {
         "": {
@@ -266,8 +266,9 @@ def _different(what: tuple[str, str], ours: object, theirs: object) -> MergeErro
 
 
 def _short(value: object) -> str:
-    one = isinstance(value, list) and len(cast(list[object], value)) == 1
-    text = repr(value)[1:-1] if one else repr(value)
+    text = repr(value)
+    if isinstance(value, list) and len(cast(list[object], value)) == 1:
+        text = text[1:-1]
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -285,7 +286,7 @@ def _no_source_twice(ours: Sequence[SourceRecord], theirs: Sequence[SourceRecord
         if source.name in names:
             raise MergeError(
                 f"cannot merge two sources that are both called {source.name!r}",
-                hint="rows are told apart by it: measure one again with --name OTHER, or "
+                hint="rows are identified by it: measure one again with another --name, or "
                 "survey a file of another name",
                 slug="merge-same-name",
             )

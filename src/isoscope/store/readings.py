@@ -1,5 +1,9 @@
 """Readings as a parquet file, one row each."""
 
+# pyarrow has no types: what it returns is checked by `msgspec.convert` where it leaves here.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+
 from collections.abc import Iterable
 from dataclasses import asdict
 from math import isfinite

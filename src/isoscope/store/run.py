@@ -10,8 +10,7 @@ from typing import cast
 
 import msgspec
 
-from isoscope.accumulate.survey import SECOND_PASS, Survey
-from isoscope.accumulate.variant import Place
+from isoscope.accumulate.survey import SECOND_PASS, Place, Survey, SurveyState
 from isoscope.errors import IsoscopeError, StoreError
 from isoscope.site import is_matrix
 from isoscope.store.atomic import find_replaced
@@ -71,9 +70,9 @@ class Run:
         try:
             config = cast(object, yaml.safe_load(_content(self.path / CONFIG)))
         except (yaml.YAMLError, OSError, ValueError, RecursionError) as error:
-            raise _damaged(self.path / CONFIG, error) from error
+            raise _damage_error(self.path / CONFIG, error) from error
         if not isinstance(config, dict):
-            raise _damaged(self.path / CONFIG, "expected keys and values")
+            raise _damage_error(self.path / CONFIG, "expected keys and values")
         return msgspec.convert(config, dict[str, object])
 
     @property
@@ -97,7 +96,8 @@ class Run:
         path = self.path / STATE
         with _blame(path):
             _same(path, self.manifest.files[STATE])
-            return Survey.from_state(*read_state(path))
+            meta, arrays = read_state(path)
+            return Survey.from_state(msgspec.convert(meta, SurveyState), arrays)
 
     def survey_of(self, site: str) -> Survey:
         """What was collected at one site; the others stay on disk."""
@@ -137,7 +137,7 @@ def _blame(path: Path) -> Generator[None]:
     except IsoscopeError:
         raise
     except Exception as error:
-        raise _damaged(path, error) from error
+        raise _damage_error(path, error) from error
 
 
 def merge_states(runs: Sequence[Run], out: Path) -> None:
@@ -190,7 +190,7 @@ def load(path: str | os.PathLike[str]) -> Run:
         if origin.schema != manifest.schema:
             raise ValueError(f"expected schema {manifest.schema}, got {origin.schema}")
     except (msgspec.MsgspecError, ValueError, TypeError) as error:
-        raise _damaged(folder / MANIFEST, error) from error
+        raise _damage_error(folder / MANIFEST, error) from error
     current = folder
     try:
         current = folder / STATE
@@ -199,9 +199,9 @@ def load(path: str | os.PathLike[str]) -> Run:
         _same(current, manifest.files[READINGS])
         readings = read_readings(current)
     except KeyError as error:
-        raise _damaged(folder / MANIFEST, f"it has no checksum of {error}") from error
+        raise _damage_error(folder / MANIFEST, f"it has no checksum of {error}") from error
     except (OSError, ValueError) as error:
-        raise _damaged(current, error) from error
+        raise _damage_error(current, error) from error
     return Run(path=folder, manifest=manifest, origin=origin, readings=readings)
 
 
@@ -227,7 +227,7 @@ def _manifest(folder: Path) -> Manifest:
             raise ValueError(f"expected a schema of at least 1, got {edition}")
         return msgspec.json.decode(content, type=Manifest)
     except (msgspec.MsgspecError, OSError, ValueError, RecursionError) as error:
-        raise _damaged(path, error) from error
+        raise _damage_error(path, error) from error
 
 
 def _no_run(folder: Path) -> StoreError:
@@ -273,7 +273,7 @@ def _content(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def _damaged(path: Path, why: object) -> StoreError:
+def _damage_error(path: Path, why: object) -> StoreError:
     why = (why.strerror or why) if isinstance(why, OSError) else why
     return StoreError(
         f"cannot read {str(path)!r}: {why}",

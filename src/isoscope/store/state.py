@@ -17,8 +17,7 @@ from typing import Protocol, cast
 import msgspec
 import numpy as np
 
-from isoscope.accumulate.survey import Survey
-from isoscope.accumulate.variant import Place
+from isoscope.accumulate.survey import Place, PlaceState, Survey
 from isoscope.store.atomic import link_or_copy
 from isoscope.store.schema import plain_values
 from isoscope.types import Array
@@ -49,10 +48,10 @@ class TensorFile(Protocol):
         ...
 
 
-class Header(msgspec.Struct):
+class StateHeader(msgspec.Struct):
     """The description of a survey in the header of its state; see `Survey.to_state`."""
 
-    places: list[dict[str, object]]
+    places: list[PlaceState]
     trouble: dict[str, str] = {}
     seen: dict[str, int] = {}
 
@@ -64,7 +63,7 @@ class StateWriter:
         self.path = path
         self._data_path = path.with_name(f"{path.name}.data")
         self._data = self._data_path.open("xb")
-        self._header = Header([])
+        self._header = StateHeader([])
         self._arrays: dict[str, dict[str, object]] = {}
 
     def __enter__(self) -> "StateWriter":
@@ -81,7 +80,7 @@ class StateWriter:
     def add(self, survey: Survey) -> None:
         """Write what a survey holds behind what is there."""
         meta, arrays = survey.to_state()
-        header = msgspec.convert(meta, Header)
+        header = msgspec.convert(meta, StateHeader)
         self.note(header.trouble)
         first = len(self._header.places)
         self._header.places += header.places
@@ -128,8 +127,8 @@ class StateReader:
         self._file = _open(path)
         header = _header(self._file)
         self.trouble, self.seen = header.trouble, header.seen
-        self._places: dict[Place, tuple[int, dict[str, object]]] = {
-            (str(place["site"]), str(place["variant"])): (number, place)
+        self._places: dict[Place, tuple[int, PlaceState]] = {
+            (place["site"], place["variant"]): (number, place)
             for number, place in enumerate(header.places)
         }
         self._names: dict[int, list[str]] = {}
@@ -148,7 +147,7 @@ class StateReader:
 
     def survey(self, places: Iterable[Place]) -> Survey:
         """Return a survey of some places."""
-        found: list[dict[str, object]] = []
+        found: list[PlaceState] = []
         arrays: dict[str, Array] = {}
         for place in places:
             if place in self._places:
@@ -326,8 +325,8 @@ def _open(path: Path) -> TensorFile:
     return cast(TensorFile, safe_open(path, framework="numpy"))
 
 
-def _header(file: TensorFile) -> Header:
-    return msgspec.json.decode((file.metadata() or {})[META], type=Header)
+def _header(file: TensorFile) -> StateHeader:
+    return msgspec.json.decode((file.metadata() or {})[META], type=StateHeader)
 
 
 def _writable(array: Array) -> Array:

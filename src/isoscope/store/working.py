@@ -13,7 +13,7 @@ import msgspec
 from isoscope.errors import StoreError
 from isoscope.store import lock
 from isoscope.store.atomic import write_whole, writing
-from isoscope.store.folder import BEGUN, PLAN, check_target, unfinished
+from isoscope.store.folder import BEGUN, PLAN, check_target, is_unfinished
 from isoscope.store.origin import versions
 
 NOTES = "notes.json"
@@ -83,7 +83,7 @@ class Working:
         try:
             return msgspec.json.decode(path.read_bytes(), type=Begun)
         except (msgspec.MsgspecError, OSError) as error:
-            raise _damaged(path, error) from error
+            raise _damage_error(path, error) from error
 
     def begin(self, id: str, resolved: Mapping[str, object], plan: bytes) -> None:
         """Write plan and spec; the spec last, since it says that the plan is whole."""
@@ -102,9 +102,9 @@ class Working:
         try:
             content = path.read_bytes()
         except OSError as error:
-            raise _damaged(path, error) from error
+            raise _damage_error(path, error) from error
         if _digest(content) != begun.plan:
-            raise _damaged(path, "its checksum is not the one that was written")
+            raise _damage_error(path, "its checksum is not the one that was written")
         return content
 
     def restart(self) -> None:
@@ -161,7 +161,7 @@ class Working:
             self._was_empty = folder.is_dir() and not any(folder.iterdir())
             self._lock = lock.Lock(folder)
             self._lock.acquire()
-            if unfinished(folder) and folder == _folder_for(target):
+            if is_unfinished(folder) and folder == _folder_for(target):
                 return folder
             self._lock.release()
             self._lock = None
@@ -184,7 +184,7 @@ class Working:
         """Remove the folder under its lock, unless a finished run stands there by now."""
         assert self.folder is not None and self._lock is not None
         with suppress(OSError):
-            if unfinished(self.folder):
+            if is_unfinished(self.folder):
                 self.restart()
                 self._lock.release()  # which makes the folder empty
                 if not self._was_empty:
@@ -205,7 +205,7 @@ def open_target(
 
 def _folder_for(target: Path) -> Path:
     """Return where units are kept: in the folder itself, unless a run is to be replaced."""
-    if not target.exists() or unfinished(target):
+    if not target.exists() or is_unfinished(target):
         return target
     name = target.name
     if len(name) > LONGEST:  # names with the same beginning stay apart
@@ -218,7 +218,7 @@ def _content(folder: Path) -> list[Path]:
     return [each for each in folder.iterdir() if each.name != lock.NAME]
 
 
-def _damaged(path: Path, why: object) -> StoreError:
+def _damage_error(path: Path, why: object) -> StoreError:
     return StoreError(
         f"cannot read {str(path)!r}: {why}",
         hint="what was begun there is damaged: choose another folder, or begin again "

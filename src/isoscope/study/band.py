@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from isoscope.accumulate import BandsSummary, DirectionsSummary
-from isoscope.accumulate.variant import Place
+from isoscope.accumulate import BandsSummary
+from isoscope.accumulate.survey import Place
 from isoscope.measures.interval import interval
 from isoscope.measures.mean_cosine import over_pairs
 from isoscope.measures.view import Units
@@ -46,5 +46,11 @@ def _units(bands: BandsSummary, band: int) -> Units:
     energy = np.zeros(units.shape[1])
     keys = np.flatnonzero(there).astype(np.uint64)
     return Units(
-        DirectionsSummary(nonzero, units, energy, nothing, nothing, bands.documents, keys)
+        keys=keys,
+        sizes=nonzero,
+        documents=bands.documents,
+        units=units,
+        energy=energy,
+        own=nothing,
+        pairs=nothing,
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isoscope.accumulate.hashing import named_documents, ordinal_documents
+from isoscope.hashing import named_documents, ordinal_documents
 from isoscope.types import Array, Chunk
 
 
@@ -45,16 +45,16 @@ def whole_documents(chunks: Iterable[Chunk], *, seed: int) -> Iterator[Cut]:
             yield _single(chunk, seed)
             continue
         if waiting and not _goes_on(waiting[-1], chunk):
-            yield _joined(waiting, seed)
+            yield _join(waiting, seed)
             waiting = []
         cut = _last_start(chunk)
         if cut == 0:
             waiting.append(chunk)
             continue
-        yield _joined([*waiting, _part(chunk, 0, cut)], seed)
+        yield _join([*waiting, _part(chunk, 0, cut)], seed)
         waiting = [_part(chunk, cut, len(chunk))]
     if waiting:
-        yield _joined(waiting, seed)
+        yield _join(waiting, seed)
 
 
 def _goes_on(before: Chunk, chunk: Chunk) -> bool:
@@ -101,7 +101,7 @@ def _places(chunk: Chunk) -> Array:
     return np.broadcast_to(np.array(chunk.place, dtype=object), len(chunk))
 
 
-def _joined(parts: list[Chunk], seed: int) -> Cut:
+def _join(parts: list[Chunk], seed: int) -> Cut:
     rows = parts[0].rows if len(parts) == 1 else np.concatenate([part.rows for part in parts])
     names = np.concatenate([np.asarray(part.documents).astype(str) for part in parts])
     ordinals = np.concatenate([_ordinals(part) for part in parts])

@@ -1,11 +1,11 @@
 """How often each token occurs in what is run, and the frequency band of each token."""
 
-import json
 from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Protocol, TypeGuard, cast
 
+import msgspec
 import numpy as np
 
 from isoscope.accumulate.bands import frequency_bands
@@ -17,17 +17,25 @@ _LEAST = 0.5  # of the tokens of a table that its tokenizer must know
 _LARGEST = 1 << 28  # bytes of a table
 
 
-class Frequencies:
-    """Counts of tokens: of the documents that are run, or as a table gives them."""
+class TokenIds(Protocol):
+    """A tokenizer, of which only the ids of its tokens are needed."""
 
-    def __init__(self, given: Array | None = None) -> None:
-        self.given = given is not None
-        self.counts = np.zeros(0, dtype=np.int64) if given is None else given
+    def get_vocab(self) -> Mapping[str, int]:
+        """Return the id of each token."""
+        ...
+
+
+class Frequencies:
+    """Counts of tokens: of the documents that are run, or from a table."""
+
+    def __init__(self, table: Array | None = None) -> None:
+        self.is_table = table is not None
+        self.counts = np.zeros(0, dtype=np.int64) if table is None else table
 
     def see(self, inputs: Mapping[str, Array]) -> None:
-        """Count the tokens of a document; not where a table says it."""
+        """Count the tokens of a document, unless the counts come from a table."""
         for name in TOKENS:
-            if name in inputs and not self.given:
+            if name in inputs and not self.is_table:
                 seen = np.bincount(np.asarray(inputs[name]).reshape(-1))
                 if len(seen) > len(self.counts):
                     self.counts = np.pad(self.counts, (0, len(seen) - len(self.counts)))
@@ -39,17 +47,19 @@ class Frequencies:
 
     @property
     def digest(self) -> str:
-        """What tells these counts from any others."""
+        """What identifies these counts."""
         return blake2b(np.ascontiguousarray(self.counts).data, digest_size=16).hexdigest()
 
 
-def read_frequencies(path: str | Path, tokenizer: Any, vocabulary: int) -> Frequencies:
-    """Read a table of counts: npy with one number a token id, or a json object of tokens."""
+def read_frequencies(
+    path: str | Path, tokenizer: TokenIds | None, vocabulary: int
+) -> Frequencies:
+    """Read a table of counts: npy with one number per token id, or a json object of tokens."""
     file = Path(path)
     if not file.is_file():
         raise SourceError(
             f"no such frequency table: {str(path)!r}",
-            hint="give an npy file with a count for each token id, or a json object of counts",
+            hint="name an npy file with a count per token id, or a json object of counts",
             slug="file-missing",
         )
     if file.stat().st_size > _LARGEST:
@@ -62,8 +72,8 @@ def read_frequencies(path: str | Path, tokenizer: Any, vocabulary: int) -> Frequ
     if len(counts) != vocabulary:
         raise ConfigError(
             f"expected counts of {vocabulary} tokens, got {len(counts)}",
-            hint="the table is of another tokenizer; count with that of this model, or leave "
-            "--frequencies out to count the corpus",
+            hint="the table is of another tokenizer; count with that of this model, or without "
+            "--frequencies the corpus is counted",
             slug="frequency-table",
         )
     return Frequencies(counts)
@@ -71,21 +81,24 @@ def read_frequencies(path: str | Path, tokenizer: Any, vocabulary: int) -> Frequ
 
 def _array(file: Path) -> Array:
     try:
-        counts = np.load(file, allow_pickle=False)
+        counts = cast(object, np.load(file, allow_pickle=False))
     except (OSError, ValueError, EOFError):
         raise _unreadable(file) from None
-    if not isinstance(counts, np.ndarray) or counts.ndim != 1 or counts.dtype.kind not in "iuf":
+    if not _is_array(counts) or counts.ndim != 1 or counts.dtype.kind not in "iuf":
         raise _unreadable(file)
-    return _checked(counts.astype(np.float64), file)
+    return _check_counts(counts.astype(np.float64), file)
 
 
-def _object(file: Path, tokenizer: Any, vocabulary: int) -> Array:
+def _is_array(value: object) -> TypeGuard[Array]:
+    return isinstance(value, np.ndarray)
+
+
+def _object(file: Path, tokenizer: TokenIds | None, vocabulary: int) -> Array:
     try:
-        table = json.loads(file.read_text(encoding="utf-8"))
-        named = {str(token): float(count) for token, count in table.items()}
-    except (ValueError, TypeError, AttributeError, RecursionError):
+        named = msgspec.json.decode(file.read_bytes(), type=dict[str, float], strict=False)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         raise _unreadable(file) from None
-    known = {} if tokenizer is None else tokenizer.get_vocab()
+    known = {} if tokenizer is None else dict(tokenizer.get_vocab())
     there = {known[token]: count for token, count in named.items() if token in known}
     if len(there) < _LEAST * len(named) or not there:
         raise ConfigError(
@@ -97,10 +110,10 @@ def _object(file: Path, tokenizer: Any, vocabulary: int) -> Array:
         )
     counts = np.zeros(max(vocabulary, max(there) + 1))
     counts[list(there)] = list(there.values())
-    return _checked(counts, file)
+    return _check_counts(counts, file)
 
 
-def _checked(counts: Array, file: Path) -> Array:
+def _check_counts(counts: Array, file: Path) -> Array:
     if not np.isfinite(counts).all() or (counts < 0).any() or not counts.any():
         raise _unreadable(file)
     return counts
@@ -109,7 +122,7 @@ def _checked(counts: Array, file: Path) -> Array:
 def _unreadable(file: Path) -> ConfigError:
     return ConfigError(
         f"expected counts of tokens in {file.name}, got something else",
-        hint="give an npy file with a count for each token id, or a json object such as "
+        hint="name an npy file with a count per token id, or a json object such as "
         '{"the": 1200, "of": 800}',
         slug="frequency-table",
     )

@@ -122,17 +122,19 @@ def _parameter(option: Option, *, has_place: bool) -> inspect.Parameter:
     by_place, by_name = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
     kind = by_place if has_place else by_name
     default = inspect.Parameter.empty if option.required else option.default
-    return inspect.Parameter(option.name, kind, default=default, annotation=_accepted(option))
+    return inspect.Parameter(
+        option.name, kind, default=default, annotation=_accepted_type(option)
+    )
 
 
-def _accepted(option: Option) -> object:
+def _accepted_type(option: Option) -> object:
     """Return the type of what Python may pass: more than what the spec holds."""
     if option.about.live:
         return Any
     if option.about.path:
         return option.type | os.PathLike[str]
     if option.many:
-        one = option.plain
+        one = option.plain | int if option.about.numbers else option.plain
         several = one | Sequence[one]
         return several | None if NoneType in get_args(option.type) else several
     return option.type

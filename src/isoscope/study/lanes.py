@@ -16,8 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from isoscope.accumulate import ArrayBlock, Block, Groups
-from isoscope.accumulate.survey import Survey
-from isoscope.accumulate.variant import Kind, Place
+from isoscope.accumulate.survey import Kind, Place, Survey
 from isoscope.errors import RowError
 from isoscope.study.documents import Cut, whole_documents
 from isoscope.types import Array, Chunk
@@ -157,6 +156,6 @@ def unmeasurable(cut: Cut) -> RowError:
     return RowError(
         f"expected finite numbers in {cut.places[first] or 'the rows'}, "
         f"got {what} in row {int(cut.ordinals[first])} (counted from 0)",
-        hint="--skip-bad (skip_bad=True) drops and counts such rows",
+        hint="--skip-bad drops and counts such rows",
         slug="row-not-finite",
     )

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from isoscope.accumulate.bands import FREQUENCIES, POSITIONS
 from isoscope.accumulate.block import sketch_rank
-from isoscope.accumulate.hashing import GROUPS
 from isoscope.accumulate.reservoir import SIZE
 from isoscope.accumulate.vocabulary import KEPT, SAMPLED, TYPES
+from isoscope.hashing import GROUPS
 
 ROW_CLASSES = 2  # that usually occur at a site: ordinary and special, or ordinary and sink
 

@@ -19,7 +19,7 @@ from isoscope.site import DECODER, Site
 from isoscope.study.option import Part, about
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from isoscope.capture.model.loaded import Loaded
     from isoscope.capture.sites import Sites
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 CORPUS = (
     "Text (one document per line), a folder, jsonl, parquet, csv; token ids (npy); audio or "
-    "images; - for stdin. Without one: the bundled text."
+    "images; - for stdin. Default: the bundled text."
 )
 
 
@@ -45,9 +45,10 @@ class ModelSpec(Part, frozen=True, kw_only=True):
         ),
     ]
     dtype: Annotated[
-        str | None, about("float32, bfloat16 or float16", "D", default="float32", local=True)
+        str | None,
+        about("Precision: float32, bfloat16 or float16", "D", default="float32", local=True),
     ] = None
-    device: Annotated[str, about("cpu, cuda, cuda:1, mps.", "D", local=True)] = "cpu"
+    device: Annotated[str, about("Device: cpu, cuda, cuda:1 or mps.", "D", local=True)] = "cpu"
     trust_remote_code: Annotated[
         bool, about("Run code that comes with the model.", local=True)
     ] = False
@@ -59,7 +60,7 @@ class CorpusSpec(Part, frozen=True, kw_only=True):
     corpus: Annotated[
         str | None, about(CORPUS, "[CORPUS]", argument=True, path=True, live=True)
     ] = None
-    column: Annotated[str | None, about("The column of texts.", "C", local=True)] = None
+    column: Annotated[str | None, about("The column with the texts.", "C", local=True)] = None
 
 
 class WideCorpusSpec(CorpusSpec, frozen=True, kw_only=True):
@@ -67,17 +68,18 @@ class WideCorpusSpec(CorpusSpec, frozen=True, kw_only=True):
 
     target: Annotated[
         str | None,
-        about("The column of transcripts or targets, for decoders.", "C", local=True),
+        about("The column with transcripts or targets, for decoders.", "C", local=True),
     ] = None
-    id: Annotated[str | None, about("The column of document ids.", "C", local=True)] = None
+    id: Annotated[
+        str | None, about("The column with the ids of the documents.", "C", local=True)
+    ] = None
     per: Annotated[
         str | None,
-        about(
-            "What a document of a text is: a line, or a whole file.", "line|file", local=True
-        ),
+        about("What one document is: a line, or a whole file.", "line|file", local=True),
     ] = None
     kind: Annotated[
-        str | None, about("What files are: text, tokens, audio or image.", "KIND", local=True)
+        str | None,
+        about("Kind of the files: text, tokens, audio or image.", "KIND", local=True),
     ] = None
     skip_bad: Annotated[
         bool, about("Drop and count documents that cannot be read.", local=True)
@@ -85,16 +87,16 @@ class WideCorpusSpec(CorpusSpec, frozen=True, kw_only=True):
 
 
 class Seed(Part, frozen=True, kw_only=True):
-    """The one seed of everything that is drawn."""
+    """The one seed of all random choices."""
 
     seed: Annotated[
         int,
-        about("Chooses documents, halves, groups and samples.", "N", least=0, most=2**63 - 1),
+        about("Seed of documents, halves, groups and samples.", "N", least=0, most=2**63 - 1),
     ] = 0
 
 
 class Tokenizer(Protocol):
-    """What is asked of a tokenizer of transformers."""
+    """What is used of a tokenizer of transformers."""
 
     def __len__(self) -> int:
         """Return the size of its vocabulary."""
@@ -102,6 +104,10 @@ class Tokenizer(Protocol):
 
     def decode(self, tokens: list[int], /) -> object:
         """Return the text of tokens."""
+        ...
+
+    def get_vocab(self) -> "Mapping[str, int]":
+        """Return the id of each token."""
         ...
 
 
@@ -132,7 +138,7 @@ class Loading(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Subject:
+class ModelSites:
     """A model that is loaded, and what there is to listen to in it."""
 
     loaded: "Loaded"
@@ -162,7 +168,7 @@ def open_model(
     untrained: bool = False,
     seed: int = 0,
     say: "Callable[[str], None] | None" = None,
-) -> Subject:
+) -> ModelSites:
     """Load the model that a spec names and find its sites; a live one is taken as it is."""
     if live is not None:
         return subject_of(live)
@@ -178,16 +184,16 @@ def open_model(
     )
 
 
-def subject_of(model: object, **options: Unpack[Loading]) -> Subject:
+def subject_of(model: object, **options: Unpack[Loading]) -> ModelSites:
     """Return a model with its sites: a folder, GGUF file, hub name, or a loaded one.
 
     Anything that has `loaded` and `sites` is taken as it is, so that several experiments
     share one model. The options go to the loader: `dtype`, `device`, `untrained` …
     """
-    if isinstance(model, Subject):
+    if isinstance(model, ModelSites):
         return model
     if _is_opened(model):
-        return Subject(model.loaded, model.sites)
+        return ModelSites(model.loaded, model.sites)
     if _is_path(model):
         return load_model(model, **options)
     if _is_loaded(model):
@@ -205,7 +211,7 @@ def load_model(
     untrained: bool = False,
     seed: int = 0,
     say: "Callable[[str], None] | None" = None,
-) -> Subject:
+) -> ModelSites:
     """Load a model and find its sites."""
     need_torch()
     from isoscope.capture.model.load import load
@@ -235,7 +241,7 @@ def _is_loaded(model: object) -> "TypeGuard[Loaded]":
     return hasattr(model, "body") and hasattr(model, "identity")
 
 
-def _with_sites(loaded: "Loaded") -> Subject:
+def _with_sites(loaded: "Loaded") -> ModelSites:
     import torch
 
     from isoscope.capture.feed import sample_inputs
@@ -247,10 +253,10 @@ def _with_sites(loaded: "Loaded") -> Subject:
         with torch.inference_mode():
             loaded.body(**inputs)
 
-    return Subject(loaded, Sites.found(loaded.model, loaded.body, run))
+    return ModelSites(loaded, Sites.found(loaded.model, loaded.body, run))
 
 
-def model_content(found: Subject) -> dict[str, str]:
+def model_content(found: ModelSites) -> dict[str, str]:
     """Return the fingerprints of a model."""
     identity: dict[str, object] = found.loaded.identity
     names = ("sha", "config", "tokenizer", "dtype", "untrained", "seed")

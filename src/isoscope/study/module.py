@@ -10,7 +10,7 @@ from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import SourceError
 from isoscope.store.state import State
 from isoscope.study.option import about, has_entries, is_tuple
-from isoscope.study.passes import Hearing, SiteKinds, first_pass
+from isoscope.study.passes import ListenerOptions, SiteKinds, first_pass
 from isoscope.study.plan import Plan, Unit
 from isoscope.study.reads import Reads, read_state
 from isoscope.study.run import Finished, Live, Runnable
@@ -61,15 +61,15 @@ class ModuleSpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
         about("Modules to listen to, by name.", "TAPS", argument=True, path=True, live=True),
     ]
     reads: Reads = Reads()
-    name: Annotated[str, about("A name for the run.", "NAME", local=True)] = "module"
+    name: Annotated[str, about("Name of the run.", "NAME", local=True)] = "module"
     sinks: Annotated[
         float,
         about(
-            "A token with K times the median norm of its document is a sink.", "K", least=1.0
+            "Call a token a sink at K times the median norm of its document.", "K", least=1.0
         ),
     ] = 10.0
     seed: Annotated[
-        int, about("Chooses halves, groups and samples.", "N", least=0, most=2**63 - 1)
+        int, about("Seed of halves, groups and samples.", "N", least=0, most=2**63 - 1)
     ] = 0
 
     def open(self, notify: Notify, live: Live | None = None) -> "ModuleWorker":
@@ -105,7 +105,7 @@ class ModuleBatch:
             raise SourceError(
                 f"expected a mask of {shape[0]} x {length} positions, "
                 f"got one of shape {tuple(self.mask.shape)}",
-                hint="leave out sites whose positions are not those of the mask",
+                hint="exclude sites whose positions are not those of the mask",
                 slug="positions-unknown",
             )
         return Marks(real, torch.zeros_like(real), None)
@@ -131,7 +131,7 @@ class ModuleWorker:
         if first is None:
             raise SourceError(
                 "expected at least one batch, got none",
-                hint="give what the module is called with, one entry for each call",
+                hint="pass what the module is called with, one entry per call",
                 slug="corpus-empty",
             )
         self.batches: Iterator[Inputs] = chain([first], stream)
@@ -155,12 +155,12 @@ class ModuleWorker:
 
         _ = unit, scratch
         survey = Survey()
-        hearing = Hearing(
+        options = ListenerOptions(
             sinks=self.spec.sinks,
             seed=self.spec.seed,
             sketched=any(Groups in self.kinds.of(site) for site in self.sites.names),
         )
-        listener = first_pass(survey, self.kinds, hearing)
+        listener = first_pass(survey, self.kinds, options)
         seen = 0
         for each in self.batches:
             batch = _batch(each, seen)
@@ -224,7 +224,7 @@ def _size(inputs: Inputs) -> int:
             return len(value)
     raise SourceError(
         "expected a tensor in a batch, got none",
-        hint="give what the module is called with: a tensor, a tuple or a dictionary",
+        hint="pass what the module is called with: a tensor, a tuple or a dictionary",
         slug="corpus-kind",
     )
 

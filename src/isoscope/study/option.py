@@ -45,7 +45,7 @@ P = TypeVar("P", bound=Part)
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a field's annotation says beside its type."""
+    """What the annotation of a field says of an option beside its type."""
 
     help: str
     metavar: str = ""
@@ -56,41 +56,13 @@ class About:
     argument: bool = False  # named by its position on the command line, and in Python
     positional: bool = False  # named by its position in Python only
     commas: bool = False  # several values are one word on the command line
+    numbers: bool = False  # whole numbers are among its names
     path: bool = False  # names content, which ids hash in place of the name
     local: bool = False  # may differ between runs that are merged
     live: bool = False  # Python may pass an object in place of a name
 
 
-def about(
-    help: str,
-    metavar: str = "",
-    *,
-    flag: str = "",
-    least: float | None = None,
-    most: float | None = None,
-    default: str = "",
-    argument: bool = False,
-    positional: bool = False,
-    commas: bool = False,
-    path: bool = False,
-    local: bool = False,
-    live: bool = False,
-) -> About:
-    """Return what is known of an option beside its name, type and default."""
-    return About(
-        help,
-        metavar,
-        flag=flag,
-        least=least,
-        most=most,
-        default=default,
-        argument=argument,
-        positional=positional,
-        commas=commas,
-        path=path,
-        local=local,
-        live=live,
-    )
+about = About  # as annotations of fields write it
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +72,7 @@ class Option:
     name: str
     path: tuple[str, ...]  # the fields that lead to it
     type: Hint  # without the annotation
-    default: object  # msgspec.NODEFAULT where one has to be given
+    default: object  # msgspec.NODEFAULT where it is required
     about: About
 
     @property
@@ -161,7 +133,7 @@ class Option:
     def _one(self, value: object) -> object:
         if self.plain is float and isinstance(value, int) and not isinstance(value, bool):
             return float(value)
-        if self.many and self.plain is str and type(value) is int:
+        if self.about.numbers and type(value) is int:
             return str(value)
         if self.plain is float and isinstance(value, str) and self.about.commas:
             try:
@@ -210,7 +182,7 @@ class Option:
             )
         return ConfigError(
             f"expected {_kind(self.plain)} as {self.flag}, got {value!r}",
-            hint=f"see what --{self.flag} takes with --help",
+            hint=f"docs/options.md says what --{self.flag} takes",
             slug="option-kind",
         )
 
@@ -236,7 +208,7 @@ def options_of(kind: type[Part], default: Part | None = None) -> Iterator[Option
 
 
 def named_options(kind: type[Part]) -> dict[str, Option]:
-    """Return the options by name; a name that stands twice is a bug of the spec."""
+    """Return the options by name; the same name twice is a bug of the spec."""
     found: dict[str, Option] = {}
     for option in options_of(kind):
         if option.name in found:
@@ -286,7 +258,7 @@ def is_tuple(value: object) -> TypeGuard[tuple[object, ...]]:
 
 
 def _default(field: FieldInfo, part: Part | None) -> object:
-    """Return what a field is where nothing is given: as a part has it, or as the class."""
+    """Return the default of a field: as a part has it, or as the class."""
     return cast(object, field.default) if part is None else leaf(part, (field.name,))
 
 

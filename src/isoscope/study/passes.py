@@ -4,13 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from isoscope.accumulate.survey import SECOND_PASS, Survey
-from isoscope.accumulate.variant import variants
+from isoscope.accumulate.survey import SECOND_PASS, Survey, variants
 from isoscope.study.reading import kinds_for, second_passes
 
 if TYPE_CHECKING:
     from isoscope.accumulate.sums import DocumentSums
-    from isoscope.accumulate.variant import Kind
+    from isoscope.accumulate.survey import Kind
     from isoscope.capture.blocks import TensorBlock
     from isoscope.capture.listener import Listener, Meet, Take
     from isoscope.store.state import State
@@ -59,7 +58,7 @@ class SiteKinds:
 
 
 @dataclass(frozen=True)
-class Hearing:
+class ListenerOptions:
     """What a listener is told of rows, sinks and tokens."""
 
     sinks: float
@@ -89,7 +88,7 @@ class Hearing:
         )
 
 
-def first_pass(survey: Survey, kinds: SiteKinds, hearing: Hearing) -> "Listener":
+def first_pass(survey: Survey, kinds: SiteKinds, options: ListenerOptions) -> "Listener":
     """Return a listener that sums what it hears into a survey."""
 
     def take(site: str, row_class: str, block: "TensorBlock") -> None:
@@ -97,19 +96,19 @@ def first_pass(survey: Survey, kinds: SiteKinds, hearing: Hearing) -> "Listener"
 
     def meet(site: str, variant: str, classes: "list[DocumentSums]") -> None:
         shape: tuple[int, ...] = classes[0].units.shape
-        survey.meet((site, variant), classes, width=shape[1], folded=bool(hearing.folded))
+        survey.meet((site, variant), classes, width=shape[1], folded=bool(options.folded))
 
-    return hearing.listener(take, survey.spoil, meet)
+    return options.listener(take, survey.spoil, meet)
 
 
-def second_pass(survey: Survey, hearing: Hearing) -> "Listener":
+def second_pass(survey: Survey, options: ListenerOptions) -> "Listener":
     """Return a listener that fills what `begin_second` has laid out."""
 
     def take(site: str, variant: str, block: "TensorBlock") -> None:
         for part in survey.held.get((site, variant), {}).values():
             part.update(block)
 
-    return hearing.listener(take, survey.spoil)
+    return options.listener(take, survey.spoil)
 
 
 def begin_second(before: "State", sites: Sequence[str], kinds: SiteKinds) -> Survey:

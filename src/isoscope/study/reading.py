@@ -29,11 +29,9 @@ from isoscope.accumulate import (
     Tally,
     Vocabulary,
 )
-from isoscope.accumulate.survey import SECOND_PASS, Survey
-from isoscope.accumulate.variant import Kind, Place, variants
+from isoscope.accumulate.survey import SECOND_PASS, Kind, Place, Survey, variants
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measures import MEASURES, Measure, level
-from isoscope.measures.base import View
 from isoscope.measures.interval import Spread, interval, spread
 from isoscope.measures.view import Summaries
 from isoscope.measures.view.spectrum import decomposed
@@ -81,12 +79,12 @@ def kinds_for(
 
 
 def _needs(names: Iterable[str], *, intervals: bool = True) -> set[Kind]:
-    views: list[type[View]] = [MEASURES[name].reads for name in names]
+    views = [MEASURES[name].reads for name in names]
     return {
         kind
         for view in views
         for kind in view.needs
-        if intervals or kind not in getattr(view, "for_intervals", ())
+        if intervals or kind not in view.for_intervals
     }
 
 
@@ -146,7 +144,7 @@ def read_values(summaries: Summaries, names: Sequence[str]) -> dict[str, float]:
     values: dict[str, float] = {}
     for name in names:
         with suppress(TooFewRowsError, UndefinedError):
-            view, compute, _ = _asked(MEASURES[name], summaries, {})
+            view, compute, _ = _computation(MEASURES[name], summaries, {})
             values[name] = compute(view)
     return values
 
@@ -176,7 +174,7 @@ def read_place(
     options: Mapping[str, Any],
 ) -> tuple[list[Reading], dict[str, str]]:
     """Return the readings of a site, and for each measure left out the reason why."""
-    summaries = _summarised(here, names)
+    summaries = _summarise(here, names)
     readings: list[Reading] = []
     left_out: dict[str, str] = {}
     site = Site.parse(place[0])
@@ -205,12 +203,12 @@ def spread_place(
     here: Mapping[Kind, Accumulator[Any]], names: Sequence[str], options: Mapping[str, Any]
 ) -> dict[str, Spread]:
     """Return what each document group adds to the error of each reading that has one."""
-    summaries = _summarised(here, names)
+    summaries = _summarise(here, names)
     spreads: dict[str, Spread] = {}
     for name in names:
         record = MEASURES[name]
         with suppress(TooFewRowsError, UndefinedError):
-            view, compute, published = _asked(record, summaries, options)
+            view, compute, published = _computation(record, summaries, options)
             value = compute(view)
             if record.spread is not None:
                 found = record.spread(view, value, published)
@@ -221,7 +219,7 @@ def spread_place(
     return spreads
 
 
-def _summarised(here: Mapping[Kind, Accumulator[Any]], names: Sequence[str]) -> Summaries:
+def _summarise(here: Mapping[Kind, Accumulator[Any]], names: Sequence[str]) -> Summaries:
     """Return the summaries of a site, with the views that these measures look at."""
     summaries = finalize_all(here)
     if any(MEASURES[name].second_pass for name in names):
@@ -242,7 +240,7 @@ def finalize_all(here: Mapping[Kind, Accumulator[Any]], *, intervals: bool = Tru
     return summaries
 
 
-def _asked(
+def _computation(
     record: Measure, summaries: Summaries, options: Mapping[str, Any]
 ) -> tuple[Any, Callable[[Any], float], bool]:
     """Return what a measure looks at, its function, and if that is the published one."""
@@ -291,7 +289,7 @@ def _readings(
     options: Mapping[str, Any],
 ) -> list[Reading]:
     """Return the reading of a measure and of what belongs beside it."""
-    view, compute, published = _asked(record, summaries, options)
+    view, compute, published = _computation(record, summaries, options)
     value = compute(view)
     if record.interval is not None:
         around = record.interval(view, value, published)

@@ -25,11 +25,11 @@ class Reads(Part, frozen=True, kw_only=True):
         tuple[str, ...] | None,
         about("A measure; repeat it for more than one.", "NAME", flag="-m/--measure"),
     ] = None
-    all: Annotated[bool, about("Also the measures that need a second pass.", local=True)] = (
-        False
-    )
+    all: Annotated[
+        bool, about("Also compute the measures that need a second pass.", local=True)
+    ] = False
     as_published: Annotated[
-        bool, about("Compute as the papers did, where ours differs on purpose.")
+        bool, about("Compute as the papers did, where our definition differs.")
     ] = False
     zeta: Annotated[float, about("Shrinkage of isoscore-star.", "Z", least=0.0, most=1.0)] = 0.2
 
@@ -152,7 +152,7 @@ def read_state(
         trouble=state.trouble,
     )
     if not found:
-        refuse_spoilt(readings)
+        refuse_not_finite(readings)
     return readings
 
 
@@ -178,7 +178,7 @@ def _by_text(name: str, found: Sequence[Reading]) -> bool:
     return MEASURES[name].offered == "text" and any(each.measure == name for each in found)
 
 
-def refuse_spoilt(readings: "Results[Reading]") -> None:
+def refuse_not_finite(readings: "Results[Reading]") -> None:
     """Raise where a site produced NaN or infinity; the others have been read."""
     if readings.trouble:
         site, why = next(iter(readings.trouble.items()))
@@ -187,7 +187,7 @@ def refuse_spoilt(readings: "Results[Reading]") -> None:
         )
         raise RowError(
             f"expected finite numbers at {site}{more}, got NaN or infinity at {why}",
-            hint="the other sites were measured; try --dtype float32, or leave it out",
+            hint="the other sites were measured; try --dtype=float32, or exclude the site",
             slug="site-not-finite",
         )
 
@@ -197,7 +197,7 @@ def nothing(left_out: dict[str, str]) -> TooFewRowsError:
     problem = next(iter(left_out.values()), "a reading needs at least 1 measure, got 0")
     return TooFewRowsError(
         problem,
-        hint="nothing that was asked for can be computed from these rows or this run; "
+        hint="none of these measures can be computed from these rows or this run; "
         "measure again with more rows, or with these measures",
         slug="nothing-to-read",
     )

@@ -20,8 +20,7 @@ from isoscope.study.spec import Spec
 from isoscope.types import Chunk, Reading
 
 if TYPE_CHECKING:
-    from isoscope.accumulate.survey import Survey
-    from isoscope.accumulate.variant import Kind, Place
+    from isoscope.accumulate.survey import Kind, Place, Survey
     from isoscope.display import Results
     from isoscope.source import RowSource
 
@@ -55,8 +54,8 @@ class MeasureSpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
     vectors: Annotated[
         str | None,
         about(
-            "npy, npz, safetensors, parquet, arrow, jsonl or csv; a folder of them; - for "
-            "stdin.",
+            "A file (npy, npz, safetensors, parquet, arrow, jsonl or csv), a folder of them, "
+            "or - for stdin.",
             "VECTORS",
             argument=True,
             path=True,
@@ -66,33 +65,36 @@ class MeasureSpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
     reads: Reads = Reads()
     column: Annotated[
         str | None,
-        about("The column, array or tensor that holds the vectors.", "C", local=True),
+        about("The column, array or tensor with the vectors.", "C", local=True),
     ] = None
     document: Annotated[
         str | None,
         about(
-            "The column that says which document a row is from; sorted by it.",
+            "The column with the document of each row; rows must be sorted by it.",
             "C",
             local=True,
             live=True,
         ),
     ] = None
-    id: Annotated[str | None, about("The column of row ids.", "C", local=True, live=True)] = (
-        None
-    )
+    id: Annotated[
+        str | None, about("The column with the ids of the rows.", "C", local=True, live=True)
+    ] = None
     text: Annotated[
-        str | None, about("The column of the rows' texts.", "C", local=True, live=True)
+        str | None, about("The column with the texts of the rows.", "C", local=True, live=True)
     ] = None
     name: Annotated[
         str | None,
-        about("A name for the source.", "NAME", default="its file's name", local=True),
+        about("Name of the source.", "NAME", default="its file's name", local=True),
     ] = None
     skip_bad: Annotated[bool, about("Drop and count rows that hold NaN or infinity.")] = False
     seed: Annotated[
-        int, about("Chooses halves, groups and samples.", "N", least=0, most=2**63 - 1)
+        int, about("Seed of halves, groups and samples.", "N", least=0, most=2**63 - 1)
     ] = 0
     threads: Annotated[
-        int, about("Threads of each unit; they change the last bits.", "N", least=1, local=True)
+        int,
+        about(
+            "Threads per unit; their number changes the last bits.", "N", least=1, local=True
+        ),
     ] = LANES
 
     def open(self, notify: Notify, live: Live | None = None) -> "RowsWorker":
@@ -256,13 +258,13 @@ def sum_rows(
 
     counts: Counter[str] = Counter()
 
-    def counted() -> Iterator[Chunk]:
+    def count_rows() -> Iterator[Chunk]:
         for chunk in chunks:
             counts[chunk.source] += len(chunk)
             yield chunk
 
     survey, skipped = run(
-        counted(), place, kinds, seed=seed, skip_bad=skip_bad, progress=progress, lanes=lanes
+        count_rows(), place, kinds, seed=seed, skip_bad=skip_bad, progress=progress, lanes=lanes
     )
     tally = survey.held.get(place, {}).get(Tally)
     if isinstance(tally, Tally):
@@ -341,6 +343,6 @@ def _sources(source: "RowSource", rows: Mapping[str, int]) -> list[dict[str, obj
 def _too_few(source: "RowSource", seen: int) -> TooFewRowsError:
     return TooFewRowsError(
         f"a measure needs at least 2 rows, got {seen} in {source.place or source.name}",
-        hint="anisotropy is about how rows lie to each other",
+        hint="anisotropy compares rows with each other",
         slug="too-few-rows",
     )

@@ -116,7 +116,7 @@ def _make_plan(spec: Runnable[R], worker: Planner[R], working: Working) -> tuple
     if working.folder is None:
         return "", worker.plan()
     content = worker.content()
-    resolved, id = spec.resolved(content), spec.address(content)
+    resolved, id = spec.resolve(content), spec.address(content)
     try:
         plan = _read_plan(spec, id, resolved, working)
     except StoreError:
@@ -164,19 +164,9 @@ def _do_stages(
 
     tracker = Tracker(notify, plan.total(), note)
     tracker.begin()
-    job = Job(
-        spec,
-        plan,
-        plan.encode,
-        worker,
-        plan.threads,
-        working.scratch,
-        working.spare,
-        working.descriptors,
-    )
     found: list[State | list[object]] = []
     before: State | None = None
-    with engine.start(job) as session:
+    with engine.start(Job(spec, plan, worker, working)) as session:
         for number, units in enumerate(plan.stages):
             after = before.digest() if before is not None and working.folder is not None else ""
             folder = working.stage(number + 1, after)
@@ -224,7 +214,7 @@ def _refuse_live(spec: Spec, engine: Engine, execution: Execution, live: Live | 
     for name, what in found.items():
         raise EngineError(
             f"cannot hand {name} to the engine {execution.engine}: it is {what}",
-            hint="only --engine here takes it; save it to a file and give its path",
+            hint="only --engine=here takes it; or save it to a file and pass its path",
             slug="engine-live",
         )
 

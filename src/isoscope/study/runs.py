@@ -1,4 +1,4 @@
-"""Runs that were saved: merge them, read them."""
+"""Saved runs: merge them, read them."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ def merge(
     *,
     overwrite: bool = False,
 ) -> "Results[Reading]":
-    """Add up runs that were measured apart, into a new run folder."""
+    """Merge runs of separate parts into a new run folder."""
     from isoscope.store import check_target, load, mergeable, save
     from isoscope.store.atomic import staging
     from isoscope.store.run import merge_states
@@ -39,7 +39,7 @@ def merge(
     if not runs:
         raise ConfigError(
             "a merge needs at least 1 run, got 0",
-            hint="name the run folders to add up",
+            hint="name the run folders to merge",
             slug="nothing-to-merge",
         )
     loaded = [load(run) for run in runs]
@@ -47,8 +47,7 @@ def merge(
         if run.origin.kind == "sweep":
             raise MergeError(
                 f"cannot merge {run.path.name!r}, which is a sweep, with other runs",
-                hint="a sweep goes on where it was stopped: give it more --seeds or --weights "
-                "under a new name instead",
+                hint="run one sweep with all --seeds and --weights under a new name instead",
                 slug="merge-sweep",
             )
     origin = mergeable([run.origin for run in loaded])

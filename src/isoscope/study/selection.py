@@ -1,18 +1,92 @@
-"""What a survey runs: which documents, which sites, how pooled, and in how many turns."""
+"""What a survey runs: which documents in which batches, which sites, and in how many turns.
 
-from collections.abc import Callable, Sequence
+Everything follows from the corpus and the settings alone, so that a run that was killed, or
+is spread over machines, does the same work in the same portions.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isoscope.errors import ConfigError, TooFewRowsError
+from isoscope.errors import ConfigError, SourceError, TooFewRowsError
 from isoscope.site import DECODER, POOLED, is_matrix
 from isoscope.study.frequency import Frequencies, read_frequencies
-from isoscope.study.select import Selection, selected
 
 if TYPE_CHECKING:
     from isoscope.capture.feed import Feed, Prepared
     from isoscope.capture.model.pooling import Pooling
     from isoscope.source.corpus.corpus import Corpus
-    from isoscope.study.model import Subject
+    from isoscope.study.model import ModelSites
+
+UNIT_ROWS = 32_768  # positions of a unit: a minute of a small model on a laptop
+BATCH_DOCUMENTS = 32
+BATCH_POSITIONS = 8_192  # padding included
+ROW_CLASSES = 2  # that usually occur at a site: ordinary and special, or ordinary and sink
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A document as a schedule sees it."""
+
+    ordinal: int
+    length: int  # rows it will give
+    cost: int  # positions it takes up in a batch at least
+
+
+@dataclass
+class Selection:
+    """The documents that were taken, and how many were cut or passed over."""
+
+    items: list[Item] = field(default_factory=list[Item])
+    rows: int = 0
+    truncated: int = 0
+    short: int = 0  # fewer than two positions
+    bad: list[str] = field(default_factory=list[str])
+
+    def warnings(self) -> list[str]:
+        """Return what a reader of the run should know."""
+        found: list[str] = []
+        if self.truncated:
+            found.append(f"{self.truncated} of {len(self.items)} documents were truncated")
+        if self.short:
+            found.append(f"{self.short} documents shorter than two tokens were left out")
+        if self.bad:
+            found.append(f"{len(self.bad)} documents could not be read and were skipped")
+        return found
+
+
+def take_documents(
+    ordinals: Iterable[int],
+    prepare: "Callable[[int], Prepared | None]",
+    *,
+    tokens: int | None,
+    skip_bad: bool = False,
+) -> Selection:
+    """Return the first documents in this order that have this many tokens together.
+
+    `prepare` gives the length and cost of a document, or None where it is too short.
+    """
+    found = Selection()
+    for ordinal in ordinals:
+        if tokens is not None and found.rows >= tokens:
+            break
+        try:
+            prepared = prepare(int(ordinal))
+        except SourceError as error:
+            if not skip_bad:
+                raise
+            found.bad.append(error.problem)
+            continue
+        if prepared is None:
+            found.short += 1
+            continue
+        found.items.append(Item(int(ordinal), prepared.length, prepared.cost))
+        found.rows += prepared.length
+        found.truncated += bool(prepared.truncated)
+    return found
 
 
 def select_documents(
@@ -24,7 +98,7 @@ def select_documents(
     tokens: int | None,
     skip_bad: bool,
 ) -> Selection:
-    """Draw documents until there are tokens enough, and count their tokens."""
+    """Draw documents until there are enough tokens, and count their tokens."""
 
     def prepare(ordinal: int) -> "Prepared | None":
         prepared = feed.prepare(corpus.document(ordinal))
@@ -32,7 +106,7 @@ def select_documents(
             frequencies.see(prepared.inputs)
         return prepared
 
-    selection = selected(
+    selection = take_documents(
         corpus.order(seed),
         prepare,
         tokens=tokens,
@@ -42,25 +116,25 @@ def select_documents(
         raise TooFewRowsError(
             f"expected documents of at least two tokens in {corpus.place or corpus.name}, "
             f"got none in {len(corpus)}",
-            hint="give a corpus with longer documents; --per file takes a whole file as one",
+            hint="use a corpus with longer documents; --per=file takes a whole file as one",
             slug="corpus-short",
         )
     return selection
 
 
-def has_tokens(subject: "Subject") -> bool:
+def has_tokens(subject: "ModelSites") -> bool:
     """Whether some rows of a model are of tokens: it reads text, or writes it."""
     return subject.loaded.takes == "text" or subject.last == DECODER
 
 
-def frequencies_for(subject: "Subject", table: str | None) -> Frequencies:
+def frequencies_for(subject: "ModelSites", table: str | None) -> Frequencies:
     """Return the counts of tokens a table gives, or room to count them."""
     if table is None:
         return Frequencies()
     if not has_tokens(subject):
         raise ConfigError(
             f"expected a model of text for --frequencies, got {subject.loaded.name}",
-            hint="sounds and images have no tokens; leave --frequencies out",
+            hint="sounds and images have no tokens: do not set --frequencies",
             slug="frequency-table",
         )
     size = getattr(subject.loaded.body.config, "vocab_size", None)
@@ -68,7 +142,7 @@ def frequencies_for(subject: "Subject", table: str | None) -> Frequencies:
     return read_frequencies(table, known, int(size or (len(known) if known else 0)))
 
 
-def pooling_for(subject: "Subject", mode: str | None) -> "Pooling | None":
+def pooling_for(subject: "ModelSites", mode: str | None) -> "Pooling | None":
     """Return how tokens become one vector: as an option says, or as the model does."""
     from isoscope.capture.model.pooling import Pooling
 
@@ -84,19 +158,19 @@ def pooling_for(subject: "Subject", mode: str | None) -> "Pooling | None":
 
 
 def select_sites(
-    subject: "Subject", families: Sequence[str] | None, pooled: bool
+    subject: "ModelSites", families: Sequence[str] | None, pooled: bool
 ) -> tuple[str, ...]:
     """Return the sites that families name, or the usual ones."""
-    wanted = list(families) if families else list(subject.sites.DEFAULT)
-    if POOLED in wanted and not pooled:
+    names = list(families) if families else list(subject.sites.DEFAULT)
+    if POOLED in names and not pooled:
         raise ConfigError(
             f"expected a model that says how its tokens are pooled, got {subject.loaded.name}",
-            hint="say it: --pooling mean, cls, last or max",
+            hint="choose a --pooling: mean, cls, last or max",
             slug="pooling",
         )
-    plain = [each for each in wanted if each != POOLED]
+    plain = [each for each in names if each != POOLED]
     sites = subject.sites.chosen(plain) if plain else ()
-    if pooled and (not families or POOLED in wanted):
+    if pooled and (not families or POOLED in names):
         sites = (*sites, POOLED)
     return sites
 
@@ -106,19 +180,19 @@ def check_truncation(sites: tuple[str, ...], width: int | None) -> None:
     if width is not None and POOLED not in sites:
         raise ConfigError(
             "cannot cut pooled vectors where none are surveyed",
-            hint="--truncate-dim goes with --pooling MODE, and with pooled among the --sites",
+            hint="--truncate-dim needs a --pooling, and pooled among the --sites",
             slug="pooling",
         )
 
 
 def turns_for(
-    subject: "Subject", sites: tuple[str, ...], turns: int | None, say: Callable[[str], None]
+    subject: "ModelSites", sites: tuple[str, ...], turns: int | None, say: Callable[[str], None]
 ) -> int:
     """Return in how many turns the sites are done, and say so where it is more than one."""
-    from isoscope.study.memory import as_bytes, available, state_bytes
+    from isoscope.study.selection import as_bytes, state_bytes
 
     widths = [subject.sites.widths.get(site, 0) for site in sites if not is_matrix(site)]
-    needed, free = state_bytes(widths), available()
+    needed, free = state_bytes(widths), available_memory()
     if turns is None:
         turns = min(max(1, -(-needed * 2 // max(free, 1))), max(len(widths), 1))
     if turns > 1 or needed > 2**30:
@@ -127,3 +201,108 @@ def turns_for(
             f"{as_bytes(free)} are free: done in {turns} turn{'s' * (turns > 1)}"
         )
     return turns
+
+
+def schedule(
+    items: Iterable[Item],
+    *,
+    unit_rows: int = UNIT_ROWS,
+    documents: int = BATCH_DOCUMENTS,
+    positions: int = BATCH_POSITIONS,
+    mixed: bool = True,
+) -> list[list[list[int]]]:
+    """Return units, each a list of batches, each a list of ordinals.
+
+    Within a unit documents are sorted by length, so that a batch has little padding.
+    Where lengths may not be `mixed`, a batch has documents of one length only.
+    """
+    return [
+        list(_cut_batches(unit, documents, positions, mixed))
+        for unit in _cut_units(items, unit_rows)
+    ]
+
+
+def _cut_units(items: Iterable[Item], rows: int) -> Iterator[list[Item]]:
+    unit: list[Item] = []
+    for item in items:
+        if unit and sum(each.length for each in unit) + item.length > rows:
+            yield unit
+            unit = []
+        unit.append(item)
+    if unit:
+        yield unit
+
+
+def _cut_batches(
+    unit: Sequence[Item], documents: int, positions: int, mixed: bool
+) -> Iterator[list[int]]:
+    batch: list[Item] = []
+    for item in sorted(unit, key=lambda each: (-each.cost, -each.length)):
+        full = len(batch) == documents
+        if batch:  # the first is the longest, and all are padded to it
+            full |= (len(batch) + 1) * batch[0].cost > positions
+            full |= not mixed and item.cost != batch[0].cost
+        if full:
+            yield [each.ordinal for each in batch]
+            batch = []
+        batch.append(item)
+    if batch:
+        yield [each.ordinal for each in batch]
+
+
+def state_bytes(widths: Iterable[int], classes: int = ROW_CLASSES) -> int:
+    """Return the bytes that sites of these widths take while they are collected."""
+    return sum(classes * site_bytes(width) for width in widths)
+
+
+def site_bytes(d: int) -> int:
+    """Return the bytes of one site and class of rows.
+
+    Two scatters of d x d doubles, for each of 32 groups its sums and its scatter seen from
+    a few directions, and the rows of the reservoir.
+    """
+    from isoscope.accumulate.block import sketch_rank
+    from isoscope.accumulate.reservoir import SIZE
+    from isoscope.hashing import GROUPS
+
+    scatters = 2 * d * d * 8
+    groups = GROUPS * d * (sketch_rank(d) * 4 * 2 + 3 * 8)  # held twice until it is settled
+    return scatters + groups + SIZE * d * 4 + token_bytes(d)
+
+
+def token_bytes(d: int) -> int:
+    """Return the bytes of what is kept by token type, by band and of whole texts."""
+    from isoscope.accumulate.bands import FREQUENCIES, POSITIONS
+    from isoscope.accumulate.vocabulary import KEPT, SAMPLED, TYPES
+    from isoscope.hashing import GROUPS
+
+    types = TYPES * (8 * d + 24)
+    occurrences = SAMPLED * KEPT * (4 * d + 16)
+    bands = GROUPS * (len(FREQUENCIES) + POSITIONS) * 8 * (d + 1)
+    return types + occurrences + bands
+
+
+def as_bytes(number: int) -> str:
+    """Return a number of bytes for people to read.
+
+    >>> as_bytes(5_000_000), as_bytes(3 * 2**30)
+    ('4.8 MiB', '3.0 GiB')
+    """
+    if number < 2**30:
+        return f"{number / 2**20:.1f} MiB"
+    return f"{number / 2**30:.1f} GiB"
+
+
+def available_memory() -> int:
+    """Return the bytes of memory that are free to be used."""
+    bound = os.environ.get("ISOSCOPE_MEMORY")
+    if bound and bound.isdigit():
+        return int(bound)
+    with suppress(OSError, ValueError, IndexError):  # not every system has it
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (OSError, ValueError, AttributeError):
+        return 4 * 2**30

@@ -82,7 +82,7 @@ class Spec(Part, frozen=True, kw_only=True):
             if not option.about.local and not option.about.path and name != "seed"
         }
 
-    def resolved(self, content: Mapping[str, str]) -> dict[str, object]:
+    def resolve(self, content: Mapping[str, str]) -> dict[str, object]:
         """Return what the id hashes: options, and fingerprints in place of paths."""
         values = {
             name: msgspec.to_builtins(leaf(self, option.path))
@@ -96,7 +96,7 @@ class Spec(Part, frozen=True, kw_only=True):
 
     def address(self, content: Mapping[str, str]) -> str:
         """Return a name that follows from the options and from the content they name."""
-        return digest(self.resolved(content))
+        return digest(self.resolve(content))
 
 
 class EngineOptions(Part, frozen=True, kw_only=True):

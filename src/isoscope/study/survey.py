@@ -6,20 +6,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
-from isoscope.accumulate.hashing import GROUPS
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import IsoscopeError
+from isoscope.hashing import GROUPS
 from isoscope.site import is_matrix
+from isoscope.store.origin import SourceRecord
 from isoscope.store.state import State
 from isoscope.study.frequency import Frequencies
 from isoscope.study.model import (
+    ModelSites,
     ModelSpec,
     Seed,
-    Subject,
     Tokenizer,
     WideCorpusSpec,
     model_content,
@@ -27,17 +28,25 @@ from isoscope.study.model import (
     open_model,
 )
 from isoscope.study.option import about
-from isoscope.study.passes import Hearing, SiteKinds, begin_second, first_pass, second_pass
+from isoscope.study.passes import (
+    ListenerOptions,
+    SiteKinds,
+    begin_second,
+    first_pass,
+    second_pass,
+)
 from isoscope.study.plan import Packed, Plan, Unit
 from isoscope.study.reads import Computed, Reads, read_state
 from isoscope.study.rows import absolute, sum_again, sum_rows, whole_state
 from isoscope.study.run import Finished, Live, Runnable
-from isoscope.study.schedule import UNIT_ROWS, scheduled
 from isoscope.study.selection import (
+    UNIT_ROWS,
+    Selection,
     check_truncation,
     frequencies_for,
     has_tokens,
     pooling_for,
+    schedule,
     select_documents,
     select_sites,
     turns_for,
@@ -45,13 +54,11 @@ from isoscope.study.selection import (
 from isoscope.types import Array, Chunk, Reading
 
 if TYPE_CHECKING:
-    from isoscope.accumulate.survey import Survey
-    from isoscope.accumulate.variant import Kind
+    from isoscope.accumulate.survey import Kind, Survey
     from isoscope.capture.feed import Feed
     from isoscope.capture.listener import Listener
     from isoscope.display import Results
     from isoscope.source.corpus.corpus import Corpus
-    from isoscope.study.select import Selection
 
 TOKENS = 100_000
 
@@ -64,30 +71,16 @@ class Batches(Unit, frozen=True, tag=True):
     last: int  # exclusive
 
 
-class Matrices(Unit, frozen=True, tag=True):
+class MatrixRows(Unit, frozen=True, tag="Matrices"):
     """Embedding matrices, whose rows are measured."""
 
     sites: tuple[str, ...]
 
 
-class Drawn(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the corpus once documents are drawn."""
-
-    name: str
-    fingerprint: str
-    file: str
-    kind: str
-    of: int  # documents of the corpus
-    documents: int
-    rows: int
-    truncated: int
-    warnings: tuple[str, ...]
-
-
 class SurveyPlan(Plan, frozen=True, kw_only=True):
     """Documents in the order they are run, sites, and what every unit has to know."""
 
-    stages: tuple[tuple[Batches | Matrices, ...], ...]
+    stages: tuple[tuple[Batches | MatrixRows, ...], ...]
     names: tuple[str, ...]  # of measures
     sites: tuple[str, ...]  # all of them, in order
     turns: int
@@ -95,9 +88,9 @@ class SurveyPlan(Plan, frozen=True, kw_only=True):
     lengths: Packed  # the rows that each of them gives
     starts: Packed  # where batches begin among the ordinals, and the end
     counts: Packed  # how often each token occurs; empty where there are no tokens
-    drawn: Drawn
+    drawn: SourceRecord  # what is known of the corpus once documents are drawn
 
-    def heard(self, turn: int) -> tuple[str, ...]:
+    def sites_of_turn(self, turn: int) -> tuple[str, ...]:
         """Return the sites of a turn; matrices are not heard."""
         return tuple(site for site in self.sites if not is_matrix(site))[turn :: self.turns]
 
@@ -112,7 +105,7 @@ class SurveyPlan(Plan, frozen=True, kw_only=True):
     def size(self, stage: int, unit: int) -> int | None:
         """Return the rows of a unit; a matrix takes no time to speak of."""
         task = self.stages[stage][unit]
-        if isinstance(task, Matrices):
+        if isinstance(task, MatrixRows):
             return 0
         starts = self.starts.array
         lengths = self.lengths.array[starts[task.first] : starts[task.last]]
@@ -141,28 +134,30 @@ class SurveySpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
     tokens: Annotated[
         int | None, about("Stop after about N tokens.", "N", least=2, local=True)
     ] = TOKENS
-    length: Annotated[int, about("Tokens a document is cut to.", "N", least=2)] = 512
-    batch: Annotated[int, about("Documents at once.", "N", least=1, local=True)] = 32
+    length: Annotated[int, about("Cut documents to N tokens.", "N", least=2)] = 512
+    batch: Annotated[int, about("Documents per batch.", "N", least=1, local=True)] = 32
     unit: Annotated[
         int | None,
-        about("Tokens per unit of work.", "N", least=1, default=str(UNIT_ROWS), local=True),
+        about(
+            "Tokens per checkpointed unit.", "N", least=1, default=str(UNIT_ROWS), local=True
+        ),
     ] = None
     device_map: Annotated[
-        str | None, about("auto: spread a large model.", "MAP", local=True)
+        str | None, about("auto spreads a large model over devices.", "MAP", local=True)
     ] = None
     untrained: Annotated[
-        bool, about("The same architecture with random weights.", local=True)
+        bool, about("Use the same architecture with random weights.", local=True)
     ] = False
     pooling: Annotated[
         Literal["mean", "cls", "last", "max"] | None,
         about(
-            "How tokens become one vector: mean, cls, last or max",
+            "How to pool tokens into one vector: mean, cls, last or max",
             "MODE",
             default="the model's own",
         ),
     ] = None
     prompt: Annotated[
-        str | None, about("Text in front of every document, or a prompt's name.", "P")
+        str | None, about("Text before every document, or the name of a prompt.", "P")
     ] = None
     truncate_dim: Annotated[
         int | None, about("Cut pooled vectors to N numbers.", "N", least=1)
@@ -170,26 +165,27 @@ class SurveySpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
     sinks: Annotated[
         float,
         about(
-            "A token with K times the median norm of its document is a sink.", "K", least=1.0
+            "Call a token a sink at K times the median norm of its document.", "K", least=1.0
         ),
     ] = 10.0
     frequencies: Annotated[
         str | None,
         about(
-            "Counts of tokens by id (npy) or token (json)",
+            "Token counts by id (npy) or by token (json)",
             "FILE",
             default="of the corpus",
             path=True,
         ),
     ] = None
     turns: Annotated[
-        int | None, about("Do the sites in N turns, for less memory.", "N", least=1, local=True)
+        int | None,
+        about("Survey the sites in N turns, to save memory.", "N", least=1, local=True),
     ] = None
     draw: Seed = Seed()
     threads: Annotated[
         int | None,
         about(
-            "Threads of each unit; they change the last bits",
+            "Threads per unit; their number changes the last bits",
             "N",
             least=1,
             default="torch's",
@@ -211,7 +207,7 @@ class ModelWorker:
 
         self.spec = spec
         self.notify = notify
-        self.subject: Subject = open_model(
+        self.subject: ModelSites = open_model(
             spec.load,
             live=live.get("model"),
             device_map=spec.device_map,
@@ -259,7 +255,7 @@ class ModelWorker:
         sites = select_sites(self.subject, spec.sites, self.pooling is not None)
         check_truncation(sites, spec.truncate_dim)
         turns = turns_for(self.subject, sites, spec.turns, self.notify.tell)
-        units = scheduled(
+        units = schedule(
             selection.items,
             unit_rows=spec.unit or UNIT_ROWS,
             documents=spec.batch,
@@ -272,7 +268,7 @@ class ModelWorker:
         heard = [site for site in sites if not is_matrix(site)]
         first = _batches(units, turns if heard else 0)
         again = tuple(first) if spec.reads.all and self._has_second(names, heard) else ()
-        last = (Matrices(matrices),) if matrices else ()
+        last = (MatrixRows(matrices),) if matrices else ()
         return SurveyPlan(
             stages=((*first, *last), again) if again else ((*first, *last),),
             threads=spec.threads or torch.get_num_threads(),
@@ -283,23 +279,26 @@ class ModelWorker:
             lengths=Packed.of(np.array([lengths[each] for each in ordinals], dtype=np.int64)),
             starts=Packed.of(np.cumsum([0, *map(len, documents)], dtype=np.int64)),
             counts=Packed.of(frequencies.counts),
-            drawn=self._drawn(selection),
+            drawn=self._describe_corpus(selection),
         )
 
     def _has_second(self, names: Sequence[str], sites: Sequence[str]) -> bool:
         kinds = SiteKinds(names, named=self.spec.reads.measures)
         return any(kinds.second(site) for site in sites)
 
-    def _drawn(self, selection: "Selection") -> Drawn:
+    def _describe_corpus(self, selection: Selection) -> SourceRecord:
         corpus = self.corpus
-        return Drawn(
+        identity: dict[str, object] = self.subject.loaded.identity
+        return SourceRecord(
             name=corpus.name,
             fingerprint=corpus.fingerprint,
+            rows=selection.rows,
+            dtype=str(identity["dtype"]),
+            width=max(self.subject.sites.widths.values(), default=0),
             file=Path(corpus.place).name if corpus.place else "",
             kind=corpus.kind,
-            of=len(corpus),
             documents=len(selection.items),
-            rows=selection.rows,
+            of=len(corpus),
             truncated=selection.truncated,
             warnings=(*corpus.warnings, *selection.warnings()),
         )
@@ -314,10 +313,10 @@ class ModelWorker:
         self.before = before
         self.kinds = SiteKinds(plan.names, named=self.spec.reads.measures)
         counts = Frequencies(plan.counts.array) if plan.counts.shape[0] else Frequencies()
-        self.hearing = Hearing(
+        self.listener_options = ListenerOptions(
             sinks=self.spec.sinks,
             seed=self.spec.draw.seed,
-            folded=plan.drawn.documents > GROUPS,
+            folded=(plan.drawn.documents or 0) > GROUPS,
             sketched=any(Groups in self.kinds.of(site) for site in plan.sites),
             bands=counts.bands(),
             decode=_decoder(self.subject.tokenizer),
@@ -329,7 +328,7 @@ class ModelWorker:
         from isoscope.capture.threads import threads
 
         _ = scratch
-        if isinstance(unit, Matrices):
+        if isinstance(unit, MatrixRows):
             return self._matrices(unit)
         assert isinstance(unit, Batches)
         batches = self.planned.batches(unit)
@@ -338,7 +337,7 @@ class ModelWorker:
             parts = [list(part) for part in halved(batches, halvings)]
             try:
                 with threads(self.planned.threads):
-                    return self._heard(unit, parts, ticks)
+                    return self._run_batches(unit, parts, ticks)
             except (MemoryError, RuntimeError) as error:
                 if not is_out_of_memory(error):
                     raise
@@ -347,10 +346,10 @@ class ModelWorker:
                 halvings += 1
                 ticks.note(f"memory ran out: batches were cut in {2**halvings}")
 
-    def _heard(self, unit: Batches, batches: list[list[int]], ticks: Ticks) -> "Survey":
+    def _run_batches(self, unit: Batches, batches: list[list[int]], ticks: Ticks) -> "Survey":
         from isoscope.capture.runner import Runner
 
-        sites = self.planned.heard(unit.turn)
+        sites = self.planned.sites_of_turn(unit.turn)
         survey, listener = self._begin(sites)
         runner = Runner(
             self.subject.loaded.body,
@@ -376,11 +375,11 @@ class ModelWorker:
 
         if self.before is None:
             survey = Survey()
-            return survey, first_pass(survey, self.kinds, self.hearing)
+            return survey, first_pass(survey, self.kinds, self.listener_options)
         survey = begin_second(self.before, sites, self.kinds)
-        return survey, second_pass(survey, self.hearing)
+        return survey, second_pass(survey, self.listener_options)
 
-    def _matrices(self, unit: Matrices) -> "Survey":
+    def _matrices(self, unit: MatrixRows) -> "Survey":
         """Measure the rows of the embedding matrices."""
         from isoscope.accumulate.survey import Survey
 
@@ -427,20 +426,7 @@ class ModelWorker:
             "sites": list(plan.sites),
             "pooling": getattr(self.pooling, "mode", None),
         }
-        source = {
-            "name": drawn.name,
-            "fingerprint": drawn.fingerprint,
-            "rows": drawn.rows,
-            "dtype": str(identity["dtype"]),
-            "width": max(self.subject.sites.widths.values(), default=0),
-            "file": drawn.file,
-            "kind": drawn.kind,
-            "documents": drawn.documents,
-            "of": drawn.of,
-            "truncated": drawn.truncated,
-            "warnings": list(readings.remarks),
-            "units": done.id,
-        }
+        source = replace(drawn, warnings=tuple(readings.remarks), units=done.id)
         origin = new_origin(
             sources=[source],
             settings=settings,
@@ -508,7 +494,7 @@ def _decoder(tokenizer: Tokenizer | None) -> Callable[[list[int]], str] | None:
 def _out_of_memory(model: str, length: int) -> IsoscopeError:
     return IsoscopeError(
         f"memory ran out with a single document of at most {length} tokens in {model}",
-        hint="lower --length, do the sites in more --turns, or use --dtype bfloat16; "
+        hint="lower --length, do the sites in more --turns, or use --dtype=bfloat16; "
         "the same command resumes from the last unit that was written",
         slug="out-of-memory",
     )

@@ -47,7 +47,7 @@ def about_rows(summaries: Summaries, reads: type[Any]) -> list[str]:
     if copies.share > 0.001:
         warnings.append(f"{copies.share:.1%} of the rows are copies of another row")
     if reads in _SAMPLED or summaries.sampled & set(reads.needs):
-        warnings += _sampled(summaries[Reservoir])
+        warnings += _sample_warnings(summaries[Reservoir])
     return warnings
 
 
@@ -60,7 +60,7 @@ def _types(summaries: Summaries, reads: type[Any]) -> list[str]:
     return [f"from a sample of {kept} of {about}{seen.vocabulary} token types"]
 
 
-def _sampled(sample: ReservoirSummary) -> list[str]:
+def _sample_warnings(sample: ReservoirSummary) -> list[str]:
     warnings: list[str] = []
     if sample.seen > sample.count:
         warnings.append(f"from a sample of {sample.count} of {sample.seen} rows")

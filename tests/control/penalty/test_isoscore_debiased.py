@@ -5,12 +5,12 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from isoscope.accumulate.hashing import named_documents
 from isoscope.api import measure
 from isoscope.control import DebiasedIsotropy
 from isoscope.control.penalty.isoscore_debiased import LEAST, DebiasedScore
 from isoscope.control.penalty.row_selection import RealTokens, RowSelection
 from isoscope.control.world import World
+from isoscope.hashing import named_documents
 
 
 def batch(sequences, length, width, rho=0.3, dtype=torch.float64, power=-1.0, seed=0):

@@ -14,7 +14,7 @@ from isoscope.display.section import bands, layers, spectrum
 @pytest.fixture(scope="module")
 def four(demo):
     panel = layers.show_layers([demo])
-    return draw_figure(panel.charts[:4], panel.chosen, 84.0)
+    return draw_figure(panel.charts[:4], panel.positions, 84.0)
 
 
 def test_the_picture_has_the_width_asked_for(four):
@@ -47,7 +47,7 @@ def test_a_pdf_has_embedded_fonts_and_none_of_type_3(four):
 
 def test_a_png_has_three_hundred_dots_an_inch(demo):
     panel = spectrum.show([demo])
-    png = convert_figure(draw_figure(panel.charts, panel.chosen, 84.0), ".png")
+    png = convert_figure(draw_figure(panel.charts, panel.positions, 84.0), ".png")
     width, _ = struct.unpack(">II", png[16:24])
     assert width == pytest.approx(84 / 25.4 * 300, abs=2)
 
@@ -55,7 +55,7 @@ def test_a_png_has_three_hundred_dots_an_inch(demo):
 def test_the_figure_draws_the_rows_of_the_chosen_variant(demo):
     panel = layers.show_layers([demo])
     for variant in ("all", "no-sink"):
-        chosen = panel.chosen | {"variant": variant}
+        chosen = panel.positions | {"variant": variant}
         drawn = draw_figure(panel.charts[:1], chosen, 84.0)
         found = re.findall(r'aria-label="at: (\w+); value: ([\d.]+); run: demo; site', drawn)
         rows = panel.charts[0].rows(**chosen)
@@ -66,7 +66,9 @@ def test_the_figure_draws_the_rows_of_the_chosen_variant(demo):
 
 def test_charts_of_half_a_page_stand_one_above_the_other_in_a_column(demo):
     panel = bands.show([demo])
-    column, page = (draw_figure(panel.charts, panel.chosen, width) for width in (84.0, 174.0))
+    column, page = (
+        draw_figure(panel.charts, panel.positions, width) for width in (84.0, 174.0)
+    )
     places = [re.findall(r'<svg x="([\d.]+)" y="([\d.]+)"', each) for each in (column, page)]
     assert [float(x) for x, _ in places[0]] == [0, 0]
     assert [float(y) for _, y in places[1]] == [0, 0]

@@ -305,7 +305,7 @@ def test_a_series_of_154_steps_fits_on_a_small_page(opened, exhibits):
     rows = opened.rows("series-isoscore")
     assert [r["step"] for r in rows] == list(steps)
     note = opened.run("return document.querySelector('#numbers .remarks').textContent")
-    assert "27,740 of 47,740 readings are left out" in note
+    assert "27,740 of 47,740 readings do not fit" in note
     assert "isoscope read RUN --csv" in note
 
 

@@ -88,4 +88,4 @@ def test_a_chart_without_the_column_does_not_obey():
 
 def test_a_panel_knows_where_its_switches_stand():
     switch = Switch("variant", "Rows", (("all", "all"), ("no-sink", "no sinks")), "all")
-    assert Panel(switches=(switch,)).chosen == {"variant": "all"}
+    assert Panel(switches=(switch,)).positions == {"variant": "all"}

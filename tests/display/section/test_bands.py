@@ -12,7 +12,7 @@ def test_every_row_is_the_reading_of_a_band(demo):
         "bands-frequency-mean-cosine",
         "bands-position-mean-cosine",
     ]
-    assert panel.chosen == {"site": "norm.out", "variant": "all"}
+    assert panel.positions == {"site": "norm.out", "variant": "all"}
     for chart in panel.charts:
         alt.LayerChart.from_dict(chart.spec, validate=True)
         family = chart.name.split("-")[1]
@@ -24,7 +24,7 @@ def test_every_row_is_the_reading_of_a_band(demo):
                 == ("resid.1", "no-sink", f"{family} {row['at']}")
             ]
             assert (row["value"], row["low"]) == (reading.value, reading.low)
-    assert [r["at"] for r in panel.charts[0].rows(**panel.chosen)] == [
+    assert [r["at"] for r in panel.charts[0].rows(**panel.positions)] == [
         "1e-4 to 1e-3",
         "above 1e-2",
     ]
@@ -33,11 +33,11 @@ def test_every_row_is_the_reading_of_a_band(demo):
 def test_a_real_survey_has_its_bands_from_rare_to_frequent_and_first_to_last(surveyed):
     panel = show([surveyed])
     frequency, position = panel.charts
-    assert panel.chosen["site"] == "norm.out"
+    assert panel.positions["site"] == "norm.out"
     at = position.spec["layer"][0]["encoding"]["x"]["sort"]
     assert at[:4] == ["0", "1", "2-3", "4-7"]
-    assert len(frequency.rows(**panel.chosen)) >= 2
-    rows = position.rows(**panel.chosen)
+    assert len(frequency.rows(**panel.positions)) >= 2
+    rows = position.rows(**panel.positions)
     first = [r for r in rows if r["at"] == "0"]
     assert len(first) == 1 and first[0]["n"] == 40  # the first token of each document
     assert sum(r["n"] for r in rows) == surveyed.reading("mean-cosine", "norm.out").n

@@ -45,7 +45,7 @@ def test_a_colour_means_the_same_in_every_run(exhibits):
 
 def test_several_runs_are_chosen_from(exhibits):
     panel = show([exhibits.exhibit("one"), exhibits.exhibit("two")])
-    assert panel.chosen["run"] == "one"
+    assert panel.positions["run"] == "one"
     assert (
         largest_scores([exhibits.exhibit("one"), exhibits.exhibit("two")]).columns[0].head
         == "run"

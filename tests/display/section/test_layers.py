@@ -42,7 +42,7 @@ def test_every_switch_has_a_choice_and_changes_rows(demo):
     chart = panel.charts[0]
     for switch in panel.switches:
         seen = {
-            str([r["value"] for r in chart.rows(**panel.chosen | {switch.name: value})])
+            str([r["value"] for r in chart.rows(**panel.positions | {switch.name: value})])
             for value, _ in switch.choices
         }
         assert len(seen) == len(switch.choices)
@@ -60,7 +60,7 @@ def test_a_site_without_variants_stands_in_each(demo):
     )
     both = Exhibit("demo", [*demo.readings, weight])
     panel = show_layers([both])
-    assert panel.chosen["part"] == "residual stream"
+    assert panel.positions["part"] == "residual stream"
     chart = next(c for c in panel.charts if c.name == "layers-mean-share")
     (row,) = chart.rows(variant="no-sink", part="other sites")
     assert row["value"] == 0.1
@@ -68,8 +68,8 @@ def test_a_site_without_variants_stands_in_each(demo):
 
 def test_a_series_shows_one_step_at_a_time(exhibits):
     panel = show_layers([exhibits.exhibit(steps=(0, 1000))])
-    assert panel.chosen["step"] == "1000"
-    assert len(panel.charts[0].rows(**panel.chosen)) == 7
+    assert panel.positions["step"] == "1000"
+    assert len(panel.charts[0].rows(**panel.positions)) == 7
 
 
 def test_without_readings_there_is_no_profile():
@@ -79,9 +79,9 @@ def test_without_readings_there_is_no_profile():
 def test_steps_are_the_axis_and_a_site_is_chosen(exhibits):
     run = exhibits.exhibit(steps=(0, 512, 143_000))
     panel = show_series([run])
-    assert panel.chosen["site"] == "norm.out"
+    assert panel.positions["site"] == "norm.out"
     chart = panel.charts[0]
-    rows = chart.rows(**panel.chosen)
+    rows = chart.rows(**panel.positions)
     assert [r["step"] for r in rows] == [0, 512, 143_000]
     readings = [
         r.value

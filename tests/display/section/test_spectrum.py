@@ -12,7 +12,7 @@ def test_rows_are_eigenvalues_and_marks_are_readings(demo):
     panel = show([demo])
     (chart,) = panel.charts
     alt.LayerChart.from_dict(chart.spec, validate=True)
-    assert panel.chosen == {"site": "norm.out", "variant": "all"}
+    assert panel.positions == {"site": "norm.out", "variant": "all"}
     rows = chart.rows(site="resid.1", variant="no-sink")
     curve = demo.curve(SpectrumCurve, "resid.1", "no-sink")
     assert [r["value"] for r in rows if r["kind"] == "spectrum"] == curve.value.tolist()
@@ -26,13 +26,13 @@ def test_rows_are_eigenvalues_and_marks_are_readings(demo):
 
 def test_marks_of_several_runs_say_whose_they_are(exhibits):
     panel = show([exhibits.exhibit("one"), exhibits.exhibit("two")])
-    texts = {r["text"] for r in panel.charts[0].rows(**panel.chosen) if r["kind"] == "mark"}
+    texts = {r["text"] for r in panel.charts[0].rows(**panel.positions) if r["kind"] == "mark"}
     assert {text.rpartition(", ")[2] for text in texts} == {"one", "two"}
 
 
 def test_eigenvalues_of_a_real_survey_stand_beside_an_isotropic_cloud(surveyed):
     panel = show([surveyed])
-    rows = panel.charts[0].rows(**panel.chosen)
+    rows = panel.charts[0].rows(**panel.positions)
     kinds = {k: [r for r in rows if r["kind"] == k] for k in ("spectrum", "isotropic")}
     values = [r["value"] for r in kinds["spectrum"]]
     assert values == sorted(values, reverse=True)

@@ -56,7 +56,7 @@ def test_seeds_are_dots_and_means_have_their_weight_as_label():
 
 def test_switches_choose_measure_and_layer_and_begin_with_all_layers():
     panel = show([made()])
-    assert panel.chosen == {"measure": "isoscore-star", "site": "resid"}
+    assert panel.positions == {"measure": "isoscore-star", "site": "resid"}
     star, debiased = (
         panel.charts[0].rows(measure=name, site="resid.0")
         for name in ("isoscore-star", "isoscore-debiased")
@@ -75,7 +75,7 @@ def test_differences_leave_weight_0_out_and_keep_its_interval():
 
 def test_two_sweeps_get_a_switch_and_a_line_each():
     panel = show([made("a"), made("b")])
-    assert panel.chosen["run"] == "a"
+    assert panel.positions["run"] == "a"
     assert {r["run"] for r in panel.charts[0].rows(run="b")} == {"b"}
     assert panel.lead[-1].startswith("b: sst2 with the penalty istar")
     assert panel.body.count("<tr>") == 1 + 6

@@ -10,7 +10,7 @@ from scipy import stats
 
 import isoscope as iso
 from isoscope.accumulate import ArrayBlock, Directions, Reservoir
-from isoscope.accumulate.variant import variants
+from isoscope.accumulate.survey import variants
 from isoscope.api import measure
 from isoscope.errors import TooFewRowsError
 from isoscope.lab.dimensions.outliers import (

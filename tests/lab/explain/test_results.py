@@ -7,15 +7,14 @@ import pytest
 
 from isoscope import api
 from isoscope.accumulate import ArrayBlock, Directions
-from isoscope.accumulate.bands import Bands, frequency_bands
-from isoscope.accumulate.crossing import Crossing
-from isoscope.accumulate.hashing import named_documents
+from isoscope.accumulate.bands import Bands, Crossing, frequency_bands
 from isoscope.accumulate.sinks import Sinks
 from isoscope.accumulate.sums import SinkRows
 from isoscope.accumulate.survey import Survey
 from isoscope.causes import ORDER
 from isoscope.display import Results
 from isoscope.errors import ConfigError, StoreError, UndefinedError, UnknownNameError
+from isoscope.hashing import named_documents
 from isoscope.lab.explain.results import CAUSES, TOKENLESS, UNCOUNTED, explain, explained
 from isoscope.store import new_origin, save
 from isoscope.store.state import StateReader

@@ -5,7 +5,7 @@ import pytest
 
 import isoscope as iso
 from isoscope.accumulate import Reservoir
-from isoscope.accumulate.variant import variants
+from isoscope.accumulate.survey import variants
 from isoscope.api import measure, survey
 from isoscope.errors import UndefinedError
 from isoscope.lab.norm.affine import Affine

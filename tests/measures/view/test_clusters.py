@@ -6,7 +6,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
-from isoscope.measures.view.clusters import clustered, k_means, silhouette
+from isoscope.measures.view.clusters import cluster, k_means, silhouette
 
 
 def blobs(centers, *, seed, spread=1.0, n=400, d=6):
@@ -47,13 +47,13 @@ def test_k_means_ends_as_tight_as_scikit_learn(number):
 @pytest.mark.parametrize("number", [2, 3, 7])
 def test_planted_clusters_are_found(number):
     rows, labels = blobs(number, seed=5, spread=0.5)
-    found, height = clustered(rows)
+    found, height = cluster(rows)
     assert adjusted_rand_score(labels, found) == pytest.approx(1.0)
     assert height > 0.5
 
 
 def test_a_ball_is_one_cluster():
-    found, height = clustered(np.random.default_rng(6).normal(size=(500, 40)))
+    found, height = cluster(np.random.default_rng(6).normal(size=(500, 40)))
     assert not found.any()
     assert height < 0.1
 

@@ -5,8 +5,8 @@ import pytest
 
 from isoscope.accumulate import Groups
 from isoscope.accumulate.block import sketch_rank
-from isoscope.accumulate.hashing import named_documents
-from isoscope.measures.view.energy import along, crossed, factors, spanned
+from isoscope.hashing import named_documents
+from isoscope.measures.view.parts import energy_along, factors, orthonormal_basis, traces_with
 
 
 def planted(d, documents=20, each=6, seed=1, rank=None):
@@ -69,7 +69,7 @@ def test_a_basis_is_orthonormal_and_spans_the_factor():
     rng = np.random.default_rng(2)
     factor = rng.normal(size=(3, 9, 4))
     factor[1, :, 3] = factor[1, :, 0]  # only three dimensions
-    basis = spanned(factor)
+    basis = orthonormal_basis(factor)
     for part, ours in zip(factor, basis, strict=True):
         size = np.linalg.matrix_rank(part)
         np.testing.assert_allclose(ours @ (ours.T @ part), part, atol=1e-9)
@@ -81,7 +81,7 @@ def test_a_basis_is_orthonormal_and_spans_the_factor():
 
 
 def test_a_factor_of_nothing_has_an_empty_basis():
-    assert not spanned(np.zeros((2, 5, 3))).any()
+    assert not orthonormal_basis(np.zeros((2, 5, 3))).any()
 
 
 @pytest.mark.parametrize("d", [4, 32])
@@ -90,7 +90,7 @@ def test_energy_along_axes_is_exact_where_every_axis_is_seen(summaries, d):
     groups = summaries(rows, names)[Groups]
     centre = rows.mean(axis=0)
     values, vectors = np.linalg.eigh(np.cov(rows.T))
-    found = along(groups, centre, values, vectors)
+    found = energy_along(groups, centre, values, vectors)
     exact = np.einsum("dj,kde,ej->kj", vectors, scatters(rows, names, centre), vectors)
     np.testing.assert_allclose(found, exact, atol=1e-5 * exact.max())
 
@@ -100,7 +100,7 @@ def test_energy_in_a_wide_space_is_close_to_that_of_the_group(summaries):
     groups = summaries(rows, names)[Groups]
     centre = rows.mean(axis=0)
     values, vectors = np.linalg.eigh(np.cov(rows.T))
-    found = along(groups, centre, values, vectors)
+    found = energy_along(groups, centre, values, vectors)
     exact = np.einsum("dj,kde,ej->kj", vectors, scatters(rows, names, centre), vectors)
     strong = values > np.median(values)
     assert np.corrcoef(found[:, strong].ravel(), exact[:, strong].ravel())[0, 1] > 0.95
@@ -113,7 +113,7 @@ def test_products_are_exact_where_every_axis_is_seen(summaries, d, half):
     groups = summaries(rows, names)[Groups]
     here, centre, other = groups.halves == half, rows.mean(axis=0), np.cov(rows.T)
     exact = np.einsum("kde,ed->k", scatters(rows, names, centre)[here], other)
-    np.testing.assert_allclose(crossed(groups, here, centre, other), exact, rtol=1e-5)
+    np.testing.assert_allclose(traces_with(groups, here, centre, other), exact, rtol=1e-5)
 
 
 def test_products_in_a_wide_space_are_close(summaries):
@@ -121,7 +121,7 @@ def test_products_in_a_wide_space_are_close(summaries):
     groups = summaries(rows, names)[Groups]
     here, centre, other = np.ones(16, dtype=bool), rows.mean(axis=0), np.cov(rows.T)
     exact = np.einsum("kde,ed->k", scatters(rows, names, centre), other)
-    found = crossed(groups, here, centre, other)
+    found = traces_with(groups, here, centre, other)
     # the trace that a sketch does not show is guessed to lie as the covariance does
     np.testing.assert_allclose(found, exact, rtol=0.1)
     assert np.corrcoef(found, exact)[0, 1] > 0.9
@@ -133,4 +133,4 @@ def test_products_with_a_matrix_inside_the_sketch_have_nothing_outside(summaries
     here, centre = np.ones(20, dtype=bool), rows.mean(axis=0)
     flat = np.diag([1.0, 0, 0, 0, 0, 0])
     exact = scatters(rows, names, centre)[:, 0, 0]
-    np.testing.assert_allclose(crossed(groups, here, centre, flat), exact, rtol=1e-5)
+    np.testing.assert_allclose(traces_with(groups, here, centre, flat), exact, rtol=1e-5)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from isoscope.accumulate.hashing import named_documents
+from isoscope.hashing import named_documents
 from isoscope.measures.mean_share import mean_share
 from isoscope.measures.view import Masses
 

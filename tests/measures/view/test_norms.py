@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from isoscope.accumulate.hashing import named_documents
+from isoscope.hashing import named_documents
 from isoscope.measures.norm_spread import norm_spread
 from isoscope.measures.view import NormMoments
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.measures.view.occurrences import first_share, scaled
+from isoscope.measures.view.token_types import first_share, scale_down
 
 
 @pytest.mark.parametrize("shape", [(5, 12), (16, 3)])
@@ -15,10 +15,10 @@ def test_the_share_is_that_of_the_singular_values(shape):
 
 def test_zeros_have_no_share():
     assert first_share(np.zeros((5, 3))) is None
-    assert scaled(np.zeros((0, 3), dtype=np.float32)).shape == (0, 3)
+    assert scale_down(np.zeros((0, 3), dtype=np.float32)).shape == (0, 3)
 
 
 @pytest.mark.parametrize("size", [1e-200, 1.0, 1e200])
 def test_size_does_not_matter(size):
     rows = np.random.default_rng(1).normal(size=(6, 4))
-    assert first_share(scaled(rows * size)) == pytest.approx(first_share(rows), abs=1e-12)
+    assert first_share(scale_down(rows * size)) == pytest.approx(first_share(rows), abs=1e-12)

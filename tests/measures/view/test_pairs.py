@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from isoscope.accumulate.hashing import named_documents
 from isoscope.errors import TooFewRowsError
+from isoscope.hashing import named_documents
 from isoscope.measures.view import Pairs
 
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import Groups, Moments, Reservoir
-from isoscope.accumulate.hashing import named_documents
+from isoscope.hashing import named_documents
 from isoscope.measures.interval import interval
 from isoscope.measures.participation import participation
 from isoscope.measures.view import Spectrum
-from isoscope.measures.view.parts import SampledParts, SketchedParts, calibrated, parts_of
+from isoscope.measures.view.parts import SampledParts, SketchedParts, calibrate, parts_of
 
 
 def planted(n=600, d=8, seed=1):
@@ -85,7 +85,7 @@ def test_products_with_the_other_half_are_exact_while_all_is_seen(known, half):
     if every[Moments].independent:
         assert every[Groups].sketch.shape[2] == 0  # no sketch is kept of these
         return
-    found = SketchedParts(every[Groups]).crossed(half, mean, other)
+    found = SketchedParts(every[Groups]).traces_with(half, mean, other)
     groups = np.unique(cells[here], return_inverse=True)[1]
     exact = np.einsum("kde,ed->k", second_moments(rows[here], groups, mean), other)
     np.testing.assert_allclose(found, exact, rtol=1e-5)
@@ -166,6 +166,6 @@ def test_the_interval_from_a_sample_is_as_wide_as_the_one_from_all_rows(summarie
 
 def test_parts_are_scaled_to_what_is_known():
     parts = np.array([[1.0, 2.0, 0.0], [3.0, 2.0, 0.0]])
-    found = calibrated(parts, np.array([8.0, 1.0, 5.0]))
+    found = calibrate(parts, np.array([8.0, 1.0, 5.0]))
     np.testing.assert_allclose(found, [[2.0, 0.5, 0.0], [6.0, 0.5, 0.0]])
-    np.testing.assert_allclose(calibrated(np.array([1.0, 3.0]), np.array(2.0)), [0.5, 1.5])
+    np.testing.assert_allclose(calibrate(np.array([1.0, 3.0]), np.array(2.0)), [0.5, 1.5])

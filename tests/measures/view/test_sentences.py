@@ -11,7 +11,7 @@ def test_a_group_leaves_both_summaries(viewed):
     view = viewed(SentenceSums, rng.normal(size=(200, 4)), np.arange(200) // 4)
     left = view.without(2)
     assert left.groups == view.groups - 1
-    assert left.units.count == view.units.count - view.directions.nonzero[2]
+    assert left.units.count == view.units.count - view.units.sizes[2]
     assert view.documents == 50
     assert view.count == 200
     assert view.sizes.sum() == 50

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from isoscope.accumulate.hashing import named_documents
 from isoscope.api import measure
 from isoscope.errors import UndefinedError
+from isoscope.hashing import named_documents
 from isoscope.measures.effective_rank import entropy_rank
 from isoscope.measures.participation import ratio
 from isoscope.measures.view import RawSpectrum, Spectrum
-from isoscope.measures.view.spectrum import decomposed, no_spread
+from isoscope.measures.view.spectrum import decompose, no_spread
 
 
 def planted(n=4096, d=8, groups=32, seed=1):
@@ -117,12 +117,12 @@ def test_identical_rows_have_no_covariance_but_second_moments(viewed):
 
 def test_eigenvalues_past_the_rank_or_below_zero_are_zero():
     matrix = np.diag([3.0, 2.0, 1.0, -1e-17])
-    values, vectors = decomposed(matrix, 2)
+    values, vectors = decompose(matrix, 2)
     np.testing.assert_allclose(values, [3, 2, 0, 0])
     np.testing.assert_allclose(np.abs(vectors[:, 0]), [1, 0, 0, 0], atol=1e-12)
     with pytest.raises(UndefinedError):
-        decomposed(np.zeros((2, 2)), 2)
-    assert not decomposed(np.zeros((2, 2)), 2, least=-1.0)[0].any()
+        decompose(np.zeros((2, 2)), 2)
+    assert not decompose(np.zeros((2, 2)), 2, least=-1.0)[0].any()
     assert no_spread().slug == "no-spread"
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from isoscope.errors import UndefinedError
+from isoscope.errors import TooFewRowsError
 from isoscope.measures.view import TypeSums
-from isoscope.measures.view.types import no_types, not_repeated
+from isoscope.measures.view.token_types import no_tokens, not_repeated
 
 
 @pytest.fixture
@@ -33,11 +33,11 @@ def test_every_type_is_in_one_group(view, words):
 def test_leaving_a_group_out_leaves_its_types_out(view):
     left = view.without(1)
     assert left.groups == view.groups - 1
-    assert left.documents == view.documents - view.types[1]
+    assert left.documents == view.documents - view.sizes[1]
     np.testing.assert_allclose(left.means.sum(axis=0) + view.means[1], view.means.sum(axis=0))
     assert left.every is view.every
 
 
 def test_the_errors_say_what_is_missing():
-    assert isinstance(no_types(), UndefinedError)
+    assert isinstance(no_tokens(), TooFewRowsError)
     assert "at least 5 times, got none among 3 types" in not_repeated("mev", 5, 3).problem

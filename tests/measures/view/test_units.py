@@ -13,7 +13,7 @@ def test_units_are_summed_and_zero_rows_are_not_counted(viewed):
     kept = rows[rows.any(axis=1)]
     units = kept / np.linalg.norm(kept, axis=1, keepdims=True)
     assert (seen.count, seen.documents, seen.groups) == (19, 20, 19)
-    np.testing.assert_allclose(seen.seen.total, units.sum(axis=0))
+    np.testing.assert_allclose(seen.total, units.sum(axis=0))
 
 
 def test_centred_units_are_those_seen_from_the_centre():
@@ -25,5 +25,5 @@ def test_centred_units_are_those_seen_from_the_centre():
     centred = rows - rows.mean(axis=0)
     units = centred / np.linalg.norm(centred, axis=1, keepdims=True)
     seen = every.view(CentredUnits)
-    np.testing.assert_allclose(seen.seen.total, units.sum(axis=0), atol=1e-12)
+    np.testing.assert_allclose(seen.total, units.sum(axis=0), atol=1e-12)
     np.testing.assert_allclose(seen.sizes, 1)

@@ -18,8 +18,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from isoscope.accumulate import Accumulator, Groups, Moments, Reservoir
-from isoscope.accumulate.survey import Survey
-from isoscope.accumulate.variant import Kind, variants
+from isoscope.accumulate.survey import Kind, Survey, variants
 from isoscope.capture.feed import Feed, Marks, Prepared, feed_for
 from isoscope.capture.listener import Listener, Marked
 from isoscope.capture.model.body import takes
@@ -42,7 +41,7 @@ from isoscope.measures import MEASURES
 from isoscope.registry import unknown
 from isoscope.site import POOLED
 from isoscope.study.model import CorpusSpec, open_documents
-from isoscope.study.passes import Hearing, SiteKinds, first_pass
+from isoscope.study.passes import ListenerOptions, SiteKinds, first_pass
 from isoscope.study.reading import finalize_all, read_values
 from isoscope.types import Array
 
@@ -185,8 +184,8 @@ class Observer:
         sites = self.place(model)
         kinds = [kind for site in (*sites.names, POOLED) for kind in self._kinds.of(site)]
         # No row is a sink or special: all are of one class, which is summed once.
-        hearing = Hearing(sinks=inf, seed=0, sketched=Groups in kinds)
-        one = _PassSums(first_pass(into, self._kinds, hearing), name, rows, sites, self.warn)
+        options = ListenerOptions(sinks=inf, seed=0, sketched=Groups in kinds)
+        one = _PassSums(first_pass(into, self._kinds, options), name, rows, sites, self.warn)
         with ExitStack() as stack:
             if self._pooler is not None:
                 around = partial(one.pool, self._pooler)

@@ -66,7 +66,7 @@ def page(
             for section, panel in shown
             for chart in panel.charts
         },
-        "chosen": {section.name: panel.chosen for section, panel in shown},
+        "chosen": {section.name: panel.positions for section, panel in shown},
         "looks": {"light": config("light"), "dark": config("dark")},
         "readings": pack_readings(kept),
         "title": title,

@@ -183,7 +183,7 @@ class Panel:
     body: str = ""  # HTML, all text in it escaped
 
     @property
-    def chosen(self) -> dict[str, str]:
+    def positions(self) -> dict[str, str]:
         """The positions of the switches."""
         return {switch.name: switch.chosen for switch in self.switches}
 

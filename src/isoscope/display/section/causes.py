@@ -57,7 +57,7 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
         alt="Share of the mean cosine that each cause explains, one stacked bar per site.",
         wide=True,
     )
-    lead = (LEAD, *_undetermined([curve for _, curve in curves]))
+    lead = (LEAD, *_missing_causes([curve for _, curve in curves]))
     return Panel(lead, tuple(switches), (chart,), _details(curves, len(exhibits) > 1))
 
 
@@ -121,7 +121,7 @@ def _row(run: str, curve: CauseShares, each: CauseShare) -> dict[str, Cell]:
     }
 
 
-def _undetermined(curves: Sequence[CauseShares]) -> list[str]:
+def _missing_causes(curves: Sequence[CauseShares]) -> list[str]:
     """Return a sentence for each reason why a cause could not be determined, with sites."""
     where: dict[str, list[str]] = {}
     for curve in curves:

@@ -12,8 +12,7 @@ from isoscope.accumulate.directions import contributions, cosine_over_pairs
 from isoscope.errors import TooFewRowsError
 from isoscope.lab.plain import Plain
 from isoscope.lab.run_places import places_of, run_of
-from isoscope.measures.interval import LEAST_DOCUMENTS, standard_error
-from isoscope.measures.statistics import quantile
+from isoscope.measures.interval import LEAST_DOCUMENTS, quantile, standard_error
 from isoscope.store.run import Run
 from isoscope.types import Array
 

@@ -96,9 +96,9 @@ def explained(
     """Return the causes of one site, from what a survey holds of its classes of rows."""
     from isoscope.accumulate.directions import Directions
     from isoscope.accumulate.sinks import Sinks
-    from isoscope.causes.attribution import attributed
+    from isoscope.causes.attribution import attribute
     from isoscope.causes.cause import causes
-    from isoscope.causes.cloud import Cloud
+    from isoscope.causes.cloud import CloudSums
     from isoscope.types import VARIANTS
 
     classes = [held[site, each] for each in VARIANTS[variant] if (site, each) in held]
@@ -118,11 +118,11 @@ def explained(
         )
     seen = _seen(ordinary)
     pull: Any = _merged(sinks, Directions)
-    cloud = Cloud.of(seen, pull)
+    cloud = CloudSums.of(seen, pull)
     table: Any = _merged(sinks, Sinks)
-    warnings = () if seen.counted else (UNCOUNTED if seen.banded else TOKENLESS,)
+    warnings = () if seen.has_frequencies else (UNCOUNTED if seen.has_bands else TOKENLESS,)
     return causes(
-        attributed(cloud),
+        attribute(cloud),
         table.finalize().sinks if table is not None else (),
         run=run,
         site=site,
@@ -132,13 +132,12 @@ def explained(
 
 
 def _seen(classes: list[Mapping[Any, Any]]) -> Any:
-    from isoscope.accumulate.bands import Bands
-    from isoscope.accumulate.crossing import Crossing
+    from isoscope.accumulate.bands import Bands, Crossing
     from isoscope.accumulate.directions import Directions
-    from isoscope.causes.cloud import Seen
+    from isoscope.causes.cloud import BandedDirections
 
     pointing: Any = _merged(classes, Directions)
-    return Seen(pointing, _merged(classes, Bands), _merged(classes, Crossing))
+    return BandedDirections(pointing, _merged(classes, Bands), _merged(classes, Crossing))
 
 
 def _merged(classes: list[Mapping[Any, Any]], kind: type[Any]) -> Any:

@@ -134,7 +134,7 @@ def partition_of(
     survey = sum_matrix(matrix, site, (Moments,), (Partitions,))
     second = survey.held[site, "all"][Partitions]
     lengths = np.linalg.norm(matrix.astype(np.float64), axis=1)
-    seen = PartitionSums(second.finalize(), lengths)
+    seen = PartitionSums(**vars(second.finalize()), lengths=lengths)
     log = log_two_sided(seen)
     draws = reference(seen) if against_random else []
     return MatrixIsotropy(

@@ -11,7 +11,7 @@ from isoscope.capture.tree import stacks
 from isoscope.errors import ConfigError
 from isoscope.lab.norm.final_norm import no_final_norm
 from isoscope.registry import unknown
-from isoscope.study.model import Subject
+from isoscope.study.model import ModelSites
 
 FINAL = "final"
 
@@ -37,7 +37,7 @@ def masked(body: nn.Module, norms: Sequence[str], dimension: int) -> Generator[N
         yield
 
 
-def chosen_norms(subject: Subject, norms: str | int | Sequence[str]) -> list[str]:
+def chosen_norms(subject: ModelSites, norms: str | int | Sequence[str]) -> list[str]:
     """Return names of norms: "final", those of the last so many blocks, or as they are named.
 
     The norms of a block are those as wide as the stream, so not those of queries and keys.
@@ -60,7 +60,7 @@ def chosen_norms(subject: Subject, norms: str | int | Sequence[str]) -> list[str
     return wanted
 
 
-def _of_last_blocks(subject: Subject, count: int) -> list[str]:
+def _of_last_blocks(subject: ModelSites, count: int) -> list[str]:
     body = subject.sites.body
     stack = next(each for each in stacks(body) if each.name == subject.last)
     if not 1 <= count <= len(stack.blocks):

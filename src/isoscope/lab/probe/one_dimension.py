@@ -9,7 +9,7 @@ import numpy as np
 
 from isoscope.errors import ConfigError, RowError, TooFewRowsError, UndefinedError
 from isoscope.lab.plain import Plain
-from isoscope.measures.statistics import quantile
+from isoscope.measures.interval import quantile
 from isoscope.types import Array, as_rows
 
 LEAST = 8  # rows of each label: half of them to learn from, half to be tried on

@@ -13,7 +13,7 @@ from isoscope.lab.batches import batched, corpus_of, prepared_of
 from isoscope.lab.probe.labels import labels_for
 from isoscope.registry import unknown
 from isoscope.site import Site, is_matrix
-from isoscope.study.model import Subject, subject_of
+from isoscope.study.model import ModelSites, subject_of
 from isoscope.types import Array
 
 At = Literal["first", "last", "mean"]
@@ -93,7 +93,7 @@ def taken(states: Tensor, real: Tensor, at: At) -> Tensor:
     return states[torch.arange(len(states), device=states.device), chosen.argmax(dim=1)]
 
 
-def _site(subject: Subject, site: str | None) -> str:
+def _site(subject: ModelSites, site: str | None) -> str:
     heard = [each for each in subject.sites.names if not is_matrix(each)]
     if site is None:
         final, stream = subject.site("norm", "out"), subject.site("resid")
@@ -104,7 +104,7 @@ def _site(subject: Subject, site: str | None) -> str:
     return site
 
 
-def _at(subject: Subject, at: str | None) -> At:
+def _at(subject: ModelSites, at: str | None) -> At:
     if at is None:
         marks = getattr(subject.loaded.tokenizer, "cls_token_id", None) is not None
         return "first" if marks else "last"

@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import sqrt
 from statistics import fmean, stdev
 
-from isoscope.measures.statistics import ROUNDING, Difference, holm, paired_difference
+from isoscope.measures.difference import NO_SPREAD, Difference, holm, paired_difference
 
 ERRORS = 2.0  # standard errors by which a task has to beat its baseline to count as learnt
 
@@ -29,4 +29,4 @@ def learnt(plain: Sequence[float], baseline: float) -> bool | None:
     if len(plain) < 2:
         return None
     error = stdev(plain) / sqrt(len(plain))
-    return fmean(plain) - baseline > ERRORS * error + ROUNDING * abs(baseline)
+    return fmean(plain) - baseline > ERRORS * error + NO_SPREAD * abs(baseline)

@@ -11,7 +11,7 @@ from isoscope.capture.feed.text import TextFeed
 from isoscope.capture.feed.tokens import Tokens
 from isoscope.errors import ConfigError
 from isoscope.lab.sweep.task import Example, Span, Task
-from isoscope.study.model import Subject
+from isoscope.study.model import ModelSites
 from isoscope.types import Array
 
 BETWEEN = "\n"  # stands between two texts where a tokenizer has no token for that
@@ -45,7 +45,7 @@ class Encoded:
 class Encoder:
     """Makes tokens of examples for one model, at most `length` of each."""
 
-    def __init__(self, subject: Subject, length: int) -> None:
+    def __init__(self, subject: ModelSites, length: int) -> None:
         feed = feed_for(subject.loaded, length=length) if _reads(subject) else None
         if not isinstance(feed, TextFeed) or type(feed) is not TextFeed:
             raise ConfigError(
@@ -126,7 +126,7 @@ class Encoder:
         return getattr(self.tokenizer, "sep_token", None) is not None
 
 
-def _reads(subject: Subject) -> bool:
+def _reads(subject: ModelSites) -> bool:
     return subject.loaded.takes == "text"
 
 

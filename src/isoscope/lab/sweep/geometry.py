@@ -11,8 +11,8 @@ from isoscope.accumulate.survey import Survey
 from isoscope.capture.feed import Batch
 from isoscope.capture.feed.batch import Marks
 from isoscope.site import is_layer
-from isoscope.study.model import Subject
-from isoscope.study.passes import Hearing, SiteKinds, first_pass
+from isoscope.study.model import ModelSites
+from isoscope.study.passes import ListenerOptions, SiteKinds, first_pass
 from isoscope.study.reading import read_survey
 from isoscope.types import Reading
 
@@ -40,7 +40,7 @@ class Plainly:
 
 
 def geometry(
-    subject: Subject,
+    subject: ModelSites,
     batches: Sequence[Batch],
     *,
     zeta: float,
@@ -53,7 +53,7 @@ def geometry(
     names = [name for name in subject.sites.names if is_layer(name)]
     survey = Survey()
     # Without sinks: rows are counted alike, however long.
-    kinds, hearing = SiteKinds(MEASURES, causes=False), Hearing(sinks=inf, seed=seed)
+    kinds, hearing = SiteKinds(MEASURES, causes=False), ListenerOptions(sinks=inf, seed=seed)
     listener = first_pass(survey, kinds, hearing)
     same = len({subject.sites.widths[name] for name in names}) == 1 and len(names) > 1
     for batch in batches:
@@ -70,7 +70,7 @@ def geometry(
     return [replace(each, group=group, step=step) for each in found if each.variant == "all"]
 
 
-def _heard(subject: Subject, names: Sequence[str], batch: Batch) -> dict[str, Tensor]:
+def _heard(subject: ModelSites, names: Sequence[str], batch: Batch) -> dict[str, Tensor]:
     """Return copies of what the layers say: a model may go on to write into its own."""
     heard: dict[str, Tensor] = {}
 

@@ -11,7 +11,7 @@ from isoscope.lab.probe.sentence_states import WHERE, At, taken
 from isoscope.lab.sweep.encode import Encoded
 from isoscope.lab.sweep.task import Task
 from isoscope.registry import unknown
-from isoscope.study.model import Subject
+from isoscope.study.model import ModelSites
 from isoscope.types import Array
 
 DROPOUT = 0.1
@@ -89,7 +89,7 @@ def _words(said: Array, offsets: Array, text: str) -> str:
     return text[offsets[a, 0] : offsets[b, 1]]
 
 
-def place_of(subject: Subject, at: str | None) -> At:
+def place_of(subject: ModelSites, at: str | None) -> At:
     """Return what stands for a text: as asked, as the model pools, or its own mark."""
     for known in WHERE:
         if at == known:

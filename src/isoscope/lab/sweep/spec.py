@@ -92,7 +92,13 @@ class SweepSpec(Runnable["Results[Line]"], frozen=True, kw_only=True):
     every: Annotated[int | None, about("Also measure every N steps.", "N", least=1)] = None
     layers: Annotated[
         tuple[str, ...] | None,
-        about("all, last, or numbers from 0", "L", default="the penalty's own", commas=True),
+        about(
+            "all, last, or numbers from 0",
+            "L",
+            default="the penalty's own",
+            commas=True,
+            numbers=True,
+        ),
     ] = None
     per_layer: Annotated[bool, about("Each layer as a cloud of its own.")] = False
     towards: Annotated[

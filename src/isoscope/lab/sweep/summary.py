@@ -8,7 +8,7 @@ from typing import Any
 from isoscope.lab.plain import Plain
 from isoscope.lab.sweep.cells import LOSS, TASK, cell_of
 from isoscope.lab.sweep.compare import differences, learnt
-from isoscope.measures.statistics import Difference
+from isoscope.measures.difference import Difference
 from isoscope.site import is_layer
 from isoscope.types import Reading
 

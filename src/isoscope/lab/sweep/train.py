@@ -17,7 +17,7 @@ from isoscope.lab.sweep.encode import Encoded, Encoder, order
 from isoscope.lab.sweep.head import Head
 from isoscope.lab.sweep.metric import METRICS
 from isoscope.lab.sweep.task import Task
-from isoscope.study.model import Subject
+from isoscope.study.model import ModelSites
 
 WARMUP = 0.1  # share of the steps over which the learning rate rises
 DECAY = 0.01  # of weights, towards zero
@@ -52,7 +52,7 @@ class Trainer:
     """The model and its task; every cell starts from the weights the model came with."""
 
     def __init__(
-        self, subject: Subject, task: Task, encoder: Encoder, train: Encoded, test: Encoded
+        self, subject: ModelSites, task: Task, encoder: Encoder, train: Encoded, test: Encoded
     ) -> None:
         self.subject = subject
         self.task = task

@@ -65,6 +65,7 @@ class ZeroSpec(Runnable["ZeroedKL"], frozen=True, kw_only=True):
             "NORM",
             flag="--norm",
             default=FINAL,
+            numbers=True,
         ),
     ] = (FINAL,)
     top: Annotated[

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from isoscope.accumulate import Directions
-from isoscope.accumulate.survey import Survey
-from isoscope.accumulate.variant import variants
+from isoscope.accumulate.survey import Survey, variants
 from isoscope.capture.feed import Batch, feed_for
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks
@@ -26,8 +25,8 @@ from isoscope.measures.interval import LEAST_DOCUMENTS, around, standard_error
 from isoscope.site import UNEMBED
 from isoscope.store.state import State
 from isoscope.study.keywords import call
-from isoscope.study.model import Subject, open_documents, open_model
-from isoscope.study.passes import Hearing, SiteKinds, first_pass
+from isoscope.study.model import ModelSites, open_documents, open_model
+from isoscope.study.passes import ListenerOptions, SiteKinds, first_pass
 from isoscope.study.plan import Packed
 from isoscope.study.run import Finished, Live
 from isoscope.study.spec import EngineOptions
@@ -188,7 +187,7 @@ def _norms(names: Sequence[str]) -> str | int | list[str]:
     return int(one) if one.isascii() and one.isdigit() else one
 
 
-def _predicts(subject: Subject) -> None:
+def _predicts(subject: ModelSites) -> None:
     if UNEMBED not in subject.sites.weights:
         kind = type(subject.loaded.model).__name__
         raise UndefinedError(
@@ -199,7 +198,7 @@ def _predicts(subject: Subject) -> None:
         )
 
 
-def _log_probabilities(subject: Subject, batch: Batch) -> tuple[list[Tensor], list[int]]:
+def _log_probabilities(subject: ModelSites, batch: Batch) -> tuple[list[Tensor], list[int]]:
     """Return log p over tokens at the real positions of each document, and their numbers."""
     with torch.inference_mode():
         logits = subject.loaded.model(**batch.inputs).logits
@@ -218,14 +217,14 @@ def _divergence(plain: Tensor, changed: Tensor) -> float:
     return float(torch.where(p > 0, p * (plain - changed), 0.0).sum())
 
 
-def _shares(subject: Subject, batches: Sequence[Batch]) -> Array | None:
+def _shares(subject: ModelSites, batches: Sequence[Batch]) -> Array | None:
     """Return each dimension's share of the mean cosine at the final norm's output."""
     site = subject.site("norm", "out")
     if site not in subject.sites.taps:
         return None
     survey = Survey()
     kinds = SiteKinds(["mean-cosine"], causes=False)
-    listener = first_pass(survey, kinds, Hearing(sinks=inf, seed=0))
+    listener = first_pass(survey, kinds, ListenerOptions(sinks=inf, seed=0))
     for batch in batches:
         listener.begin(batch)
         with (

@@ -1,23 +1,25 @@
-"""What measures look at: summaries, arranged so that a group can be left out."""
+"""What measures read: summaries, arranged so that a group of documents can be excluded."""
 
 from isoscope.measures.view.clusters import Clusters
-from isoscope.measures.view.halves import Halves
-from isoscope.measures.view.masses import Masses
+from isoscope.measures.view.grouped import (
+    CentredUnits,
+    Masses,
+    NormMoments,
+    PartitionSums,
+    SentenceSums,
+    Units,
+)
 from isoscope.measures.view.neighbours import FarNeighbours, Neighbours
-from isoscope.measures.view.norms import NormMoments
-from isoscope.measures.view.occurrences import Occurrences
 from isoscope.measures.view.pairs import Pairs
-from isoscope.measures.view.partition import PartitionSums
-from isoscope.measures.view.sentences import SentenceSums
-from isoscope.measures.view.spectrum import RawSpectrum, Spectrum
-from isoscope.measures.view.summaries import Summaries
-from isoscope.measures.view.types import TypeSums
-from isoscope.measures.view.units import CentredUnits, Units
+from isoscope.measures.view.spectrum import Halves, RawSpectrum, Spectrum, isotropic_spectrum
+from isoscope.measures.view.summaries import GroupView, Summaries, View
+from isoscope.measures.view.token_types import Occurrences, TypeSums
 
 __all__ = [
     "CentredUnits",
     "Clusters",
     "FarNeighbours",
+    "GroupView",
     "Halves",
     "Masses",
     "Neighbours",
@@ -31,4 +33,6 @@ __all__ = [
     "Summaries",
     "TypeSums",
     "Units",
+    "View",
+    "isotropic_spectrum",
 ]

@@ -1,38 +1,39 @@
 """Clusters of the sample: k-means, their number chosen by silhouette."""
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
-from isoscope.accumulate import Accumulator, Reservoir, ReservoirSummary
+from isoscope.accumulate import Reservoir
 from isoscope.errors import TooFewRowsError
-from isoscope.measures.view.summaries import Summaries
+from isoscope.measures.view.summaries import GroupView, Summaries
 from isoscope.types import Array
 
 MOST = 15  # clusters
 APART = 0.1  # mean silhouette below which there is one cluster
-_STARTS = 4  # k-means is begun anew so often, and the tightest end is taken
+_STARTS = 4  # of k-means; the tightest result is taken
 _STEPS = 50
 
 
-@dataclass(frozen=True)
-class Clusters:
-    """Unit vectors of the sampled rows about the mean of their cluster, summed."""
+@dataclass(frozen=True, kw_only=True)
+class Clusters(GroupView):
+    """Unit vectors of the sampled rows about the mean of their cluster, summed.
 
-    needs: ClassVar[tuple[type[Accumulator[Any]], ...]] = (Reservoir,)
+    The clusters stay as they are when a group is excluded.
+    """
+
+    needs = (Reservoir,)
+    arrays = ("nonzero", "units")
     nonzero: Array  # (groups, clusters) rows with a direction
     units: Array  # (groups, clusters, d)
     number: int
     silhouette: float
-    documents: int
-    keys: Array  # (groups,) which groups of documents they are
 
     @classmethod
-    def of(cls, summaries: Summaries) -> "Clusters":
+    def of(cls, summaries: Summaries) -> Self:
         """Return the clusters of the distinct rows of the sample."""
-        sample: ReservoirSummary = summaries.of(Reservoir)
-        sample = sample.distinct()
+        sample = summaries.of(Reservoir).distinct()
         documents = len(np.unique(sample.documents))
         if documents <= MOST:
             what = "distinct rows" if sample.independent else "documents"
@@ -42,54 +43,34 @@ class Clusters:
                 hint="give more documents; copies of a row count once",
                 slug="too-few-documents",
             )
-        rows = _scaled(sample.rows)
-        labels, silhouette = clustered(rows)
+        rows = _centre_and_scale(sample.rows)
+        labels, silhouette = cluster(rows)
         number = int(labels.max()) + 1
         about = rows - _means(rows, labels)[labels]
         norms = np.sqrt(np.vecdot(about, about))
         spread = norms > 1e-9 * np.sqrt(np.vecdot(rows, rows).max())
         unit = about[spread] / norms[spread, None]
-        cells = sample.cells
-        groups = int(cells.max()) + 1
-        place = (cells * number + labels)[spread]
+        # unit vectors summed by group of documents and cluster
+        groups = len(sample.keys)
+        place = (sample.cells * number + labels)[spread]
         units = np.zeros((groups * number, rows.shape[1]))
         np.add.at(units, place, unit)
         nonzero = np.bincount(place, minlength=groups * number).astype(np.float64)
-        shape = (groups, number)
+        nonzero = nonzero.reshape(groups, number)
         return cls(
-            nonzero.reshape(shape),
-            units.reshape(*shape, -1),
-            number,
-            silhouette,
-            documents,
-            sample.keys,
+            keys=sample.keys,
+            sizes=nonzero.sum(axis=1),
+            documents=documents,
+            nonzero=nonzero,
+            units=units.reshape(groups, number, -1),
+            number=number,
+            silhouette=silhouette,
         )
 
-    @property
-    def count(self) -> int:
-        """How many rows of the sample have a direction from their cluster's mean."""
-        return int(self.nonzero.sum())
 
-    @property
-    def groups(self) -> int:
-        """How many groups there are."""
-        return len(self.nonzero)
-
-    @property
-    def sizes(self) -> Array:
-        """Rows in each group."""
-        return self.nonzero.sum(axis=1)
-
-    def without(self, group: int) -> "Clusters":
-        """Return the view without a group; the clusters stay where they are."""
-        keep = np.arange(self.groups) != group
-        names = ("nonzero", "units", "keys")
-        return replace(self, **{name: getattr(self, name)[keep] for name in names})
-
-
-def clustered(rows: Array) -> tuple[Array, float]:
+def cluster(rows: Array) -> tuple[Array, float]:
     """Return the cluster of each row, and the mean silhouette; one cluster where it is low."""
-    gaps = np.sqrt(np.maximum(_squared(rows, rows), 0.0))
+    gaps = np.sqrt(np.maximum(_squared_gaps(rows, rows), 0.0))
     np.fill_diagonal(gaps, 0.0)
     best, chosen = -1.0, np.zeros(len(rows), dtype=np.int64)
     for number in range(2, min(MOST, len(rows) - 1) + 1):
@@ -129,14 +110,14 @@ def silhouette(gaps: Array, labels: Array) -> float:
     return float(np.where(sizes[labels] > 1, heights, 0.0).mean())
 
 
-def _scaled(rows: Array) -> Array:
+def _centre_and_scale(rows: Array) -> Array:
     """Return rows about their median, in float64, of a size whose squares are numbers."""
     wide = rows.astype(np.float64)
     wide -= np.median(wide, axis=0)
     return np.ldexp(wide, -int(np.frexp(np.abs(wide).max(initial=0.0))[1]))
 
 
-def _squared(left: Array, right: Array) -> Array:
+def _squared_gaps(left: Array, right: Array) -> Array:
     cross = left @ right.T
     cross *= -2
     cross += np.vecdot(left, left)[:, None]
@@ -152,12 +133,12 @@ def _means(rows: Array, labels: Array) -> Array:
 def _spread_out(rows: Array, number: int, rng: np.random.Generator) -> Array:
     """Return rows to start from: each drawn in proportion to its squared distance."""
     chosen = [int(rng.integers(len(rows)))]
-    near = np.maximum(_squared(rows, rows[chosen])[:, 0], 0.0)
+    near = np.maximum(_squared_gaps(rows, rows[chosen])[:, 0], 0.0)
     for _ in range(number - 1):
         along = np.cumsum(near)
         chosen.append(int(np.searchsorted(along, rng.random() * along[-1], side="right")))
         chosen[-1] = min(chosen[-1], len(rows) - 1)
-        near = np.minimum(near, np.maximum(_squared(rows, rows[chosen[-1:]])[:, 0], 0.0))
+        near = np.minimum(near, np.maximum(_squared_gaps(rows, rows[chosen[-1:]])[:, 0], 0.0))
     return rows[chosen]
 
 
@@ -165,7 +146,7 @@ def _lloyd(rows: Array, centres: Array) -> tuple[Array, float]:
     """Return clusters and the sum of squared distances; a centre without rows stays."""
     labels = np.full(len(rows), -1)
     for _ in range(_STEPS):
-        gaps = _squared(rows, centres)
+        gaps = _squared_gaps(rows, centres)
         fresh = gaps.argmin(axis=1)
         if np.array_equal(fresh, labels):
             break
@@ -174,5 +155,5 @@ def _lloyd(rows: Array, centres: Array) -> tuple[Array, float]:
         sizes = member.sum(axis=0)
         means = (member.T @ rows) / np.maximum(sizes, 1)[:, None]
         centres = np.where(sizes[:, None] > 0, means, centres)
-    tight = float(np.maximum(_squared(rows, centres).min(axis=1), 0.0).sum())
+    tight = float(np.maximum(_squared_gaps(rows, centres).min(axis=1), 0.0).sum())
     return np.unique(labels, return_inverse=True)[1], tight

@@ -1,13 +1,13 @@
 """Nearest neighbours in the sample of rows, found once and then read without each group."""
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
-from isoscope.accumulate import Accumulator, Reservoir, ReservoirSummary
+from isoscope.accumulate import Reservoir
 from isoscope.errors import TooFewRowsError, UndefinedError
-from isoscope.measures.view.summaries import Summaries
+from isoscope.measures.view.summaries import GroupView, Summaries
 from isoscope.types import Array
 
 KEPT = 40  # neighbours kept of each row, so that some are left when a group is not
@@ -18,25 +18,23 @@ _CHUNK = 512
 _SAMPLE = 64  # rows looked at to find a centre
 
 
-@dataclass(frozen=True)
-class Neighbours:
+@dataclass(frozen=True, kw_only=True)
+class Neighbours(GroupView):
     """Distances from each sampled row to its nearest others, and the group of each."""
 
-    needs: ClassVar[tuple[type[Accumulator[Any]], ...]] = (Reservoir,)
+    needs = (Reservoir,)
     kept: ClassVar[int] = KEPT
     least: ClassVar[int] = LEAST
     rows: Array  # (m, d)
     cells: Array  # (m,) group of each row
     which: Array  # (m, kept) neighbours, nearest first
     distances: Array  # (m, kept)
-    left_out: int | None
-    documents: int
-    keys: Array  # (groups,) which groups of documents they are
+    excluded: int | None = None  # a group
 
     @classmethod
     def of(cls, summaries: Summaries) -> Self:
-        """Return the neighbours in the sample, one row a document where there are enough."""
-        sample: ReservoirSummary = summaries.of(Reservoir)
+        """Return the neighbours in the sample, one row per document if there are enough."""
+        sample = summaries.of(Reservoir)
         documents = len(np.unique(sample.documents))
         if not sample.independent and documents >= ENOUGH:
             sample = sample.one_a_document()
@@ -50,62 +48,46 @@ class Neighbours:
             )
         rows = sample.rows
         which, distances = nearest(rows, min(cls.kept, len(rows) - 1))
-        return cls(rows, sample.cells, which, distances, None, documents, sample.keys)
+        return cls(
+            keys=sample.keys,
+            sizes=np.bincount(sample.cells).astype(np.float64),
+            documents=documents,
+            rows=rows,
+            cells=sample.cells,
+            which=which,
+            distances=distances,
+        )
 
     @property
     def count(self) -> int:
         """How many rows have their neighbours counted."""
-        return int(self.asked.sum())
-
-    @property
-    def groups(self) -> int:
-        """How many groups there are."""
-        return int(self.cells.max()) + 1
-
-    @property
-    def sizes(self) -> Array:
-        """Rows in each group."""
-        return np.bincount(self.cells).astype(np.float64)
-
-    @property
-    def asked(self) -> Array:
-        """Which rows are there to be asked for their neighbours."""
-        if self.left_out is None:
-            return np.ones(len(self.rows), dtype=bool)
-        return self.cells != self.left_out
+        gone = 0 if self.excluded is None else self.sizes[self.excluded]
+        return int(self.sizes.sum() - gone)
 
     def without(self, group: int) -> Self:
         """Return the view as if a group had never been seen."""
-        return type(self)(
-            self.rows,
-            self.cells,
-            self.which,
-            self.distances,
-            group,
-            self.documents,
-            self.keys,
-        )
+        return replace(self, excluded=group)
 
     def first(self, k: int) -> Array:
-        """Return the distances of every row asked to its k nearest, (count, k)."""
-        if self.left_out is None:
+        """Return the distances of every row to its k nearest, (count, k)."""
+        if self.excluded is None:
             return self.distances[:, :k]
-        asked = self.asked
+        here = self.cells != self.excluded
         if self.count <= k:
             raise TooFewRowsError(
                 f"{k} neighbours need at least {k + 1} distinct rows, got {self.count}",
                 hint="give more rows; copies of a row count once",
                 slug="too-few-distinct-rows",
             )
-        usable = self.cells[self.which[asked]] != self.left_out
+        usable = self.cells[self.which[here]] != self.excluded  # (count, kept)
         rank = np.cumsum(usable, axis=1)
         short = rank[:, -1] < k
         taken = usable & (rank <= k)
         taken[short] = False
         found = np.empty((len(taken), k))
-        found[~short] = self.distances[asked][taken].reshape(-1, k)
-        if short.any():  # most neighbours were of that group: ask again
-            others = self.rows[asked]
+        found[~short] = self.distances[here][taken].reshape(-1, k)
+        if short.any():  # most neighbours were of that group: search again
+            others = self.rows[here]
             _, found[short] = nearest(others, k, of=np.flatnonzero(short))
         return found
 
@@ -129,20 +111,20 @@ def equally_far() -> UndefinedError:
 def nearest(rows: Array, k: int, of: Array | None = None) -> tuple[Array, Array]:
     """Return the k nearest others of each row (or of those numbered), and their distances.
 
-    One matrix product a chunk, in the precision of the rows. Its rounding goes with the
+    One matrix product per chunk, in the precision of the rows. Its rounding goes with the
     norms, so that the distances of pairs much closer than that are worked out again.
     """
-    asked = np.arange(len(rows)) if of is None else of
+    those = np.arange(len(rows)) if of is None else of
     spare = min(len(rows) - 1, k + 2)
     centred = rows - np.median(rows[:_SAMPLE], axis=0)  # no mean: one giant would pull it
     exponent = int(np.frexp(np.abs(centred).max())[1])
     # exact; squares neither vanish nor overflow
     centred, scaled = np.ldexp(centred, -exponent), np.ldexp(rows, -exponent)
     squares = np.vecdot(centred, centred)
-    which = np.empty((len(asked), k), dtype=np.int64)
-    distances = np.empty((len(asked), k))
-    for start in range(0, len(asked), _CHUNK):
-        here = asked[start : start + _CHUNK]
+    which = np.empty((len(those), k), dtype=np.int64)
+    distances = np.empty((len(those), k))
+    for start in range(0, len(those), _CHUNK):
+        here = those[start : start + _CHUNK]
         chosen, near = _candidates(centred, squares, here, spare)
         unsure = _close(squares, here, chosen, near).all(axis=1)
         if unsure.any() and spare < len(rows) - 1:  # among more near copies than are chosen
@@ -168,8 +150,8 @@ def _candidates(rows: Array, squares: Array, here: Array, k: int) -> tuple[Array
 def _close(squares: Array, here: Array, chosen: Array, near: Array) -> Array:
     """Whether pairs are so much closer than they are long that the product lost digits."""
     scale = squares[here][:, None] + squares[chosen]
-    told = near + squares[here][:, None]
-    return told <= scale * (0.1 if squares.dtype == np.float32 else 1e-3)
+    computed = near + squares[here][:, None]
+    return computed <= scale * (0.1 if squares.dtype == np.float32 else 1e-3)
 
 
 def _smallest(gaps: Array, k: int) -> tuple[Array, Array]:

@@ -1,33 +1,30 @@
 """Pairs of unit vectors in the sample: a kernel summed within and between groups."""
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Self
 
 import numpy as np
 
-from isoscope.accumulate import Accumulator, Reservoir, ReservoirSummary
+from isoscope.accumulate import Reservoir
 from isoscope.errors import TooFewRowsError
-from isoscope.measures.view.summaries import Summaries
+from isoscope.measures.view.summaries import GroupView, Summaries
 from isoscope.types import Array
 
 _CHUNK = 512
 SHARPNESS = 2.0  # t of Wang and Isola
 
 
-@dataclass(frozen=True)
-class Pairs:
+@dataclass(frozen=True, kw_only=True)
+class Pairs(GroupView):
     """Sums of exp(-t |u - v|^2) over pairs, by the groups of the two."""
 
-    needs: ClassVar[tuple[type[Accumulator[Any]], ...]] = (Reservoir,)
-    kernel: Array  # (groups, groups), a row with itself left out
-    sizes: Array  # (groups,)
-    documents: int
-    keys: Array  # (groups,) which groups of documents they are
+    needs = (Reservoir,)
+    kernel: Array  # (groups, groups), a row with itself excluded
 
     @classmethod
-    def of(cls, summaries: Summaries) -> "Pairs":
+    def of(cls, summaries: Summaries) -> Self:
         """Return the sums over the sample; rows of length zero have no direction."""
-        sample: ReservoirSummary = summaries.of(Reservoir)
+        sample = summaries.of(Reservoir)
         norms = np.sqrt(np.vecdot(sample.rows, sample.rows, dtype=np.float64))
         kept = norms > 0
         rows = (sample.rows[kept] / norms[kept, None]).astype(sample.rows.dtype)
@@ -38,7 +35,7 @@ class Pairs:
                 hint="rows of length zero have no direction and do not count",
                 slug="too-few-rows",
             )
-        member = np.eye(int(sample.cells.max()) + 1, dtype=rows.dtype)[cells]  # (m, groups)
+        member = np.eye(len(sample.keys), dtype=rows.dtype)[cells]  # (m, groups)
         kernel = np.zeros((member.shape[1], member.shape[1]))
         for start in range(0, len(rows), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -50,24 +47,13 @@ class Pairs:
             near[np.arange(len(near)), np.arange(start, start + len(near))] = 0.0
             kernel += member[part].T @ (near @ member)
         return cls(
-            kernel,
-            member.sum(axis=0, dtype=np.float64),
-            len(np.unique(sample.documents)),
-            sample.keys,
+            keys=sample.keys,
+            sizes=member.sum(axis=0, dtype=np.float64),
+            documents=len(np.unique(sample.documents)),
+            kernel=kernel,
         )
 
-    @property
-    def count(self) -> int:
-        """How many rows were paired."""
-        return int(self.sizes.sum())
-
-    @property
-    def groups(self) -> int:
-        """How many groups there are."""
-        return len(self.sizes)
-
-    def without(self, group: int) -> "Pairs":
+    def without(self, group: int) -> Self:
         """Return the view as if a group had never been seen."""
         keep = np.arange(self.groups) != group
-        kernel = self.kernel[np.ix_(keep, keep)]
-        return replace(self, kernel=kernel, sizes=self.sizes[keep], keys=self.keys[keep])
+        return replace(super().without(group), kernel=self.kernel[np.ix_(keep, keep)])

@@ -1,8 +1,8 @@
 """Each group's part in the second moments: from sketches, or from the sample of rows.
 
-Rows in documents hang together, so that only sums over whole documents tell how far a
-reading may be off: their groups are kept in sketch. Independent rows need no such sums: a
-sample of them tells the same, exactly and at no cost.
+Rows of a document depend on each other, so that only sums over whole documents show how far
+a reading may be off: their groups are kept in sketch. Independent rows need no such sums: a
+sample of them shows the same, exactly and at no cost.
 """
 
 from collections.abc import Iterator
@@ -19,9 +19,11 @@ from isoscope.accumulate import (
     Reservoir,
     ReservoirSummary,
 )
-from isoscope.measures.view.energy import along, crossed
+from isoscope.accumulate.block import directions
 from isoscope.measures.view.summaries import Summaries
 from isoscope.types import Array
+
+_TINY = 1e-6  # of the largest: smaller eigenvalues of a float32 sketch are rounding
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class SketchedParts:
     @property
     def sizes(self) -> Array:
         """Rows in each group."""
-        return self.groups.rows
+        return self.groups.sizes
 
     @property
     def keys(self) -> Array:
@@ -43,18 +45,18 @@ class SketchedParts:
 
     def along(self, centre: Array, values: Array, vectors: Array, rows: float) -> Array:
         """Return each group's second moment along each eigenvector, (groups, d)."""
-        return calibrated(along(self.groups, centre, values, vectors), values * rows)
+        return calibrate(energy_along(self.groups, centre, values, vectors), values * rows)
 
     def within(self, half: int, centre: Array) -> tuple[Array, Array]:
         """Return rows and scatter traces of the groups of a half."""
         here = self.groups.halves == half
         step = self.groups.mean[here] - centre
-        rows = self.groups.rows[here]
+        rows = self.groups.sizes[here]
         return rows, self.groups.trace[here] + rows * np.einsum("kd,kd->k", step, step)
 
-    def crossed(self, half: int, centre: Array, other: Array) -> Array:
+    def traces_with(self, half: int, centre: Array, other: Array) -> Array:
         """Return tr(T_k C) for the groups k of a half, C the covariance of the other."""
-        return crossed(self.groups, self.groups.halves == half, centre, other)
+        return traces_with(self.groups, self.groups.halves == half, centre, other)
 
 
 @dataclass(frozen=True)
@@ -86,42 +88,40 @@ class SampledParts:
         Unless the sample has missed the longest of them: the sum of fourth powers, which
         is known of all rows, tells.
         """
-        told = sum(
+        sampled = self.scale * sum(
             float(np.square(np.vecdot(rows, rows)).sum())
-            for rows, _ in self._by_cell(self.moments.mean)
+            for rows in self._by_cell(self.moments.mean)
         )
-        told *= self.scale
-        missed = self.moments.whole.quartic / told if told > 0 else 1.0
+        missed = self.moments.whole.quartic / sampled if sampled > 0 else 1.0
         return sqrt(max(missed, 1.0) / self.scale)
 
     def along(self, centre: Array, values: Array, vectors: Array, rows: float) -> Array:
         """Return each group's second moment along each eigenvector, (groups, d)."""
         energy = [
             np.square(turned, out=turned).sum(axis=0)
-            for turned in (part @ vectors for part, _ in self._by_cell(centre))
+            for turned in (part @ vectors for part in self._by_cell(centre))
         ]
-        return calibrated(np.array(energy), values * rows)
+        return calibrate(np.array(energy), values * rows)
 
     def fourths(self) -> Array:
         """Return sums over each group's sampled rows y, about the mean of all.
 
-        One line a group: how many, sum of |y|^2, sum of y' M y with M the scatter of all
+        One line per group: how many, sum of |y|^2, sum of y' M y with M the scatter of all
         rows, sum of (y . y')^2 over pairs of the group, sum of |y|^4.
         """
         scatter = self.moments.whole.scatter
         out: list[tuple[float, ...]] = []
-        for rows, count in self._by_cell(self.moments.mean):
+        for rows in self._by_cell(self.moments.mean):
             r = np.vecdot(rows, rows)
             pull = np.vecdot(rows, rows @ scatter).sum()
             own = np.square(rows @ rows.T).sum()
-            out.append((count, r.sum(), pull, own, np.square(r).sum()))
+            out.append((len(rows), r.sum(), pull, own, np.square(r).sum()))
         return np.array(out)
 
-    def _by_cell(self, centre: Array) -> Iterator[tuple[Array, int]]:
+    def _by_cell(self, centre: Array) -> Iterator[Array]:
         """Yield each group's sampled rows about a centre, in float64: all at once are many."""
         for cell in range(int(self.sample.cells.max()) + 1):
-            rows = self.sample.rows[self.sample.cells == cell] - centre
-            yield rows, len(rows)
+            yield self.sample.rows[self.sample.cells == cell] - centre
 
 
 @dataclass(frozen=True)
@@ -153,16 +153,82 @@ def parts_of(summaries: Summaries) -> Parts:
     """Return the parts of rows in documents, or of independent rows."""
     if not summaries.intervals:
         return NoParts()
-    moments: MomentsSummary = summaries.of(Moments)
+    moments = summaries.of(Moments)
     if moments.independent:
         return SampledParts(summaries.of(Reservoir), moments)
     return SketchedParts(summaries.of(Groups))
 
 
-def calibrated(parts: Array, known: Array) -> Array:
+def calibrate(parts: Array, known: Array) -> Array:
     """Return the parts of each group scaled so that they add up to what is known exactly.
 
     Sketches err alike in all groups; what they share in error cancels here.
     """
-    told = parts.sum(axis=0)
-    return parts * np.divide(known, told, out=np.zeros_like(told), where=told > 0)
+    total = parts.sum(axis=0)
+    return parts * np.divide(known, total, out=np.zeros_like(total), where=total > 0)
+
+
+def factors(groups: GroupsSummary, centres: Array) -> tuple[Array, Array]:
+    """Return for each group a factor L, (groups, d, rank), and the trace L L' leaves out.
+
+    Nystroem: a positive scatter T seen as B = T W has T ~ B (W' B)^-1 B' = L L', and what is
+    left out is positive too.
+    """
+    trace, sketch = groups.about(centres)
+    seen = directions(sketch.shape[1]).T @ sketch  # (groups, rank, rank)
+    factor = sketch @ _inverse_root((seen + seen.transpose(0, 2, 1)) / 2)
+    rest = trace - np.einsum("kdr,kdr->k", factor, factor)
+    return factor, np.maximum(rest, 0.0)
+
+
+def orthonormal_basis(factor: Array) -> Array:
+    """Return an orthonormal basis of each factor's columns; empty columns stay zero."""
+    return factor @ _inverse_root(factor.transpose(0, 2, 1) @ factor)
+
+
+def _inverse_root(matrices: Array) -> Array:
+    """Return V l^-1/2 of each matrix V l V', (k, rank, rank); zero where l is rounding."""
+    values, vectors = np.linalg.eigh(matrices)
+    floor = _TINY * np.maximum(values[:, -1:], np.finfo(np.float64).tiny)
+    scale = np.where(values > floor, 1 / np.sqrt(np.maximum(values, floor)), 0.0)
+    return vectors * scale[:, None, :]
+
+
+def energy_along(groups: GroupsSummary, centre: Array, values: Array, vectors: Array) -> Array:
+    """Return each group's second moment about a centre along each eigenvector, (groups, d).
+
+    What the sketch does not show is spread over the axes as the whole cloud is.
+    """
+    factor, rest = factors(groups, np.broadcast_to(centre, groups.mean.shape))
+    turned = vectors.T @ factor  # (groups, d, rank)
+    shown = np.einsum("kdr,kdr->kd", turned, turned)  # (groups, d)
+    basis = orthonormal_basis(turned)
+    hidden = values * np.clip(1 - np.einsum("kdr,kdr->kd", basis, basis), 0, 1)
+    total = hidden.sum(axis=1, keepdims=True)
+    share = np.divide(hidden, total, out=np.zeros_like(hidden), where=total > 0)
+    return shown + rest[:, None] * share
+
+
+def traces_with(groups: GroupsSummary, here: Array, centre: Array, other: Array) -> Array:
+    """Return tr(T_k C) for chosen groups k, T_k the scatter about a centre.
+
+    The trace that the sketch of T_k does not show is taken to lie as C does.
+    """
+    centres = np.broadcast_to(centre, groups.mean.shape)
+    factor, rest = (part[here] for part in factors(groups, centres))  # (k, d, rank), (k,)
+    # what the sketch shows of T_k
+    shown = np.einsum("kdr,kdr->k", factor, other @ factor)
+    # how much of C lies outside the span of the sketch, and how long it is there
+    basis = orthonormal_basis(factor)
+    turned = other @ basis  # (k, d, rank)
+    within = np.einsum("kdr,kdr->k", basis, turned)
+    within_twice = np.einsum("kdr,kdr->k", turned, turned)
+    trace, length = np.trace(other), np.einsum("ij,ij->", other, other)
+    outside = np.maximum(trace - within, 0.0)
+    ratio = np.divide(
+        np.maximum(length - within_twice, 0.0),
+        outside,
+        out=np.zeros_like(outside),
+        where=outside > 1e-12 * trace,
+    )
+    return shown + rest * ratio

@@ -1,85 +1,79 @@
-"""Spectra: eigenvalues of the covariance, or of the raw second moments, group by group."""
+"""Spectra: of the covariance, of the raw second moments, of halves, of an isotropic cloud."""
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from functools import lru_cache
+from typing import ClassVar, Self
 
 import numpy as np
 
-from isoscope.accumulate import (
-    Accumulator,
-    Groups,
-    Moments,
-    MomentsSummary,
-    Reservoir,
-    ReservoirSummary,
-)
-from isoscope.errors import UndefinedError
-from isoscope.measures.view.parts import parts_of
-from isoscope.measures.view.summaries import Summaries
+from isoscope.accumulate import Groups, Moments, MomentsSummary, Reservoir
+from isoscope.errors import TooFewRowsError, UndefinedError
+from isoscope.measures.view.parts import Parts, parts_of
+from isoscope.measures.view.summaries import GroupView, Summaries, View
 from isoscope.types import Array
 
 _DOUBTFUL = 1e-5  # of the largest eigenvalue, below which one may be rounding
+_GRID = 4096  # nodes of the density of white rows
 
 
-@dataclass(frozen=True)
-class Spectrum:
+@dataclass(frozen=True, kw_only=True)
+class Spectrum(GroupView):
     """Eigenvalues of the covariance, largest first, and each group's part in them.
 
     Without a group the eigenvalues are taken along the axes of the whole: exact to first
     order for any function of the spectrum, which is all an interval asks for.
     """
 
-    needs: ClassVar[tuple[type[Accumulator[Any]], ...]] = (Moments, Groups, Reservoir)
-    for_intervals: ClassVar[tuple[type[Accumulator[Any]], ...]] = (Groups,)
+    needs = (Moments, Groups, Reservoir)
+    for_intervals = (Groups,)
+    _spent: ClassVar[int] = 1  # rows that the mean has used up
     values: Array  # (d,)
     rank: int  # how many of them can be more than rounding
-    count: int
-    documents: int
-    sizes: Array  # (groups,)
+    rows: int
     energy: Array  # (groups, d)
-    keys: Array  # (groups,) which groups of documents they are
-    thinning: float = 1.0
 
     @classmethod
     def of(cls, summaries: Summaries) -> Self:
         """Return the spectrum of the covariance."""
-        moments: MomentsSummary = summaries.of(Moments)
-        parts = parts_of(summaries)
-        rank = min(moments.count - 1, moments.width)
-        matrix, centre = moments.covariance, moments.mean
+        moments = summaries.of(Moments)
+        return cls._decompose(summaries, moments.covariance, moments.mean)
+
+    @classmethod
+    def _decompose(cls, summaries: Summaries, matrix: Array, centre: Array) -> Self:
+        """Return the spectrum of second moments about a centre, (d, d)."""
+        moments, parts = summaries.of(Moments), parts_of(summaries)
+        rows = moments.count
+        rank = min(rows - cls._spent, moments.width)
         values, vectors = eigenpairs(matrix, rank, summaries, centre, cls._spent)
-        energy = parts.along(moments.mean, values, vectors, moments.count - 1)
         return cls(
-            values,
-            rank,
-            moments.count,
-            moments.documents,
-            parts.sizes,
-            energy,
-            parts.keys,
-            parts.thinning,
+            values=values,
+            rank=rank,
+            rows=rows,
+            documents=moments.documents,
+            sizes=parts.sizes,
+            energy=parts.along(centre, values, vectors, rows - cls._spent),
+            keys=parts.keys,
+            thinning=parts.thinning,
         )
+
+    @property
+    def count(self) -> int:
+        """How many rows it rests on."""
+        return self.rows
 
     @property
     def width(self) -> int:
         """How many numbers a row has."""
         return len(self.values)
 
-    @property
-    def groups(self) -> int:
-        """How many groups there are."""
-        return len(self.sizes)
-
     def without(self, group: int) -> Self:
         """Return the spectrum as if a group had never been seen."""
-        left = max(self.count - self.sizes[group] - self._spent, 1.0)
-        whole = self.values * (self.count - self._spent)
+        left = max(self.rows - self.sizes[group] - self._spent, 1.0)
+        whole = self.values * (self.rows - self._spent)
         scatter = whole - self.energy[group]
         if scatter.max() <= whole.max() * self.width * np.finfo(np.float64).eps:
             raise no_spread()  # all of it was in that group
         return replace(self, values=np.maximum(scatter, 0.0) / left)
-
-    _spent: ClassVar[int] = 1  # rows that the mean has used up
 
 
 class RawSpectrum(Spectrum):
@@ -90,42 +84,70 @@ class RawSpectrum(Spectrum):
     @classmethod
     def of(cls, summaries: Summaries) -> Self:
         """Return the spectrum of the second moments about zero."""
-        moments: MomentsSummary = summaries.of(Moments)
-        parts = parts_of(summaries)
-        n = moments.count
-        second = moments.whole.scatter / n + np.outer(moments.mean, moments.mean)
-        rank = min(n, moments.width)
-        zero = np.zeros(moments.width)
-        values, vectors = eigenpairs(second, rank, summaries, zero, cls._spent)
-        energy = parts.along(zero, values, vectors, n)
-        return cls(
-            values,
-            rank,
-            n,
-            moments.documents,
-            parts.sizes,
-            energy,
-            parts.keys,
-            parts.thinning,
-        )
+        moments = summaries.of(Moments)
+        second = moments.whole.scatter / moments.count + np.outer(moments.mean, moments.mean)
+        return cls._decompose(summaries, second, np.zeros(moments.width))
+
+
+@dataclass(frozen=True)
+class Halves(View):
+    """Moments of two halves of the documents: products across them have no sampling bias."""
+
+    needs = (Moments, Groups, Reservoir)
+    for_intervals = (Groups,)
+    moments: MomentsSummary
+    parts: Parts
+    summaries: Summaries
+
+    @classmethod
+    def of(cls, summaries: Summaries) -> Self:
+        """Return the view of moments and groups."""
+        return cls(summaries.of(Moments), parts_of(summaries), summaries)
+
+    @property
+    def count(self) -> int:
+        """How many rows it rests on."""
+        return self.moments.count
+
+    @property
+    def documents(self) -> int:
+        """How many documents it rests on."""
+        return self.moments.documents
+
+    @property
+    def whole(self) -> Spectrum:
+        """The spectrum of both halves together."""
+        return self.summaries.view(Spectrum)
+
+    def covariances(self) -> tuple[Array, Array]:
+        """Return the covariance of each half."""
+        first, second = self.moments.halves
+        if min(first.count, second.count) < 2:
+            raise TooFewRowsError(
+                "a debiased reading needs at least 2 rows in each half of the documents, "
+                f"got {int(first.count)} and {int(second.count)}",
+                hint="give more documents; they are dealt to halves by a hash of their id",
+                slug="too-few-documents",
+            )
+        return first.scatter / (first.count - 1), second.scatter / (second.count - 1)
 
 
 def eigenpairs(
     matrix: Array, rank: int, summaries: Summaries, centre: Array, spent: int
 ) -> tuple[Array, Array]:
-    """Return confirmed eigenvalues, largest first, and eigenvectors.
+    """Return eigenvalues, largest first, with small ones corrected, and eigenvectors.
 
-    Without intervals the vectors serve only to confirm small values. Where there are none,
+    Without intervals the vectors serve only to correct small values. Where there are none,
     the vectors are not computed, at a third of the cost, and (d, 0) is returned.
     """
     if not summaries.intervals:
         values = _largest_first(np.linalg.eigvalsh(matrix), rank, least=0.0)
         if not len(_doubtful(values)):
             return values, np.zeros((len(values), 0))
-    return confirmed(*decomposed(matrix, rank), summaries, centre, spent)
+    return correct_small_values(*decompose(matrix, rank), summaries, centre, spent)
 
 
-def decomposed(matrix: Array, rank: int, *, least: float = 0.0) -> tuple[Array, Array]:
+def decompose(matrix: Array, rank: int, *, least: float = 0.0) -> tuple[Array, Array]:
     """Return eigenvalues, largest first, and eigenvectors; those past the rank are zero."""
     values, vectors = np.linalg.eigh(matrix)
     return _largest_first(values, rank, least=least), vectors[:, ::-1]
@@ -144,19 +166,19 @@ def _doubtful(values: Array) -> Array:
     return np.flatnonzero((values > 0) & (values < _DOUBTFUL * values[0]))
 
 
-def confirmed(
+def correct_small_values(
     values: Array, vectors: Array, summaries: Summaries, centre: Array, spent: int
 ) -> tuple[Array, Array]:
-    """Return the spectrum with small eigenvalues that the sampled rows do not show put right.
+    """Correct small eigenvalues that the sampled rows do not show.
 
     Products of float32 rows leave some 1e-8 of the largest eigenvalue in directions that no
     row has, and the root of that is no longer small: RankMe would count them. The rows
-    themselves are exact, and say how far they reach in such a direction.
+    themselves are exact, and show how far they reach in such a direction.
     """
     low = _doubtful(values)
     if not len(low):
         return values, vectors
-    sample: ReservoirSummary = summaries.of(Reservoir)
+    sample = summaries.of(Reservoir)
     along = (sample.rows.astype(np.float64) - centre) @ vectors[:, low]
     seen, axes = np.linalg.eigh(along.T @ along / (sample.count - spent))
     seen = np.maximum(seen[::-1], 0.0)
@@ -178,6 +200,28 @@ def no_spread() -> UndefinedError:
         hint="check how the vectors were made; all of them are the same",
         slug="no-spread",
     )
+
+
+@lru_cache(maxsize=256)
+def isotropic_spectrum(n: int, d: int) -> Array:
+    """Eigenvalues of the covariance of n white rows, largest first, as their law has them.
+
+    Marchenko and Pastur (1967): quantiles of the law for large n and d at a fixed ratio. Rows
+    that are fewer than the dimensions leave eigenvalues of zero.
+    """
+    rank = min(max(n - 1, 1), d)
+    ratio = d / max(n - 1, 1)
+    low, high = (1 - np.sqrt(ratio)) ** 2, (1 + np.sqrt(ratio)) ** 2
+    # Nodes crowd at both edges, where the density rises from zero like a square root.
+    angle = (np.arange(_GRID) + 0.5) * np.pi / _GRID
+    x = low + (high - low) * (1 - np.cos(angle)) / 2
+    density = np.sqrt(np.maximum((x - low) * (high - x), 0)) / x
+    mass = np.cumsum(density * np.sin(angle))
+    share = (np.arange(rank) + 0.5) / rank
+    values = np.interp(share, mass / mass[-1], x)[::-1]
+    out = np.zeros(d)
+    out[:rank] = values
+    return out * (d / out.sum())
 
 
 def effective_rows(moments: MomentsSummary) -> float:

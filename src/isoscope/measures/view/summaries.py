@@ -1,13 +1,18 @@
-"""The summaries of one site, and the views of them, each made once."""
+"""The summaries of one site, and what a view of them is; each is made once."""
 
-from typing import Any, TypeVar
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Self, TypeVar, cast
 
+from isoscope.accumulate import Accumulator, Kind
+from isoscope.accumulate.cellwise import ByGroup
 from isoscope.errors import IsoscopeError, TooFewRowsError, UndefinedError
 
-V = TypeVar("V")
+S = TypeVar("S")
+V = TypeVar("V", bound="View")
 
 
-class Summaries(dict[type[Any], Any]):
+class Summaries(dict[Kind, object]):
     """Summaries by the accumulator they come from; one that failed holds its error.
 
     Without intervals, views leave out each group's part, which only intervals need.
@@ -16,37 +21,76 @@ class Summaries(dict[type[Any], Any]):
     def __init__(self, *, intervals: bool = True) -> None:
         super().__init__()
         self.intervals = intervals
-        self.sampled: set[type[Any]] = set()  # made from the sample, not from all rows
-        self._views: dict[type[Any], Any] = {}
+        self.sampled: set[Kind] = set()  # made from the sample, not from all rows
+        self._views: dict[type[View], View | IsoscopeError] = {}
 
-    def __missing__(self, kind: type[Any]) -> Any:
-        if getattr(kind, "by_token", False):
-            raise TooFewRowsError(
-                "a measure by token type needs rows with tokens, got rows without",
-                hint="survey a model over text; vectors on disk have no tokens",
-                slug="no-tokens",
-            )
+    def __missing__(self, kind: Kind) -> object:
+        if kind.by_token:
+            raise no_tokens()
         raise TooFewRowsError(
             f"no {kind.__name__.lower()} were kept, which this measure reads",
             hint="measure the vectors again with this measure, or with --all",
             slug="summary-not-kept",
         )
 
-    def of(self, kind: type[Any]) -> Any:
+    def of(self, kind: type[Accumulator[S]]) -> S:
         """Return a summary, or raise the error that stands in its place."""
         found = self[kind]
         if isinstance(found, IsoscopeError):
             raise found
-        return found
+        return cast("S", found)  # what `finalize` of this kind returned
 
     def view(self, kind: type[V]) -> V:
         """Return the view of this kind, made once; or raise what kept it from being made."""
         if kind not in self._views:
             try:
-                self._views[kind] = kind.of(self)  # type: ignore[attr-defined]
+                self._views[kind] = kind.of(self)
             except (TooFewRowsError, UndefinedError) as problem:
                 self._views[kind] = problem
         found = self._views[kind]
         if isinstance(found, IsoscopeError):
             raise found
-        return found
+        return cast("V", found)  # what `of` of this kind returned
+
+
+class View(ABC):
+    """What a measure reads, and the only thing it may read: one or more summaries."""
+
+    needs: ClassVar[tuple[Kind, ...]]
+    for_intervals: ClassVar[tuple[Kind, ...]] = ()  # of these, what a value alone does without
+    over_types: ClassVar[bool] = False  # groups are of token types, not of documents
+
+    @classmethod
+    @abstractmethod
+    def of(cls, summaries: Summaries) -> Self:
+        """Return the view of these summaries."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """How many rows it rests on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupView(ByGroup, View):
+    """A view whose groups can be excluded one at a time, which its interval is made from."""
+
+    thinning: float = 1.0  # factor of the error, where the groups are of a sample
+
+
+class SummaryView(GroupView):
+    """A view that is one summary, as it is."""
+
+    @classmethod
+    def of(cls, summaries: Summaries) -> Self:
+        """Return the view of the summary that is needed."""
+        return cls(**vars(summaries.of(cls.needs[0])))
+
+
+def no_tokens() -> TooFewRowsError:
+    """Return the error for rows of which none is of a token."""
+    return TooFewRowsError(
+        "a measure by token type needs rows with tokens, got rows without",
+        hint="survey a model over text; vectors on disk have no tokens",
+        slug="no-tokens",
+    )

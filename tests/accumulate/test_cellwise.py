@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoscope.accumulate import merged
-from isoscope.accumulate.cells import Cellwise
-from isoscope.accumulate.hashing import GROUPS, named_documents
+from isoscope.accumulate.cellwise import Cellwise
+from isoscope.hashing import GROUPS, named_documents
 
 
 @dataclass(frozen=True)

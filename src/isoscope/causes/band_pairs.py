@@ -30,8 +30,8 @@ class Pair:
     product: float
 
 
-def start(products: Array) -> Pair:
-    """Return the mean over all bands, twice: what is there before bands are told apart."""
+def mean_pair(products: Array) -> Pair:
+    """Return the mean over all bands, twice: before bands are distinguished."""
     mean = np.eye(len(products))[0]
     return Pair(mean, mean, float(products[0, 0]))
 

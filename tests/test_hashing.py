@@ -11,22 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from isoscope.accumulate.hashing import (
+from isoscope.hashing import (
     GROUPS,
-    chained,
-    mixed,
+    hash_tuples,
     named_documents,
     ordinal_documents,
+    splitmix64,
     text_key,
 )
 
-SOURCES = Path(__file__).parents[2] / "src"
+SOURCES = Path(__file__).parents[1] / "src"
 GOLDEN = 0x9E3779B97F4A7C15
 MANY = 1_000_000
 keys64 = st.integers(0, 2**64 - 1)
 
 
-def splitmix64(key):
+def in_whole_numbers(key):
     """The generator of Steele, Lea and Flood (`steele2014`) in whole numbers of Python."""
     z = (key + GOLDEN) % 2**64
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
@@ -43,31 +43,31 @@ def test_it_is_splitmix64_as_published():
     # The first numbers of the generator seeded with 1234567 and with 0, by its own code.
     published = [6457827717110365317, 3203168211198807973, 9817491932198370423]
     states = [(1234567 + i * GOLDEN) % 2**64 for i in range(3)]
-    assert mixed(np.array(states, dtype=np.uint64)).tolist() == published
-    assert int(mixed(np.uint64(0))) == 0xE220A8397B1DCDAF
+    assert splitmix64(np.array(states, dtype=np.uint64)).tolist() == published
+    assert int(splitmix64(np.uint64(0))) == 0xE220A8397B1DCDAF
 
 
 @given(key=keys64)
 def test_it_is_splitmix64_in_whole_numbers(key):
-    assert int(mixed(np.array([key], dtype=np.uint64))[0]) == splitmix64(key)
+    assert int(splitmix64(np.array([key], dtype=np.uint64))[0]) == in_whole_numbers(key)
 
 
 @given(parts=st.lists(keys64, min_size=1, max_size=4))
 def test_a_tuple_is_hashed_one_round_after_another(parts):
     key = 0
     for part in parts:
-        key = splitmix64(key ^ part)
-    assert int(chained(*(np.uint64(part) for part in parts))) == key
+        key = in_whole_numbers(key ^ part)
+    assert int(hash_tuples(*(np.uint64(part) for part in parts))) == key
 
 
 def test_a_chain_works_element_by_element():
     positions = np.arange(5, dtype=np.uint64)
-    one_by_one = [int(chained(3, np.uint64(9), np.uint64(i))) for i in range(5)]
-    assert chained(3, np.uint64(9), positions).tolist() == one_by_one
+    one_by_one = [int(hash_tuples(3, np.uint64(9), np.uint64(i))) for i in range(5)]
+    assert hash_tuples(3, np.uint64(9), positions).tolist() == one_by_one
 
 
 def test_the_order_of_the_parts_counts():
-    assert int(chained(1, 2)) != int(chained(2, 1))
+    assert int(hash_tuples(1, 2)) != int(hash_tuples(2, 1))
 
 
 def test_a_million_rows_have_a_million_keys(many):
@@ -75,7 +75,7 @@ def test_a_million_rows_have_a_million_keys(many):
 
 
 def test_a_million_positions_of_one_document_have_a_million_hashes():
-    assert len(np.unique(chained(text_key("a"), np.arange(MANY, dtype=np.uint64)))) == MANY
+    assert len(np.unique(hash_tuples(text_key("a"), np.arange(MANY, dtype=np.uint64)))) == MANY
 
 
 @pytest.mark.parametrize("modulus", [2, GROUPS, 1024])
@@ -103,7 +103,7 @@ def test_a_number_and_its_digits_are_one_document():
 def test_every_row_of_a_document_has_its_key():
     keys = named_documents(np.array(["a", "a", "b", "a"]))
     assert keys[0] == keys[1] == keys[3] != keys[2]
-    assert keys[0] == chained(0, text_key("a"))
+    assert keys[0] == hash_tuples(0, text_key("a"))
 
 
 def test_no_rows_have_no_keys():
@@ -133,7 +133,7 @@ def test_the_keys_of_saved_runs_stay_what_they_are():
 
 def test_another_process_with_another_salt_has_the_same_keys():
     code = (
-        "from isoscope.accumulate.hashing import named_documents, text_key\n"
+        "from isoscope.hashing import named_documents, text_key\n"
         "print(hash('a') % 1000, int(text_key('a')), *named_documents(['a', 'b', 5]).tolist())"
     )
     said = []
@@ -150,7 +150,7 @@ def test_another_process_with_another_salt_has_the_same_keys():
 
 
 def test_types_have_an_order_of_their_own_in_which_no_two_share_a_place():
-    from isoscope.accumulate.hashing import type_hashes
+    from isoscope.hashing import type_hashes
 
     hashes = type_hashes(np.arange(100_000))
     assert len(np.unique(hashes)) == 100_000

@@ -19,7 +19,7 @@ def text_key(text: str) -> np.uint64:
     return np.uint64(int.from_bytes(digest, "little"))
 
 
-def mixed(keys: Array) -> Array:
+def splitmix64(keys: Array) -> Array:
     """Return splitmix64 of each key: near keys end far apart, and no two share an image."""
     with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is the point
         z = np.asarray(keys, dtype=np.uint64) + _GOLDEN
@@ -28,17 +28,17 @@ def mixed(keys: Array) -> Array:
         return z ^ (z >> np.uint64(31))
 
 
-def chained(*parts: Array | np.uint64 | int) -> Array:
+def hash_tuples(*parts: Array | np.uint64 | int) -> Array:
     """Hash a tuple of integers element by element, one splitmix64 round for each part."""
     key = np.zeros((), dtype=np.uint64)
     for part in parts:
-        key = mixed(key ^ np.asarray(part, dtype=np.uint64))
+        key = splitmix64(key ^ np.asarray(part, dtype=np.uint64))
     return key
 
 
 def ordinal_documents(source: str, ordinals: Array, *, seed: int = 0) -> Array:
     """Return document keys for rows that have none: each row is its own document."""
-    return chained(seed, text_key(source), ordinals)
+    return hash_tuples(seed, text_key(source), ordinals)
 
 
 def type_hashes(tokens: Array) -> Array:
@@ -46,7 +46,7 @@ def type_hashes(tokens: Array) -> Array:
 
     The same in every run, so that models with one tokenizer are compared on the same types.
     """
-    return chained(_TYPES, tokens)
+    return hash_tuples(_TYPES, tokens)
 
 
 def named_documents(names: Array, *, seed: int = 0) -> Array:
@@ -57,4 +57,4 @@ def named_documents(names: Array, *, seed: int = 0) -> Array:
     starts = np.flatnonzero(np.r_[True, names[1:] != names[:-1]])
     keys = np.array([text_key(str(name)) for name in names[starts]], dtype=np.uint64)
     lengths = np.diff(np.r_[starts, len(names)])
-    return np.repeat(chained(seed, keys), lengths)
+    return np.repeat(hash_tuples(seed, keys), lengths)

@@ -1,0 +1,177 @@
+"""Token types: cosines within and between them, and what one direction explains of each."""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from isoscope.accumulate import Directions, Vocabulary
+from isoscope.accumulate.directions import cosine_over_pairs
+from isoscope.errors import UndefinedError
+from isoscope.hashing import GROUPS
+from isoscope.measures.view.grouped import Units
+from isoscope.measures.view.summaries import GroupView, Summaries, no_tokens
+from isoscope.types import Array
+
+LEAST = 5  # occurrences of a type, below which one direction explains most of any set
+
+
+@dataclass(frozen=True, kw_only=True)
+class TypeSums(GroupView):
+    """Sums over the types of each group; n occurrences of a type have sum s and mean m.
+
+    `sizes` and `documents` count types: they are what is drawn here.
+    """
+
+    needs = (Vocabulary, Directions)
+    over_types = True
+    arrays = (
+        *("rows", "row_squares", "repeated", "repeated_rows", "within", "within_rows"),
+        *("means", "mean_squares", "units", "unit_squares"),
+    )
+    rows: Array  # (groups,) of n
+    repeated: Array  # (groups,) types with two occurrences or more
+    repeated_rows: Array  # (groups,) their occurrences
+    within: Array  # (groups,) mean cosine between occurrences, summed over those types
+    within_rows: Array  # (groups,) the same times n
+    means: Array  # (groups, d) of m
+    mean_squares: Array  # (groups,) of |m|^2
+    units: Array  # (groups, d) of s
+    unit_squares: Array  # (groups,) of |s|^2
+    row_squares: Array  # (groups,) of n^2
+    every: Units  # unit vectors of all rows, of whatever type
+    vocabulary: int  # types there are, kept or not
+
+    @classmethod
+    def of(cls, summaries: Summaries) -> Self:
+        """Return the sums over types that occur with a direction."""
+        kept = summaries.of(Vocabulary)
+        seen = kept.nonzero > 0
+        n, s = kept.nonzero[seen], kept.units[seen]  # (types,), (types, d)
+        if not len(n):
+            raise no_tokens()
+        lengths = np.vecdot(s, s)
+        twice = n >= 2
+        within = np.zeros(len(n))
+        within[twice] = cosine_over_pairs(lengths[twice], n[twice])
+        keys, groups = np.unique(kept.hashes[seen] % np.uint64(GROUPS), return_inverse=True)
+        sizes = np.bincount(groups).astype(np.float64)
+        return cls(
+            keys=keys,
+            sizes=sizes,
+            documents=len(n),
+            rows=np.bincount(groups, n),
+            repeated=np.bincount(groups, twice),
+            repeated_rows=np.bincount(groups, n * twice),
+            within=np.bincount(groups, within),
+            within_rows=np.bincount(groups, within * n),
+            means=_sum_by_group(s / n[:, None], groups),
+            mean_squares=np.bincount(groups, lengths / n**2),
+            units=_sum_by_group(s, groups),
+            unit_squares=np.bincount(groups, lengths),
+            row_squares=np.bincount(groups, n**2),
+            every=summaries.view(Units),
+            vocabulary=kept.vocabulary,
+        )
+
+    @property
+    def count(self) -> int:
+        """How many rows the kept types have."""
+        return int(self.rows.sum())
+
+    def without(self, group: int) -> Self:
+        """Return the view as if the types of a group had never been seen."""
+        left = super().without(group)
+        return replace(left, documents=int(left.sizes.sum()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Occurrences(GroupView):
+    """For each type with enough occurrences, the share of its first singular value.
+
+    `sizes` and `documents` count types: they are what is drawn here.
+    """
+
+    needs = (Vocabulary,)
+    over_types = True
+    shares: Array  # (types,)
+    random: Array  # (types,) the same of as many occurrences of any type
+    rows: Array  # (types,) occurrences looked at
+    cells: Array  # (types,) group of each type
+    known: int  # types of which occurrences were kept
+    vocabulary: int
+
+    @classmethod
+    def of(cls, summaries: Summaries) -> Self:
+        """Return the shares of every type with enough occurrences."""
+        kept = summaries.of(Vocabulary)
+        rows = scale_down(kept.rows)
+        sizes = np.bincount(kept.owners, minlength=len(kept.tokens))
+        starts = np.r_[0, np.cumsum(sizes)]
+        found: list[tuple[float, float, int, int]] = []
+        for kind in np.flatnonzero(sizes >= LEAST):
+            size, mark = int(sizes[kind]), int(kept.hashes[kind])
+            share = first_share(rows[starts[kind] : starts[kind + 1]])
+            rng = np.random.Generator(np.random.PCG64(mark))
+            other = first_share(rows[np.sort(rng.choice(len(rows), size, replace=False))])
+            if share is not None and other is not None:
+                found.append((share, other, size, mark % GROUPS))
+        table = np.array(found, dtype=np.float64).reshape(-1, 4)  # (types, 4)
+        keys, cells = np.unique(table[:, 3], return_inverse=True)
+        return cls(
+            keys=keys.astype(np.uint64),
+            sizes=np.bincount(cells).astype(np.float64),
+            documents=len(table),
+            shares=table[:, 0],
+            random=table[:, 1],
+            rows=table[:, 2],
+            cells=cells,
+            known=int((sizes > 0).sum()),
+            vocabulary=kept.vocabulary,
+        )
+
+    @property
+    def count(self) -> int:
+        """How many occurrences were looked at."""
+        return int(self.rows.sum())
+
+    def without(self, group: int) -> Self:
+        """Return the view as if the types of a group had never been seen."""
+        keep = self.cells != group
+        return replace(
+            self,
+            documents=int(keep.sum()),
+            shares=self.shares[keep],
+            random=self.random[keep],
+            rows=self.rows[keep],
+            cells=self.cells[keep],
+        )
+
+
+def _sum_by_group(rows: Array, groups: Array) -> Array:
+    total = np.zeros((int(groups.max()) + 1, rows.shape[1]))
+    np.add.at(total, groups, rows)
+    return total
+
+
+def scale_down(rows: Array) -> Array:
+    """Return rows in float64, divided by a power of two near the largest number."""
+    wide = rows.astype(np.float64)
+    return np.ldexp(wide, -int(np.frexp(np.abs(wide).max(initial=0.0))[1]))
+
+
+def first_share(rows: Array) -> float | None:
+    """Return s1^2 over the sum of s^2, s the singular values of rows; None for zeros."""
+    gram = rows @ rows.T if len(rows) <= rows.shape[1] else rows.T @ rows
+    whole = float(np.trace(gram))
+    return float(np.linalg.eigvalsh(gram)[-1]) / whole if whole > 0 else None
+
+
+def not_repeated(name: str, times: int, types: int) -> UndefinedError:
+    """Return the error for a corpus in which no type comes often enough."""
+    return UndefinedError(
+        f"{name} needs a token type that occurs at least {times} times, "
+        f"got none among {types} types",
+        hint="give a longer corpus; the other measures do not need repeated tokens",
+        slug="no-repeated-type",
+    )
