@@ -80,7 +80,7 @@ class Bench:
         for each in full:
             counts.see(each.inputs)
         self.bands = counts.bands()
-        self.sites = Sites.found(self.loaded.model, self.loaded.body, run)
+        self.sites = Sites.discover(self.loaded.model, self.loaded.body, run)
         self.runner = Runner(self.loaded.body, self.sites, self.feed)
 
     def plain(self):
@@ -92,7 +92,7 @@ class Bench:
     def surveyed(self, kinds, sketched, bands=None):
         """Run the batches while every block is heard."""
         survey = Survey()
-        names = self.sites.chosen(["resid"])
+        names = self.sites.select(["resid"])
 
         def take(site, row_class, block):
             survey.update((site, row_class), kinds, block)

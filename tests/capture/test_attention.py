@@ -5,7 +5,7 @@ import torch
 from families import FAMILIES
 from transformers import AttentionInterface
 
-from isoscope.capture.attention import implementations, seeing
+from isoscope.capture.attention import implementations, observe_attention
 
 
 def functions():
@@ -22,7 +22,7 @@ def test_queries_keys_and_values_are_seen_and_nothing_changes(attention):
     model = FAMILIES["llama"].built(attn_implementation=attention)
     plain, before, seen = ran(model), functions(), []
     module = model.layers[1].self_attn
-    with seeing(model, [module], lambda *heard: seen.append(heard)):
+    with observe_attention(model, [module], lambda *heard: seen.append(heard)):
         assert functions() != before
         assert torch.equal(ran(model), plain)
     assert [(m is module, part, tuple(t.shape)) for m, part, t in seen] == [
@@ -37,8 +37,8 @@ def test_queries_keys_and_values_are_seen_and_nothing_changes(attention):
 def test_two_listeners_hear_both_and_the_last_to_leave_restores():
     model, before, seen = FAMILIES["bert"].built(), functions(), []
     module = model.encoder.layer[0].attention.self
-    with seeing(model, [module], lambda *_: seen.append("outer")):
-        with seeing(model, [module], lambda *_: seen.append("inner")):
+    with observe_attention(model, [module], lambda *_: seen.append("outer")):
+        with observe_attention(model, [module], lambda *_: seen.append("inner")):
             ran(model, "bert")
         assert functions() != before
         ran(model, "bert")
@@ -48,14 +48,17 @@ def test_two_listeners_hear_both_and_the_last_to_leave_restores():
 
 def test_another_model_is_not_heard():
     model, other, seen = FAMILIES["bert"].built(), FAMILIES["bert"].built(), []
-    with seeing(model, list(model.modules()), lambda *_: seen.append(1)):
+    with observe_attention(model, list(model.modules()), lambda *_: seen.append(1)):
         ran(other, "bert")
     assert seen == []
 
 
 def test_an_error_leaves_nothing_behind():
     model, before = FAMILIES["gpt2"].built(attn_implementation="eager"), functions()
-    with pytest.raises(ZeroDivisionError), seeing(model, list(model.modules()), fails):
+    with (
+        pytest.raises(ZeroDivisionError),
+        observe_attention(model, list(model.modules()), fails),
+    ):
         ran(model, "gpt2")
     assert functions() == before
 
@@ -66,5 +69,5 @@ def fails(*_):
 
 def test_a_model_without_config_asks_for_none():
     assert implementations(torch.nn.Linear(2, 2)) == set()
-    with seeing(torch.nn.Linear(2, 2), [], fails):
+    with observe_attention(torch.nn.Linear(2, 2), [], fails):
         pass

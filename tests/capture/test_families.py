@@ -7,7 +7,7 @@ import torch
 from families import FAMILIES
 from torch import nn
 
-from isoscope.capture.families import parts
+from isoscope.capture.discover import find_parts
 from isoscope.capture.sites import Sites, outline
 
 WITH_HEADS = [name for name, family in FAMILIES.items() if family.heads]
@@ -25,7 +25,7 @@ def surveyed(name, attention=None):
     """Return family, model, sites and what was heard at all of them in a second pass."""
     family = FAMILIES[name]
     model = family.built(**({"attn_implementation": attention} if attention else {}))
-    sites = Sites.found(model, model, lambda: model(**family.inputs()))
+    sites = Sites.discover(model, model, lambda: model(**family.inputs()))
     heard = {}
 
     def keep(site, tensor):
@@ -283,10 +283,10 @@ def test_an_outline_counts_sites_by_family_and_width():
 
 
 def test_a_block_of_torch_has_its_parts():
-    found = parts(nn.TransformerEncoderLayer(8, 2))
+    found = find_parts(nn.TransformerEncoderLayer(8, 2))
     assert (found.attn, found.mlp) == ("self_attn", "linear2")
 
 
 def test_a_block_without_parts_has_none():
-    found = parts(nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2)))
+    found = find_parts(nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2)))
     assert (found.attn, found.mlp) == (None, None)

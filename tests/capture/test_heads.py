@@ -4,20 +4,20 @@ import torch
 from families import FAMILIES, Family
 from torch import nn
 
-from isoscope.capture.families import CROSS
-from isoscope.capture.heads import HeadWatch, hearing
+from isoscope.capture.discover import CROSS
+from isoscope.capture.heads import HeadTrace, hear_heads
+from isoscope.capture.stacks import find_stacks
 from isoscope.capture.tap import Calls
-from isoscope.capture.tree import stacks
-from isoscope.capture.watch import Watch
+from isoscope.capture.trace import Trace
 
 
 def noted(name):
     family = FAMILIES[name]
     model = family.built()
-    watch = Watch(model, stacks(model))
-    heard = HeadWatch(watch)
-    with heard.listening():
-        watch.run(set(), lambda: model(**family.inputs()))
+    trace = Trace(model, find_stacks(model))
+    heard = HeadTrace(trace)
+    with heard.recording():
+        trace.run(set(), lambda: model(**family.inputs()))
     return model, heard.heads()
 
 
@@ -74,10 +74,10 @@ class LlamaLike(nn.Module):
 
 def test_self_attention_is_noted_though_cross_attention_comes_first():
     model = nn.ModuleDict({"cross_layers": nn.ModuleList([Asking(), Asking()])})
-    watch = Watch(model, stacks(model))
-    heard = HeadWatch(watch)
-    with heard.listening():
-        watch.run(
+    trace = Trace(model, find_stacks(model))
+    heard = HeadTrace(trace)
+    with heard.recording():
+        trace.run(
             set(), lambda: [block(torch.ones(1, 3, 4)) for block in model["cross_layers"]]
         )
     assert len(heard.heads()) == 12
@@ -89,10 +89,10 @@ def test_windows_are_no_heads_of_the_stream():
     settings |= {"depths": [1, 1], "num_heads": [2, 2]}
     family = Family("swin", settings, takes="image")
     model = family.built()
-    watch = Watch(model, stacks(model))
-    heard = HeadWatch(watch)
-    with heard.listening():
-        watch.run(set(), lambda: model(**family.inputs()))
+    trace = Trace(model, find_stacks(model))
+    heard = HeadTrace(trace)
+    with heard.recording():
+        trace.run(set(), lambda: model(**family.inputs()))
     assert heard.heads() == {}
 
 
@@ -105,7 +105,7 @@ def test_only_wanted_heads_are_heard_as_views_without_copies():
     model, heads = noted("albert")
     said, calls = {}, Calls()
     wanted = [heads["k.1.3"], heads["v.2.0"]]
-    with torch.no_grad(), hearing(model, wanted, said.__setitem__, calls):
+    with torch.no_grad(), hear_heads(model, wanted, said.__setitem__, calls):
         for _ in range(2):
             calls.restart()
             model(**FAMILIES["albert"].inputs())

@@ -1,6 +1,6 @@
 """What the listener hands on adds up to the rows it heard, whatever the batches were."""
 
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ import torch
 
 from isoscope.accumulate import ArrayBlock, Moments, Tally
 from isoscope.accumulate.survey import Survey
+from isoscope.capture.feed.marks import Marks
 from isoscope.capture.listener import Listener
 from isoscope.hashing import named_documents
 
@@ -23,7 +24,7 @@ class Batch:
         real = torch.arange(length)[None] < torch.tensor(self.lengths)[:, None]
         special = torch.zeros_like(real)
         special[:, 0] = True
-        return SimpleNamespace(real=real, special=special & real)
+        return Marks(real, special & real, None)
 
 
 def heard(documents, batches, **given):
@@ -127,8 +128,8 @@ def test_blocks_carry_the_tokens_of_their_rows(documents):
     class Told(Batch):
         def marks(self, prefix, length):
             marks = super().marks(prefix, length)
-            marks.tokens = torch.arange(len(self.lengths) * length).reshape(-1, length)
-            return marks
+            tokens = torch.arange(len(self.lengths) * length).reshape(-1, length)
+            return replace(marks, tokens=tokens)
 
     heard_blocks = []
     listener = Listener(
@@ -148,8 +149,8 @@ def test_sinks_say_how_strong_they_are_and_in_which_words_they_stand():
     class Told(Batch):
         def marks(self, prefix, length):
             marks = super().marks(prefix, length)
-            marks.tokens = torch.arange(len(self.lengths) * length).reshape(-1, length)
-            return marks
+            tokens = torch.arange(len(self.lengths) * length).reshape(-1, length)
+            return replace(marks, tokens=tokens)
 
     found = {}
     listener = Listener(

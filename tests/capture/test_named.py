@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from isoscope.capture.named import named_taps
-from isoscope.capture.tap import listening
+from isoscope.capture.tap import listening, named_taps
 from isoscope.errors import UnknownNameError
 
 

@@ -8,7 +8,7 @@ from transformers.models.llama.modeling_llama import LlamaRMSNorm
 from transformers.models.mobilebert.modeling_mobilebert import NoNorm
 from transformers.models.t5.modeling_t5 import T5LayerNorm
 
-from isoscope.capture.norm import centring, is_norm, normalised
+from isoscope.capture.norm import fit_norm, is_norm, normalise
 
 
 def with_gain(norm):
@@ -35,20 +35,20 @@ NORMS = [
 def test_whether_a_norm_centres_is_told_by_its_output(norm, centred, dtype):
     norm = with_gain(norm).to(dtype)
     given = ROWS.to(dtype)
-    assert centring(norm, given, norm(given)) is centred
+    assert fit_norm(norm, given, norm(given)).centred is centred
     norm.to(torch.float32)
 
 
 def test_what_no_gain_explains_has_no_middle():
     norm = with_gain(NoNorm(16))
-    assert centring(norm, ROWS, norm(ROWS)) is None
+    assert fit_norm(norm, ROWS, norm(ROWS)) is None
 
 
 def test_normalised_is_the_norm_without_gain_and_bias():
     norm = with_gain(nn.LayerNorm(16))
     expected = (norm(ROWS) - norm.bias) / norm.weight
-    torch.testing.assert_close(normalised(norm, ROWS), expected, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(normalised(nn.RMSNorm(16, eps=1e-6), ROWS), scaled(ROWS))
+    torch.testing.assert_close(normalise(norm, ROWS), expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(normalise(nn.RMSNorm(16, eps=1e-6), ROWS), scaled(ROWS))
 
 
 def scaled(rows):
@@ -57,8 +57,8 @@ def scaled(rows):
 
 def test_it_is_computed_in_float32_at_least():
     norm = nn.LayerNorm(16)
-    assert normalised(norm, ROWS.bfloat16()).dtype == torch.float32
-    assert normalised(norm, ROWS.double()).dtype == torch.float64
+    assert normalise(norm, ROWS.bfloat16()).dtype == torch.float32
+    assert normalise(norm, ROWS.double()).dtype == torch.float64
 
 
 def test_only_norms_of_rows_are_norms():

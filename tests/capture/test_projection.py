@@ -5,7 +5,7 @@ import torch
 from families import FAMILIES
 from torch import nn
 
-from isoscope.capture.projection import overhearing, projects
+from isoscope.capture.attention import observe_projections, projects
 
 
 def attention_of(name, model):
@@ -30,7 +30,10 @@ def test_every_part_is_overheard_head_by_head(name):
     module = attention_of(name, model)
     members = sorted(vars(module))
     assert projects(module)
-    with torch.no_grad(), overhearing([module], lambda _, part, t: seen.update({part: t})):
+    with (
+        torch.no_grad(),
+        observe_projections([module], lambda _, part, t: seen.update({part: t})),
+    ):
         model(**family.inputs())
     assert set(seen) == set("qkv")
     assert seen["q"].shape[1] == family.heads
@@ -45,7 +48,10 @@ def test_queries_of_falcon_are_turned_by_their_position():
     model, seen = family.built(), {}
     module, raw = model.h[0].self_attention, []
     module.query_key_value.register_forward_hook(lambda *a: raw.append(a[2]))
-    with torch.no_grad(), overhearing([module], lambda _, part, t: seen.update({part: t})):
+    with (
+        torch.no_grad(),
+        observe_projections([module], lambda _, part, t: seen.update({part: t})),
+    ):
         model(**family.inputs())
     plain = raw[0][..., :32].unflatten(-1, (4, 8)).transpose(1, 2)
     torch.testing.assert_close(seen["q"][:, :, 0], plain[:, :, 0])  # position 0 is not turned
@@ -55,7 +61,7 @@ def test_queries_of_falcon_are_turned_by_their_position():
 
 def test_the_method_is_given_back_after_an_error():
     module = FAMILIES["gptj"].built().h[0].attn
-    with pytest.raises(ZeroDivisionError), overhearing([module], lambda *_: None):
+    with pytest.raises(ZeroDivisionError), observe_projections([module], lambda *_: None):
         assert "_attn" in vars(module)
         raise ZeroDivisionError
     assert "_attn" not in vars(module)

@@ -13,7 +13,7 @@ from isoscope.accumulate.survey import Survey
 from isoscope.capture.feed import feed_for
 from isoscope.capture.listener import Listener
 from isoscope.capture.model.pooling import Pooling
-from isoscope.capture.runner import Runner, halved, is_out_of_memory
+from isoscope.capture.runner import Runner, halve, is_out_of_memory
 from isoscope.errors import ConfigError
 from isoscope.study.model import load_model
 
@@ -25,7 +25,7 @@ from isoscope.study.model import load_model
 def test_halves_are_the_same_documents_in_the_same_order(sizes, times):
     numbers = iter(range(sum(sizes)))
     batches = [[next(numbers) for _ in range(size)] for size in sizes]
-    parts = list(halved(batches, times))
+    parts = list(halve(batches, times))
     assert [each for part in parts for each in part] == list(range(sum(sizes)))
     assert all(parts)
     assert all(len(part) <= -(-max(sizes) // 2**times) for part in parts)

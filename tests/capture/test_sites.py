@@ -16,22 +16,22 @@ from isoscope.errors import UnknownNameError
 def sites_of(name):
     family = FAMILIES[name]
     model = family.built()
-    return Sites.found(model, model, lambda: model(**family.inputs()))
+    return Sites.discover(model, model, lambda: model(**family.inputs()))
 
 
 @cache
 def causal():
     family = FAMILIES["llama"]
     model = family.built(auto=AutoModelForCausalLM)
-    return Sites.found(model, model.model, lambda: model.model(**family.inputs()))
+    return Sites.discover(model, model.model, lambda: model.model(**family.inputs()))
 
 
 def test_the_default_is_the_stream_the_norm_and_both_matrices():
-    assert causal().chosen() == (
+    assert causal().select() == (
         "embed", "resid.0", "resid.1", "resid.2", "norm.in", "norm.mid", "norm.out",
         "embed.weight", "unembed.weight",
     )  # fmt: skip
-    assert causal().chosen(Sites.DEFAULT) == causal().chosen()
+    assert causal().select(Sites.DEFAULT) == causal().select()
 
 
 @pytest.mark.parametrize(
@@ -46,31 +46,31 @@ def test_the_default_is_the_stream_the_norm_and_both_matrices():
     ],
 )
 def test_families_are_prefixes_and_the_order_is_fixed(families, expected):
-    assert list(causal().chosen(families)) == expected
+    assert list(causal().select(families)) == expected
 
 
 def test_sides_may_be_named_or_left_out():
     sites = sites_of("t5")
-    assert sites.chosen(["enc.resid"]) == ("enc.resid.0", "enc.resid.1", "enc.resid.2")
-    assert sites.chosen(["resid.1"]) == ("enc.resid.1", "dec.resid.1")
-    assert {site[:4] for site in sites.chosen(["dec"])} == {"dec."}
+    assert sites.select(["enc.resid"]) == ("enc.resid.0", "enc.resid.1", "enc.resid.2")
+    assert sites.select(["resid.1"]) == ("enc.resid.1", "dec.resid.1")
+    assert {site[:4] for site in sites.select(["dec"])} == {"dec."}
 
 
 def test_the_default_suits_models_that_lack_some_of_it():
-    assert sites_of("convnext").chosen() == ("embed", "stage.0", "stage.1", "stage.2")
-    assert "norm.out" not in sites_of("beit").chosen()
-    assert "resid.2" in sites_of("mamba").chosen()
+    assert sites_of("convnext").select() == ("embed", "stage.0", "stage.1", "stage.2")
+    assert "norm.out" not in sites_of("beit").select()
+    assert "resid.2" in sites_of("mamba").select()
 
 
 def test_what_was_named_must_be_there():
     with pytest.raises(UnknownNameError, match="no site is called 'reside'") as e:
-        causal().chosen(["norm", "reside"])
+        causal().select(["norm", "reside"])
     assert e.value.hint.startswith("did you mean 'resid'? this model has: embed, resid, attn")
     assert e.value.slug == "unknown-site"
     with pytest.raises(UnknownNameError, match="no site is called 'q'"):
-        sites_of("mamba").chosen(["q"])
+        sites_of("mamba").select(["q"])
     with pytest.raises(UnknownNameError, match=r"no site is called 'resid\.9'"):
-        causal().chosen(["resid.9"])
+        causal().select(["resid.9"])
 
 
 def test_only_what_is_asked_for_is_tapped():
@@ -144,7 +144,7 @@ def test_a_transformer_of_torch_needs_no_config():
     block = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=True)
     model = nn.TransformerEncoder(block, 2, nn.LayerNorm(8), enable_nested_tensor=False).eval()
     x = torch.randn(2, 5, 8)
-    sites, heard = Sites.found(model, model, lambda: model(x)), {}
+    sites, heard = Sites.discover(model, model, lambda: model(x)), {}
     assert sites.names == (
         "embed", "resid.0", "resid.1", "attn.0", "attn.1", "mlp.0", "mlp.1",
         "norm.in", "norm.mid", "norm.out",
@@ -172,10 +172,10 @@ class Twice(nn.Module):
 def test_modules_given_by_name_are_sites_numbered_by_call():
     model, heard = Twice(), {}
     x = torch.randn(2, 3, 5, 5)
-    sites = Sites.named(model, {"map": "stem", "again": "shared"}, lambda: model(x))
+    sites = Sites.of_modules(model, {"map": "stem", "again": "shared"}, lambda: model(x))
     assert sites.widths == {"map": 4, "again.0": 4, "again.1": 4}
-    assert sites.chosen() == sites.names
-    assert sites.chosen(["again"]) == ("again.0", "again.1")
+    assert sites.select() == sites.names
+    assert sites.select(["again"]) == ("again.0", "again.1")
     with torch.no_grad(), sites.listening(sites.names, heard.__setitem__):
         output = model(x)
     assert heard["map"].shape == (2, 16, 4)
@@ -184,9 +184,11 @@ def test_modules_given_by_name_are_sites_numbered_by_call():
 
 def test_layer_one_is_not_layer_ten():
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
-    sites = Sites.named(model, {"at.1": "0", "at.10": "1"}, lambda: model(torch.ones(1, 2)))
-    assert sites.chosen(["at.1"]) == ("at.1",)
-    assert sites.chosen(["at"]) == ("at.1", "at.10")
+    sites = Sites.of_modules(
+        model, {"at.1": "0", "at.10": "1"}, lambda: model(torch.ones(1, 2))
+    )
+    assert sites.select(["at.1"]) == ("at.1",)
+    assert sites.select(["at"]) == ("at.1", "at.10")
 
 
 def test_the_outline_counts_sites_by_family_and_width():
@@ -202,4 +204,4 @@ def test_the_default_of_an_encoder_decoder_has_no_heads():
         ),
         taps={},
     )
-    assert sites.chosen() == ("enc.embed", "enc.resid.0", "dec.resid.0", "my.site")
+    assert sites.select() == ("enc.embed", "enc.resid.0", "dec.resid.0", "my.site")

@@ -9,7 +9,7 @@ from isoscope.capture.tap import (
     Tap,
     by_rows,
     first_tensor,
-    given_tensor,
+    input_tensor,
     listening,
     spatial,
 )
@@ -89,9 +89,9 @@ def test_what_a_module_gives_is_found_in_tuples_and_records():
 
 def test_hidden_states_may_be_given_by_name():
     tensor, other = torch.ones(2), torch.zeros(2)
-    assert given_tensor((), {"mask": other, "hidden_states": tensor}) is tensor
-    assert given_tensor((), {"x": tensor}) is tensor
-    assert given_tensor((), {}) is None
+    assert input_tensor((), {"mask": other, "hidden_states": tensor}) is tensor
+    assert input_tensor((), {"x": tensor}) is tensor
+    assert input_tensor((), {}) is None
 
 
 def test_every_call_is_heard_where_none_is_meant():
@@ -126,7 +126,7 @@ def test_tokens_in_a_row_are_unfolded_to_the_batch():
 
 def test_what_is_not_in_a_row_is_left_as_it_is():
     tensor = torch.ones(2, 5, 3)
-    assert Calls().unfolded(tensor, None) is tensor
+    assert Calls().unfold(tensor, None) is tensor
 
 
 def test_a_map_becomes_one_row_per_position():

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from isoscope.capture.threads import threads
+from isoscope.capture.runner import threads
 
 
 def test_the_number_holds_inside_and_comes_back():

@@ -5,13 +5,13 @@ import pytest
 
 from isoscope.accumulate import ArrayBlock
 from isoscope.accumulate.survey import SECOND_PASS, Survey
+from isoscope.capture.runner import free_memory
 from isoscope.hashing import named_documents
 from isoscope.study.reading import kinds_for
 from isoscope.study.reads import measure_names
 from isoscope.study.selection import (
     ROW_CLASSES,
     as_bytes,
-    available_memory,
     site_bytes,
     state_bytes,
 )
@@ -49,13 +49,13 @@ def test_a_wide_model_takes_gigabytes():
 
 def test_the_memory_there_is_can_be_bounded(monkeypatch):
     monkeypatch.setenv("ISOSCOPE_MEMORY", "123456")
-    assert available_memory() == 123456
+    assert free_memory() == 123456
 
 
 @pytest.mark.parametrize("nonsense", ["", "much", "-1"])
 def test_a_bound_that_is_no_number_is_none(monkeypatch, nonsense):
     monkeypatch.setenv("ISOSCOPE_MEMORY", nonsense)
-    assert available_memory() > 2**20
+    assert free_memory() > 2**20
 
 
 def test_bytes_are_said_in_two_sizes():

@@ -179,13 +179,13 @@ class Block(ABC):
     @property
     def sums(self) -> CellSums:
         """The sums of every cell."""
-        return self._summed[0]
+        return self._totals[0]
 
     @lazy
     def squares(self) -> Array:
         """Squared norms of the rows, in their own order, float64."""
         squares = np.empty(len(self))
-        squares[self.cells.order] = self._summed[1]
+        squares[self.cells.order] = self._totals[1]
         return squares
 
     @property
@@ -238,7 +238,7 @@ class Block(ABC):
 
     @lazy
     @abstractmethod
-    def _summed(self) -> tuple[CellSums, Array, Array]:
+    def _totals(self) -> tuple[CellSums, Array, Array]:
         """The sums, and squared norms and inverse norms of the sorted rows."""
 
 
@@ -330,7 +330,7 @@ class ArrayBlock(Block):
     @lazy
     def scatters(self) -> tuple[Array, Array]:
         """Sum of z z' over the rows of each half, (d, d), in the precision of the rows."""
-        _ = self._summed
+        _ = self._totals
         cut, rows = self.cells.split, self._sorted
         # numpy turns x.T @ x on one array into a symmetric product: half the work
         return rows[:cut].T @ rows[:cut], rows[cut:].T @ rows[cut:]
@@ -342,7 +342,7 @@ class ArrayBlock(Block):
         if self.independent:
             return sums.nonzero.copy(), sums.nonzero.copy()
         own, pairs = np.zeros(len(cells.keys)), np.zeros(len(cells.keys))
-        weights, rows = self._summed[2], self._sorted
+        weights, rows = self._totals[2], self._sorted
         ordered = self.documents[cells.order]
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
         origin = self.origin
@@ -357,7 +357,7 @@ class ArrayBlock(Block):
     @lazy
     def by_document(self) -> DocumentSums:
         """The sums of each document, in the order of the cells."""
-        _, _, weights = self._summed
+        _, _, weights = self._totals
         ordered = self.documents[self.cells.order]
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
         ends = np.r_[starts[1:], len(self)]
@@ -394,7 +394,7 @@ class ArrayBlock(Block):
 
         A row has several labels, (labels, n): (cells, number, d) and (cells, number).
         """
-        inverse = self._summed[2]
+        inverse = self._totals[2]
         side = np.zeros((number, len(self)), dtype=inverse.dtype)
         np.put_along_axis(side, labels[:, self.cells.order], inverse[None], axis=0)
         starts = self.cells.starts[:-1]
@@ -404,14 +404,14 @@ class ArrayBlock(Block):
 
     @lazy
     def _sorted(self) -> Array:
-        """Room for the rows minus the origin, sorted by cell; filled by `_summed`."""
+        """Room for the rows minus the origin, sorted by cell; filled by `_totals`."""
         room, rows = self._scratch, self.rows
         if room is None or room.dtype != rows.dtype or room.shape[1] != self.width:
             return np.empty(rows.shape, dtype=rows.dtype)
         return room[: len(self)] if len(room) >= len(self) else np.empty_like(rows)
 
     @lazy
-    def _summed(self) -> tuple[CellSums, Array, Array]:
+    def _totals(self) -> tuple[CellSums, Array, Array]:
         """The sums, and squared norms and inverse norms of the sorted rows."""
         with np.errstate(over="ignore", invalid="ignore"):
             summed = self._sum()

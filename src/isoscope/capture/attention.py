@@ -1,9 +1,14 @@
-"""Queries, keys and values as attention sees them: after rotary position, head by head.
+"""Queries, keys and values as attention receives them: after rotary position, by head.
 
 transformers looks its attention functions up by name in `AttentionInterface`. While someone
-listens, the name a model uses leads to a wrapper that lets the listener see the arguments
-and then calls the function it stands for. The model's config is left alone, because some
-models read the name in it: Falcon given any name but `sdpa` takes another path.
+listens, the name a model uses leads to a wrapper that reports the arguments and then calls
+the function it stands for. The model's config is left alone, because some models read the
+name in it: with any name but `sdpa` Falcon takes another path.
+
+Attention that does not go through the interface is observed in one of three ways, the first
+that fits: the method `_attn` that is called with them (gptj, gpt_neo, codegen); one
+projection that the module itself splits (falcon, bloom), rotated where it has rotary
+positions; three projections (canine, deberta), split into heads.
 """
 
 import sys
@@ -18,22 +23,24 @@ from torch import Tensor, nn
 from isoscope.site import HEADS
 
 PARTS = HEADS
-Seen = Callable[[nn.Module, str, Tensor], None]  # part, and (batch, heads, positions, width)
+Observe = Callable[[nn.Module, str, Tensor], None]  # part, and (batch, heads, positions, width)
 
-_seen_by: WeakKeyDictionary[nn.Module, list[Seen]] = WeakKeyDictionary()
+_observers: WeakKeyDictionary[nn.Module, list[Observe]] = WeakKeyDictionary()
 _in_use: dict[str, int] = {}  # how many listen through the wrapper of this name
 _lock = RLock()
 
 
 @contextmanager
-def seeing(body: nn.Module, modules: Iterable[nn.Module], seen: Seen) -> Generator[None]:
-    """Call `seen` for queries, keys and values of these modules while the block runs."""
+def observe_attention(
+    body: nn.Module, modules: Iterable[nn.Module], observe: Observe
+) -> Generator[None]:
+    """Call `observe` for queries, keys and values of these modules while the block runs."""
     with ExitStack() as stack:
         for name in implementations(body):
-            stack.enter_context(_wrapped(name))
+            stack.enter_context(_wrap(name))
         for module in modules:
-            _seen_by.setdefault(module, []).append(seen)
-            stack.callback(_forget, module, seen)
+            _observers.setdefault(module, []).append(observe)
+            stack.callback(_forget, module, observe)
         yield
 
 
@@ -44,14 +51,14 @@ def implementations(body: nn.Module) -> set[str]:
     return {name for name in names if isinstance(name, str)}
 
 
-def _forget(module: nn.Module, seen: Seen) -> None:
-    _seen_by[module].remove(seen)
-    if not _seen_by[module]:
-        del _seen_by[module]
+def _forget(module: nn.Module, observe: Observe) -> None:
+    _observers[module].remove(observe)
+    if not _observers[module]:
+        del _observers[module]
 
 
 @contextmanager
-def _wrapped(name: str) -> Generator[None]:
+def _wrap(name: str) -> Generator[None]:
     """Let a name lead to the wrapper until the last listener has left."""
     from transformers import AttentionInterface
 
@@ -76,7 +83,7 @@ def _wrapped(name: str) -> Generator[None]:
 class _Wrapper:
     """An attention function that shows its arguments to whoever listens to the module."""
 
-    def __init__(self, name: str, original: Callable[..., Any] | None) -> None:
+    def __init__(self, name: str, original: Callable[..., object] | None) -> None:
         self.name = name
         self.original = original
 
@@ -86,20 +93,148 @@ class _Wrapper:
         query: Tensor,
         key: Tensor,
         value: Tensor,
-        *rest: Any,
-        **more: Any,
-    ) -> Any:
-        for seen in tuple(_seen_by.get(module, ())):
+        *rest: object,
+        **more: object,
+    ) -> object:
+        for observe in tuple(_observers.get(module, ())):
             for part, tensor in zip(PARTS, (query, key, value), strict=True):
-                seen(module, part, tensor)
+                observe(module, part, tensor)
         function = self.original or _eager(module)
         return function(module, query, key, value, *rest, **more)
 
 
-def _eager(module: nn.Module) -> Callable[..., Any]:
+def _eager(module: nn.Module) -> Callable[..., object]:
     """Return the eager attention of the file that the module's class comes from."""
     for kind in type(module).__mro__:
         home = sys.modules.get(kind.__module__)
         if hasattr(home, "eager_attention_forward"):
             return home.eager_attention_forward  # pyright: ignore
     raise LookupError(f"{type(module).__name__} has no eager attention")
+
+
+Way = Callable[[nn.Module, Observe, ExitStack], None]
+
+_TRIPLES = (
+    ("query", "key", "value"),
+    ("query_proj", "key_proj", "value_proj"),
+    ("q_proj", "k_proj", "v_proj"),
+    ("q_lin", "k_lin", "v_lin"),
+    ("q", "k", "v"),
+)
+_HEADS = ("num_attention_heads", "num_heads", "n_heads", "n_head")
+_KEY_HEADS = ("num_key_value_heads", "num_kv_heads", *_HEADS)
+
+
+def projects(module: nn.Module) -> bool:
+    """Whether queries, keys and values of an attention module can be heard here."""
+    return _way(module) is not None
+
+
+@contextmanager
+def observe_projections(modules: list[nn.Module], observe: Observe) -> Generator[None]:
+    """Call `observe` for queries, keys and values of these modules while the block runs."""
+    with ExitStack() as stack:
+        for module in modules:
+            way = _way(module)
+            if way is not None:
+                way(module, observe, stack)
+        yield
+
+
+def _way(module: nn.Module) -> Way | None:
+    if callable(getattr(module, "_attn", None)):
+        return _by_method
+    if hasattr(module, "query_key_value") and _splitter(module) is not None:
+        return _by_split
+    if _triple(module) is not None and _count(module, _HEADS):
+        return _by_three
+    return None
+
+
+def _by_method(module: nn.Module, observe: Observe, stack: ExitStack) -> None:
+    original: Any = module._attn
+
+    def attend(
+        query: Tensor, key: Tensor, value: Tensor, *rest: object, **more: object
+    ) -> object:
+        for part, tensor in zip(PARTS, (query, key, value), strict=True):
+            observe(module, part, tensor)
+        return original(query, key, value, *rest, **more)
+
+    module.__dict__["_attn"] = attend  # hides the method of the class until it is removed
+    stack.callback(module.__dict__.pop, "_attn")
+
+
+def _by_split(module: nn.Module, observe: Observe, stack: ExitStack) -> None:
+    rotary: dict[str, Any] = {}
+
+    def entry(_module: nn.Module, _inputs: object, keywords: dict[str, Any]) -> None:
+        rotary.update({name: keywords.get(name) for name in ("alibi", "position_embeddings")})
+
+    def hook(_module: nn.Module, _inputs: object, output: Tensor) -> None:
+        split: Any = _splitter(module)
+        heads = _rotate(module, split(module, output), rotary)
+        for part, tensor in zip(PARTS, heads, strict=True):
+            observe(module, part, tensor)
+
+    projection: Any = module.query_key_value
+    stack.callback(module.register_forward_pre_hook(entry, with_kwargs=True).remove)
+    stack.callback(projection.register_forward_hook(hook).remove)
+
+
+def _splitter(module: nn.Module) -> Callable[[Any, Tensor], tuple[Tensor, ...]] | None:
+    if hasattr(module, "_reshape"):  # bloom: (batch, heads, positions, width)
+        return lambda bloom, fused: bloom._reshape(fused)
+    if hasattr(module, "_split_heads") and hasattr(module, "new_decoder_architecture"):
+        return _falcon
+    return None
+
+
+def _falcon(module: Any, fused: Tensor) -> tuple[Tensor, ...]:
+    """Split as falcon does, but with each key once where it is shared by several queries."""
+    if module.new_decoder_architecture:
+        batch, positions, _ = fused.shape
+        group = module.num_heads // module.num_kv_heads + 2
+        each = fused.view(batch, positions, -1, group, module.head_dim)
+        split = each[..., :-2, :].flatten(2, 3), each[..., -2, :], each[..., -1, :]
+    else:
+        split = module._split_heads(fused)
+    return tuple(tensor.transpose(1, 2) for tensor in split)
+
+
+def _rotate(
+    module: nn.Module, heads: tuple[Tensor, Tensor, Tensor], rotary: dict[str, Any]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Turn queries and keys by the rotary position that the module was called with."""
+    query, key, value = heads
+    home = sys.modules[type(module).__module__]
+    turn = getattr(home, "apply_rotary_pos_emb", None)
+    if turn is not None and rotary.get("alibi") is None and rotary.get("position_embeddings"):
+        query, key = turn(query, key, *rotary["position_embeddings"])
+    return query, key, value
+
+
+def _by_three(module: nn.Module, observe: Observe, stack: ExitStack) -> None:
+    for part, name in zip(PARTS, _triple(module) or (), strict=True):
+        heads = _count(module, _HEADS if part == "q" else _KEY_HEADS)
+        hook = _split_hook(module, part, heads, observe)
+        stack.callback(module.get_submodule(name).register_forward_hook(hook).remove)
+
+
+def _split_hook(
+    module: nn.Module, part: str, heads: int, observe: Observe
+) -> Callable[[nn.Module, object, Tensor], None]:
+    def hook(_module: nn.Module, _inputs: object, output: Tensor) -> None:
+        observe(module, part, output.unflatten(-1, (heads, -1)).transpose(1, 2))
+
+    return hook
+
+
+def _triple(module: nn.Module) -> tuple[str, str, str] | None:
+    names = {name for name, child in module.named_children() if isinstance(child, nn.Linear)}
+    return next((triple for triple in _TRIPLES if names.issuperset(triple)), None)
+
+
+def _count(module: nn.Module, attributes: tuple[str, ...]) -> int:
+    counts = (getattr(module, name, None) for name in attributes)
+    return next((count for count in counts if isinstance(count, int)), 0)

@@ -8,19 +8,24 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from isoscope.capture.attention import PARTS, Seen, seeing
-from isoscope.capture.families import CROSS
-from isoscope.capture.projection import overhearing, projects
+from isoscope.capture.attention import (
+    PARTS,
+    Observe,
+    observe_attention,
+    observe_projections,
+    projects,
+)
+from isoscope.capture.discover import CROSS
 from isoscope.capture.tap import Calls, Hear
-from isoscope.capture.watch import Watch
+from isoscope.capture.trace import Trace
 from isoscope.site import Site
 
 Way = Literal["interface", "projection"]
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
-    """One head of one layer: where it is heard, and how wide it is."""
+class AttentionHead:
+    """One head of one layer: where it is observed, and how wide it is."""
 
     site: str
     module: str
@@ -31,32 +36,32 @@ class Head:
     width: int
 
 
-class HeadWatch:
-    """Notes every head of self-attention during the pass that a Watch writes down."""
+class HeadTrace:
+    """Records every head of self-attention during the pass that a Trace records."""
 
-    def __init__(self, watch: Watch) -> None:
-        self.watch = watch
-        self._found: dict[tuple[str, str, int], dict[Way, list[Head]]] = {}
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self._found: dict[tuple[str, str, int], dict[Way, list[AttentionHead]]] = {}
         self._calls: Counter[tuple[Way, str, str]] = Counter()
 
     @contextmanager
-    def listening(self) -> Generator[None]:
-        """Note heads while the block runs, through both ways."""
+    def recording(self) -> Generator[None]:
+        """Record heads while the block runs, in both ways."""
         own = [
             module
-            for module, name in self.watch.names.items()
-            for stack in self.watch.stacks
+            for module, name in self.trace.names.items()
+            for stack in self.trace.stacks
             if name.startswith(f"{stack.path}.")
             and not CROSS.search(name.removeprefix(stack.path))
         ]
         with (
-            seeing(self.watch.body, own, self._seen("interface")),
-            overhearing([m for m in own if projects(m)], self._seen("projection")),
+            observe_attention(self.trace.body, own, self._recorder("interface")),
+            observe_projections([m for m in own if projects(m)], self._recorder("projection")),
         ):
             yield
 
-    def heads(self) -> dict[str, Head]:
-        """Return the heads by site; the interface is believed where it was heard."""
+    def heads(self) -> dict[str, AttentionHead]:
+        """Return the heads by site; the interface has priority."""
         found = [
             head
             for _, ways in sorted(self._found.items(), key=lambda item: _order(item[0]))
@@ -64,12 +69,12 @@ class HeadWatch:
         ]
         return {head.site: head for head in found}
 
-    def _seen(self, way: Way) -> Seen:
-        def seen(module: nn.Module, part: str, tensor: Tensor) -> None:
-            name = self.watch.names[module]
+    def _recorder(self, way: Way) -> Observe:
+        def observe(module: nn.Module, part: str, tensor: Tensor) -> None:
+            name = self.trace.names[module]
             call = self._calls[way, name, part]
             self._calls[way, name, part] += 1
-            place = self.watch.place(name)
+            place = self.trace.place(name)
             # keys of cross-attention, of a cache or of windows have another shape
             if place is None or (tensor.shape[0], tensor.shape[2]) != place.shape[:2]:
                 return
@@ -78,13 +83,13 @@ class HeadWatch:
                 for number in range(tensor.shape[1])
             ]
             heads = [
-                Head(str(site), name, way, part, call, number, tensor.shape[3])
+                AttentionHead(str(site), name, way, part, call, number, tensor.shape[3])
                 for number, site in enumerate(sites)
             ]
             key = (place.stack, part, place.layer)
             self._found.setdefault(key, {}).setdefault(way, heads)
 
-        return seen
+        return observe
 
 
 def _order(key: tuple[str, str, int]) -> tuple[str, int, int]:
@@ -93,31 +98,36 @@ def _order(key: tuple[str, str, int]) -> tuple[str, int, int]:
 
 
 @contextmanager
-def hearing(
-    body: nn.Module, heads: Iterable[Head], hear: Hear, calls: Calls, *, detach: bool = True
+def hear_heads(
+    body: nn.Module,
+    heads: Iterable[AttentionHead],
+    hear: Hear,
+    calls: Calls,
+    *,
+    detach: bool = True,
 ) -> Generator[None]:
     """Call `hear` with (batch, positions, width) of every head while the block runs."""
-    wanted: dict[tuple[Way, nn.Module, str, int], list[Head]] = {}
+    by_call: dict[tuple[Way, nn.Module, str, int], list[AttentionHead]] = {}
     for head in heads:
         key = (head.way, body.get_submodule(head.module), head.part, head.call)
-        wanted.setdefault(key, []).append(head)
+        by_call.setdefault(key, []).append(head)
 
-    def seen_by(way: Way) -> Seen:
-        def seen(module: nn.Module, part: str, tensor: Tensor) -> None:
+    def observer(way: Way) -> Observe:
+        def observe(module: nn.Module, part: str, tensor: Tensor) -> None:
             call = calls.number((way, module, part))
-            for head in wanted.get((way, module, part, call), ()):
+            for head in by_call.get((way, module, part, call), ()):
                 hear(head.site, (tensor.detach() if detach else tensor)[:, head.number])
 
-        return seen
+        return observe
 
     with ExitStack() as stack:
-        through: Sequence[nn.Module] = _modules(wanted, "interface")
+        through: Sequence[nn.Module] = _modules(by_call, "interface")
         if through:
-            stack.enter_context(seeing(body, through, seen_by("interface")))
-        beside = _modules(wanted, "projection")
-        stack.enter_context(overhearing(beside, seen_by("projection")))
+            stack.enter_context(observe_attention(body, through, observer("interface")))
+        beside = _modules(by_call, "projection")
+        stack.enter_context(observe_projections(beside, observer("projection")))
         yield
 
 
 def _modules(keys: Iterable[tuple[Way, nn.Module, str, int]], way: Way) -> list[nn.Module]:
-    return list(dict.fromkeys(module for heard, module, _, _ in keys if heard == way))
+    return list(dict.fromkeys(module for how, module, _, _ in keys if how == way))

@@ -1,15 +1,16 @@
-"""The listener: what a site says in a forward pass, boiled down to blocks where it is said."""
+"""The listener: reduces what a site passes on in a forward pass to blocks of rows."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from isoscope.accumulate.sums import DocumentSums, SinkRows
-from isoscope.capture.blocks import TensorBlock, TensorLayout
-from isoscope.capture.rows import SINK, Positions, sinks, times_median
+from isoscope.capture.feed.marks import Marks
+from isoscope.capture.positions import SINK, Positions, sinks, times_median
+from isoscope.capture.tensor_block import TensorBlock, TensorLayout
 from isoscope.errors import ConfigError
 from isoscope.hashing import named_documents
 from isoscope.site import Site
@@ -27,22 +28,22 @@ class Marked(Protocol):
         """The ids of its documents."""
         ...
 
-    def marks(self, stack: str, length: int) -> Any:
+    def marks(self, stack: str, length: int) -> Marks:
         """Return which of `length` positions of a stack are real, and which are special."""
         ...
 
 
 class Listener:
-    """Hears every site of a forward pass and hands on blocks of rows, class by class.
+    """Hears every site of a forward pass and passes on blocks of rows, class by class.
 
-    Nothing of the size of the activations is kept: when a site has been heard, its block
-    has been summed.
+    Nothing of the size of the activations is kept: a block is summed as soon as its site
+    has run.
     """
 
     def __init__(
         self,
         take: Take,
-        spoilt: Callable[[str, str], None],
+        reject: Callable[[str, str], None],
         meet: Meet | None = None,
         *,
         whole_variants: bool = False,
@@ -54,8 +55,8 @@ class Listener:
         decode: Callable[[list[int]], str] | None = None,
     ) -> None:
         self.take = take
-        self.spoilt = spoilt  # told the site and the document where numbers are not finite
-        self.meet = meet  # told of documents that have rows in several classes
+        self.reject = reject  # called with site and document of numbers that are not finite
+        self.meet = meet  # called with documents that have rows in several classes
         self.whole_variants = whole_variants  # blocks are of variants, and rows come again
         self.times = times
         self.seed = seed
@@ -72,17 +73,17 @@ class Listener:
         self._scratch: Tensor | None = None
 
     def begin(self, batch: Marked) -> None:
-        """Turn to the next batch."""
+        """Start the next batch."""
         self._batch = batch
         self._keys = named_documents(list(batch.documents), seed=self.seed)  # type: ignore
         self._known.clear()
         self._usual.clear()
 
     def hear(self, site: str, tensor: Tensor) -> None:
-        """Take in what a site says: (documents, positions, width)."""
+        """Take the tensor of a site, (documents, positions, width)."""
         if site in self._bad:
             return
-        self._documents_first(site, tensor)
+        self._check_documents(site, tensor)
         stack = Site.parse(site).stack
         positions, real = self._positions(stack, tensor.shape[1], tensor.device)
         precise = None if tensor.dtype == torch.float64 else torch.float32
@@ -100,8 +101,13 @@ class Listener:
             layouts = self._usual[place]
         flat, flat_norms = tensor.reshape(-1, tensor.shape[-1]), norms.reshape(-1)
         blocks = {
-            name: self._hand_on(
-                site, name, flat, flat_norms, layout, self._said(name, layout, norms, positions)
+            name: self._pass_on(
+                site,
+                name,
+                flat,
+                flat_norms,
+                layout,
+                self._sink_rows(name, layout, norms, positions),
             )
             for name, layout in layouts.items()
         }
@@ -114,7 +120,7 @@ class Listener:
                     self.meet(site, variant, met.setdefault(there, seen))
 
     def hear_whole(self, site: str, vectors: Tensor) -> None:
-        """Take in one vector a document, (documents, width); they are independent rows."""
+        """Take one vector per document, (documents, width); they are independent rows."""
         if site in self._bad:
             return
         assert self._keys is not None
@@ -129,9 +135,9 @@ class Listener:
             folded=self.folded,
             independent=True,
         )
-        self._hand_on(site, "all", vectors, norms, layout)
+        self._pass_on(site, "all", vectors, norms, layout)
 
-    def _hand_on(
+    def _pass_on(
         self,
         site: str,
         row_class: str,
@@ -153,10 +159,10 @@ class Listener:
         self._origins[site, row_class] = block.origin
         return block
 
-    def _said(
+    def _sink_rows(
         self, row_class: str, layout: TensorLayout, norms: Tensor, positions: Positions
     ) -> SinkRows | None:
-        """Return how strong the sinks of a class are, and what they say."""
+        """Return how strong the sinks of a class are, and their tokens."""
         if "sink" not in row_class:
             return None
         real = torch.from_numpy(positions.real).to(norms.device)
@@ -165,7 +171,7 @@ class Listener:
         decode = self.decode
 
         def quote(row: int) -> tuple[str, str]:
-            return ("", "") if decode is None else positions.quoted(int(places[row]), decode)
+            return ("", "") if decode is None else positions.quote(int(places[row]), decode)
 
         return SinkRows(times, quote)
 
@@ -176,23 +182,23 @@ class Listener:
         """
         kept, size = self._scratch, rows * flat.shape[1]
         # a tensor made in inference mode is not written to outside of it
-        wanted = (flat.dtype, flat.device, torch.is_inference_mode_enabled())
+        expected = (flat.dtype, flat.device, torch.is_inference_mode_enabled())
         if (
             kept is None
             or kept.numel() < size
-            or (kept.dtype, kept.device, kept.is_inference()) != wanted
+            or (kept.dtype, kept.device, kept.is_inference()) != expected
         ):
             kept = self._scratch = flat.new_empty(size)
         return kept
 
-    def _documents_first(self, site: str, tensor: Tensor) -> None:
+    def _check_documents(self, site: str, tensor: Tensor) -> None:
         assert self._batch is not None
         if tensor.shape[0] != len(self._batch.documents):
             raise ConfigError(
                 f"expected {len(self._batch.documents)} documents along the first axis of "
                 f"{site}, got a tensor of shape {tuple(tensor.shape)}",
-                hint="this model puts positions first or regroups documents there; leave the "
-                "site out with --sites",
+                hint="this model puts positions first or regroups documents there; exclude the "
+                "site with --sites",
                 slug="positions-unknown",
             )
 
@@ -204,7 +210,7 @@ class Listener:
             assert self._batch is not None and self._keys is not None
             marks = self._batch.marks(stack, length)
             real = marks.real.to(device)
-            tokens = getattr(marks, "tokens", None)
+            tokens = marks.tokens
             found = Positions(
                 marks.real.cpu().numpy(),
                 marks.special.cpu().numpy(),
@@ -225,5 +231,5 @@ class Listener:
         where = bad.nonzero()[0]
         document = self._batch.documents[int(where[0])]
         self._bad.add(site)
-        self.spoilt(site, f"position {int(where[1])} of document {document!r}")
+        self.reject(site, f"position {int(where[1])} of document {document!r}")
         return False

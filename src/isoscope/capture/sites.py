@@ -4,23 +4,22 @@ from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from isoscope.capture.heads import Head, HeadWatch, hearing
-from isoscope.capture.named import named_taps
-from isoscope.capture.plan import planned
-from isoscope.capture.tap import Calls, Hear, Tap, listening
-from isoscope.capture.tree import stacks
-from isoscope.capture.watch import Watch
-from isoscope.capture.weight import weights
+from isoscope.capture.discover import plan_taps
+from isoscope.capture.heads import AttentionHead, HeadTrace, hear_heads
+from isoscope.capture.matrices import token_matrices
+from isoscope.capture.stacks import find_stacks
+from isoscope.capture.tap import Calls, Hear, Tap, listening, named_taps
+from isoscope.capture.trace import Trace
 from isoscope.errors import UnknownNameError
 from isoscope.registry import unknown
 from isoscope.site import HEADS, Site
 
-ON_REQUEST = ("attn", "mlp", *HEADS, "grad", "gradw")  # families that the default leaves out
+ON_REQUEST = ("attn", "mlp", *HEADS, "grad", "gradw")  # families that the default excludes
 
 
 @dataclass(frozen=True)
@@ -34,52 +33,52 @@ class Sites:
     body: nn.Module
     widths: dict[str, int]
     taps: dict[str, Tap]
-    heads: dict[str, Head] = field(default_factory=dict[str, Head])
+    heads: dict[str, AttentionHead] = field(default_factory=dict[str, AttentionHead])
     weights: dict[str, Tensor] = field(default_factory=dict[str, Tensor])  # matrices, by site
 
     @classmethod
-    def found(cls, model: nn.Module, body: nn.Module, run: Callable[[], Any]) -> "Sites":
-        """Return the sites found by watching one small forward pass of the body.
+    def discover(cls, model: nn.Module, body: nn.Module, run: Callable[[], object]) -> "Sites":
+        """Return the sites found by tracing one small forward pass of the body.
 
-        The model is asked for its matrices; `run` calls the body, which is the model or
+        The model has the matrices; `run` calls the body, which is the model or
         the part of it without a head, on small real inputs.
         """
-        watch = Watch(body, stacks(body))
-        heard = HeadWatch(watch)
-        with heard.listening():
-            taps = planned(watch, run)
-        heads, matrices = heard.heads(), weights(model)
-        widths = _heard_widths(body, list(taps.values()), run)
+        trace = Trace(body, find_stacks(body))
+        head_trace = HeadTrace(trace)
+        with head_trace.recording():
+            taps = plan_taps(trace, run)
+        heads, matrices = head_trace.heads(), token_matrices(model)
+        widths = _measure_widths(body, list(taps.values()), run)
         widths |= {site: head.width for site, head in heads.items()}
         widths |= {site: matrix.shape[1] for site, matrix in matrices.items()}
         ordered = {site: widths[site] for site in sorted(widths, key=Site.parse)}
         return cls(body, ordered, taps, heads, matrices)
 
     @classmethod
-    def named(
+    def of_modules(
         cls,
         model: nn.Module,
         modules: Mapping[str, str] | Sequence[str],
-        run: Callable[[], Any],
+        run: Callable[[], object],
     ) -> "Sites":
-        """Return the sites of any model, given the modules to listen to."""
+        """Return the sites of any model at the modules to listen to."""
         taps = named_taps(model, modules)
         calls: Counter[str] = Counter()
-        _heard_widths(model, taps, run, lambda site: calls.update([site]))
+        _measure_widths(model, taps, run, lambda site: calls.update([site]))
         found = [each for tap in taps for each in _per_call(tap, calls[tap.site])]
-        return cls(model, _heard_widths(model, found, run), {tap.site: tap for tap in found})
+        return cls(model, _measure_widths(model, found, run), {tap.site: tap for tap in found})
 
     @property
     def names(self) -> tuple[str, ...]:
         """All sites, in order."""
         return tuple(self.widths)
 
-    def chosen(self, families: Sequence[str] = DEFAULT) -> tuple[str, ...]:
+    def select(self, families: Sequence[str] = DEFAULT) -> tuple[str, ...]:
         """Return the sites that families name: "resid", "resid.3", "q.2", "enc.resid", "enc".
 
         "embed" is the stream before block 0 and the matrix, "unembed" the other matrix;
-        "resid" takes the stages of a convolutional network too. What was named must be
-        there, but for the default, of which every model has its share.
+        "resid" takes the stages of a convolutional network too. A family that is named must
+        exist; of the default every model has some.
         """
         sites = {name: Site.parse(name) for name in self.names}
         if tuple(families) == self.DEFAULT:
@@ -88,7 +87,7 @@ class Sites:
         for family in families:
             here = {name for name, site in sites.items() if site.matches(family)}
             if not here:
-                raise self._unknown(family)
+                raise self._unknown_site(family)
             taken |= here
         return tuple(name for name in self.names if name in taken)
 
@@ -98,25 +97,25 @@ class Sites:
     ) -> Generator[Calls]:
         """Call `hear(site, tensor)` with (batch, positions, width), detached, not copied.
 
-        Only what these sites need is tapped. Matrices are in `weights` and never heard.
+        Only what these sites need is tapped. Matrices are in `weights` and never reported.
         Tensors are the model's own and are good until `hear` returns. With `detach=False`
         they belong to the graph of the forward pass, so that a loss can be made of them.
-        Say `restart()` on what this gives before each forward pass.
+        Call `restart()` on what this yields before each forward pass.
         """
         for site in sites:
             if site not in self.widths:
-                raise self._unknown(site)
-        wanted = list(dict.fromkeys(sites))
-        taps = [self.taps[site] for site in wanted if site in self.taps]
-        heads = [self.heads[site] for site in wanted if site in self.heads]
+                raise self._unknown_site(site)
+        names = list(dict.fromkeys(sites))
+        taps = [self.taps[site] for site in names if site in self.taps]
+        heads = [self.heads[site] for site in names if site in self.heads]
         calls = Calls()
         with (
             listening(self.body, taps, hear, calls, detach=detach),
-            hearing(self.body, heads, hear, calls, detach=detach),
+            hear_heads(self.body, heads, hear, calls, detach=detach),
         ):
             yield calls
 
-    def _unknown(self, name: str) -> UnknownNameError:
+    def _unknown_site(self, name: str) -> UnknownNameError:
         families = dict.fromkeys(Site.parse(name).group for name in self.names)
         error = unknown("site", name, [*families, *self.names])
         if error.hint.startswith("did you mean"):
@@ -139,18 +138,18 @@ def _per_call(tap: Tap, count: int) -> list[Tap]:
     ]
 
 
-def _heard_widths(
+def _measure_widths(
     body: nn.Module,
     taps: list[Tap],
-    run: Callable[[], Any],
-    told: Callable[[str], None] | None = None,
+    run: Callable[[], object],
+    notify: Callable[[str], None] | None = None,
 ) -> dict[str, int]:
     widths: dict[str, int] = {}
 
     def hear(site: str, tensor: Tensor) -> None:
         widths[site] = tensor.shape[-1]
-        if told is not None:
-            told(site)
+        if notify is not None:
+            notify(site)
 
     with torch.no_grad(), listening(body, taps, hear):
         run()

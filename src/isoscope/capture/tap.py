@@ -1,18 +1,23 @@
-"""Taps: hooks that hear what a module says and can never answer back."""
+"""Taps: hooks that report what a module receives or returns and never change it."""
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from torch import Tensor, nn
 
+from isoscope.registry import unknown
+
 Hear = Callable[[str, Tensor], None]
+Report = Callable[[nn.Module, Tensor | None], None]
+Through = Callable[[nn.Module, Tensor], Tensor]
+PreHook = Callable[[nn.Module, tuple[object, ...], Mapping[str, object]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """A module to listen to, and the site that what it hears or says belongs to.
+    """A module to listen to, and the site that its input or output belongs to.
 
     A module that runs several times in a forward pass, such as the one block of ALBERT,
     has a tap for each of its calls.
@@ -22,7 +27,7 @@ class Tap:
     module: str  # dotted name, as in model.named_modules()
     side: Literal["input", "output"] = "output"
     call: int | None = 0  # which call within a forward pass is meant; None: every one
-    through: Callable[[nn.Module, Tensor], Tensor] | None = None  # what becomes of it first
+    through: Through | None = None  # applied before it is reported
     within: str | None = None  # the block whose (batch, positions) a flattened tensor has
 
 
@@ -30,7 +35,7 @@ class Calls:
     """How often each tap has been reached in the forward pass under way."""
 
     def __init__(self) -> None:
-        self._counts: dict[Any, int] = {}
+        self._counts: dict[Hashable, int] = {}
         self._shapes: dict[str, tuple[int, ...]] = {}
 
     def restart(self) -> None:
@@ -38,7 +43,7 @@ class Calls:
         self._counts.clear()
         self._shapes.clear()
 
-    def number(self, key: Any) -> int:
+    def number(self, key: Hashable) -> int:
         """Return the number of this call, from 0."""
         number = self._counts.get(key, 0)
         self._counts[key] = number + 1
@@ -48,7 +53,7 @@ class Calls:
         """Remember the shape of the stream as it enters a block."""
         self._shapes[block] = shape
 
-    def unfolded(self, tensor: Tensor, block: str | None) -> Tensor:
+    def unfold(self, tensor: Tensor, block: str | None) -> Tensor:
         """Return a tensor of all tokens in a row as (batch, positions, width)."""
         shape = self._shapes.get(block or "", ())
         if len(shape) == 3 and tensor.ndim == 2:
@@ -69,8 +74,8 @@ def listening(
 
     The hooks return nothing, so they cannot change the forward pass, and they are
     removed however the block ends. Weights are never folded, centred or copied: the
-    numbers are those of the model as it was shipped. Say `restart()` before each pass.
-    A tensor is the model's own, good until `hear` returns: falcon goes on to add to it.
+    numbers are those of the model as it was shipped. Call `restart()` before each pass.
+    A tensor is the model's own, good until `hear` returns: falcon adds to it later.
     It is detached, unless a loss is to be made of it (`detach=False`).
     """
     calls = Calls() if calls is None else calls
@@ -83,64 +88,64 @@ def listening(
             stack.callback(handle.remove)
         for number, tap in enumerate(taps):
             module = model.get_submodule(tap.module)
-            said = _said(tap, number, hear, calls, detach)
+            report = _reporter(tap, number, hear, calls, detach)
             if tap.side == "input":
-                handle = module.register_forward_pre_hook(_input_hook(said), with_kwargs=True)
+                handle = module.register_forward_pre_hook(_input_hook(report), with_kwargs=True)
             else:
-                handle = module.register_forward_hook(_output_hook(said))
+                handle = module.register_forward_hook(_output_hook(report))
             stack.callback(handle.remove)
         yield calls
 
 
-def _said(
-    tap: Tap, key: int, hear: Hear, calls: Calls, detach: bool
-) -> Callable[[nn.Module, Tensor | None], None]:
-    def said(module: nn.Module, tensor: Tensor | None) -> None:
+def _reporter(tap: Tap, key: int, hear: Hear, calls: Calls, detach: bool) -> Report:
+    def report(module: nn.Module, tensor: Tensor | None) -> None:
         if tensor is None or tap.call not in (None, calls.number(key)):
             return
-        tensor = calls.unfolded(tensor.detach() if detach else tensor, tap.within)
+        tensor = calls.unfold(tensor.detach() if detach else tensor, tap.within)
         hear(tap.site, tensor if tap.through is None else tap.through(module, tensor))
 
-    return said
+    return report
 
 
 def _output_hook(
-    said: Callable[[nn.Module, Tensor | None], None],
-) -> Callable[[nn.Module, Any, Any], None]:
-    def hook(module: nn.Module, _inputs: Any, output: Any) -> None:
-        said(module, first_tensor(output))
+    report: Report,
+) -> Callable[[nn.Module, object, object], None]:
+    def hook(module: nn.Module, _inputs: object, output: object) -> None:
+        report(module, first_tensor(output))
 
     return hook
 
 
 def _input_hook(
-    said: Callable[[nn.Module, Tensor | None], None],
-) -> Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], None]:
-    def hook(module: nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        said(module, given_tensor(inputs, keywords))
+    report: Report,
+) -> PreHook:
+    def hook(
+        module: nn.Module, inputs: tuple[object, ...], keywords: Mapping[str, object]
+    ) -> None:
+        report(module, input_tensor(inputs, keywords))
 
     return hook
 
 
-def _entry_hook(
-    block: str, calls: Calls
-) -> Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], None]:
-    def hook(_module: nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        tensor = given_tensor(inputs, keywords)
+def _entry_hook(block: str, calls: Calls) -> PreHook:
+    def hook(
+        _module: nn.Module, inputs: tuple[object, ...], keywords: Mapping[str, object]
+    ) -> None:
+        tensor = input_tensor(inputs, keywords)
         if tensor is not None:
             calls.enter(block, tuple(tensor.shape))
 
     return hook
 
 
-def given_tensor(inputs: tuple[Any, ...], keywords: Mapping[str, Any]) -> Tensor | None:
-    """Return the hidden states a module is called with, given by place or by name."""
+def input_tensor(inputs: tuple[object, ...], keywords: Mapping[str, object]) -> Tensor | None:
+    """Return the hidden states a module is called with, positional or by keyword."""
     named = keywords.get("hidden_states")
     return first_tensor((*inputs, named, *keywords.values()))
 
 
-def first_tensor(output: Any) -> Tensor | None:
-    """Return the tensor a module gives: itself, or the first of a tuple or of a record."""
+def first_tensor(output: object) -> Tensor | None:
+    """Return the tensor a module returns: itself, or the first of a tuple or of a record."""
     if isinstance(output, Tensor):
         return output
     if isinstance(output, dict):
@@ -150,7 +155,7 @@ def first_tensor(output: Any) -> Tensor | None:
     return None
 
 
-def _floating(values: Iterable[Any]) -> Iterable[Tensor]:
+def _floating(values: Iterable[object]) -> Iterable[Tensor]:
     return (each for each in values if isinstance(each, Tensor) and each.is_floating_point())
 
 
@@ -164,3 +169,17 @@ def by_rows(module: nn.Module, tensor: Tensor) -> Tensor:
     if tensor.ndim > 3:
         return spatial(module, tensor)
     return tensor[:, None] if tensor.ndim == 2 else tensor
+
+
+def named_taps(model: nn.Module, modules: Mapping[str, str] | Sequence[str]) -> list[Tap]:
+    """Return taps on the outputs of modules: names, or sites with names.
+
+    Every call is reported. One vector, a sequence of vectors or a map of them per example
+    will do; they arrive as (batch, positions, width).
+    """
+    sites = modules if isinstance(modules, Mapping) else {name: name for name in modules}
+    known = [name for name, _ in model.named_modules() if name]
+    for name in sites.values():
+        if name not in known:
+            raise unknown("module", name, known)
+    return [Tap(site, name, call=None, through=by_rows) for site, name in sites.items()]

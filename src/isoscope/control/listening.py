@@ -17,11 +17,11 @@ import torch
 from torch import Tensor, nn
 
 from isoscope.capture.feed import sample_inputs
-from isoscope.capture.model.body import takes
-from isoscope.capture.model.loaded import Loaded
+from isoscope.capture.model.load import Loaded
+from isoscope.capture.model.network import takes
 from isoscope.capture.sites import Sites
+from isoscope.capture.stacks import candidates
 from isoscope.capture.tap import Tap
-from isoscope.capture.tree import candidates
 from isoscope.errors import ConfigError
 from isoscope.registry import unknown
 from isoscope.site import Site
@@ -198,7 +198,7 @@ def find_sites(body: nn.Module) -> Sites:
     loaded = Loaded(body, type(body).__name__, takes(body), None, None, {}, None, body)
     inputs = sample_inputs(loaded)
     with evaluating(body), torch.no_grad():
-        return Sites.found(body, body, lambda: body(**inputs))
+        return Sites.discover(body, body, lambda: body(**inputs))
 
 
 def module_sites(model: nn.Module, modules: Sequence[str]) -> Sites:
@@ -219,7 +219,7 @@ def select_sites(sites: Sites, selectors: str | Sequence[str]) -> tuple[str, ...
     """
     names: list[str] = []
     for selector in [selectors] if isinstance(selectors, str) else selectors:
-        chosen = list(sites.chosen(["resid" if selector == PUBLISHED else selector]))
+        chosen = list(sites.select(["resid" if selector == PUBLISHED else selector]))
         if selector == PUBLISHED:
             final = str(Site("norm", part="out", stack=Site.parse(chosen[-1]).stack))
             chosen[-1:] = [final] if final in sites.widths else chosen[-1:]

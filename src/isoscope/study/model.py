@@ -21,7 +21,7 @@ from isoscope.study.option import Part, about
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from isoscope.capture.model.loaded import Loaded
+    from isoscope.capture.model.load import Loaded
     from isoscope.capture.sites import Sites
     from isoscope.source.corpus.corpus import Corpus
 
@@ -253,7 +253,7 @@ def _with_sites(loaded: "Loaded") -> ModelSites:
         with torch.inference_mode():
             loaded.body(**inputs)
 
-    return ModelSites(loaded, Sites.found(loaded.model, loaded.body, run))
+    return ModelSites(loaded, Sites.discover(loaded.model, loaded.body, run))
 
 
 def model_content(found: ModelSites) -> dict[str, str]:
@@ -333,4 +333,4 @@ def _pooled_width(loaded: "Loaded") -> int:
         states = first_tensor(loaded.body(**sample_inputs(loaded)))
     assert states is not None and loaded.pooling is not None
     everywhere = torch.ones(states.shape[:2], dtype=torch.bool, device=states.device)
-    return int(loaded.pooling.pooled(states, everywhere).shape[1])
+    return int(loaded.pooling.pool(states, everywhere).shape[1])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from isoscope.accumulate.survey import Survey
-    from isoscope.capture.feed.batch import Marks
+    from isoscope.capture.feed.base import Marks
     from isoscope.display import Results
     from isoscope.types import Reading
 
@@ -93,7 +93,7 @@ class ModuleBatch:
         """Return which positions count; none is special."""
         import torch
 
-        from isoscope.capture.feed.batch import Marks
+        from isoscope.capture.feed.base import Marks
 
         _ = stack
         shape = (len(self.documents), length)
@@ -135,7 +135,7 @@ class ModuleWorker:
                 slug="corpus-empty",
             )
         self.batches: Iterator[Inputs] = chain([first], stream)
-        self.sites = Sites.named(module, taps, lambda: self._call(_batch(first, 0).inputs))
+        self.sites = Sites.of_modules(module, taps, lambda: self._call(_batch(first, 0).inputs))
 
     def content(self) -> dict[str, str]:
         """Return nothing: objects have no fingerprint."""

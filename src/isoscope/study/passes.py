@@ -10,8 +10,8 @@ from isoscope.study.reading import kinds_for, second_passes
 if TYPE_CHECKING:
     from isoscope.accumulate.sums import DocumentSums
     from isoscope.accumulate.survey import Kind
-    from isoscope.capture.blocks import TensorBlock
     from isoscope.capture.listener import Listener, Meet, Take
+    from isoscope.capture.tensor_block import TensorBlock
     from isoscope.store.state import State
     from isoscope.types import Array
 

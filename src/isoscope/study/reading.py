@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import inf
-from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -23,18 +22,18 @@ from isoscope.accumulate import (
     Moments,
     Partitions,
     Reservoir,
-    ReservoirSummary,
     Sentences,
     Sinks,
     Tally,
     Vocabulary,
+    accumulator_of,
 )
 from isoscope.accumulate.survey import SECOND_PASS, Kind, Place, Survey, variants
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measures import MEASURES, Measure, level
 from isoscope.measures.interval import Spread, interval, spread
-from isoscope.measures.view import Summaries
-from isoscope.measures.view.spectrum import decomposed
+from isoscope.measures.view import GroupView, Summaries, View
+from isoscope.measures.view.spectrum import decompose
 from isoscope.site import HEADS, MATRICES, Site
 from isoscope.study.band import by_band
 from isoscope.study.warn import about_bias, about_rows
@@ -95,17 +94,17 @@ def _not_collected(site: Site | str | None) -> frozenset[Kind]:
     return NOT_COLLECTED.get(family, frozenset())
 
 
-def measurable(here: Mapping[Kind, Accumulator[Any]]) -> tuple[str, ...]:
+def measurable(here: Mapping[Kind, Accumulator[object]]) -> tuple[str, ...]:
     """Return the measures that these accumulators can answer."""
     return tuple(m.name for m in MEASURES.values() if all(k in here for k in m.reads.needs))
 
 
 def second_passes(
-    here: Mapping[Kind, Accumulator[Any]], kinds: Iterable[Kind]
-) -> dict[Kind, Accumulator[Any]]:
+    here: Mapping[Kind, Accumulator[object]], kinds: Iterable[Kind]
+) -> dict[Kind, Accumulator[object]]:
     """Return fresh accumulators of a second pass, built from what the first has seen."""
-    moments = here[Moments].finalize()
-    fresh: dict[Kind, Accumulator[Any]] = {}
+    moments = accumulator_of(here, Moments).finalize()
+    fresh: dict[Kind, Accumulator[object]] = {}
     for kind in kinds:
         if kind is CentredDirections:
             fresh[kind] = CentredDirections(moments.width, moments.mean)
@@ -114,13 +113,13 @@ def second_passes(
             second = moments.whole.scatter / n
             second += moments.mean[:, None] * moments.mean
             with threadpool_limits(1):
-                axes = decomposed(second, moments.width, least=-1.0)[1]
+                axes = decompose(second, moments.width, least=-1.0)[1]
             fresh[kind] = Partitions(moments.width, axes)
     return fresh
 
 
 def read_survey(
-    survey: Survey, names: Iterable[str] | None = None, *, run: str = "", **options: Any
+    survey: Survey, names: Iterable[str] | None = None, *, run: str = "", **options: object
 ) -> tuple[list[Reading], dict[str, str]]:
     """Compute each named measure at each site, in each variant it has.
 
@@ -150,7 +149,7 @@ def read_values(summaries: Summaries, names: Sequence[str]) -> dict[str, float]:
 
 
 def survey_spreads(
-    survey: Survey, names: Sequence[str], variant: str = "all", **options: Any
+    survey: Survey, names: Sequence[str], variant: str = "all", **options: object
 ) -> dict[tuple[str, str], Spread]:
     """Return what each document group adds to the error of a reading, by site and measure.
 
@@ -167,11 +166,11 @@ def survey_spreads(
 
 def read_place(
     place: Place,
-    here: Mapping[Kind, Accumulator[Any]],
+    here: Mapping[Kind, Accumulator[object]],
     names: Sequence[str],
     *,
     run: str,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
 ) -> tuple[list[Reading], dict[str, str]]:
     """Return the readings of a site, and for each measure left out the reason why."""
     summaries = _summarise(here, names)
@@ -195,12 +194,15 @@ def read_place(
         for r in readings
     ]
     if Bands in here and "mean-cosine" in names:
-        warned += by_band(place, here[Bands].finalize(), run=run, d=summaries[Tally].width)
+        bands = accumulator_of(here, Bands).finalize()
+        warned += by_band(place, bands, run=run, d=summaries.of(Tally).width)
     return warned, left_out
 
 
 def spread_place(
-    here: Mapping[Kind, Accumulator[Any]], names: Sequence[str], options: Mapping[str, Any]
+    here: Mapping[Kind, Accumulator[object]],
+    names: Sequence[str],
+    options: Mapping[str, object],
 ) -> dict[str, Spread]:
     """Return what each document group adds to the error of each reading that has one."""
     summaries = _summarise(here, names)
@@ -213,13 +215,14 @@ def spread_place(
             if record.spread is not None:
                 found = record.spread(view, value, published)
             else:
+                assert isinstance(view, GroupView)
                 found = spread(view, compute, value)
             if found is not None:
                 spreads[name] = found
     return spreads
 
 
-def _summarise(here: Mapping[Kind, Accumulator[Any]], names: Sequence[str]) -> Summaries:
+def _summarise(here: Mapping[Kind, Accumulator[object]], names: Sequence[str]) -> Summaries:
     """Return the summaries of a site, with the views that these measures look at."""
     summaries = finalize_all(here)
     if any(MEASURES[name].second_pass for name in names):
@@ -241,8 +244,8 @@ def finalize_all(here: Mapping[Kind, Accumulator[Any]], *, intervals: bool = Tru
 
 
 def _computation(
-    record: Measure, summaries: Summaries, options: Mapping[str, Any]
-) -> tuple[Any, Callable[[Any], float], bool]:
+    record: Measure, summaries: Summaries, options: Mapping[str, object]
+) -> tuple[View, Callable[[View], float], bool]:
     """Return what a measure looks at, its function, and if that is the published one."""
     published = bool(options.get("as_published")) and record.published is not None
     compute = record.published if published and record.published else record.compute
@@ -250,12 +253,12 @@ def _computation(
     return summaries.view(record.reads), compute, published
 
 
-def _from_sample(here: Mapping[Kind, Accumulator[Any]], summaries: Summaries) -> None:
+def _from_sample(here: Mapping[Kind, Accumulator[object]], summaries: Summaries) -> None:
     """Make up for second passes that were not made, from the rows of the reservoir."""
     missing = [kind for kind in SECOND_PASS if kind not in here]
     if not missing or Moments not in here or Reservoir not in here:
         return
-    sample: ReservoirSummary = summaries.of(Reservoir)
+    sample = summaries.of(Reservoir)
     block = ArrayBlock(
         sample.rows,
         sample.documents,
@@ -272,7 +275,7 @@ def _from_sample(here: Mapping[Kind, Accumulator[Any]], summaries: Summaries) ->
 def _make_views(summaries: Summaries, names: Iterable[str]) -> None:
     """Make the views that measures will ask for, two at a time: they are most of the work."""
 
-    def make(view: type[Any]) -> None:
+    def make(view: type[View]) -> None:
         with suppress(TooFewRowsError, UndefinedError):  # told when a measure asks for it
             summaries.view(view)
 
@@ -286,7 +289,7 @@ def _readings(
     summaries: Summaries,
     place: Place,
     run: str,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
 ) -> list[Reading]:
     """Return the reading of a measure and of what belongs beside it."""
     view, compute, published = _computation(record, summaries, options)
@@ -294,6 +297,7 @@ def _readings(
     if record.interval is not None:
         around = record.interval(view, value, published)
     else:
+        assert isinstance(view, GroupView)
         around = interval(view, compute, value, logarithmic=record.logarithmic)
     warnings = about_rows(summaries, record.reads)
     if published:
@@ -301,7 +305,7 @@ def _readings(
     low, high = around or (None, None)
     if around is None and not any(w.startswith("no interval") for w in warnings):
         warnings.append("no interval: it is not defined without some of the groups")
-    d = summaries[Tally].width
+    d = summaries.of(Tally).width
     first = Reading(
         run=run,
         site=place[0],

@@ -4,11 +4,8 @@ Everything follows from the corpus and the settings alone, so that a run that wa
 is spread over machines, does the same work in the same portions.
 """
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isoscope.errors import ConfigError, SourceError, TooFewRowsError
@@ -169,7 +166,7 @@ def select_sites(
             slug="pooling",
         )
     plain = [each for each in names if each != POOLED]
-    sites = subject.sites.chosen(plain) if plain else ()
+    sites = subject.sites.select(plain) if plain else ()
     if pooled and (not families or POOLED in names):
         sites = (*sites, POOLED)
     return sites
@@ -189,10 +186,10 @@ def turns_for(
     subject: "ModelSites", sites: tuple[str, ...], turns: int | None, say: Callable[[str], None]
 ) -> int:
     """Return in how many turns the sites are done, and say so where it is more than one."""
-    from isoscope.study.selection import as_bytes, state_bytes
+    from isoscope.capture.runner import free_memory
 
     widths = [subject.sites.widths.get(site, 0) for site in sites if not is_matrix(site)]
-    needed, free = state_bytes(widths), available_memory()
+    needed, free = state_bytes(widths), free_memory()
     if turns is None:
         turns = min(max(1, -(-needed * 2 // max(free, 1))), max(len(widths), 1))
     if turns > 1 or needed > 2**30:
@@ -291,18 +288,3 @@ def as_bytes(number: int) -> str:
     if number < 2**30:
         return f"{number / 2**20:.1f} MiB"
     return f"{number / 2**30:.1f} GiB"
-
-
-def available_memory() -> int:
-    """Return the bytes of memory that are free to be used."""
-    bound = os.environ.get("ISOSCOPE_MEMORY")
-    if bound and bound.isdigit():
-        return int(bound)
-    with suppress(OSError, ValueError, IndexError):  # not every system has it
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (OSError, ValueError, AttributeError):
-        return 4 * 2**30

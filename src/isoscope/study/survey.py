@@ -324,8 +324,7 @@ class ModelWorker:
 
     def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> "Survey":
         """Run the documents of a unit; where memory ends, again in smaller batches."""
-        from isoscope.capture.runner import halved, is_out_of_memory
-        from isoscope.capture.threads import threads
+        from isoscope.capture.runner import halve, is_out_of_memory, threads
 
         _ = scratch
         if isinstance(unit, MatrixRows):
@@ -334,7 +333,7 @@ class ModelWorker:
         batches = self.planned.batches(unit)
         halvings = 0  # of this unit alone: what another has met must not change its bits
         while True:
-            parts = [list(part) for part in halved(batches, halvings)]
+            parts = [list(part) for part in halve(batches, halvings)]
             try:
                 with threads(self.planned.threads):
                     return self._run_batches(unit, parts, ticks)

@@ -1,18 +1,17 @@
 """What to bear in mind when reading a number: warnings that travel with it."""
 
 from collections.abc import Iterable
-from typing import Any
+
+import numpy as np
 
 from isoscope.accumulate import (
     Copies,
-    CopiesSummary,
     Directions,
     Reservoir,
     ReservoirSummary,
     Tally,
     TallySummary,
     Vocabulary,
-    VocabularySummary,
 )
 from isoscope.measures.interval import LEAST_DOCUMENTS
 from isoscope.measures.view import (
@@ -25,6 +24,7 @@ from isoscope.measures.view import (
     RawSpectrum,
     Spectrum,
     Summaries,
+    View,
 )
 from isoscope.types import DEBIASED_TWINS, Reading
 
@@ -34,26 +34,26 @@ _SPECTRAL = (Spectrum, RawSpectrum)
 _SAMPLED = (Neighbours, FarNeighbours, Pairs, Clusters)
 
 
-def about_rows(summaries: Summaries, reads: type[Any]) -> list[str]:
+def about_rows(summaries: Summaries, reads: type[View]) -> list[str]:
     """Return the warnings that follow from how many rows and documents there were."""
-    tally: TallySummary = summaries[Tally]
-    by_type = getattr(reads, "over_types", False)  # it has an interval of its own
+    tally = summaries.of(Tally)
+    by_type = reads.over_types  # it has an interval of its own
     warnings = _types(summaries, reads) if by_type else _too_few(tally, reads)
     if tally.zeros and (reads is Pairs or reads.needs[0] is Directions):
         warnings.append(f"{tally.zeros} zero rows dropped: they have no direction")
     if tally.skipped:
         warnings.append(f"{tally.skipped} rows skipped: they were not finite numbers")
-    copies: CopiesSummary = summaries[Copies]
+    copies = summaries.of(Copies)
     if copies.share > 0.001:
         warnings.append(f"{copies.share:.1%} of the rows are copies of another row")
     if reads in _SAMPLED or summaries.sampled & set(reads.needs):
-        warnings += _sample_warnings(summaries[Reservoir])
+        warnings += _sample_warnings(summaries.of(Reservoir))
     return warnings
 
 
-def _types(summaries: Summaries, reads: type[Any]) -> list[str]:
-    seen: VocabularySummary = summaries.of(Vocabulary)
-    kept = len(set(seen.owners.tolist())) if reads is Occurrences else len(seen.tokens)
+def _types(summaries: Summaries, reads: type[View]) -> list[str]:
+    seen = summaries.of(Vocabulary)
+    kept = len(np.unique(seen.owners)) if reads is Occurrences else len(seen.tokens)
     if kept == seen.vocabulary:
         return []
     about = "" if seen.complete else "about "
@@ -67,7 +67,7 @@ def _sample_warnings(sample: ReservoirSummary) -> list[str]:
     return warnings
 
 
-def _too_few(tally: TallySummary, reads: type[Any]) -> list[str]:
+def _too_few(tally: TallySummary, reads: type[View]) -> list[str]:
     warnings: list[str] = []
     n, d, documents = tally.count, tally.width, tally.documents
     if documents < LEAST_DOCUMENTS:

@@ -1,24 +1,29 @@
 """What holds for every feed: checks of batches, and errors that name the document."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 import torch
 
 from isoscope.capture.feed.base import (
+    Batch,
+    DocumentLike,
     Feed,
+    Prepared,
     missing_processor,
     parameters,
     placement,
     wrong_kind,
 )
-from isoscope.capture.feed.batch import Batch, Prepared
+from isoscope.source.corpus import Document
 
 
 class Echo(Feed):
     def prepare(self, document):
         return Prepared(document.id, {}, 2, 2, False)
 
-    def joined(self, prepared):
+    def collate(self, prepared):
         return Batch({}, tuple(each.id for each in prepared), {})
 
 
@@ -69,3 +74,8 @@ def test_a_document_of_another_kind_is_named(zoo, content, got):
 
 def test_a_missing_processor_has_an_address():
     assert missing_processor("audio").slug == "processor-missing"
+
+
+def test_a_document_of_a_corpus_has_what_a_feed_reads():
+    read = {name for name in vars(DocumentLike) if not name.startswith("_")}
+    assert read <= {field.name for field in fields(Document)}

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from isoscope.capture.feed.batch import Batch, Marks, Prepared
+from isoscope.capture.feed.base import Batch, Marks, Prepared
 
 
 def everywhere(length):

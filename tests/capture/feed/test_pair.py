@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from isoscope.capture.feed.pair import PairFeed, halves, start_token
-from isoscope.capture.feed.tokens import Tokens
+from isoscope.capture.feed.reader import TokenIds
+from isoscope.capture.feed.text import PairFeed, halves, start_token
 
 
 def fed(zoo, kind="t5", length=512, **settings):
@@ -95,7 +95,7 @@ def test_token_files_are_halved(zoo):
 
 
 def test_the_one_in_the_middle_is_the_encoders():
-    tokens = Tokens(np.arange(5), np.zeros(5, dtype=bool), None, False)
+    tokens = TokenIds(np.arange(5), np.zeros(5, dtype=bool), None, False)
     first, second = halves(tokens)
     assert (first.ids.tolist(), second.tolist()) == ([0, 1, 2], [3, 4])
 

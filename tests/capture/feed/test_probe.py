@@ -3,14 +3,13 @@
 import pytest
 import torch
 
-from isoscope.capture.feed.probe import padding_is_harmless
-from isoscope.capture.feed.text import TextFeed, trial_tokens
+from isoscope.capture.feed.text import TextFeed, padding_is_harmless, trial_tokens
 
 
 def batches(zoo, loaded):
     feed = TextFeed(loaded, length=64, prompt=None)
     one, two = (feed.of_tokens(str(n), trial_tokens(feed.reader, n)) for n in (4, 9))
-    return feed.joined([one]), feed.joined([one, two])
+    return feed.collate([one]), feed.collate([one, two])
 
 
 @pytest.mark.parametrize(

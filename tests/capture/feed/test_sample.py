@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from isoscope.capture.feed.sample import sample_inputs
+from isoscope.capture.feed.choose import sample_inputs
 
 MODELS = {
     "bert": lambda zoo: zoo.text_model("bert"),

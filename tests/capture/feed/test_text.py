@@ -114,7 +114,7 @@ def test_one_word_between_special_tokens_can_be_measured(zoo):
 
 def test_positions_of_a_prompt_are_known(zoo):
     feed = TextFeed(zoo.text_model("bert"), length=512, prompt="the far ")
-    assert feed.prompted == 3
+    assert feed.prompt_length == 3
     assert feed.prepare(zoo.Document("a", "cat")).length == 5
 
 

@@ -2,14 +2,14 @@
 
 import torch
 
-from isoscope.capture.model.assemble import Order, assembled
-from isoscope.capture.model.network import Where
-from isoscope.capture.model.place import Place
+from isoscope.capture.model.assemble import Location, assemble
+from isoscope.capture.model.network import Placement
 
 
 def test_a_folder_becomes_a_model_with_all_that_belongs_to_it(tiny, said):
-    order = Order(Where(torch.float32, torch.device("cpu"), None), trust=False, seed=None)
-    loaded = assembled(Place("shown", tiny("bert"), commit="c"), order, said)
+    cpu = Placement(torch.float32, torch.device("cpu"), None)
+    where = Location("shown", tiny("bert"), commit="c")
+    loaded = assemble(where, cpu, trust=False, seed=None, say=said)
     assert loaded.name == loaded.identity["model"] == "shown"
     assert loaded.identity["revision"] == "c"
     assert loaded.takes == "text"

@@ -5,8 +5,8 @@ import torch
 import transformers
 from torch import nn
 
-from isoscope.capture.model.body import body_of, takes
 from isoscope.capture.model.load import load
+from isoscope.capture.model.network import body_of, takes
 
 INPUTS = {
     "bert": {"input_ids": torch.arange(1, 9)[None]},

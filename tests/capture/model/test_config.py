@@ -8,7 +8,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from isoscope.capture.model.config import class_of, config_of, weight_names
+from isoscope.capture.model.config import class_of, read_config, weight_names
 from isoscope.capture.model.load import load
 from isoscope.errors import IsoscopeError
 
@@ -21,7 +21,7 @@ def rewrite(folder, **changes):
 
 
 def read(folder, said, trust=False):
-    return config_of(folder, None, trust=trust, say=said)
+    return read_config(folder, None, trust=trust, say=said)
 
 
 def test_the_class_is_the_one_the_config_names(tiny, said):

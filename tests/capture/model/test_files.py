@@ -4,8 +4,8 @@ from hashlib import sha256
 
 import pytest
 
-from isoscope.capture.model import files
-from isoscope.capture.model.files import inside, read_json, read_object, sha_of_files
+from isoscope.capture.model import folder
+from isoscope.capture.model.folder import inside, read_json, read_object, sha_of_files
 from isoscope.errors import IsoscopeError
 
 
@@ -34,7 +34,7 @@ def test_a_missing_file_is_an_error(tmp_path):
 
 
 def test_absurdly_large_json_is_not_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "LARGEST_JSON", 10)
+    monkeypatch.setattr(folder, "LARGEST_JSON", 10)
     (tmp_path / "a.json").write_text("[" + " " * 20 + "]")
     with pytest.raises(IsoscopeError, match="22 bytes of JSON"):
         read_json(tmp_path / "a.json")

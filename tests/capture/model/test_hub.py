@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from isoscope.capture.model.hub import downloaded
+from isoscope.capture.model.hub import download
 from isoscope.capture.model.load import load
 from isoscope.errors import IsoscopeError
 
@@ -174,7 +174,7 @@ def test_torch_files_and_code_are_fetched_only_when_needed(served, said):
     (folder / "modeling.py").write_text("raise SystemExit")
     (folder / "onnx").mkdir()
     (folder / "onnx" / "model.safetensors").write_bytes(b"x")
-    got, _ = downloaded(NAME, None, code=False, weights=True, say=said)
+    got, _ = download(NAME, None, code=False, weights=True, say=said)
     names = {p.relative_to(got).as_posix() for p in got.rglob("*") if p.is_file()}
     assert "model.safetensors" in names
     assert not names & {"pytorch_model.bin", "modeling.py", "onnx/model.safetensors"}

@@ -4,8 +4,7 @@ import dataclasses
 
 import pytest
 
-from isoscope.capture.model.load import load
-from isoscope.capture.model.loaded import Loaded
+from isoscope.capture.model.load import Loaded, load
 
 
 def test_what_was_loaded_cannot_be_changed(tiny):

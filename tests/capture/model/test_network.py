@@ -10,10 +10,15 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from isoscope.capture.model.load import load
-from isoscope.capture.model.network import Where, sha_of_weights, trained, untrained
+from isoscope.capture.model.network import (
+    Placement,
+    build_untrained,
+    read_trained,
+    sha_of_weights,
+)
 from isoscope.errors import IsoscopeError
 
-CPU = Where(torch.float32, torch.device("cpu"), None)
+CPU = Placement(torch.float32, torch.device("cpu"), None)
 
 
 def stored(folder):
@@ -39,7 +44,7 @@ def test_weights_are_read_as_they_are_and_rest(tiny, said):
     config = transformers.AutoConfig.from_pretrained(folder)
     paths = [folder / "model.safetensors"]
     kind = transformers.GPT2LMHeadModel
-    model = trained(kind, config, paths, CPU, gguf=False, trust=False, say=said)
+    model = read_trained(kind, config, paths, CPU, gguf=False, trust=False, say=said)
     ours = model.state_dict()
     assert all(torch.equal(ours[name], tensor) for name, tensor in stored(folder).items())
     assert not model.training
@@ -174,7 +179,7 @@ def test_random_weights_need_nothing_but_a_config(tiny):
 
 def test_the_sha_of_weights_sees_every_one_of_them():
     config = transformers.GPT2Config(vocab_size=9, n_embd=8, n_layer=1, n_head=1, n_positions=4)
-    model = untrained(transformers.AutoModel, config, CPU, trust=False, seed=0)
+    model = build_untrained(transformers.AutoModel, config, CPU, trust=False, seed=0)
     before = sha_of_weights(model)
     assert before == sha_of_weights(model)
     model.ln_f.bias[3] += 1e-6

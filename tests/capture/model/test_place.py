@@ -2,12 +2,12 @@
 
 import pytest
 
-from isoscope.capture.model.place import looks_like_path, place_of
+from isoscope.capture.model.assemble import locate, looks_like_path
 from isoscope.errors import IsoscopeError
 
 
 def found(where, said, revision=None):
-    return place_of(where, revision=revision, code=False, weights=True, say=said)
+    return locate(where, revision=revision, code=False, weights=True, say=said)
 
 
 def test_a_folder_has_its_own_name(tmp_path, said, monkeypatch):

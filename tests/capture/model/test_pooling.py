@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from isoscope.capture.model.load import load
-from isoscope.capture.model.pooling import MODES, Pooling, pooling_of
+from isoscope.capture.model.pooling import MODES, Pooling, read_pooling
 from isoscope.errors import IsoscopeError
 
 KIND = "sentence_transformers.models."
@@ -35,7 +35,7 @@ def states_of(loaded, sentences, length=None):
 
 
 def test_a_plain_folder_does_not_pool(tmp_path, said):
-    assert pooling_of(tmp_path, say=said) == (tmp_path, None)
+    assert read_pooling(tmp_path, say=said) == (tmp_path, None)
 
 
 def test_settings_are_read(tmp_path, said):
@@ -48,7 +48,7 @@ def test_settings_are_read(tmp_path, said):
     (tmp_path / "0_Transformer" / "sentence_bert_config.json").write_text(json.dumps(texts))
     whole = {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
     (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(whole))
-    network, pooling = pooling_of(tmp_path, say=said)
+    network, pooling = read_pooling(tmp_path, say=said)
     assert network == tmp_path / "0_Transformer"
     assert pooling == Pooling(
         "cls", True, 128, {"query": "query: "}, default_prompt="query", lower=True
@@ -67,20 +67,20 @@ def test_settings_are_read(tmp_path, said):
 def test_modes_have_old_and_new_names(tmp_path, said, given, mode):
     modules(tmp_path, ("Transformer", ""), ("Pooling", "1_Pooling"))
     pools(tmp_path, **given)
-    assert pooling_of(tmp_path, say=said)[1].mode == mode
+    assert read_pooling(tmp_path, say=said)[1].mode == mode
 
 
 def test_an_unknown_mode_is_refused(tmp_path, said):
     modules(tmp_path, ("Transformer", ""), ("Pooling", "1_Pooling"))
     pools(tmp_path, pooling_mode="median")
     with pytest.raises(IsoscopeError, match="'median'"):
-        pooling_of(tmp_path, say=said)
+        read_pooling(tmp_path, say=said)
 
 
 def test_a_module_that_is_not_known_is_said(tmp_path, said):
     modules(tmp_path, ("Transformer", ""), ("Pooling", "1_Pooling"), ("LSTM", "2"))
     pools(tmp_path, pooling_mode="mean")
-    assert pooling_of(tmp_path, say=said)[1] == Pooling()
+    assert read_pooling(tmp_path, say=said)[1] == Pooling()
     assert said == ["warning: pooled vectors are those before LSTM, which is not applied"]
 
 
@@ -88,7 +88,7 @@ def test_a_module_that_is_not_known_is_said(tmp_path, said):
 def test_strange_lists_of_modules_are_refused(tmp_path, said, content):
     (tmp_path / "modules.json").write_text(content)
     with pytest.raises(IsoscopeError) as e:
-        pooling_of(tmp_path, say=said)
+        read_pooling(tmp_path, say=said)
     assert e.value.slug == "model-unreadable"
 
 
@@ -111,14 +111,14 @@ def test_padding_on_either_side_is_left_out(mode, side):
     states = torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(1))
     mask = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
     mask = mask.flip(1) if side == "left" else mask
-    pooled = Pooling(mode).pooled(states, mask)
+    pooled = Pooling(mode).pool(states, mask)
     for i in range(2):
         assert torch.allclose(pooled[i], by_hand(mode, states[i][mask[i].bool()]), atol=1e-6)
 
 
 def test_several_modes_stand_side_by_side_and_rows_can_be_normalised():
     states, mask = torch.ones(1, 4, 3), torch.ones(1, 4)
-    pooled = Pooling("mean+max", normalise=True).pooled(states, mask)
+    pooled = Pooling("mean+max", normalise=True).pool(states, mask)
     assert pooled.shape == (1, 6)
     assert torch.allclose(pooled.norm(dim=-1), torch.ones(1))
 
@@ -141,7 +141,7 @@ def test_it_agrees_with_sentence_transformers(tiny, tmp_path, mode):
     expected = whole.encode(SENTENCES, convert_to_tensor=True)
     loaded = load(tmp_path / "whole")
     assert loaded.pooling.max_seq_length == 12
-    pooled = loaded.pooling.pooled(*states_of(loaded, SENTENCES, 12))
+    pooled = loaded.pooling.pool(*states_of(loaded, SENTENCES, 12))
     assert torch.allclose(pooled, expected, atol=1e-6)
 
 
@@ -153,5 +153,5 @@ def test_minilm_agrees_with_sentence_transformers(minilm):
     expected = library.SentenceTransformer(str(minilm), device="cpu").encode(
         SENTENCES, convert_to_tensor=True
     )
-    pooled = loaded.pooling.pooled(*states_of(loaded, SENTENCES, 256))
+    pooled = loaded.pooling.pool(*states_of(loaded, SENTENCES, 256))
     assert torch.allclose(pooled, expected, atol=1e-5)

@@ -3,31 +3,31 @@
 import pytest
 import torch
 
-from isoscope.capture.model.precision import device_named, devices, dtype_named
+from isoscope.capture.model.network import devices, find_device, find_dtype
 from isoscope.errors import IsoscopeError
 
 
 def test_without_a_name_it_is_float32():
-    assert dtype_named(None) is dtype_named("float32") is torch.float32
-    assert dtype_named("bfloat16") is torch.bfloat16
-    assert dtype_named("float16") is torch.float16
+    assert find_dtype(None) is find_dtype("float32") is torch.float32
+    assert find_dtype("bfloat16") is torch.bfloat16
+    assert find_dtype("float16") is torch.float16
 
 
 @pytest.mark.parametrize("name", ["float64", "int8", "", "fp16"])
 def test_an_unknown_dtype_lists_the_known(name):
     with pytest.raises(IsoscopeError, match="float32, bfloat16, float16, got") as e:
-        dtype_named(name)
+        find_dtype(name)
     assert e.value.slug == "dtype-unknown"
 
 
 def test_the_processor_is_always_there():
-    assert device_named("cpu") == torch.device("cpu")
+    assert find_device("cpu") == torch.device("cpu")
     assert devices()[0] == "cpu"
 
 
 @pytest.mark.parametrize("name", ["gpu", "meta", "cuda:97", ""])
 def test_a_device_this_machine_lacks_is_refused_with_those_it_has(name):
     with pytest.raises(IsoscopeError, match="expected a device of this machine") as e:
-        device_named(name)
+        find_device(name)
     assert e.value.slug == "device-unknown"
     assert "cpu" in e.value.hint

@@ -4,7 +4,7 @@ import pytest
 import transformers
 
 from isoscope.capture.model.load import load
-from isoscope.capture.model.processor import processor_of
+from isoscope.capture.model.tokenizer import read_processor
 
 
 def test_audio_has_a_feature_extractor(tiny):
@@ -30,11 +30,11 @@ def test_without_settings_there_is_none(tiny, kind):
 def test_text_needs_none(tiny, said):
     folder = tiny("bert")
     (folder / "preprocessor_config.json").write_text("{}")
-    assert processor_of(folder, "text", trust=False, say=said) is None
+    assert read_processor(folder, "text", trust=False, say=said) is None
 
 
 def test_broken_settings_are_said(tiny, said):
     folder = tiny("vit")
     (folder / "preprocessor_config.json").write_text("{")
-    assert processor_of(folder, "image", trust=False, say=said) is None
+    assert read_processor(folder, "image", trust=False, say=said) is None
     assert said[0].startswith("warning: no processor of image can be made of")

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from isoscope.capture.model.load import load
-from isoscope.capture.model.report import judged, shortened
+from isoscope.capture.model.network import check_loading, shorten
 from isoscope.errors import IsoscopeError
 
 CLEAN = {"missing_keys": set(), "unexpected_keys": set(), "mismatched_keys": set()}
@@ -76,11 +76,11 @@ def test_shapes_that_differ_are_named_with_both(tiny):
 
 def test_a_clean_report_says_nothing(tiny, said):
     loaded = load(tiny())
-    judged(loaded.model, loaded.body, CLEAN, tiny(), said)
+    check_loading(loaded.model, loaded.body, CLEAN, tiny(), said)
     assert said == []
 
 
 def test_long_lists_are_shortened():
-    assert shortened("a") == "a"
-    assert shortened("abc") == "a, b, c"
-    assert shortened("abcde") == "a, b, c and 2 more"
+    assert shorten("a") == "a"
+    assert shorten("abc") == "a, b, c"
+    assert shorten("abcde") == "a, b, c and 2 more"

@@ -1,34 +1,111 @@
-"""What every feed promises: prepare one document, batch several."""
+"""What every feed does: prepare one document, batch several."""
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, Protocol
 
+import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from isoscope.capture.feed.batch import Batch, Prepared
-from isoscope.capture.feed.given import Given
+from isoscope.capture.feed.marks import Marks, PositionLayout
 from isoscope.errors import ConfigError
+from isoscope.types import Array
+
+NO_SETTINGS: Any = SimpleNamespace()
+
+
+class DocumentLike(Protocol):
+    """A document: text, token ids, samples of sound or pixels, and where they came from."""
+
+    @property
+    def id(self) -> str:
+        """Its id, unique in the corpus."""
+        ...
+
+    @property
+    def content(self) -> object:
+        """Text, (n,) token ids or samples, or (H, W, 3) pixels."""
+        ...
+
+    @property
+    def target(self) -> str | None:
+        """A transcript or translation, for the decoder."""
+        ...
+
+    @property
+    def rate(self) -> int:
+        """Samples per second of sound."""
+        ...
+
+    @property
+    def place(self) -> str:
+        """The file, for messages."""
+        ...
+
+
+class ModelConfig(Protocol):
+    """Settings of models that feeds read; each model has some of them."""
+
+    conv_kernel: Sequence[int]
+    conv_stride: Sequence[int]
+    decoder_start_token_id: int
+    downsampling_rate: int
+    eos_token_id: int | list[int]
+    max_source_positions: int
+    max_target_positions: int
+    num_mel_bins: int
+    pad_token_id: int | None
+    vocab_size: int
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """One document, ready to be batched."""
+
+    id: str
+    inputs: dict[str, Array]  # unpadded, without the batch axis
+    length: int  # positions that count in the main stack; batches are sorted by it
+    cost: int  # padded positions it will occupy
+    truncated: bool
+    special: dict[str, Array] = field(default_factory=dict[str, Array])  # by stack
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Documents side by side, as the model takes them."""
+
+    inputs: dict[str, Tensor]
+    documents: tuple[str, ...]
+    layouts: Mapping[str, PositionLayout]  # by stack
+
+    def marks(self, stack: str, length: int) -> Marks:
+        """Return the marks of a tensor of a stack: "", "enc" or "dec"."""
+        if stack not in self.layouts:
+            known = ", ".join(repr(each) for each in self.layouts)
+            raise ValueError(f"no stack is called {stack!r}; this batch feeds {known}")
+        return self.layouts[stack](length)
 
 
 class Feed(ABC):
     """Documents in, batches out.
 
     Prepare documents outside of `listening`: a feed may run the model to write what the
-    decoder is to read, and taps would hear it.
+    decoder is to read, and taps would report it.
     """
 
     mixes_lengths: bool = True  # whether padding leaves the real positions as they are
-    prompted: int = 0  # positions at the start of every text that are the prompt's
+    prompt_length: int = 0  # positions at the start of every text that are the prompt's
 
     def __init__(self, body: nn.Module) -> None:
         self.body = body
         self.device, self.dtype = placement(body)
 
     @abstractmethod
-    def prepare(self, document: Given) -> Prepared | None:
+    def prepare(self, document: DocumentLike) -> Prepared | None:
         """Return the document made ready, or None if it is too short to measure."""
 
     def batch(self, prepared: Sequence[Prepared]) -> Batch:
@@ -36,12 +113,19 @@ class Feed(ABC):
         if not prepared:
             raise ValueError("a batch needs at least one document")
         if not self.mixes_lengths and len({each.length for each in prepared}) > 1:
-            raise ValueError("padding changes what this model says; batch equal lengths only")
-        return self.joined(prepared)
+            raise ValueError(
+                "padding changes the output of this model; batch equal lengths only"
+            )
+        return self.collate(prepared)
 
     @abstractmethod
-    def joined(self, prepared: Sequence[Prepared]) -> Batch:
+    def collate(self, prepared: Sequence[Prepared]) -> Batch:
         """Return the batch of documents that may stand side by side."""
+
+
+def config_of(body: nn.Module) -> ModelConfig:
+    """Return the settings of a model; modules that are not of transformers have none."""
+    return getattr(body, "config", NO_SETTINGS)
 
 
 def placement(body: nn.Module) -> tuple[torch.device, torch.dtype]:
@@ -57,22 +141,21 @@ def parameters(body: nn.Module) -> frozenset[str]:
     return frozenset(inspect.signature(body.forward).parameters)
 
 
-def wrong_kind(document: Given, wanted: str) -> ConfigError:
+def wrong_kind(document: DocumentLike, expected: str) -> ConfigError:
     """Return the error for a document of a kind that the model does not take."""
     return ConfigError(
-        f"expected {wanted}, got {_kind(document.content)}{_where(document)}",
+        f"expected {expected}, got {_kind(document.content)}{_where(document)}",
         hint="give a corpus of the kind this model reads: text or tokens, audio, or images",
         slug="corpus-kind",
     )
 
 
-def _kind(content: Any) -> str:
+def _kind(content: object) -> str:
     if isinstance(content, str):
         return "text"
-    shape = getattr(content, "shape", None)
-    if shape is None:
+    if not isinstance(content, np.ndarray):
         return type(content).__name__
-    kind = getattr(content.dtype, "kind", "")
+    shape, kind = content.shape, content.dtype.kind
     if len(shape) == 3:
         return f"an image of shape {tuple(shape)}"
     if len(shape) == 1 and kind in "iu":
@@ -80,15 +163,26 @@ def _kind(content: Any) -> str:
     return "audio" if len(shape) == 1 and kind == "f" else f"an array of shape {tuple(shape)}"
 
 
-def _where(document: Given) -> str:
+def _where(document: DocumentLike) -> str:
     place = f" ({document.place})" if document.place else ""
     return f" in document {document.id!r}{place}"
 
 
-def missing_processor(wanted: str) -> ConfigError:
+def missing_processor(kind: str) -> ConfigError:
     """Return the error for a model folder that does not say how inputs are made."""
     return ConfigError(
-        f"expected a preprocessor_config.json that says how {wanted} is read, got none",
+        f"expected a preprocessor_config.json that says how {kind} is read, got none",
         hint="put the file of the original model into the model's folder",
         slug="processor-missing",
     )
+
+
+def pad_rows(
+    rows: Sequence[Array], *, fill: float = 0, multiple: int = 1, device: torch.device
+) -> Tensor:
+    """Return 1-D rows as one (B, longest) tensor; longest is rounded up to a multiple."""
+    longest = -(-max(len(row) for row in rows) // multiple) * multiple
+    table = np.full((len(rows), longest), fill, dtype=rows[0].dtype)
+    for line, row in zip(table, rows, strict=True):
+        line[: len(row)] = row
+    return torch.from_numpy(table).to(device)

@@ -1,17 +1,27 @@
 """Images as a vision model takes them: what its own processor makes of them."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from isoscope.capture.feed.base import Feed, missing_processor, wrong_kind
-from isoscope.capture.feed.batch import Batch, Prepared
-from isoscope.capture.feed.given import Given, Loaded
-from isoscope.capture.feed.layout import PatchLayout
+from isoscope.capture.feed.base import (
+    Batch,
+    DocumentLike,
+    Feed,
+    Prepared,
+    config_of,
+    missing_processor,
+    wrong_kind,
+)
+from isoscope.capture.feed.marks import PatchLayout
 from isoscope.errors import ConfigError
 from isoscope.types import Array
+
+if TYPE_CHECKING:
+    from isoscope.capture.model.load import Loaded
+    from isoscope.capture.model.tokenizer import Processor
 
 FIRST_STAGE = 4  # pixels a side of a place, in convolutional networks that do not say
 
@@ -19,19 +29,18 @@ FIRST_STAGE = 4  # pixels a side of a place, in convolutional networks that do n
 class ImageFeed(Feed):
     """Pixels, resized, cropped and normalised as the model's folder says."""
 
-    def __init__(self, loaded: Loaded) -> None:
+    def __init__(self, loaded: "Loaded") -> None:
         super().__init__(loaded.body)
         processor = getattr(loaded.processor, "image_processor", loaded.processor)
         if processor is None:
             raise missing_processor("an image")
-        self.processor: Any = processor
-        self.config: Any = loaded.body.config
+        self.processor: Processor = processor
+        self.config = config_of(loaded.body)
 
-    def prepare(self, document: Given) -> Prepared | None:
+    def prepare(self, document: DocumentLike) -> Prepared | None:
         """Return the pixels of an image."""
-        image: Any = document.content
-        shape = getattr(image, "shape", ())
-        if len(shape) != 3 or shape[2] != 3 or image.dtype != np.uint8 or 0 in shape:
+        image = document.content
+        if not isinstance(image, np.ndarray) or not _is_image(image):
             raise wrong_kind(document, "an image")
         ready = self.processor(
             images=image, return_tensors="np", input_data_format="channels_last"
@@ -41,7 +50,7 @@ class ImageFeed(Feed):
         inputs = {"pixel_values": pixels}
         return Prepared(document.id, inputs, length=places, cost=places, truncated=False)
 
-    def joined(self, prepared: Sequence[Prepared]) -> Batch:
+    def collate(self, prepared: Sequence[Prepared]) -> Batch:
         """Return the images side by side."""
         images = [each.inputs["pixel_values"] for each in prepared]
         shapes = {image.shape for image in images}
@@ -58,13 +67,18 @@ class ImageFeed(Feed):
         return Batch({"pixel_values": pixels}, documents, {"": layout})
 
     def patches(self, pixels: Array) -> int | None:
-        """Return how many patches the model cuts an image into, if it says so."""
+        """Return the number of patches of an image, where the model has any."""
         size = getattr(self.config, "patch_size", None)
         if isinstance(size, int):
             return _places(pixels, size, size)
         if isinstance(size, list | tuple) and len(size) == 2:
             return _places(pixels, int(size[0]), int(size[1]))
         return None
+
+
+def _is_image(pixels: Array) -> bool:
+    shape = pixels.shape
+    return len(shape) == 3 and shape[2] == 3 and pixels.dtype == np.uint8 and 0 not in shape
 
 
 def _places(pixels: Array, height: int, width: int) -> int:

@@ -3,15 +3,29 @@
 import pickle
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
-from isoscope.capture.model.files import read_object, unreadable
+from isoscope.capture.model.folder import (
+    is_safe,
+    read_object,
+    refused_pickle,
+    unreadable,
+    weight_files,
+)
 from isoscope.capture.model.quiet import quiet
-from isoscope.capture.model.weights import is_safe, refused_pickle, weight_files
 from isoscope.errors import IsoscopeError
 
+if TYPE_CHECKING:
+    from torch import nn
+    from transformers import PretrainedConfig
+
+    from isoscope.capture.model.network import LoadingInfo
+
+HEADLESS, CAUSAL = "AutoModel", "AutoModelForCausalLM"
 # More blocks than any model has; building them would never end.
 MOST_LAYERS = 10_000
+# Settings that may name code to fetch.
+FETCHED = ("_attn_implementation", "_experts_implementation")
 LAYER_COUNTS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers",
                 "decoder_layers", "num_decoder_layers")  # fmt: skip
 # Configurations from before 2020 have no model_type. A weight that only they have tells.
@@ -23,53 +37,67 @@ SIGNS = {
 }
 
 
-def config_of(
+class ModelClass(Protocol):
+    """A model class of transformers, or one of its Auto classes."""
+
+    def from_pretrained(
+        self, folder: Path, **options: object
+    ) -> "tuple[nn.Module, LoadingInfo]":
+        """Return a model with the weights of a folder, and how loading went."""
+        ...
+
+    def from_config(self, config: "PretrainedConfig", **options: object) -> "nn.Module":
+        """Return a model with random weights: Auto classes."""
+        ...
+
+
+def read_config(
     folder: Path, gguf: str | None, *, trust: bool, say: Callable[[str], None]
-) -> Any:
+) -> "PretrainedConfig":
     """Return the configuration of a folder or GGUF file as transformers sees it.
 
-    Nothing it says may fetch code: attention from a kernel repository is set aside.
+    Nothing in it may fetch code: attention from a kernel repository is dropped.
     """
     from transformers import AutoConfig
 
-    given: dict[str, Any] = {} if gguf else _checked(folder, trust)
-    options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": trust}
+    stored = {} if gguf else _read_settings(folder, trust)
+    options = {"local_files_only": True, "trust_remote_code": trust}
     try:
         if gguf:
             with quiet():
-                config: Any = AutoConfig.from_pretrained(folder, gguf_file=gguf, **options)
-        elif "model_type" in given or _remote(given):
+                config = AutoConfig.from_pretrained(folder, gguf_file=gguf, **options)
+        elif "model_type" in stored or _has_code(stored):
             with quiet():
                 config = AutoConfig.from_pretrained(folder, **options)
         else:
-            config = _guessed(folder, given, say)
+            config = _guess(folder, stored, say)
     except IsoscopeError:
         raise
     except Exception as error:  # each configuration class has its own complaints
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise unreadable(folder / (gguf or "config.json"), f"'{reason}'") from error
-    config._attn_implementation = None
-    config._experts_implementation = None
+    for name in FETCHED:
+        setattr(config, name, None)
     return config
 
 
-def class_of(config: Any, *, gguf: bool) -> Any:
+def class_of(config: "PretrainedConfig", *, gguf: bool) -> ModelClass:
     """Return the class to build: the one the configuration names, else the headless one."""
     import transformers
 
     for name in config.architectures or []:
-        kind = getattr(transformers, name, None) if isinstance(name, str) else None
+        kind = getattr(transformers, str(name), None)
         if isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel):
-            fits = getattr(kind, "config_class", None)
+            fits = kind.config_class
             if fits is not None and isinstance(config, fits):
-                return kind
+                return getattr(transformers, name)
     # GGUF files name no class; what has a language model's head was made as one.
     if gguf and type(config) in transformers.MODEL_FOR_CAUSAL_LM_MAPPING:
-        return transformers.AutoModelForCausalLM
-    return transformers.AutoModel
+        return getattr(transformers, CAUSAL)
+    return getattr(transformers, HEADLESS)
 
 
-def _checked(folder: Path, trust: bool) -> dict[str, Any]:
+def _read_settings(folder: Path, trust: bool) -> dict[str, object]:
     from transformers import CONFIG_MAPPING
 
     path = folder / "config.json"
@@ -79,14 +107,15 @@ def _checked(folder: Path, trust: bool) -> dict[str, Any]:
             hint="name the folder that has config.json and model.safetensors, or a GGUF file",
             slug="model-not-found",
         )
-    given = read_object(path)
+    stored = read_object(path)
     for key in LAYER_COUNTS:
-        if isinstance(given.get(key), int) and given[key] > MOST_LAYERS:
-            raise unreadable(path, f"{given[key]} as {key}")
-    kind = given.get("model_type")
-    remote = _remote(given)
+        count = stored.get(key)
+        if isinstance(count, int) and count > MOST_LAYERS:
+            raise unreadable(path, f"{count} as {key}")
+    kind = stored.get("model_type")
+    remote = _has_code(stored)
     if kind in CONFIG_MAPPING or (kind is None and not remote):
-        return given
+        return stored
     if not remote:
         raise IsoscopeError(
             f"expected a model type that transformers has, got {kind!r} in {path}",
@@ -99,18 +128,20 @@ def _checked(folder: Path, trust: bool) -> dict[str, Any]:
             hint="read that code; if you trust it, allow it with --trust-remote-code",
             slug="model-remote-code",
         )
-    return given
+    return stored
 
 
-def _remote(given: dict[str, Any]) -> bool:
-    own = given.get("auto_map")
+def _has_code(stored: dict[str, object]) -> bool:
+    own = stored.get("auto_map")
     return isinstance(own, dict) and "AutoConfig" in own
 
 
-def _guessed(folder: Path, given: dict[str, Any], say: Callable[[str], None]) -> Any:
+def _guess(
+    folder: Path, stored: dict[str, object], say: Callable[[str], None]
+) -> "PretrainedConfig":
     from transformers import CONFIG_MAPPING
 
-    kind = _kind_by_weights(folder, given)
+    kind = _kind_by_weights(folder, stored)
     if kind is None:
         raise IsoscopeError(
             f"expected a model_type in {folder / 'config.json'}, got none",
@@ -118,10 +149,10 @@ def _guessed(folder: Path, given: dict[str, Any], say: Callable[[str], None]) ->
             slug="model-unreadable",
         )
     say(f"config.json names no model_type; its weights are those of {kind}")
-    return CONFIG_MAPPING[kind].from_dict({**given, "model_type": kind})
+    return CONFIG_MAPPING[kind].from_dict({**stored, "model_type": kind})
 
 
-def _kind_by_weights(folder: Path, given: dict[str, Any]) -> str | None:
+def _kind_by_weights(folder: Path, stored: dict[str, object]) -> str | None:
     names = weight_names(folder)
     for sign, kind in SIGNS.items():
         whose = [name.removesuffix(sign) for name in names if name.endswith(sign)]
@@ -130,7 +161,7 @@ def _kind_by_weights(folder: Path, given: dict[str, Any]) -> str | None:
         if kind != "bert" or whose == ["bert."]:
             return kind
         # roberta has the same names, but counts positions from 2 and has one token type
-        return "bert" if whose == [""] and given.get("type_vocab_size") == 2 else None
+        return "bert" if whose == [""] and stored.get("type_vocab_size") == 2 else None
     return None
 
 

@@ -1,4 +1,4 @@
-"""Models by name: downloaded from the hub into its usual cache, after saying so."""
+"""Models by name: downloaded from the hub into its usual cache, after a message."""
 
 import os
 import re
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from isoscope.capture.model.folder import weight_files
 from isoscope.capture.model.quiet import quiet
-from isoscope.capture.model.weights import weight_files
 from isoscope.errors import IsoscopeError
 
 PUBLIC = "https://huggingface.co"
@@ -20,7 +20,7 @@ TORCH = ["pytorch_model.bin", "pytorch_model-*-of-*.bin", "?_*/pytorch_model.bin
 ELSEWHERE = ["onnx/*", "openvino/*", "original/*", "coreml/*", "checkpoint-*", "runs/*"]
 
 
-def downloaded(
+def download(
     name: str,
     revision: str | None,
     *,
@@ -30,11 +30,11 @@ def downloaded(
 ) -> tuple[Path, str]:
     """Return the folder of a model of the hub and its commit.
 
-    A commit that is wholly in the cache is taken from there without a word to the network;
-    branches and tags move, so their commit is asked for.
+    A commit that is wholly in the cache is taken from there without using the network;
+    branches and tags move, so their commit is looked up.
     """
     endpoint = os.environ.get("HF_ENDPOINT", PUBLIC).rstrip("/")
-    wanted = SETTINGS + (["*.py"] if code else [])
+    patterns = SETTINGS + (["*.py"] if code else [])
     options: dict[str, Any] = {
         "repo_id": name,
         "revision": revision,
@@ -43,47 +43,47 @@ def downloaded(
         "ignore_patterns": ELSEWHERE,
     }
     if revision and COMMIT.fullmatch(revision):
-        kept = _cached(options, wanted, weights)
-        if kept is not None:
-            return kept, kept.name
+        cached = _find_cached(options, patterns, weights)
+        if cached is not None:
+            return cached, cached.name
     host = urlsplit(endpoint).netloc or endpoint
-    _named(name, host)
+    _validate_name(name, host)
     say(f"downloading {name}{f'@{revision}' if revision else ''} from {host}")
     try:
-        folder = _fetched(options, wanted + (SAFE if weights else []))
+        folder = _fetch(options, patterns + (SAFE if weights else []))
         if weights and not _has_weights(folder):
-            folder = _fetched(options, wanted + SAFE + TORCH)
+            folder = _fetch(options, patterns + SAFE + TORCH)
     except IsoscopeError:
         raise
     except Exception as error:  # sockets, HTTP, disks and names each have their own
-        raise _translated(error, name, revision, host) from error
+        raise _translate(error, name, revision, host) from error
     return folder, folder.name
 
 
-def _named(name: str, host: str) -> None:
-    """Raise if the hub could not have such a name, before saying that it is asked."""
+def _validate_name(name: str, host: str) -> None:
+    """Raise if the hub could not have such a name, before announcing a download."""
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id
 
     try:
         validate_repo_id(name)
     except HFValidationError as error:
-        raise _translated(error, name, None, host) from error
+        raise _translate(error, name, None, host) from error
 
 
 def _cache() -> Path | None:
-    """Return where models are kept, as the environment says now and not at import."""
+    """Return where models are cached, as the environment says now and not at import."""
     if at := os.environ.get("HF_HUB_CACHE"):
         return Path(at)
     home = os.environ.get("HF_HOME")
     return Path(home) / "hub" if home else None
 
 
-def _cached(options: dict[str, Any], wanted: list[str], weights: bool) -> Path | None:
-    patterns = [wanted + SAFE, wanted + SAFE + TORCH] if weights else [wanted]
-    for allowed in patterns:
+def _find_cached(options: dict[str, Any], patterns: list[str], weights: bool) -> Path | None:
+    tries = [patterns + SAFE, patterns + SAFE + TORCH] if weights else [patterns]
+    for allowed in tries:
         try:
-            folder = _fetched({**options, "local_files_only": True}, allowed)
+            folder = _fetch({**options, "local_files_only": True}, allowed)
         except Exception:  # whatever it is, the network comes next and will tell
             return None
         if (folder / "config.json").is_file() and (not weights or _has_weights(folder)):
@@ -91,7 +91,7 @@ def _cached(options: dict[str, Any], wanted: list[str], weights: bool) -> Path |
     return None
 
 
-def _fetched(options: dict[str, Any], allowed: list[str]) -> Path:
+def _fetch(options: dict[str, Any], allowed: list[str]) -> Path:
     from huggingface_hub import constants, snapshot_download
 
     # Telemetry would ask the public hub first, whatever host was said.
@@ -112,7 +112,7 @@ def _has_weights(folder: Path) -> bool:
         return False
 
 
-def _translated(error: Exception, name: str, revision: str | None, host: str) -> IsoscopeError:
+def _translate(error: Exception, name: str, revision: str | None, host: str) -> IsoscopeError:
     from huggingface_hub import errors as hub
 
     if isinstance(error, hub.HFValidationError):

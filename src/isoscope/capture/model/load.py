@@ -1,16 +1,35 @@
-"""Loading a model, wherever it is, into what a survey needs."""
+"""Loading a model from a folder, a GGUF file or the hub."""
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from isoscope.errors import IsoscopeError
 
 if TYPE_CHECKING:
-    from isoscope.capture.model.loaded import Loaded
+    from torch import nn
+
+    from isoscope.capture.model.pooling import Pooling
+    from isoscope.capture.model.tokenizer import Processor, Tokenizer
 
 NEEDED = ("torch", "transformers", "accelerate")
+Takes = Literal["text", "audio", "image"]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A network in evaluation mode, with what its inputs need and its fingerprints."""
+
+    model: "nn.Module"
+    name: str
+    takes: Takes
+    tokenizer: "Tokenizer | None"  # token files work without one
+    processor: "Processor | None"  # of audio or images
+    identity: dict[str, object]  # plain values
+    pooling: "Pooling | None"  # of a sentence-transformers folder
+    body: "nn.Module"  # runs the blocks, without logits over the vocabulary
 
 
 def load(
@@ -24,31 +43,32 @@ def load(
     untrained: bool = False,
     seed: int = 0,
     say: Callable[[str], None] | None = None,
-) -> "Loaded":
+) -> Loaded:
     """Return a model from a folder, a GGUF file, or a name of the hub with `@revision`.
 
-    Nothing is downloaded unless a name was given that is not a path, and then it is said
-    first. `untrained` builds the same configuration with random weights.
+    Nothing is downloaded unless the name is not a path, and `say` is called first.
+    `untrained` builds the same configuration with random weights.
     """
     need(NEEDED)
-    from isoscope.capture.model.assemble import Order, assembled
-    from isoscope.capture.model.network import Where
-    from isoscope.capture.model.place import place_of
-    from isoscope.capture.model.precision import device_named, dtype_named
+    from isoscope.capture.model.assemble import assemble, gguf_cache, locate
+    from isoscope.capture.model.network import Placement, find_device, find_dtype
 
-    spot = Where(dtype_named(dtype), device_named(device), device_map)
-    tell = _nothing if say is None else say
-    place = place_of(
-        where, revision=revision, code=trust_remote_code, weights=not untrained, say=tell
+    placement = Placement(find_dtype(dtype), find_device(device), device_map)
+    if say is None:
+        say = _ignore
+    location = locate(
+        where, revision=revision, code=trust_remote_code, weights=not untrained, say=say
     )
-    order = Order(spot, trust_remote_code, seed if untrained else None)
-    if place.gguf is None:
-        return assembled(place, order, tell)
+    random = seed if untrained else None
+    if location.gguf is None:
+        return assemble(location, placement, trust=trust_remote_code, seed=random, say=say)
     need(("gguf",))
-    from isoscope.capture.model.once import parsed_once
+    with gguf_cache():
+        return assemble(location, placement, trust=trust_remote_code, seed=random, say=say)
 
-    with parsed_once():
-        return assembled(place, order, tell)
+
+def _ignore(_line: str) -> None:
+    return None
 
 
 def need(packages: tuple[str, ...]) -> None:
@@ -62,7 +82,3 @@ def need(packages: tuple[str, ...]) -> None:
                 hint="pip install 'isoscope[hf]'",
                 slug="model-packages",
             ) from error
-
-
-def _nothing(_: str) -> None:
-    return None

@@ -3,13 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from isoscope.capture.model.dense import Dense, dense_of
-from isoscope.capture.model.files import inside, read_json, read_object, unreadable
+from isoscope.capture.model.folder import inside, read_json, read_object, unreadable
 
 MODES = {
     "cls": "cls",
@@ -38,26 +36,26 @@ class Pooling:
     default_prompt: str | None = None  # the name of one of them
     include_prompt: bool = True  # whether tokens of the prompt are pooled too
     lower: bool = False  # texts are lowered before tokenising
-    dense: tuple[Dense, ...] = ()
+    dense: tuple["Dense", ...] = ()
 
-    def pooled(self, states: Tensor, mask: Tensor) -> Tensor:
-        """Return one vector a document from its token states (b, t, d) and mask (b, t).
+    def pool(self, states: Tensor, mask: Tensor) -> Tensor:
+        """Return one vector per document from its token states (b, t, d) and mask (b, t).
 
-        Tokens to be left out, such as a prompt's, are zero in the mask.
+        Tokens to be excluded, such as a prompt's, are zero in the mask.
         """
-        parts = [_pooled(mode, states, mask) for mode in self.mode.split("+")]
+        parts = [pool_states(mode, states, mask) for mode in self.mode.split("+")]
         vectors = torch.cat(parts, dim=-1)
         for layer in self.dense:
             vectors = layer(vectors)
         return nn.functional.normalize(vectors, dim=-1) if self.normalise else vectors
 
 
-def pooling_of(
+def read_pooling(
     folder: Path, *, say: Callable[[str], None], weights: bool = True
 ) -> tuple[Path, Pooling | None]:
     """Return the folder of the network and how it pools; plain folders do not.
 
-    Without weights, as for random models, dense layers after the pooling are left out.
+    Without weights, as for random models, dense layers after the pooling are skipped.
     """
     path = folder / "modules.json"
     if not path.is_file():
@@ -72,13 +70,13 @@ def pooling_of(
         elif kind == "Normalize":
             normalise = True
         elif kind == "Dense" and not normalise:
-            dense += [dense_of(where)] if weights else []
+            dense += [read_dense(where)] if weights else []
         elif kind != "Dropout":
             say(f"warning: pooled vectors are those before {kind}, which is not applied")
             break
     if given is None:
         return network, None
-    return network, _described(folder, network, given, normalise, tuple(dense))
+    return network, _describe(folder, network, given, normalise, tuple(dense))
 
 
 def _modules(path: Path) -> list[tuple[str, Path]]:
@@ -95,12 +93,12 @@ def _modules(path: Path) -> list[tuple[str, Path]]:
     return found
 
 
-def _described(
+def _describe(
     folder: Path,
     network: Path,
-    given: dict[str, Any],
+    given: dict[str, object],
     normalise: bool,
-    dense: tuple[Dense, ...],
+    dense: tuple["Dense", ...],
 ) -> Pooling:
     texts = _optional(network / "sentence_bert_config.json")
     whole = _optional(folder / "config_sentence_transformers.json")
@@ -108,7 +106,7 @@ def _described(
     length = texts.get("max_seq_length")
     if length is None:
         length = _optional(network / "tokenizer_config.json").get("model_max_length")
-    prompts = whole.get("prompts")
+    prompts, default = whole.get("prompts"), whole.get("default_prompt_name")
     return Pooling(
         mode=_mode(given, folder),
         normalise=normalise,
@@ -116,31 +114,33 @@ def _described(
         prompts={str(k): str(v) for k, v in prompts.items()}
         if isinstance(prompts, dict)
         else None,
-        default_prompt=whole.get("default_prompt_name"),
+        default_prompt=None if default is None else str(default),
         include_prompt=bool(given.get("include_prompt", True)),
         lower=bool(texts.get("do_lower_case", False)),
         dense=dense,
     )
 
 
-def _mode(given: dict[str, Any], folder: Path) -> str:
+def _mode(given: dict[str, object], folder: Path) -> str:
     named = given.get("pooling_mode")
     if named is None:
-        prefix = "pooling_mode_"
-        named = [k.removeprefix(prefix) for k, v in given.items() if k.startswith(prefix) and v]
-        named.sort(key=lambda name: list(MODES).index(name) if name in MODES else len(MODES))
-    modes = [named] if isinstance(named, str) else list(named)
+        prefix, order = "pooling_mode_", list(MODES)
+        modes = [k.removeprefix(prefix) for k, v in given.items() if k.startswith(prefix) and v]
+        modes.sort(key=lambda name: order.index(name) if name in MODES else len(MODES))
+    else:
+        modes = list(map(str, named)) if isinstance(named, list) else [str(named)]
     for mode in modes:
         if mode not in MODES:
             raise unreadable(folder, f"pooling of mode {mode!r}")
     return "+".join(MODES[mode] for mode in modes) or "mean"
 
 
-def _optional(path: Path) -> dict[str, Any]:
+def _optional(path: Path) -> dict[str, object]:
     return read_object(path) if path.is_file() else {}
 
 
-def _pooled(mode: str, states: Tensor, mask: Tensor) -> Tensor:
+def pool_states(mode: str, states: Tensor, mask: Tensor) -> Tensor:
+    """Return one vector per document, (b, d), from states (b, t, d) and a mask (b, t)."""
     kept = mask.to(torch.bool)
     rows = torch.arange(len(states), device=states.device)
     if mode == "cls":
@@ -157,3 +157,62 @@ def _pooled(mode: str, states: Tensor, mask: Tensor) -> Tensor:
     total = (states * weight[..., None]).sum(dim=1)
     count = weight.sum(dim=1, keepdim=True).clamp(min=1e-9)
     return total / (count.sqrt() if mode == "mean-sqrt" else count)
+
+
+# By name, never by import: the name comes out of a file.
+ACTIVATIONS = {"Identity": nn.Identity, "Tanh": nn.Tanh, "ReLU": nn.ReLU, "GELU": nn.GELU,
+               "SiLU": nn.SiLU, "Sigmoid": nn.Sigmoid, "ELU": nn.ELU}  # fmt: skip
+WIDEST = 2**20
+
+
+class Dense(nn.Module):
+    """A linear map and its activation."""
+
+    def __init__(self, linear: nn.Linear, activation: nn.Module) -> None:
+        super().__init__()
+        self.linear = linear
+        self.activation = activation
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Map pooled vectors, in the layer's own precision."""
+        return self.activation(self.linear(vectors.to(self.linear.weight.dtype)))
+
+
+def read_dense(folder: Path) -> Dense:
+    """Return the dense layer stored in a folder."""
+    path = folder / "config.json"
+    given = read_object(path)
+    width, out = given.get("in_features"), given.get("out_features")
+    named = str(given.get("activation_function", "torch.nn.modules.activation.Tanh"))
+    activation = ACTIVATIONS.get(named.rpartition(".")[2])
+    if not (isinstance(width, int) and isinstance(out, int) and 0 < max(width, out) <= WIDEST):
+        raise unreadable(path, f"a dense layer from {width} to {out}")
+    if activation is None or given.get("use_residual"):
+        raise unreadable(
+            path,
+            f"a dense layer with {named}" + " and a residual" * bool(given.get("use_residual")),
+        )
+    stored = _read_weights(folder)
+    shapes = {name: tuple(tensor.shape) for name, tensor in stored.items()}
+    expected: dict[str, tuple[int, ...]] = {"linear.weight": (out, width)}
+    if given.get("bias", True):
+        expected["linear.bias"] = (out,)
+    if shapes != expected:
+        raise unreadable(folder, f"weights of shapes {shapes}")
+    with torch.device("meta"):
+        linear = nn.Linear(width, out, bias="linear.bias" in expected)
+    layer = Dense(linear, activation())
+    layer.load_state_dict(stored, assign=True)
+    return layer.float().eval().requires_grad_(False)
+
+
+def _read_weights(folder: Path) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        if (folder / "model.safetensors").is_file():
+            return load_file(folder / "model.safetensors")
+        return torch.load(folder / "pytorch_model.bin", map_location="cpu", weights_only=True)
+    except (OSError, SafetensorError, RuntimeError, ValueError) as error:
+        raise unreadable(folder, f"'{str(error).splitlines()[0]}'") from error

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from isoscope.accumulate import Moments, Partitions
-from isoscope.capture.weight import tied
+from isoscope.capture.matrices import are_tied
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import UndefinedError
@@ -94,7 +94,7 @@ class MatricesWorker:
 
     def plan(self) -> MatricesPlan:
         """Return two units per matrix; one that input and output share is measured once."""
-        one = tied(self.subject.loaded.model)
+        one = are_tied(self.subject.loaded.model)
         sites = [site for site in self.weights if not (one and site == UNEMBED)]
         units = [OneMatrix(site, centred) for site in sites for centred in (False, True)]
         name = self.subject.loaded.name

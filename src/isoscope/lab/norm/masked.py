@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from isoscope.capture.norm import is_norm
-from isoscope.capture.tree import stacks
+from isoscope.capture.stacks import find_stacks
 from isoscope.errors import ConfigError
 from isoscope.lab.norm.final_norm import no_final_norm
 from isoscope.registry import unknown
@@ -62,7 +62,7 @@ def chosen_norms(subject: ModelSites, norms: str | int | Sequence[str]) -> list[
 
 def _of_last_blocks(subject: ModelSites, count: int) -> list[str]:
     body = subject.sites.body
-    stack = next(each for each in stacks(body) if each.name == subject.last)
+    stack = next(each for each in find_stacks(body) if each.name == subject.last)
     if not 1 <= count <= len(stack.blocks):
         raise ConfigError(
             f"expected 1 to {len(stack.blocks)} blocks, got {count}",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from isoscope.capture.norm import is_norm
-from isoscope.capture.tree import Stack, stacks
+from isoscope.capture.stacks import Stack, find_stacks
 from isoscope.errors import UndefinedError
 from isoscope.lab.norm.affine import Affine, affine_of
 from isoscope.lab.plain import Plain
@@ -55,7 +55,7 @@ def outlying_parameters(
     subject = subject_of(model, **given)
     body = subject.sites.body
     found: list[RoleOutliers] = []
-    for stack in stacks(body):
+    for stack in find_stacks(body):
         width = subject.sites.widths.get(str(Site("embed", stack=stack.name)))
         if width is not None:
             found += _of_stack(body, stack, width, sigmas)

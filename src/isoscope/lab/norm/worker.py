@@ -23,7 +23,7 @@ from isoscope.study.model import open_model
 from isoscope.study.run import Finished, Live
 
 if TYPE_CHECKING:
-    from isoscope.capture.model.loaded import Loaded
+    from isoscope.capture.model.load import Loaded
     from isoscope.store import Run
 
 T = TypeVar("T")

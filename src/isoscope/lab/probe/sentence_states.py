@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from isoscope.capture.feed import Batch, feed_for
+from isoscope.capture.model.pooling import pool_states
 from isoscope.lab.batches import batched, corpus_of, prepared_of
 from isoscope.lab.probe.labels import labels_for
 from isoscope.registry import unknown
@@ -85,12 +86,7 @@ def states_of(
 
 def taken(states: Tensor, real: Tensor, at: At) -> Tensor:
     """Return what stands for documents, (documents, d), from (documents, positions, d)."""
-    if at == "mean":
-        weight = real[..., None].to(states.dtype)
-        return (states * weight).sum(dim=1) / weight.sum(dim=1)
-    places = torch.arange(real.shape[1], device=real.device)
-    chosen = places * real if at == "last" else -places.masked_fill(~real, real.shape[1])
-    return states[torch.arange(len(states), device=states.device), chosen.argmax(dim=1)]
+    return pool_states("cls" if at == "first" else at, states, real)
 
 
 def _site(subject: ModelSites, site: str | None) -> str:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from isoscope.capture.feed import Batch
-from isoscope.capture.threads import threads
+from isoscope.capture.runner import threads
 from isoscope.control import IStar, Penalty
 from isoscope.errors import StreamError
 from isoscope.lab.sweep.encode import order

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from isoscope.accumulate.survey import Survey
 from isoscope.capture.feed import Batch
-from isoscope.capture.feed.batch import Marks
+from isoscope.capture.feed.base import Marks
 from isoscope.site import is_layer
 from isoscope.study.model import ModelSites
 from isoscope.study.passes import ListenerOptions, SiteKinds, first_pass

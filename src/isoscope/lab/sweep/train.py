@@ -72,7 +72,7 @@ class Trainer:
 
     def batch(self, examples: Encoded, places: Sequence[int]) -> Batch:
         """Return examples side by side."""
-        return self.encoder.feed.joined([examples.prepared[place] for place in places])
+        return self.encoder.feed.collate([examples.prepared[place] for place in places])
 
     def cell(
         self,

@@ -1,0 +1,333 @@
+"""The torch twin of a block: the same sums, made on the device where the tensor lives.
+
+NumPy inside a hook doubled the time of a forward pass, because two thread pools fought for
+the cores; here everything of the size of the rows stays in torch, and only sums leave it.
+Rows are gathered once, in the order of their cells; documents are then summed one after
+the other, small enough to stay in the cache while all sums of them are made.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from isoscope.accumulate.block import (
+    LEAST_SQUARE,
+    Block,
+    Membership,
+    directions,
+    representable,
+    sketch_rank,
+)
+from isoscope.accumulate.sums import CellSums, DocumentSums, SinkRows, lazy
+from isoscope.capture.row_pieces import PIECE, RowPieces
+from isoscope.types import Array
+
+_SAMPLE = 64
+_HALVED = 256  # columns from which a symmetric product is worth two halves
+
+
+@dataclass(frozen=True, eq=False)
+class TensorLayout(Membership):
+    """Which rows of a tensor are meant, and the document and position of each.
+
+    The same for every site of a batch that has the same rows in it, and made once.
+    """
+
+    index: Tensor  # (n,) rows of the flattened tensor; documents consecutive
+
+    @lazy
+    def pieces(self) -> RowPieces:
+        """The rows in the order of their cells, cut into pieces of one length."""
+        starts = self.cells.starts
+        if not self.independent:
+            ordered = self.documents[self.cells.order]
+            starts = np.r_[0, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, len(ordered)]
+        return RowPieces.split(self.index, self.cells, starts)
+
+
+class TensorBlock(Block):
+    """A block whose rows are a tensor on any device."""
+
+    def __init__(
+        self,
+        tensor: Tensor,
+        layout: TensorLayout,
+        *,
+        origin: Array | None = None,
+        norms: Tensor | None = None,
+        sketched: bool = True,
+        scratch: Tensor | None = None,
+        sinks: SinkRows | None = None,
+    ) -> None:
+        super().__init__(layout, origin=origin, sketched=sketched, sinks=sinks)
+        self.tensor = tensor  # (rows of the batch, d), of which the layout's are meant
+        self.layout = layout
+        self.norms = norms  # (rows of the batch,), where they are known
+        self._scratch = scratch  # memory that the next block may write over
+
+    @property
+    def rows(self) -> "TensorRows":
+        """The rows, of which only those chosen leave the device."""
+        return TensorRows(self.tensor, self.layout.index)
+
+    @property
+    def width(self) -> int:
+        """The number of values in a row."""
+        return int(self.tensor.shape[1])
+
+    def about(self, centre: Array) -> "TensorBlock":
+        """Return the block with the centre taken from every row."""
+        near = torch.from_numpy(centre).to(self.tensor.device)
+        moved = (self._wide(self.tensor).double() - near).to(self._wide(self.tensor).dtype)
+        return TensorBlock(moved, self.layout, sketched=False)
+
+    @staticmethod
+    def _wide(tensor: Tensor) -> Tensor:
+        return tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()
+
+    @lazy
+    def origin(self) -> Array:
+        """A point near the mean; the one offered, if it will do."""
+        step = max(1, len(self) // _SAMPLE)
+        sample = self.tensor[self.layout.index[::step][:_SAMPLE]].double().cpu().numpy()
+        spread = np.var(sample, axis=0).sum()
+        for offered in (self._origin, np.zeros(self.width)):
+            if offered is not None:
+                offset = sample.mean(axis=0) - offered
+                if offset @ offset <= spread / 4:
+                    return offered
+        return np.median(sample, axis=0).astype(np.float32).astype(np.float64)
+
+    @lazy
+    def scatters(self) -> tuple[Array, Array]:
+        """Sum of z z' over the rows of each half, (d, d)."""
+        _ = self._totals
+        cut, rows = self.layout.pieces.half * self.layout.pieces.length, self._gathered
+        return symmetric_product(rows[:cut]).cpu().numpy(), symmetric_product(
+            rows[cut:]
+        ).cpu().numpy()
+
+    @lazy
+    def _totals(self) -> tuple[CellSums, Array, Array]:
+        """The sums, and squared norms and inverse norms of the sorted rows."""
+        rows = self._gather()
+        summed = self._sum_of(rows)
+        if rows.dtype == torch.float32 and not self._is_precise(*summed[:2]):
+            rows = self.tensor.index_select(0, self.layout.pieces.index).double()
+            summed = self._sum_of(rows)
+        return summed
+
+    def _gather(self) -> Tensor:
+        """Return the rows in the order of the pieces, as a copy to be written to."""
+        index, spare = self.layout.pieces.index, self._scratch
+        size = len(index) * self.width
+        if spare is None or spare.dtype != self.tensor.dtype or spare.numel() < size:
+            return self._wide(self.tensor.index_select(0, index))
+        room = spare[:size].view(len(index), self.width)
+        return self._wide(torch.index_select(self.tensor, 0, index, out=room))
+
+    def _is_precise(self, sums: CellSums, squares: Array) -> bool:
+        """Whether float32 was enough."""
+        if not representable(sums, squares):
+            return False
+        low = self.cells.order[squares < LEAST_SQUARE]
+        where = torch.from_numpy(low).to(self.tensor.device)
+        return not bool(self.tensor[self.layout.index[where]].any())
+
+    def _sum_of(self, rows: Tensor) -> tuple[CellSums, Array, Array]:
+        """Sum up; the rows become rows minus the origin, and blanks zero."""
+        # m = pieces * length places, of which blank ones count for nothing.
+        pieces, blank = self.layout.pieces, self.layout.pieces.blank
+        norms = self._norms(rows)  # (m,)
+        inverse = torch.where(norms > 0, 1 / norms, torch.zeros_like(norms))
+        inverse.index_fill_(0, blank, 0)
+        # z = x - origin, written over x.
+        shift = self.origin.any()
+        if shift:
+            rows = rows.sub_(torch.from_numpy(self.origin).to(rows))
+        rows.index_fill_(0, blank, 0)
+        lengths = (torch.linalg.vector_norm(rows, dim=1) if shift else norms).square()
+        lengths.index_fill_(0, blank, 0)
+        self._gathered = rows
+        # Sums by piece, (pieces, 3, d): of z, |z|^2 z and z / |x|; then by cell.
+        units, sketch, energy = self._by_piece(rows, lengths, inverse)
+        if shift:  # u = (z + origin) / |x|
+            units, energy = self._move_back(units, energy, inverse.double().cpu().numpy())
+        self._pieces = units
+        by_cell = np.add.reduceat(units, pieces.first_of_cell, axis=0)  # (cells, 3, d)
+        cells, starts = self.cells, self.cells.starts[:-1]
+        taken = pieces.taken
+        # Back to the n sorted rows, in float64.
+        wide = lengths.double().cpu().numpy()[taken]
+        seen = inverse.cpu().numpy()[taken]
+        sums = CellSums(
+            count=np.diff(cells.starts).astype(np.float64),
+            nonzero=np.add.reduceat((seen > 0).astype(np.float64), starts),
+            total=by_cell[:, 0],
+            trace=np.add.reduceat(wide, starts),
+            cubic=by_cell[:, 1],
+            quartic=np.add.reduceat(wide * wide, starts),
+            units=by_cell[:, 2],
+            energy=energy,
+            sketch=sketch,
+        )
+        return sums, norms.double().cpu().numpy()[taken] ** 2, seen
+
+    def _norms(self, rows: Tensor) -> Tensor:
+        if self.norms is None or self.norms.dtype != rows.dtype:
+            return torch.linalg.vector_norm(rows, dim=1)
+        return self.norms.index_select(0, self.layout.pieces.index)
+
+    def _by_piece(
+        self, rows: Tensor, lengths: Tensor, inverse: Tensor
+    ) -> tuple[Array, Array, Array]:
+        """Return sums of z, |z|^2 z and z/|x| of each piece, sketches of cells, energies."""
+        pieces = self.layout.pieces
+        out = pieces.sum_pieces(
+            self._side(rows, lengths, inverse), rows
+        )  # (pieces, 3 + rank, d)
+        first = out[:, :3].double().cpu().numpy()
+        sketch = pieces.into_cells(out[:, 3:])
+        weight, energy = inverse.square(), rows.new_zeros(self.width)
+        for start in range(0, len(rows), PIECE):
+            part = slice(start, start + PIECE)
+            energy.addmv_(rows[part].square().T, weight[part])
+        return first, sketch.cpu().numpy(), energy.double().cpu().numpy()
+
+    def _side(self, rows: Tensor, lengths: Tensor, inverse: Tensor) -> Tensor:
+        """Return what rows are weighted with, (n, 3 + rank): the last are of the sketch."""
+        rank = sketch_rank(self.width) if self.sketched and not self.independent else 0
+        side = rows.new_empty((len(rows), 3 + rank))
+        side[:, 0] = 1
+        side[:, 1] = lengths
+        side[:, 2] = inverse
+        if rank:
+            side[:, 3:] = rows @ torch.from_numpy(directions(self.width)).to(rows)
+        return side
+
+    def _move_back(self, pieces: Array, energy: Array, inverse: Array) -> tuple[Array, Array]:
+        """Return sums of x/|x| and of x^2/|x|^2 from those of z = x - origin."""
+        origin, squared = self.origin, inverse * inverse
+        weight = inverse.reshape(len(pieces), -1).sum(axis=1)
+        # Sums of z / |x|^2 are not kept by piece; one product over all rows gives them.
+        pull = torch.from_numpy(squared).to(self._gathered) @ self._gathered
+        energy = energy + 2 * origin * pull.double().cpu().numpy()
+        energy += origin * origin * squared.sum()
+        pieces[:, 2] += weight[:, None] * origin
+        return pieces, energy
+
+    @lazy
+    def by_document(self) -> DocumentSums:
+        """The sums of each document, in the order of the cells."""
+        summed, pieces = self._totals, self.layout.pieces
+        starts = pieces.starts
+        rows = np.diff(np.r_[starts, len(self)]).astype(np.float64)
+        total = pieces.into_units(self._pieces[:, 0])
+        return DocumentSums(
+            keys=self.documents[self.cells.order][starts],
+            units=pieces.into_units(self._pieces[:, 2]),
+            total=total + rows[:, None] * self.origin,
+            nonzero=np.add.reduceat((summed[2] > 0).astype(np.float64), starts),
+            rows=rows,
+        )
+
+    def unit_sums(self, chosen: Array, labels: Array, number: int) -> tuple[Array, Array]:
+        """Return the sums of the unit vectors of chosen rows under each label, and how many.
+
+        Rows are fetched, divided by their norms and summed in one go, label by label.
+        """
+        order = np.argsort(labels, kind="stable")
+        rows, index, norms = self._select(chosen[order])
+        inverse = torch.where(norms > 0, 1 / norms, torch.zeros_like(norms))
+        starts = np.searchsorted(labels[order], np.arange(number))
+        sums = torch.nn.functional.embedding_bag(
+            index,
+            rows,
+            torch.from_numpy(starts).to(index),
+            mode="sum",
+            per_sample_weights=inverse,
+        )
+        there = (norms > 0).cpu().numpy()
+        nonzero = np.bincount(labels[order], there, number)
+        return sums.double().cpu().numpy(), nonzero
+
+    def _select(self, chosen: Array) -> tuple[Tensor, Tensor, Tensor]:
+        """Return a tensor, which rows of it were chosen, and the norms of these."""
+        _ = self._totals
+        index = self.layout.index[torch.from_numpy(chosen).to(self.layout.index)]
+        enough = self._gathered.dtype  # float64 where float32 would have lost digits
+        if self.tensor.dtype != enough:
+            rows = self.tensor.index_select(0, index).to(enough)
+            here = torch.arange(len(rows), device=rows.device)
+            return rows, here, torch.linalg.vector_norm(rows, dim=1)
+        if self.norms is None or self.norms.dtype != enough:
+            norms = torch.linalg.vector_norm(self.tensor.index_select(0, index), dim=1)
+        else:
+            norms = self.norms.index_select(0, index)
+        return self.tensor, index, norms
+
+    def labelled_units(self, labels: Array, number: int) -> tuple[Array, Array]:
+        """Return the sums of unit vectors of each cell under each label, and how many."""
+        inverse, pieces, rows = self._totals[2], self.layout.pieces, self._gathered
+        ordered = labels[:, self.cells.order].astype(np.int64)  # (labels, n)
+        # The weight of each place under each label, (m, number).
+        side = np.zeros((len(rows), number), dtype=inverse.dtype)
+        for each in ordered:
+            side[pieces.taken, each] = inverse
+        weights = torch.from_numpy(side).to(rows)
+        summed = pieces.sum_pieces(weights, rows)  # (pieces, labels, d)
+        found = pieces.into_cells(summed).double().cpu().numpy()
+        starts, wide = self.cells.starts[:-1], side[pieces.taken].astype(np.float64)
+        counts = np.add.reduceat((wide > 0).astype(np.float64), starts, axis=0)
+        if self.origin.any():
+            found += np.add.reduceat(wide, starts, axis=0)[:, :, None] * self.origin
+        return found, counts
+
+    @lazy
+    def document_sums(self) -> tuple[Array, Array]:
+        """For each cell, the sums over its documents of |sum of u|^2 and of rows squared."""
+        if self.independent:
+            return self.sums.nonzero.copy(), self.sums.nonzero.copy()
+        seen, cells = self.by_document, self.cells
+        where = np.searchsorted(cells.starts, self.layout.pieces.starts, side="right") - 1
+        count, own = len(cells.keys), np.vecdot(seen.units, seen.units)
+        return np.bincount(where, own, count), np.bincount(where, seen.nonzero**2, count)
+
+
+def symmetric_product(rows: Tensor) -> Tensor:
+    """Return X'X, (d, d), of rows X (n, d); the mirrored quarter is computed once."""
+    width = rows.shape[1]
+    if width < _HALVED:
+        return rows.T @ rows
+    out = rows.new_empty((width, width))
+    cut = width // 2
+    left, right = rows[:, :cut], rows[:, cut:]
+    torch.mm(left.T, left, out=out[:cut, :cut])
+    torch.mm(left.T, right, out=out[:cut, cut:])
+    torch.mm(right.T, right, out=out[cut:, cut:])
+    out[cut:, :cut] = out[:cut, cut:].T
+    return out
+
+
+class TensorRows:
+    """Rows of a tensor that come to NumPy only when they are chosen."""
+
+    def __init__(self, tensor: Tensor, index: Tensor) -> None:
+        self.tensor, self.index = tensor, index
+        self.dtype = np.dtype(np.float64 if tensor.dtype == torch.float64 else np.float32)
+        self.shape = (len(index), tensor.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __getitem__(self, chosen: Array) -> Array:
+        where = torch.from_numpy(np.asarray(chosen)).to(self.index.device)
+        rows = self.tensor[self.index[where]]
+        return (rows if self.dtype == np.float64 else rows.float()).cpu().numpy()
+
+    def columns(self, step: int) -> Array:
+        """Return every `step`-th column of all rows, counted from the last one."""
+        some = self.tensor[:, (self.shape[1] - 1) % step :: step]
+        return some[self.index].float().contiguous().cpu().numpy()
