@@ -232,7 +232,9 @@ def _summarise(here: Mapping[Kind, Accumulator[object]], names: Sequence[str]) -
     return summaries
 
 
-def finalize_all(here: Mapping[Kind, Accumulator[Any]], *, intervals: bool = True) -> Summaries:
+def finalize_all(
+    here: Mapping[Kind, Accumulator[object]], *, intervals: bool = True
+) -> Summaries:
     """Return the summaries of a site; without intervals, for `read_values` alone."""
     summaries = Summaries(intervals=intervals)
     for kind, accumulator in here.items():

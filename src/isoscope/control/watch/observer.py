@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -21,9 +21,10 @@ from isoscope.accumulate import Accumulator, Groups, Moments, Reservoir
 from isoscope.accumulate.survey import Kind, Survey, variants
 from isoscope.capture.feed import Feed, Marks, Prepared, feed_for
 from isoscope.capture.listener import Listener, Marked
-from isoscope.capture.model.body import takes
-from isoscope.capture.model.loaded import Loaded
-from isoscope.capture.model.pooling import MODES, Pooling, pooling_of
+from isoscope.capture.model.load import Loaded
+from isoscope.capture.model.network import takes
+from isoscope.capture.model.pooling import MODES, Pooling, read_pooling
+from isoscope.capture.model.tokenizer import Tokenizer
 from isoscope.capture.tap import by_rows, first_tensor
 from isoscope.control.listening import (
     EndPass,
@@ -118,7 +119,7 @@ class Pooler:
         mask = padding_mask(self.module, arguments, keywords)
         if mask is None or mask.shape != states.shape[:2]:
             mask = torch.ones(states.shape[:2], device=states.device)
-        return self.pooling.pooled(states, mask)
+        return self.pooling.pool(states, mask)
 
 
 class Observer:
@@ -222,7 +223,7 @@ class Observer:
                 lost.add(site)
         return found, tuple(sorted(lost))
 
-    def _values(self, here: Mapping[Kind, Accumulator[Any]]) -> dict[str, float]:
+    def _values(self, here: Mapping[Kind, Accumulator[object]]) -> dict[str, float]:
         """Return what is defined of the measures, in their order."""
         with threadpool_limits(1, user_api="blas"):  # its threads would wait for torch's
             summaries = finalize_all(here, intervals=False)
@@ -350,7 +351,7 @@ def find_pooler(model: nn.Module, body: nn.Module, mode: str | None, warn: Warn)
             return Pooler(module, None)
     folder = Path(str(getattr(getattr(body, "config", None), "_name_or_path", "")))
     if (folder / "modules.json").is_file():
-        _, found = pooling_of(folder, say=warn)
+        _, found = read_pooling(folder, say=warn)
         if found is not None:
             return Pooler(body, found)
     raise ConfigError(
@@ -372,7 +373,7 @@ def check_probes(probes: Sequence[object] | Mapping[str, object] | None) -> None
 def probe_batches(
     probes: Sequence[object],
     body: nn.Module,
-    tokenizer: Any,
+    tokenizer: Tokenizer | None,
     *,
     length: int,
     tokens: int,
@@ -431,6 +432,6 @@ def _bad_probes(problem: str) -> ConfigError:
     )
 
 
-def _loaded(body: nn.Module, tokenizer: Any) -> Loaded:
+def _loaded(body: nn.Module, tokenizer: Tokenizer | None) -> Loaded:
     """Return a model in training as a feed takes it."""
     return Loaded(body, type(body).__name__, takes(body), tokenizer, None, {}, None, body)
