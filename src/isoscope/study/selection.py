@@ -136,7 +136,9 @@ def frequencies_for(subject: "ModelSites", table: str | None) -> Frequencies:
         )
     size = getattr(subject.loaded.body.config, "vocab_size", None)
     known = subject.tokenizer
-    return read_frequencies(table, known, int(size or (len(known) if known else 0)))
+    return read_frequencies(
+        table, known, int(size or (len(known.get_vocab()) if known is not None else 0))
+    )
 
 
 def pooling_for(subject: "ModelSites", mode: str | None) -> "Pooling | None":
