@@ -134,11 +134,11 @@ def observe_forward(module: nn.Module, begin: Begin, end: End) -> Generator[None
         finally:
             end(complete)
 
-    wrapped = wrap_method(module, "forward", observed)
+    unwrap = wrap_method(module, "forward", observed)
     try:
         yield
     finally:
-        wrapped.remove()
+        unwrap()
 
 
 class MethodWrapper:
@@ -147,50 +147,38 @@ class MethodWrapper:
     def __init__(self, owner: object, name: str) -> None:
         self.owner, self.name = owner, name
         self.own = vars(owner).get(name)  # of this one object, as accelerate sets it
-        self.users: list[Wrapped] = []
+        self.users: list[Callable[..., object]] = []
         original: Callable[..., object] = getattr(owner, name)
 
         @wraps(original)
         def call(*arguments: object, **keywords: object) -> object:
             inner = original
-            for user in tuple(self.users):
-                inner = partial(user.around, inner)
+            for around in tuple(self.users):
+                inner = partial(around, inner)
             return inner(*arguments, **keywords)
 
         vars(call)["wrapper"] = self
         vars(owner)[name] = call
 
-    def remove(self, user: "Wrapped") -> None:
-        """Take one user away, and with the last one the wrapper."""
-        self.users.remove(user)
+    def remove(self, around: Callable[..., object]) -> None:
+        """Remove one user, and with the last one the wrapper."""
+        self.users.remove(around)
         if not self.users:
             del vars(self.owner)[self.name]
             if self.own is not None:
                 vars(self.owner)[self.name] = self.own
 
 
-@dataclass(frozen=True, eq=False)
-class Wrapped:
-    """One user of a wrapper."""
-
-    wrapper: MethodWrapper
-    around: Callable[..., object]
-
-    def remove(self) -> None:
-        """Leave the method as it was before."""
-        self.wrapper.remove(self)
-
-
-def wrap_method(owner: object, name: str, around: Callable[..., object]) -> Wrapped:
+def wrap_method(owner: object, name: str, around: Callable[..., object]) -> Callable[[], None]:
     """Call `around(method, *arguments, **keywords)` in place of a method of one object.
 
-    Wrappings of one method may be removed in any order, also within a call.
+    Return what undoes it. Several wrappings of one method may be undone in any order, also
+    within a call.
     """
     there = getattr(vars(owner).get(name), "wrapper", None)
     wrapper = there if isinstance(there, MethodWrapper) else MethodWrapper(owner, name)
-    user = Wrapped(wrapper, around)
-    wrapper.users.append(user)
-    return user
+    wrapper.users.append(around)
+    return partial(wrapper.remove, around)
 
 
 def find_sites(body: nn.Module) -> Sites:
