@@ -47,6 +47,7 @@ class Pass:
     number: int  # from 0, since listening began
     mask: Tensor | None  # (batch, time), 1 for every real token
     trains: bool  # in training mode, with gradients, and not repeated by checkpointing
+    tokens: Tensor | None = None  # (batch, time) ids, where the model takes them
 
 
 Hear = Callable[[Pass | None, str, Tensor], None]  # None: a block that runs outside a pass
@@ -96,7 +97,8 @@ class SiteListener:
             nonlocal current, count
             calls.restart()
             mask = padding_mask(self.body, arguments, keywords)
-            current = Pass(count, mask, trains(self.body))
+            tokens = token_argument(self.body, arguments, keywords, "input_ids")
+            current = Pass(count, mask, trains(self.body), tokens)
             count += 1
 
         def finish(complete: bool) -> None:
@@ -272,14 +274,21 @@ def padding_mask(module: nn.Module, arguments: Arguments, keywords: Keywords) ->
 
     A mask for pairs of tokens does not say which are padding: None.
     """
-    mask = keywords.get("attention_mask")
-    if mask is None and arguments:
+    return token_argument(module, arguments, keywords, "attention_mask")
+
+
+def token_argument(
+    module: nn.Module, arguments: Arguments, keywords: Keywords, name: str
+) -> Tensor | None:
+    """Return an argument that has one entry for each token, (batch, time), or None."""
+    found = keywords.get(name)
+    if found is None and arguments:
         try:
             bound = inspect.signature(module.forward).bind_partial(*arguments, **keywords)
         except TypeError:  # a wrapper whose signature names nothing
             return None
-        mask = bound.arguments.get("attention_mask")
-    return mask if isinstance(mask, Tensor) and mask.ndim == 2 else None
+        found = bound.arguments.get(name)
+    return found if isinstance(found, Tensor) and found.ndim == 2 else None
 
 
 @contextmanager

@@ -121,6 +121,7 @@ class WatchCallback(Callback):
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Read the model as it came, unless a checkpoint is resumed."""
+        self.watch.place(pl_module)
         if self.watch.log is None:
             self.watch.log = lambda numbers, step: _log(trainer, numbers, step)
         if trainer.global_step == 0 and self.watch.read(pl_module, 0):
