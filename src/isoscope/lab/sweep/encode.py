@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from isoscope.capture.feed import Prepared, feed_for
-from isoscope.capture.feed.reader import TokenIds
+from isoscope.capture.feed.reader import TokenSequence
 from isoscope.capture.feed.text import TextFeed
 from isoscope.errors import ConfigError
 from isoscope.lab.sweep.task import Example, Span, Task
@@ -86,7 +86,7 @@ class Encoder:
         if self.reader.takes_types:
             given = told.get("token_type_ids")
             types = np.zeros_like(ids) if given is None else np.asarray(given, dtype=np.int64)
-        tokens = TokenIds(ids, special, types, len(ids) >= self.reader.limit)
+        tokens = TokenSequence(ids, special, types, len(ids) >= self.reader.limit)
         place, offsets = (0, 0), np.zeros((0, 2), dtype=np.int64)
         if span:
             offsets = _offsets(told, second=example.pair is not None)
