@@ -34,7 +34,7 @@ QUICK = {
 
 
 @pytest.fixture(scope="module")
-def grid_of(tiny, reviews, tmp_path_factory):
+def swept(tiny, reviews, tmp_path_factory):
     run = tmp_path_factory.mktemp("runs") / "sweep"
     return run, iso.sweep(tiny, reviews, output=run, **QUICK)
 
