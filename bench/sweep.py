@@ -31,7 +31,7 @@ from isoscope.lab.sweep.spec import Cell
 from isoscope.lab.sweep.worker import CellRunner
 from isoscope.measures.difference import holm, paired_difference
 from isoscope.store.keepers import RecordKeeper
-from isoscope.training.loop import Recipe
+from isoscope.training.train import Recipe
 
 ROOT = Path(__file__).parent
 RUNS = ROOT / "runs"

@@ -22,9 +22,9 @@ from isoscope.lab.norm.results import (
     NORMS,
     Gained,
     NormOutliers,
+    NormStep,
     NormSteps,
     RoleOutliers,
-    Step,
 )
 from isoscope.lab.probe.one_dimension import OneDimension
 from isoscope.lab.probe.results import PROBES, Probe
@@ -43,7 +43,7 @@ SITE = SiteDimensions(
     mean_cosine_without={1: 0.1, 3: None}, sample=64,
 )  # fmt: skip
 STEP = NormSteps(
-    "norm", "all", [Step("mean-cosine", 0.5, None, 0.2)], 0.1,
+    "norm", "all", [NormStep("mean-cosine", 0.5, None, 0.2)], 0.1,
     Gained(90, 0.5, 0.4, 0.3, 0.2, None),
 )  # fmt: skip
 ROLE = RoleOutliers(

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from isoscope.training.loop import (
+from isoscope.training.train import (
     DivergedError,
     Recipe,
     check_finite,

@@ -5,7 +5,7 @@ import pytest
 
 from isoscope.errors import UndefinedError
 from isoscope.lab.norm.parameters import Affine, final_affines, final_norms, reference_cosine
-from isoscope.lab.norm.worker import cosine_gained, mean_cosine
+from isoscope.lab.norm.worker import cosine_steps, mean_cosine
 from isoscope.study.model import subject_of
 
 
@@ -45,7 +45,7 @@ def test_it_is_no_bound_because_the_mean_may_cancel_the_bias():
     rows = normalised(2000, 512, 2) * np.sqrt(1 - 0.25) + shift
     gain = np.ones(512)
     against, along = (
-        cosine_gained(rows, Affine(gain, sign * shift, True)).gain_and_bias for sign in (-1, 1)
+        cosine_steps(rows, Affine(gain, sign * shift, True)).gain_and_bias for sign in (-1, 1)
     )
     assert against < 0.01
     assert reference_cosine(0.5) == pytest.approx(0.2)
@@ -133,7 +133,7 @@ def test_the_reference_holds_for_the_gain_and_bias_of_real_models(request, model
         folder = request.getfixturevalue("shared_models") / model
     for _, affine in final_affines(subject_of(folder)).values():
         rows = normalised(3000, len(affine.gain), 5)
-        found = cosine_gained(rows, affine)
+        found = cosine_steps(rows, affine)
         # One dimension of MiniLM's or Whisper's gain may be far above all others, so that
         # norms have more spread than those of equal dimensions.
         assert found.gain_and_bias == pytest.approx(affine.reference, abs=4e-3)

@@ -9,7 +9,7 @@ from isoscope.accumulate.survey import variants
 from isoscope.api import measure, survey
 from isoscope.errors import UndefinedError
 from isoscope.lab.norm.parameters import Affine, final_affines, final_norms
-from isoscope.lab.norm.worker import cosine_gained, mean_cosine, through_norm
+from isoscope.lab.norm.worker import cosine_steps, mean_cosine, through_norm
 from isoscope.study.model import subject_of
 
 
@@ -33,7 +33,7 @@ def test_the_mean_cosine_is_that_of_all_pairs():
 def test_each_step_is_done_to_the_rows():
     rng = np.random.default_rng(1)
     rows, gain, bias = rng.normal(0.4, 1, (50, 6)), rng.normal(1, 0.3, 6), rng.normal(size=6)
-    found = cosine_gained(rows, Affine(gain, bias, True))
+    found = cosine_steps(rows, Affine(gain, bias, True))
     assert found.normalised == pytest.approx(mean_cosine(rows))
     assert found.gain == pytest.approx(mean_cosine(rows * gain))
     assert found.gain_and_bias == pytest.approx(mean_cosine(rows * gain + bias))
@@ -41,7 +41,7 @@ def test_each_step_is_done_to_the_rows():
     assert found.centred_gain_and_bias == pytest.approx(mean_cosine(centred + bias))
     energy = np.mean(np.sum((rows * gain) ** 2, axis=1))
     assert found.zero_mean == pytest.approx(bias @ bias / (bias @ bias + energy))
-    assert cosine_gained(rows, Affine(gain, None, False)).zero_mean is None
+    assert cosine_steps(rows, Affine(gain, None, False)).zero_mean is None
 
 
 def test_readings_before_between_and_after_are_those_of_the_run(run, tiny):

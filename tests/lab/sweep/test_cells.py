@@ -9,7 +9,7 @@ from isoscope.lab.sweep.results import LOSS, TASK, CellRecord, cell_of, group_of
 from isoscope.lab.sweep.spec import Before, Cell
 from isoscope.lab.sweep.worker import CellRunner
 from isoscope.store.schema import plain_values
-from isoscope.training.loop import Recipe
+from isoscope.training.train import Recipe
 
 
 @pytest.fixture

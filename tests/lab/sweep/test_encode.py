@@ -10,7 +10,7 @@ from isoscope.errors import ConfigError
 from isoscope.lab.sweep.encode import Encoder
 from isoscope.lab.sweep.examples import TaskOptions, read_task
 from isoscope.study.model import subject_of
-from isoscope.training.loop import epoch_batches
+from isoscope.training.train import epoch_batches
 
 
 def encoded(model, path, length=32, **asked):

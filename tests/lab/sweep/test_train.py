@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from isoscope.control import IStar
-from isoscope.training.loop import DivergedError, Recipe
+from isoscope.training.train import DivergedError, Recipe
 
 
 def recipe(steps=12, **given):

@@ -102,7 +102,7 @@ class RoleOutliers(NormRecord):
 
 
 @dataclass(frozen=True)
-class Step(Record):
+class NormStep(Record):
     """One measure on its way through the norm; None where the run has no such reading."""
 
     measure: str
@@ -136,11 +136,11 @@ class NormSteps(NormRecord):
     what: ClassVar[str] = "steps"
     site: str
     variant: str
-    steps: list[Step]
+    steps: list[NormStep]
     reference: float | None
     gained: Gained | None = None
 
-    def __getitem__(self, measure: str) -> Step:
+    def __getitem__(self, measure: str) -> NormStep:
         return {step.measure: step for step in self.steps}[measure]
 
     def lines(self) -> list[Line]:

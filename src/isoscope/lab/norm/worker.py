@@ -27,9 +27,9 @@ from isoscope.lab.norm.results import (
     FinalNorm,
     Gained,
     Norm,
+    NormStep,
     NormSteps,
     RoleOutliers,
-    Step,
     norm_tables,
 )
 from isoscope.lab.norm.spec import NormPlan, NormSpec
@@ -133,7 +133,7 @@ def through_norm(run: Run, affines: Mapping[str, Affine] | None = None) -> list[
     return found
 
 
-def _steps(run: Run, site: str, variant: str) -> list[Step]:
+def _steps(run: Run, site: str, variant: str) -> list[NormStep]:
     values: dict[str, dict[str, float]] = {}
     for reading in run.readings:
         at = Site.parse(reading.site)
@@ -141,7 +141,7 @@ def _steps(run: Run, site: str, variant: str) -> list[Step]:
         if ungrouped and at.is_final_norm and at.group == site:
             values.setdefault(reading.measure, {})[at.part] = reading.value
     return [
-        Step(measure, found.get("in"), found.get("mid"), found.get("out"))
+        NormStep(measure, found.get("in"), found.get("mid"), found.get("out"))
         for measure, found in values.items()
     ]
 
@@ -151,11 +151,11 @@ def _gained_in_run(run: Run, site: str, variant: str, affine: Affine) -> Gained 
     for _, _, here in summaries_of(run, [middle], variant):
         rows, moments = summary_of(here, Reservoir), summary_of(here, Moments)
         if rows is not None and moments is not None:
-            return cosine_gained(rows.finalize().rows, affine, moments.finalize())
+            return cosine_steps(rows.finalize().rows, affine, moments.finalize())
     return None
 
 
-def cosine_gained(rows: Array, affine: Affine, moments: MomentsSummary | None = None) -> Gained:
+def cosine_steps(rows: Array, affine: Affine, moments: MomentsSummary | None = None) -> Gained:
     """Return what gain and bias make of the mean cosine of normalised rows."""
     rows = np.asarray(rows, dtype=np.float64)  # (n, d)
     bias = np.zeros(rows.shape[1]) if affine.bias is None else affine.bias

@@ -13,7 +13,7 @@ from isoscope.lab.sweep.encode import Encoded, Encoder
 from isoscope.lab.sweep.task import METRICS, Guess, SweepTask
 from isoscope.study.document_state import At, take_states
 from isoscope.study.model import ModelSites
-from isoscope.training.loop import Recipe, check_finite, copy_weights, train
+from isoscope.training.train import Recipe, check_finite, copy_weights, train
 from isoscope.types import Array
 
 DROPOUT = 0.1

@@ -46,7 +46,7 @@ from isoscope.study.model import model_content, open_model
 from isoscope.study.rows import absolute
 from isoscope.study.run import Finished, Live, Planner
 from isoscope.study.spec import digest
-from isoscope.training.loop import DivergedError, Recipe, epoch_batches
+from isoscope.training.train import DivergedError, Recipe, epoch_batches
 from isoscope.types import Reading
 
 CUT = "examples that fill all {length} tokens, and may have been cut: {count}"
