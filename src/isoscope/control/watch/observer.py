@@ -190,8 +190,7 @@ class Observer:
         with ExitStack() as stack:
             if self._pooler is not None:
                 around = partial(one.pool, self._pooler)
-                wrapped = wrap_method(self._pooler.module, "forward", around)
-                stack.callback(wrapped.remove)
+                stack.callback(wrap_method(self._pooler.module, "forward", around))
             stack.enter_context(sites.listening(one.hear, end=end))
             yield
 
