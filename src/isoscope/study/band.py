@@ -43,7 +43,7 @@ def _units(bands: BandsSummary, band: int) -> Units:
     there = bands.nonzero[:, band] > 0
     nonzero, units = bands.nonzero[there, band], bands.units[there, band]
     nothing = np.zeros(len(nonzero))  # pairs within a document are not told apart here
-    energy = np.zeros(units.shape[1])
+    energy = np.zeros(int(units.shape[1]))
     keys = np.flatnonzero(there).astype(np.uint64)
     return Units(
         keys=keys,
