@@ -7,8 +7,7 @@ from isoscope.accumulate import ArrayBlock, Bands
 from isoscope.accumulate.bands import frequency_bands
 from isoscope.accumulate.survey import Survey
 from isoscope.hashing import named_documents
-from isoscope.study.band import by_band
-from isoscope.study.reading import kinds_for, read_survey
+from isoscope.study.reading import by_band, kinds_for, read_survey
 
 PLACE = ("resid.0", "all")
 

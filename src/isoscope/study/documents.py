@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -61,7 +62,8 @@ def _goes_on(before: Chunk, chunk: Chunk) -> bool:
     """Whether the first document of a chunk is the last one of the chunk before."""
     if before.documents is None or chunk.documents is None:
         return False
-    return bool(before.documents[-1] == chunk.documents[0])
+    same = cast(Array, before.documents[-1:] == chunk.documents[:1])
+    return bool(same.all())
 
 
 def _last_start(chunk: Chunk) -> int:
@@ -69,8 +71,8 @@ def _last_start(chunk: Chunk) -> int:
     names = chunk.documents
     if names is None:
         return 0
-    changes = np.flatnonzero(names[1:] != names[:-1])
-    return int(changes[-1]) + 1 if len(changes) else 0
+    changes = np.flatnonzero(cast(Array, names[1:] != names[:-1])).tolist()
+    return changes[-1] + 1 if changes else 0
 
 
 def _ordinals(chunk: Chunk) -> Array:
@@ -106,8 +108,9 @@ def _join(parts: list[Chunk], seed: int) -> Cut:
     names = np.concatenate([np.asarray(part.documents).astype(str) for part in parts])
     ordinals = np.concatenate([_ordinals(part) for part in parts])
     keys = named_documents(names, seed=seed)
-    fresh = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
-    lengths = np.diff(np.r_[fresh, len(keys)])
-    positions = np.arange(len(keys)) - np.repeat(fresh, lengths)
+    is_new = cast(Array, keys[1:] != keys[:-1])
+    starts = np.concatenate(([0], 1 + np.flatnonzero(is_new)))
+    lengths: Array = np.diff(starts, append=len(keys))
+    positions = np.arange(len(keys)) - np.repeat(starts, lengths)
     places = np.concatenate([_places(part) for part in parts])
     return Cut(rows, keys, positions.astype(np.uint64), keys, ordinals, places)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -31,7 +32,7 @@ Progress = Callable[[int], None]
 
 def block_rows(width: int, itemsize: int = 4) -> int:
     """Return how many rows a block should have."""
-    return int(np.clip(BLOCK_BYTES // max(width * itemsize, 1), 256, 65_536))
+    return min(max(BLOCK_BYTES // max(width * itemsize, 1), 256), 65_536)
 
 
 @dataclass
@@ -144,18 +145,20 @@ def unmeasurable(cut: Cut) -> RowError:
     bad = np.flatnonzero(~np.isfinite(cut.rows).all(axis=1))
     if not len(bad):
         with np.errstate(over="ignore"):
-            first = int(np.argmax(np.linalg.norm(cut.rows / LONGEST, axis=1) > 1))
+            lengths = cast(Array, np.linalg.norm(cut.rows / LONGEST, axis=1))
+        first = int(np.argmax(lengths > 1))
         return RowError(
             f"expected rows no longer than {LONGEST:g} in {cut.places[first] or 'the rows'}, "
-            f"got a longer one in row {int(cut.ordinals[first])} (counted from 0)",
+            f"got a longer one in row {cut.ordinals[first]} (counted from 0)",
             hint="divide the vectors by a constant; most measures do not depend on scale",
             slug="row-too-large",
         )
-    first = bad[0]
-    what = "NaN" if np.isnan(cut.rows[first]).any() else "infinity"
+    first = bad.tolist()[0]
+    is_nan = np.isnan(cast(Array, cut.rows[first]))
+    what = "NaN" if is_nan.any() else "infinity"
     return RowError(
         f"expected finite numbers in {cut.places[first] or 'the rows'}, "
-        f"got {what} in row {int(cut.ordinals[first])} (counted from 0)",
+        f"got {what} in row {cut.ordinals[first]} (counted from 0)",
         hint="--skip-bad drops and counts such rows",
         slug="row-not-finite",
     )

@@ -330,7 +330,7 @@ def _pooled_width(loaded: "Loaded") -> int:
     from isoscope.capture.tap import first_tensor
 
     with torch.inference_mode():
-        states = first_tensor(loaded.body(**sample_inputs(loaded)))
+        states = first_tensor(cast(object, loaded.body(**sample_inputs(loaded))))
     assert states is not None and loaded.pooling is not None
     everywhere = torch.ones(states.shape[:2], dtype=torch.bool, device=states.device)
     return int(loaded.pooling.pool(states, everywhere).shape[1])

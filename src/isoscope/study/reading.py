@@ -1,4 +1,4 @@
-"""Reading a site: summaries into views, views into numbers with intervals and warnings."""
+"""Reading a site: summaries into numbers with intervals and warnings, also band by band."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +15,7 @@ from isoscope.accumulate import (
     Accumulator,
     ArrayBlock,
     Bands,
+    BandsSummary,
     CentredDirections,
     Copies,
     Crossing,
@@ -32,10 +33,10 @@ from isoscope.accumulate.survey import SECOND_PASS, Kind, Place, Survey, variant
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measures import MEASURES, Measure, level
 from isoscope.measures.interval import Spread, interval, spread
-from isoscope.measures.view import GroupView, Summaries, View
+from isoscope.measures.mean_cosine import over_pairs
+from isoscope.measures.view import GroupView, Summaries, Units, View
 from isoscope.measures.view.spectrum import decompose
 from isoscope.site import HEADS, MATRICES, Site
-from isoscope.study.band import by_band
 from isoscope.study.warn import about_bias, about_rows
 from isoscope.types import Reading
 
@@ -313,3 +314,50 @@ def _within(end: float | None, record: Measure, n: int, d: int) -> float | None:
         return None
     least, most = (level(bound, n, d) for bound in record.bounds)
     return min(max(end, -inf if least is None else least), inf if most is None else most)
+
+
+def by_band(place: Place, bands: BandsSummary, *, run: str, d: int) -> list[Reading]:
+    """Return the mean cosine of every band that has two rows; the band is the group."""
+    readings: list[Reading] = []
+    for band, name in enumerate(bands.names):
+        units = _band_units(bands, band)
+        if units.count < 2:
+            continue
+        value = over_pairs(units)
+        low, high = interval(units, over_pairs, value, logarithmic=False) or (None, None)
+        readings.append(
+            Reading(
+                run=run,
+                site=place[0],
+                variant=place[1],
+                group=name,
+                step=None,
+                measure="mean-cosine",
+                value=value,
+                low=None if low is None else max(low, -1.0),
+                high=None if high is None else min(high, 1.0),
+                n=units.count,
+                d=d,
+                warnings=() if low is not None else ("no interval: too few documents",),
+            )
+        )
+    return readings
+
+
+def _band_units(bands: BandsSummary, band: int) -> Units:
+    """Return the unit vectors of a band, as those of all rows are looked at."""
+    there = bands.nonzero[:, band] > 0
+    nonzero, units = bands.nonzero[there, band], bands.units[there, band]
+    nothing = np.zeros(len(nonzero))  # pairs within a document are not excluded here
+    shape: tuple[int, ...] = units.shape
+    energy = np.zeros(shape[1])
+    keys = np.flatnonzero(there).astype(np.uint64)
+    return Units(
+        keys=keys,
+        sizes=nonzero,
+        documents=bands.documents,
+        units=units,
+        energy=energy,
+        own=nothing,
+        pairs=nothing,
+    )
