@@ -15,13 +15,14 @@ import os
 import platform
 import sys
 import time
+from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
 import torch
 
-from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine
+from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine, penalised
 from isoscope.source.corpus import open_corpus
 
 RESULTS = Path(__file__).parent / "results" / "penalties.json"
@@ -120,12 +121,12 @@ class Step:
         self.optimiser = torch.optim.AdamW(self.model.parameters(), lr=1e-6)
 
     def run(self, penalty):
-        """Make one step."""
+        """Make one step; a penalty listens at its sites, as in a trainer."""
         self.optimiser.zero_grad()
-        output = self.model(**self.batch, output_hidden_states=penalty is not None)
-        loss = output.loss
-        if penalty is not None:
-            loss = loss + penalty(output, self.batch["attention_mask"])
+        with penalty or nullcontext():
+            loss = self.model(**self.batch).loss
+            if penalty is not None:
+                loss = loss + penalty()
         loss.backward()
         self.optimiser.step()
 
@@ -133,7 +134,11 @@ class Step:
 def steps():
     """Return for each penalty the step with it over the step without, turn by turn."""
     step = Step()
-    penalties = {name: make() for name, make in PENALTIES.items()}
+    made = {name: make() for name, make in PENALTIES.items()}
+    penalties = {
+        name: None if each is None else penalised(step.model, each)
+        for name, each in made.items()
+    }
     for penalty in penalties.values():
         step.run(penalty)
     plain = {name: [] for name in penalties}

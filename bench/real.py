@@ -117,7 +117,9 @@ def done(study):
 
 def explained(study, model, run):
     """Return the causes of a run, its outlier dimensions, its final norms and matrices."""
-    from isoscope import lab
+    from isoscope.lab.norm.parameters import final_affines, final_norms
+    from isoscope.lab.norm.worker import through_norm
+    from isoscope.study.model import subject_of
 
     seen = [each.to_dict() for each in iso.explain(run)]
     for each in seen:
@@ -127,16 +129,29 @@ def explained(study, model, run):
         return found
     found["dimensions"] = [
         {**each.to_dict(), "top": [one.to_dict() for one in each.top[:3]]}
-        for each in lab.rogue_dimensions(run)
+        for each in iso.dimensions(run)
     ]
-    norms = lab.final_norms(model)
-    found["norms"] = [each.to_dict() for each in norms]
+    subject = subject_of(model)
+    found["norms"] = [each.to_dict() for each in final_norms(subject)]
+    affines = {site: affine for site, (_, affine) in final_affines(subject).items()}
     found["steps"] = [
-        each.to_dict() for each in lab.through_norm(run, norms) if each.variant == "all"
+        each.to_dict() for each in through_norm(iso.load(run), affines) if each.variant == "all"
     ]
-    found["matrices"] = lab.matrix_isotropy(model).to_dict()
+    matrices = iso.matrices(model)
+    found["matrices"] = {
+        "tied": matrices.shared["tied"],
+        "remark": "; ".join(matrices.remarks),
+        "matrices": [each.to_dict() for each in matrices],
+    }
     if study.name == "smollm":
-        found["zeroed"] = lab.zeroed_kl(model).to_dict()
+        zeroed = iso.zero(model)
+        found["zeroed"] = {
+            **zeroed.shared,
+            "dimensions": [
+                {"index" if key == "dimension" else key: each for key, each in line.items()}
+                for line in (one.to_dict() for one in zeroed)
+            ],
+        }
     return found
 
 

@@ -17,19 +17,21 @@ from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean
 
+import msgspec
 import torch
 
 import isoscope as iso
-from isoscope.lab.plain import as_plain
-from isoscope.lab.sweep.cells import LOSS, TASK, Cells, cell_of, cell_records, readings_of
+from isoscope.display.frames import plain_value
 from isoscope.lab.sweep.encode import Encoder
-from isoscope.lab.sweep.examples import Asked, task_of
+from isoscope.lab.sweep.examples import TaskOptions, read_task
+from isoscope.lab.sweep.fine_tune import Trainer
 from isoscope.lab.sweep.penalties import checked_choice
-from isoscope.lab.sweep.results import sweeps_of
+from isoscope.lab.sweep.results import LOSS, TASK, CellRecord, cell_of, sweep_results
 from isoscope.lab.sweep.spec import Cell
-from isoscope.lab.sweep.train import Recipe, Trainer
+from isoscope.lab.sweep.worker import CellRunner
 from isoscope.measures.difference import holm, paired_difference
 from isoscope.store.keepers import RecordKeeper
+from isoscope.training.loop import Recipe
 
 ROOT = Path(__file__).parent
 RUNS = ROOT / "runs"
@@ -116,24 +118,24 @@ def sweep(name):
 
 def curve(name):
     """Train with one penalty as the sweep of SST-2 does, with the same seeds and examples."""
-    from isoscope.lab.sweep.head import place_of
+    from isoscope.study.document_state import choose_state
     from isoscope.study.model import subject_of
 
     penalty, given, weights = CURVES[name]
     chosen = TASKS["sst2"]
     train, test = (data(each) for each in chosen["files"])
     subject = subject_of(model())
-    task = task_of(train, test, Asked("sst2"))
+    task = read_task(train, test, TaskOptions("sst2"))
     encoder = Encoder(subject, chosen["length"])
-    parts = [encoder.encoded(task, each) for each in (task.train, task.test)]
+    parts = [encoder.encode(task, each) for each in (task.train, task.test)]
     steps = chosen["steps"]
-    recipe = Recipe(steps, BATCH, chosen["learning_rate"], (steps,), place_of(subject, None))
-    cells = Cells(
+    recipe = Recipe(steps, BATCH, chosen["learning_rate"], (steps,))
+    cells = CellRunner(
         Trainer(subject, task, encoder, *parts),
         checked_choice(penalty, **given),
         recipe,
+        choose_state(subject, None, as_pooled=True),
         256,
-        chosen["length"],
         THREADS,
     )
     units = [Cell(weight, seed) for seed in range(SEEDS) for weight in weights]
@@ -156,7 +158,8 @@ def curves():
     for name, (_, _, weights) in CURVES.items():
         keeper = RecordKeeper(SEEDS * len(weights), RUNS / "sweep-curves" / name)
         if not keeper.missing():
-            found[name] = side(readings_of(cell_records(keeper.total()), ""))
+            records = msgspec.convert(keeper.total(), list[CellRecord])
+            found[name] = side([each for record in records for each in record.readings])
     return [
         compared(name, weight, seeds, plain, metric)
         for name, by_weight in found.items()
@@ -189,7 +192,7 @@ def compared(name, weight, seeds, plain, metric):
             [side[seed][what] for seed in sorted(seeds)] for side in (seeds, plain)
         )
         row[key] = {"mean": fmean(values), "values": values}
-        row[key] |= as_plain(paired_difference(values, others))
+        row[key] |= plain_value(paired_difference(values, others))
     return row
 
 
@@ -201,7 +204,7 @@ def collect():
         if not (run / "run.json").exists():
             continue
         loaded = iso.load(run)
-        found = sweeps_of(loaded.readings, loaded.origin, "MiniLM")
+        found = sweep_results(loaded.readings, loaded.origin, "MiniLM")
         settings = loaded.settings.rest
         tasks[name] = {
             "metric": found.shared["metric"],

@@ -1,4 +1,4 @@
-"""How often a watch cries wolf, how soon it sees a collapse, and what it costs.
+"""False alarms of a watch, how soon it detects a collapse, and what it costs.
 
     python bench/watch.py            all of it, to bench/results/watch.json
     python bench/watch.py small      small models from scratch: healthy, and with a collapse
@@ -6,7 +6,7 @@
     python bench/watch.py cost       a reading against a hundred steps of MiniLM
 
 A run is read every ten steps. Healthy runs learn masked tokens, pairs of views of a text, or a
-label; in the others the same runs are led into a collapse from the middle on. The label is
+label; the others are the same runs with a collapse planted from the middle on. The label is
 whether a text is longer than the median, so that no file of a task is needed.
 """
 
@@ -86,11 +86,11 @@ class Learner(nn.Module):
         """Return the loss of the task, with a penalty if there is one."""
         if self.task == "masked":
             hidden = mask.bool() & (torch.rand(ids.shape) < 0.15)
-            given = ids.masked_fill(hidden, 103)
-            output = self.body(given, mask, output_hidden_states=True)
+            masked = ids.masked_fill(hidden, 103)
+            output = self.body(masked, mask, output_hidden_states=True)
             words = self.body.embeddings.word_embeddings.weight
-            said = output.last_hidden_state[hidden] @ words.T
-            loss = nn.functional.cross_entropy(said, ids[hidden]) if hidden.any() else 0.0
+            logits = output.last_hidden_state[hidden] @ words.T
+            loss = nn.functional.cross_entropy(logits, ids[hidden]) if hidden.any() else 0.0
         elif self.task == "views":  # dropout makes two views of a text
             output = self.body(ids, mask, output_hidden_states=True)
             other = pooled(self.body(ids, mask), mask)
@@ -110,8 +110,8 @@ def pooled(output, mask):
     return (output.last_hidden_state * weight).sum(1) / weight.sum(1)
 
 
-def led(learner, kind, share):
-    """Return a penalty that collapses, or spoil the model or its labels."""
+def plant(learner, kind, share):
+    """Return a penalty that leads to a collapse, or damage the model."""
     if kind == "one direction":
         return MeanCosine(-20.0)
     if kind == "one line":
@@ -142,7 +142,7 @@ def run(texts, size, task, seed, kind=None):
     for step in range(1, steps + 1):
         ids, mask, labels = texts.batch(rng)
         if kind is not None and step > steps // 2:
-            penalty = led(learner, kind, (step - steps // 2) / (steps // 2))
+            penalty = plant(learner, kind, (step - steps // 2) / (steps // 2))
             if kind == "noise for labels":
                 labels = torch.from_numpy(rng.integers(2, size=BATCH))
         loss = learner.loss(ids, mask, labels, penalty)
@@ -157,42 +157,45 @@ def run(texts, size, task, seed, kind=None):
     return watch.history
 
 
-def judged(history, chance):
-    """Return the first alarm of each rule, as it would have come, by set of rules."""
+def first_alarms(history, chance):
+    """Return the step of the first alarm of each rule, by set of rules."""
     steps = sorted({step for series in history.values() for step, _ in series})
-    told = {}
+    found = {}
     for name, fine_tuning in (("usual", False), ("fine-tuning", True)):
-        said = told.setdefault(name, {})
+        first = found.setdefault(name, {})
         for step in steps:
             seen = {key: [x for x in series if x[0] <= step] for key, series in history.items()}
             seen = {key: series for key, series in seen.items() if series}
             for rule in usual_rules(chance, fine_tuning=fine_tuning):
-                if rule.name not in said and rule(seen):
-                    said[rule.name] = step
-    return told
+                if rule.name not in first and rule(seen):
+                    first[rule.name] = step
+    return found
 
 
 def runs(size):
-    """Yield what is known after each run: alarms of healthy ones and of planted collapses."""
+    """Yield the results after each run: alarms in healthy ones and in planted collapses."""
     texts = Texts()
     chances = {"masked": len(texts.tokenizer), "views": BATCH, "label": 2}
     steps, seeds, _ = SIZES[size]
     found = {"steps": steps, "every": EVERY, "healthy": [], "collapse": []}
     for seed in range(seeds):
         for task in TASKS:
-            said = judged(run(texts, size, task, seed), chances[task])
-            found["healthy"].append({"task": task, "seed": seed, **said})
+            alarms = first_alarms(run(texts, size, task, seed), chances[task])
+            found["healthy"].append({"task": task, "seed": seed, **alarms})
             yield found
     for seed in range(1000, 1000 + seeds // 2):
         for kind in COLLAPSES:
-            said = judged(run(texts, size, "label", seed, kind), chances["label"])
-            row = {"kind": kind, "seed": seed, "onset": steps // 2, **said}
+            alarms = first_alarms(run(texts, size, "label", seed, kind), chances["label"])
+            row = {"kind": kind, "seed": seed, "onset": steps // 2, **alarms}
             found["collapse"].append(row)
             yield found
 
 
 def cost():
-    """Return what a reading adds to a hundred steps of fine-tuning MiniLM, batch 16 x 64."""
+    """Return what a reading adds to a hundred steps of fine-tuning MiniLM, batch 16 x 64.
+
+    Steps with and without listening alternate, so that the load of the machine is the same.
+    """
     from penalties import Step
 
     step = Step()

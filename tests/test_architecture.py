@@ -41,7 +41,6 @@ MAY_IMPORT = {
         "store",
         "study",
         "comparison",
-        "lab",
         "display",
     },
 }

@@ -1,40 +1,18 @@
 """Measure, explain and control the anisotropy of Transformer representations."""
 
-# The names come from `__getattr__`:
-# pyright: reportUnsupportedDunderAll=false
-
 from collections.abc import Callable
-
-__all__ = [
-    "check",
-    "compare",
-    "dimensions",
-    "explain",
-    "figure",
-    "load",
-    "matrices",
-    "measure",
-    "merge",
-    "norm",
-    "probe",
-    "read",
-    "report",
-    "survey",
-    "survey_module",
-    "sweep",
-    "zero",
-]
+from importlib import import_module
 
 
-def __getattr__(name: str) -> Callable[..., object]:
+def __getattr__(name: str) -> Callable[..., object] | list[str]:
     """Import a public function on first use: `import isoscope` costs next to nothing."""
-    if name in __all__:
-        from isoscope import api
-
-        globals()[name] = function = getattr(api, name)
+    if name == "__all__":
+        return __dir__()
+    if not name.startswith("_") and name in __dir__():
+        globals()[name] = function = getattr(import_module("isoscope.api"), name)
         return function
     raise AttributeError(f"module 'isoscope' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return list(__all__)
+    return list(import_module("isoscope.api").PUBLIC)

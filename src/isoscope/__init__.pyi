@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Literal
 
-from isoscope.api import check, compare, dimensions, explain, figure, load, merge, read, report
+from isoscope.api import check, compare, figure, load, merge, read, report
+from isoscope.causes.cause import Cause
 from isoscope.display.results import Results
-from isoscope.lab.matrices.worker import MatrixIsotropy
-from isoscope.lab.norm.results import Told
-from isoscope.lab.probe.results import Probed
-from isoscope.lab.sweep.summary import Line
-from isoscope.lab.zero.results import Zeroed
+from isoscope.lab.dimensions.results import SiteDimensions
+from isoscope.lab.matrices.results import MatrixIsotropy
+from isoscope.lab.norm.results import FinalNorm, NormSteps, RoleOutliers
+from isoscope.lab.probe.results import Probe
+from isoscope.lab.sweep.results import SweepLine
+from isoscope.lab.zero.results import ZeroedDimension
 from isoscope.study.keywords import Progress, Say
 from isoscope.types import Reading
 
@@ -35,6 +37,32 @@ __all__ = [
     "sweep",
     "zero",
 ]
+
+def dimensions(
+    run: Any,
+    *,
+    sites: str | Sequence[str] | None = None,
+    variant: Literal["all", "no-special", "no-sink"] = "all",
+    engine: str = "here",
+    workers: int = 1,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> Results[SiteDimensions]:
+    """Find which dimensions carry the mean cosine of each site, and what is left without
+    them.
+    """
+
+def explain(
+    run: Any,
+    *,
+    sites: str | Sequence[str] | None = None,
+    variant: Literal["all", "no-special", "no-sink"] = "all",
+    engine: str = "here",
+    workers: int = 1,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> Results[Cause]:
+    """Explain how much of the mean cosine of each site is owed to which cause."""
 
 def matrices(
     model: Any,
@@ -89,7 +117,7 @@ def norm(
     workers: int = 1,
     progress: Progress | None = None,
     say: Say | None = None,
-) -> Results[Told]:
+) -> Results[FinalNorm | RoleOutliers | NormSteps]:
     """Describe what the norms of a model hold, and what the final one does to the mean
     cosine.
     """
@@ -117,7 +145,7 @@ def probe(
     workers: int = 1,
     progress: Progress | None = None,
     say: Say | None = None,
-) -> Results[Probed]:
+) -> Results[Probe]:
     """Measure how well one dimension of a document's state distinguishes two labels."""
 
 def survey(
@@ -221,7 +249,7 @@ def sweep(
     overwrite: bool = False,
     progress: Progress | None = None,
     say: Say | None = None,
-) -> Results[Line]:
+) -> Results[SweepLine]:
     """Fine-tune a model on a task with a penalty, once for each weight and seed."""
 
 def zero(
@@ -244,5 +272,5 @@ def zero(
     workers: int = 1,
     progress: Progress | None = None,
     say: Say | None = None,
-) -> Results[Zeroed]:
+) -> Results[ZeroedDimension]:
     """Measure how far the output distribution moves when one dimension of norms is zeroed."""

@@ -1,23 +1,17 @@
 """The public functions: each builds a spec or opens runs, and returns results.
 
-`isoscope.__all__` lists them; here they are defined, or taken from where they live.
+Those of experiments (`sweep`, `explain`, …) are derived from their specs when they are asked
+for: an experiment that is registered has its function here.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from isoscope.comparison.check import check as check
-from isoscope.comparison.compare import compare as compare
-from isoscope.exhibit.demo import demo as demo
-from isoscope.exhibit.render import figure as figure
-from isoscope.exhibit.render import load as load
-from isoscope.exhibit.render import report as report
-from isoscope.lab.dimensions.results import dimensions as dimensions
-from isoscope.lab.explain.results import explain as explain
-from isoscope.lab.matrices.results import matrices as matrices
-from isoscope.lab.norm.results import norm as norm
-from isoscope.lab.probe.results import probe as probe
-from isoscope.lab.sweep.spec import SweepSpec
-from isoscope.lab.zero.results import zero as zero
+from isoscope.comparison.check import check
+from isoscope.comparison.compare import compare
+from isoscope.exhibit.demo import demo
+from isoscope.exhibit.render import figure, load, report
+from isoscope.study.experiment import BUILT_IN, find_experiment
 from isoscope.study.keywords import call, keywords
 from isoscope.study.module import ModuleSpec
 from isoscope.study.rows import MeasureSpec
@@ -28,8 +22,31 @@ from isoscope.study.survey import SurveySpec
 
 if TYPE_CHECKING:
     from isoscope.display import Results
-    from isoscope.lab.sweep.summary import Line
     from isoscope.types import Reading
+
+__all__ = [
+    "check",
+    "compare",
+    "demo",
+    "figure",
+    "load",
+    "measure",
+    "merge",
+    "read",
+    "report",
+    "survey",
+    "survey_module",
+]
+EXPERIMENTS = {name.replace("-", "_"): name for name in BUILT_IN}  # by the name in Python
+PUBLIC = sorted({*__all__, *EXPERIMENTS} - {"demo"})  # what the package itself lists
+
+
+def __getattr__(name: str) -> Callable[..., object]:
+    """Return the function of an experiment."""
+    if name not in EXPERIMENTS:
+        raise AttributeError(f"module 'isoscope.api' has no attribute {name!r}")
+    globals()[name] = function = find_experiment(EXPERIMENTS[name]).function
+    return function
 
 
 @keywords(MeasureSpec)
@@ -62,14 +79,3 @@ def survey_module(*arguments: object, **options: object) -> "Results[Reading]":
     Measures that need a second pass are read off the sample.
     """
     return call(ModuleSpec, arguments, options, EngineOptions)
-
-
-@keywords(SweepSpec)
-def sweep(*arguments: object, **options: object) -> "Results[Line]":
-    """Fine-tune a model on a task with a penalty, once for each weight and seed.
-
-    Weight 0 is always among them, and what the others are compared with, seed by seed. With
-    `output` a run folder is written; an unfinished one with the same options is resumed.
-    Held-out examples are those of `test`, or a share of `data`.
-    """
-    return call(SweepSpec, arguments, options)

@@ -14,8 +14,7 @@ import pytest
 
 import isoscope as iso
 from isoscope.errors import IsoscopeError
-from isoscope.lab.sweep.cells import cell_of
-from isoscope.lab.sweep.results import NOT_LEARNT, ONE_SEED, sweeps_of
+from isoscope.lab.sweep.results import NOT_LEARNT, ONE_SEED, cell_of, sweep_results
 from isoscope.lab.sweep.spec import SweepSpec
 from isoscope.lab.sweep.worker import layers_of
 from isoscope.store import Origin
@@ -35,7 +34,7 @@ QUICK = {
 
 
 @pytest.fixture(scope="module")
-def swept(tiny, reviews, tmp_path_factory):
+def grid_of(tiny, reviews, tmp_path_factory):
     run = tmp_path_factory.mktemp("runs") / "sweep"
     return run, iso.sweep(tiny, reviews, output=run, **QUICK)
 
@@ -66,7 +65,7 @@ def test_the_run_holds_everything_that_was_found(swept):
     run, found = swept
     loaded = iso.load(run)
     assert loaded.origin.kind == "sweep"
-    again = sweeps_of(loaded.readings, loaded.origin)
+    again = sweep_results(loaded.readings, loaded.origin)
     assert again.to_dict() == found.to_dict()
     assert again.remarks == found.remarks
     names = {each.measure for each in iso.read(run)}
@@ -95,8 +94,8 @@ def test_weights_and_rows_are_written_as_they_were(tiny, reviews, tmp_path):
 
 KILLED = """
 import sys, isoscope as iso
-from isoscope.lab.sweep.cells import Cells
-run, calls = Cells.run, []
+from isoscope.lab.sweep.worker import CellRunner
+run, calls = CellRunner.run, []
 def slow(self, unit):
     found = run(self, unit)
     calls.append(unit)
@@ -104,7 +103,7 @@ def slow(self, unit):
         print("third", flush=True)
         sys.stdin.read()
     return found
-Cells.run = slow
+CellRunner.run = slow
 iso.sweep(sys.argv[1], sys.argv[2], output=sys.argv[3], **{given!r})
 """
 
@@ -169,7 +168,7 @@ def test_the_same_difference_with_every_seed_has_no_interval(swept):
         else each
         for each in loaded.readings
     ]
-    again = sweeps_of(found, loaded.origin)
+    again = sweep_results(found, loaded.origin)
     assert [line.difference.p for line in (again[0], again[2])] == [None, None]
     assert any("no interval and no p: weight -3, 3" in text for text in again.remarks)
     assert not any("Holm" in text for text in again.remarks)
@@ -199,11 +198,11 @@ def test_cells_that_diverge_are_left_out_and_told(tiny, reviews, tmp_path):
     assert found.to_dict()[0]["diverged"] == [f"weight=1e+39,seed={seed}" for seed in (0, 1)]
     assert any("weight 1e+39 with seed 0, 1" in text for text in found.remarks)
     loaded = iso.load(tmp_path / "run")
-    again = sweeps_of(loaded.readings, loaded.origin)
+    again = sweep_results(loaded.readings, loaded.origin)
     assert again.to_dict() == found.to_dict()
     record = loaded.origin.to_dict()
     del record["task"]["diverged"]  # as in older runs
-    assert len(sweeps_of(loaded.readings, Origin.from_dict(record))) == 2
+    assert len(sweep_results(loaded.readings, Origin.from_dict(record))) == 2
 
 
 def test_where_every_weight_diverges_the_cells_are_kept_and_it_is_told(tiny, reviews, tmp_path):

@@ -286,7 +286,7 @@ def test_only_zeros_leave_nothing_to_read():
     with pytest.raises(TooFewRowsError) as caught:
         measure(np.zeros((50, 4)), measures=["mean-cosine", "mean-share"])
     assert caught.value.slug == "nothing-to-read"
-    assert "nothing that was asked for can be computed" in caught.value.hint
+    assert "none of these measures can be computed" in caught.value.hint
 
 
 def test_no_measures_are_nothing_to_read():

@@ -11,7 +11,7 @@ def test_top_and_random_dimensions_have_a_line_each(isoscope, examples):
     done = isoscope("zero", "models/gpt2", "corpus.txt", "--top", "2", "--random", "1")
     assert done.exit_code == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0].endswith("KL in nats a token")
+    assert lines[0].endswith("KL in nats per token")
     assert [line.split()[1] for line in lines[3:6]] == ["top", "top", "random"]
     assert done.stderr == ""
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from isoscope.lab.explain.results import explain
+from isoscope.api import explain
 
 
 def test_it_prints_a_line_a_cause(isoscope, runs):
@@ -13,7 +13,7 @@ def test_it_prints_a_line_a_cause(isoscope, runs):
     lines = done.stdout.splitlines()
     assert lines[0].startswith("run a, site rows, variant all, mean cosine 0.")
     assert [line.split()[0] for line in lines[3:6]] == ["sinks", "dimensions", "mean"]
-    assert "frequency and position are not told" in lines[-1]
+    assert "frequency and position are not explained" in lines[-1]
 
 
 @pytest.mark.parametrize("flag", ["--csv", "--latex", "--markdown", "--json"])

@@ -46,7 +46,7 @@ def test_a_run_with_one_measure_has_a_page(isoscope, place):
     done = isoscope("report", "runs/one", "-o", "page.html")
     assert done.exit_code == 0, done.stderr
     text = (place / "page.html").read_text()
-    assert "A verdict needs mean-cosine" in text
+    assert "The verdict needs mean-cosine" in text
     assert 'data-chart="layers-alpha"' in text
 
 

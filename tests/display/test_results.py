@@ -15,21 +15,22 @@ from isoscope.comparison.outcomes import OUTCOMES
 from isoscope.display import READINGS, RecordLayout, Results
 from isoscope.display.frames import Field
 from isoscope.display.table import Column, Table
-from isoscope.lab.dimensions.outliers import Dimension, SiteDimensions
-from isoscope.lab.dimensions.results import DIMENSIONS
+from isoscope.lab.dimensions.results import DIMENSIONS, Dimension, SiteDimensions
 from isoscope.lab.explain.results import CAUSES
-from isoscope.lab.matrices.results import MATRICES
-from isoscope.lab.matrices.worker import MatrixIsotropy
-from isoscope.lab.norm.outliers import NormOutliers, RoleOutliers
-from isoscope.lab.norm.results import NORMS, OUTLIERS, STEPS, Told
-from isoscope.lab.norm.steps import Gained, NormSteps, Step
+from isoscope.lab.matrices.results import MATRICES, MatrixIsotropy
+from isoscope.lab.norm.results import (
+    NORMS,
+    Gained,
+    NormOutliers,
+    NormSteps,
+    RoleOutliers,
+    Step,
+)
 from isoscope.lab.probe.one_dimension import OneDimension
-from isoscope.lab.probe.results import PROBED, Probed
-from isoscope.lab.sweep.compare import Difference
-from isoscope.lab.sweep.layout import SWEEP_LINES
-from isoscope.lab.sweep.summary import Line
-from isoscope.lab.zero.results import ZEROED, Zeroed
-from isoscope.lab.zero.worker import ZeroedDimension
+from isoscope.lab.probe.results import PROBES, Probe
+from isoscope.lab.sweep.results import SWEEP_LINES, SweepLine
+from isoscope.lab.zero.results import ZEROED, ZeroedDimension
+from isoscope.measures.difference import Difference
 from isoscope.types import Change, GateOutcome, Reading
 
 SITE = SiteDimensions(
@@ -39,7 +40,7 @@ SITE = SiteDimensions(
         Dimension(1, None, None, None, 0.1, 1.0, None),
     ],
     wide=[3], most_kurtotic=[3, 1], r_squared={1: 0.8, 3: None},
-    mean_cosine_without={1: 0.1, 3: None}, sample=64, shares=None, kurtosis=None,
+    mean_cosine_without={1: 0.1, 3: None}, sample=64,
 )  # fmt: skip
 STEP = NormSteps(
     "norm", "all", [Step("mean-cosine", 0.5, None, 0.2)], 0.1,
@@ -78,7 +79,7 @@ FULL = {
     ),
     "dimensions": Results([SITE], DIMENSIONS, shared={"run": "a"}),
     "zeroed": Results(
-        [Zeroed(ZeroedDimension(3, "top", 0.4, 0.2, 0.1, None), 2.5)], ZEROED,
+        [ZeroedDimension(3, "top", 0.4, 0.2, 0.1, None, 2.5)], ZEROED,
         shared={"model": "m", "norms": ["f"], "documents": 4, "tokens": 90, "d": 8},
     ),
     "matrices": Results(
@@ -87,20 +88,20 @@ FULL = {
     ),
     "probed": Results(
         [
-            Probed(
+            Probe(
                 "norm.out", "last",
                 OneDimension(3, 0.1, "yes", "no", 0.9, 0.8, 0.7, 0.9, 0.5, 45, 45, 8, False),
             )
         ],
-        PROBED, shared={"model": "m"},
+        PROBES, shared={"model": "m"},
     ),
     "norms": Results(
-        [Told(OUTLIERS, ROLE), Told(STEPS, STEP)], NORMS, shared={"model": "m"}
+        [ROLE, STEP], NORMS, shared={"model": "m"}
     ),
     "sweep": Results(
         [
-            Line(0.0, [0, 1], [0.8, 0.9], 0.85, 0.07, None, 0.4, MEANS, MEANS),
-            Line(
+            SweepLine(0.0, [0, 1], [0.8, 0.9], 0.85, 0.07, None, 0.4, MEANS, MEANS),
+            SweepLine(
                 1.0, [0, 1], [0.7, 0.9], 0.8, 0.1, Difference(-0.05, None, None, None), 0.5,
                 MEANS, MEANS,
             ),

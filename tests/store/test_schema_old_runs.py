@@ -12,8 +12,7 @@ import pytest
 
 import isoscope as iso
 from isoscope.exhibit.exhibit import facts_of
-from isoscope.lab.sweep.curves import swept
-from isoscope.lab.sweep.results import sweeps_of
+from isoscope.lab.sweep.results import grid_of, sweep_results
 from isoscope.store import SCHEMA, Origin, load
 
 OLD = Path(__file__).parent / "schema1"
@@ -87,9 +86,9 @@ def test_old_runs_are_merged(tmp_path):
 
 def test_an_old_sweep_is_shown_with_the_name_of_its_model():
     run = load(OLD / "sweep")
-    found = sweeps_of(run.readings, run.origin).to_dict()
+    found = sweep_results(run.readings, run.origin).to_dict()
     assert found == near([{**line, "model": "tiny-bert"} for line in EXPECTED["sweep"]])
-    grid = swept(run)
+    grid = grid_of(run)
     assert (len(grid.weights), len(grid.cells)) == (3, 10)
 
 

@@ -1,7 +1,9 @@
-"""Experiments: the package's own, and one of somebody else with surveys inside."""
+"""Experiments: the package's own, one in a new folder, and one of somebody else."""
 
 import inspect
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -197,3 +199,198 @@ def test_an_unknown_experiment_is_refused_with_the_nearest():
 def test_a_name_is_given_once():
     with pytest.raises(ValueError, match="registered twice"):
         experiment.add(find_experiment("survey"))
+
+
+# One folder, `lab/letters/`: all that a new experiment costs.
+LETTERS = {
+    "__init__.py": '''"""Letters: how often each occurs in a word."""
+
+from isoscope.study.experiment import Experiment, add
+
+add(
+    Experiment(
+        "letters",
+        """Count the letters of WORD.
+
+        One record per letter.
+        """,
+        spec_at="isoscope.lab.letters.spec:LettersSpec",
+        examples=("isoscope letters banana", "isoscope letters banana --least 2"),
+        noun="letters",
+        section_at="isoscope.lab.letters.section:SECTION",
+        exhibit_at="isoscope.lab.letters.section:draw_letters",
+    ),
+)
+''',
+    "spec.py": '''"""The spec of `isoscope letters`, its records and its worker."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from isoscope.accumulate.survey import Survey
+from isoscope.display import RecordLayout, Results
+from isoscope.display.frames import Field, Record
+from isoscope.display.table import Column, Table
+from isoscope.store import new_origin, save
+from isoscope.store.state import State
+from isoscope.study.option import about
+from isoscope.study.plan import Plan, Unit
+from isoscope.study.run import Planner, Runnable
+from isoscope.types import Reading
+
+
+@dataclass(frozen=True)
+class Letter(Record):
+    letter: str
+    count: int
+
+
+def tables(found):
+    letters = tuple(each.letter for each in found)
+    counts = tuple(str(each.count) for each in found)
+    return (Table("letters", (Column("letter", letters, words=True), Column("count", counts))),)
+
+
+LAYOUT = RecordLayout(
+    "letters", tables, Letter.to_dict, (Field("letter"), Field("count", "integer"))
+)
+
+
+class OneLetter(Unit, frozen=True, tag=True):
+    letter: str
+
+
+class LettersPlan(Plan, frozen=True, kw_only=True):
+    stages: tuple[tuple[OneLetter, ...], ...]
+
+
+class LettersSpec(Runnable[Results[Letter]], frozen=True, kw_only=True):
+    """Count the letters of a word."""
+
+    command: ClassVar[str] = "letters"
+    keeps: ClassVar[str] = "records"
+    plans: ClassVar[type[Plan]] = LettersPlan
+    worker_at: ClassVar[str] = "isoscope.lab.letters.spec:LettersWorker"
+
+    word: Annotated[str, about("A word.", "WORD", argument=True)]
+    least: Annotated[int, about("Skip letters that occur less often.", "N", least=1)] = 1
+
+
+class LettersWorker(Planner[Results[Letter]]):
+    def __init__(self, spec, notify, live):
+        self.spec = spec
+
+    def plan(self):
+        return LettersPlan(stages=(tuple(map(OneLetter, sorted(set(self.spec.word)))),))
+
+    def run(self, unit, scratch, ticks):
+        return Letter(unit.letter, Counter(self.spec.word)[unit.letter])
+
+    def finish(self, done):
+        found = msgspec.convert(done.records, list[Letter])
+        found = [each for each in found if each.count >= self.spec.least]
+        if done.target is not None:
+            source = {"name": self.spec.word, "fingerprint": self.spec.word, "rows": 1}
+            origin = new_origin(
+                sources=[{**source, "dtype": "float32", "width": 1}],
+                settings={"measures": ["isoscore"], "as_published": False, "documents": False},
+                seed=0,
+                kind="letters",
+            )
+            name = done.target.name
+            one = Reading(name, "rows", "all", "", None, "isoscore", 0.5, None, None, 9, 3)
+            config = {"letters": self.spec.to_config()}
+            state = State(Survey())
+            save(done.target, state, [one], origin, config, done.overwrite, resume=True)
+        return Results(found, LAYOUT)
+''',
+    "section.py": '''"""The section of letters."""
+
+from isoscope.display.page.section import Drawn, Finding, Panel, Section
+
+
+def draw_letters(run):
+    return Drawn(findings=[Finding("26", "letters are known", "the alphabet")], noun="letters")
+
+
+def show(exhibits):
+    named = [each.name for each in exhibits if each.noun == "letters"]
+    return Panel(lead=(f"Letters of {named[0]}.",)) if named else None
+
+
+SECTION = Section("letters", "Letters", show)
+''',
+}
+
+
+@pytest.fixture(scope="module")
+def with_letters(tmp_path_factory):
+    """Return a copy of the package with one more folder in lab/."""
+    folder = tmp_path_factory.mktemp("copy")
+    skip = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(SOURCES / "isoscope", folder / "isoscope", ignore=skip)
+    (folder / "isoscope" / "lab" / "letters").mkdir()
+    for name, text in LETTERS.items():
+        (folder / "isoscope" / "lab" / "letters" / name).write_text(text)
+
+    def run(*words, module="isoscope"):
+        done = subprocess.run(
+            [sys.executable, *(("-m", module) if module else ("-c",)), *map(str, words)],
+            env={**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "100"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_a_new_folder_is_a_new_command_with_help_formats_config_and_engines(
+    with_letters, tmp_path
+):
+    assert "Count the letters of WORD." in with_letters("--help")
+    shown = with_letters("letters", "--help")
+    assert "One record per letter." in shown and "--least N" in shown
+    assert "[default: 1; x>=1]" in shown and "isoscope letters banana --least 2" in shown
+    records = [
+        json.loads(line) for line in with_letters("letters", "banana", "--json").splitlines()
+    ]
+    assert records == [
+        {"letter": "a", "count": 3}, {"letter": "b", "count": 1}, {"letter": "n", "count": 2}
+    ]  # fmt: skip
+    (tmp_path / "letters.yaml").write_text("letters:\n  least: 2\n")
+    words = ("letters", "banana", "--config", tmp_path / "letters.yaml", "--csv")
+    assert with_letters(*words) == "letter,count\na,3\nn,2\n"
+    assert with_letters(*words, "--engine", "pool", "--workers", "2") == with_letters(*words)
+
+
+def test_it_is_a_function_of_the_package_with_its_signature(with_letters):
+    code = (
+        "import inspect, isoscope; found = isoscope.letters('banana', least=2);"
+        "print([each.letter for each in found], 'letters' in dir(isoscope));"
+        "print(inspect.signature(isoscope.letters)); print(isoscope.letters.__doc__)"
+    )
+    first, signature, help = with_letters(code, module="").splitlines()
+    assert first == "['a', 'n'] True"
+    assert signature.startswith("(word: str, *, least: int = 1, engine: str")
+    assert help == "Count the letters of a word."
+
+
+def test_it_is_in_the_list_of_options_and_in_the_type_stub(with_letters):
+    page = with_letters("options", module="isoscope.cli.derive")
+    assert "## letters" in page and "Skip letters that occur less often." in page
+    assert "def letters(" in with_letters("stub", module="isoscope.cli.derive")
+
+
+def test_its_run_folder_has_its_section_and_its_findings_in_the_report(with_letters, tmp_path):
+    run = tmp_path / "run"
+    with_letters("letters", "banana", "-o", run)
+    with_letters("report", run, "-o", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert '<section id="letters"' in page and "Letters of run." in page
+    assert "letters are known" in page

@@ -2,7 +2,6 @@
 
 import pytest
 
-from isoscope import lab
 from isoscope.errors import IsoscopeError
 from isoscope.study.model import (
     CorpusSpec,
@@ -69,9 +68,3 @@ def test_a_corpus_is_opened_from_its_path_or_taken_as_it_is(texts, tmp_path):
     assert len(named) == len(given) == len(texts)
     assert open_documents(CorpusSpec(), named) is named
     assert len(open_documents(CorpusSpec())) > len(texts)  # the bundled text
-
-
-def test_every_name_of_the_lab_is_something_to_call():
-    assert all(callable(getattr(lab, name)) for name in lab.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'final_norms_of'"):
-        _ = lab.final_norms_of

@@ -22,7 +22,14 @@ from isoscope.accumulate import (
 )
 from isoscope.measures import MEASURES
 from isoscope.site import Site
-from isoscope.study.reading import kinds_for, measurable, read_place, second_passes
+from isoscope.study.reading import (
+    finalize_all,
+    kinds_for,
+    measurable,
+    read_place,
+    read_values,
+    second_passes,
+)
 
 PLACE = ("rows", "all")
 EVERY = tuple(MEASURES)
@@ -45,6 +52,35 @@ def cloud(n=200, d=6):
 
 def test_a_measure_of_directions_needs_no_covariance():
     assert set(kinds_for(["mean-cosine"])) == {Tally, Copies, Directions}
+
+
+def test_a_value_alone_needs_no_groups_and_nothing_for_warnings():
+    assert set(kinds_for(["mean-cosine"], intervals=False)) == {Directions}
+    assert set(kinds_for(["isoscore"], intervals=False)) == {Moments, Reservoir}
+    assert Groups in kinds_for(["mean-share"], intervals=False)  # the value is made of them
+
+
+@pytest.mark.parametrize("documents", [False, True])
+def test_a_value_alone_is_the_value_of_the_reading(documents):
+    rows = cloud(600, 12) * np.arange(1, 13) ** -0.5
+    rows[:, -1] = 1e-4 * rows[:, 0]  # an eigenvalue that may be rounding
+    keys = np.repeat(np.arange(60, dtype=np.uint64), 10) * np.uint64(7) if documents else None
+    tokens = np.arange(600) % 40
+    positions = np.tile(np.arange(10, dtype=np.uint64), 60)
+    block = ArrayBlock(rows, keys, positions if documents else None, tokens=tokens)
+    first = [name for name in EVERY if not MEASURES[name].second_pass]
+    read = []
+    for intervals in (True, False):
+        here = {kind: kind(12) for kind in kinds_for(first, intervals=intervals)}
+        for accumulator in here.values():
+            accumulator.update(block)
+        if intervals:
+            found, _ = read_place(PLACE, here, first, run="", options={})
+            read.append({r.measure: r.value for r in found if r.measure in first})
+        else:
+            read.append(read_values(finalize_all(here, intervals=False), first))
+    assert read[0] == pytest.approx(read[1], rel=1e-9)
+    assert len(read[1]) > 20
 
 
 def test_a_second_pass_needs_what_it_starts_from_and_what_stands_in_for_it():

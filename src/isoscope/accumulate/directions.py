@@ -11,6 +11,7 @@ from isoscope.accumulate.cellwise import ByGroup, Cellwise
 from isoscope.types import Array
 
 N = TypeVar("N", float, Array)
+NOTHING = 1e-9  # mean cosine below which shares of it mean nothing
 
 
 def cosine_over_pairs(squared: N, count: N) -> N:
@@ -51,6 +52,13 @@ class DirectionsSummary(ByGroup):
     def total(self) -> Array:
         """Sum of all unit vectors."""
         return self.units.sum(axis=0)
+
+    @property
+    def shares(self) -> Array:
+        """Share of each dimension in the mean cosine; NaN where that is zero, else sum one."""
+        parts = contributions(self.total, self.energy)
+        whole, pairs = parts.sum(), self.count * max(self.count - 1, 1)
+        return np.full_like(parts, np.nan) if abs(whole) <= NOTHING * pairs else parts / whole
 
     def without(self, group: int) -> Self:
         """Return the summary as if a group had never been seen."""

@@ -171,7 +171,7 @@ def _definition(name: str, function: Callable[..., Any], names: Names) -> str:
 
 def _imports_of(function: Callable[..., Any]) -> dict[str, str]:
     """Return where the names come from that the module of a function imports."""
-    source = Path(inspect.getfile(function)).read_text(encoding="utf-8")
+    source = Path(str(sys.modules[function.__module__].__file__)).read_text(encoding="utf-8")
     return {
         alias.asname or alias.name: node.module
         for node in ast.walk(ast.parse(source))

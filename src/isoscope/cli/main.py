@@ -96,12 +96,10 @@ _FIRST = ("measure", "survey")
 _OWN = {
     "merge": (runs.merge, runs.EXAMPLES["merge"]),
     "read": (runs.read, runs.EXAMPLES["read"]),
-    "explain": (runs.explain, runs.EXAMPLES["explain"]),
     "report": (pages.report, pages.EXAMPLES["report"]),
     "figure": (pages.figure, pages.EXAMPLES["figure"]),
     "compare": (compare.compare, compare.EXAMPLES),
     "check": (check.check, check.EXAMPLES),
-    "dimensions": (runs.dimensions, runs.EXAMPLES["dimensions"]),
     "list": (listing.list_names, listing.EXAMPLES),
 }
 # In the order of the help page: experiments other than the first two stand before `list`.

@@ -1,4 +1,4 @@
-"""Commands on run folders: isoscope merge, read, explain and dimensions."""
+"""Commands on run folders: isoscope merge and read."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,12 +11,11 @@ from isoscope.cli.flags import (
     Run,
     Runs,
     Sites,
-    Variant,
     formats,
     output,
     overwrite,
 )
-from isoscope.cli.output import note, progress, show
+from isoscope.cli.output import note, show
 
 EXAMPLES = {
     "merge": (
@@ -28,8 +27,6 @@ EXAMPLES = {
         "isoscope read runs/a -m mean-cosine -m isoscore --latex",
         "isoscope read runs/a -s rows --json | head -n 1",
     ),
-    "explain": ("isoscope explain runs/a", "isoscope explain runs/a -s rows --json"),
-    "dimensions": ("isoscope dimensions runs/a", "isoscope dimensions runs/a -s rows --json"),
 }
 
 
@@ -60,35 +57,3 @@ def read(run: Run, names: Measures = None, sites: Sites = None, style: str = "")
     from isoscope import api
 
     show(api.read(run, measures=names or None, sites=sites or None), style)
-
-
-@formats
-def explain(run: Run, sites: Sites = None, variant: Variant = "all", style: str = "") -> None:
-    """Print how much of the mean cosine each cause accounts for.
-
-    Always in this order: sink tokens, a few dimensions, token frequency, position, and the
-    rest, the mean that all rows share. Where causes overlap, the earlier one gets the share.
-    """
-    from isoscope import api
-
-    show(api.explain(run, sites=sites or None, variant=variant), style)
-
-
-@formats
-def dimensions(
-    run: Run,
-    sites: Sites = None,
-    variant: Variant = "all",
-    style: str = "",
-    quiet: Quiet = False,
-) -> None:
-    """Print which dimensions carry the mean cosine of each site.
-
-    Also the kurtosis of the first one (0 for a Gaussian), and r squared: how well the cosines
-    without the top 1, 3 and 5 dimensions predict those of whole vectors.
-    """
-    from isoscope import api
-
-    with progress(quiet=quiet, noun="sites") as tick:
-        found = api.dimensions(run, sites=sites or None, variant=variant, progress=tick)
-    show(found, style, quiet=quiet)

@@ -47,6 +47,7 @@ class Pass:
     number: int  # from 0, since listening began
     mask: Tensor | None  # (batch, time), 1 for every real token
     trains: bool  # in training mode, with gradients, and not repeated by checkpointing
+    tokens: Tensor | None = None  # (batch, time) ids, where the model takes them
 
 
 Hear = Callable[[Pass | None, str, Tensor], None]  # None: a block that runs outside a pass
@@ -96,7 +97,8 @@ class SiteListener:
             nonlocal current, count
             calls.restart()
             mask = padding_mask(self.body, arguments, keywords)
-            current = Pass(count, mask, trains(self.body))
+            tokens = token_argument(self.body, arguments, keywords, "input_ids")
+            current = Pass(count, mask, trains(self.body), tokens)
             count += 1
 
         def finish(complete: bool) -> None:
@@ -132,11 +134,11 @@ def observe_forward(module: nn.Module, begin: Begin, end: End) -> Generator[None
         finally:
             end(complete)
 
-    wrapped = wrap_method(module, "forward", observed)
+    unwrap = wrap_method(module, "forward", observed)
     try:
         yield
     finally:
-        wrapped.remove()
+        unwrap()
 
 
 class MethodWrapper:
@@ -145,50 +147,38 @@ class MethodWrapper:
     def __init__(self, owner: object, name: str) -> None:
         self.owner, self.name = owner, name
         self.own = vars(owner).get(name)  # of this one object, as accelerate sets it
-        self.users: list[Wrapped] = []
+        self.users: list[Callable[..., object]] = []
         original: Callable[..., object] = getattr(owner, name)
 
         @wraps(original)
         def call(*arguments: object, **keywords: object) -> object:
             inner = original
-            for user in tuple(self.users):
-                inner = partial(user.around, inner)
+            for around in tuple(self.users):
+                inner = partial(around, inner)
             return inner(*arguments, **keywords)
 
         vars(call)["wrapper"] = self
         vars(owner)[name] = call
 
-    def remove(self, user: "Wrapped") -> None:
-        """Take one user away, and with the last one the wrapper."""
-        self.users.remove(user)
+    def remove(self, around: Callable[..., object]) -> None:
+        """Remove one user, and with the last one the wrapper."""
+        self.users.remove(around)
         if not self.users:
             del vars(self.owner)[self.name]
             if self.own is not None:
                 vars(self.owner)[self.name] = self.own
 
 
-@dataclass(frozen=True, eq=False)
-class Wrapped:
-    """One user of a wrapper."""
-
-    wrapper: MethodWrapper
-    around: Callable[..., object]
-
-    def remove(self) -> None:
-        """Leave the method as it was before."""
-        self.wrapper.remove(self)
-
-
-def wrap_method(owner: object, name: str, around: Callable[..., object]) -> Wrapped:
+def wrap_method(owner: object, name: str, around: Callable[..., object]) -> Callable[[], None]:
     """Call `around(method, *arguments, **keywords)` in place of a method of one object.
 
-    Wrappings of one method may be removed in any order, also within a call.
+    Return what undoes it. Several wrappings of one method may be undone in any order, also
+    within a call.
     """
     there = getattr(vars(owner).get(name), "wrapper", None)
     wrapper = there if isinstance(there, MethodWrapper) else MethodWrapper(owner, name)
-    user = Wrapped(wrapper, around)
-    wrapper.users.append(user)
-    return user
+    wrapper.users.append(around)
+    return partial(wrapper.remove, around)
 
 
 def find_sites(body: nn.Module) -> Sites:
@@ -284,14 +274,21 @@ def padding_mask(module: nn.Module, arguments: Arguments, keywords: Keywords) ->
 
     A mask for pairs of tokens does not say which are padding: None.
     """
-    mask = keywords.get("attention_mask")
-    if mask is None and arguments:
+    return token_argument(module, arguments, keywords, "attention_mask")
+
+
+def token_argument(
+    module: nn.Module, arguments: Arguments, keywords: Keywords, name: str
+) -> Tensor | None:
+    """Return an argument that has one entry for each token, (batch, time), or None."""
+    found = keywords.get(name)
+    if found is None and arguments:
         try:
             bound = inspect.signature(module.forward).bind_partial(*arguments, **keywords)
         except TypeError:  # a wrapper whose signature names nothing
             return None
-        mask = bound.arguments.get("attention_mask")
-    return mask if isinstance(mask, Tensor) and mask.ndim == 2 else None
+        found = bound.arguments.get(name)
+    return found if isinstance(found, Tensor) and found.ndim == 2 else None
 
 
 @contextmanager

@@ -1,11 +1,13 @@
 """The processes of a training run, whose batches are one large batch to a penalty."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeVar, cast
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -39,3 +41,11 @@ class World:
         table = torch.zeros(self.size, len(numbers), dtype=torch.int64, device=device)
         table[self.rank] = torch.tensor(numbers, device=device)
         return self.sum(table).tolist()
+
+    def gather_objects(self, value: V) -> list[V]:
+        """Return the value of every process, by rank; values are pickled."""
+        if self.size == 1:
+            return [value]
+        found: list[V | None] = [None] * self.size
+        dist.all_gather_object(found, value)
+        return cast(list[V], found)

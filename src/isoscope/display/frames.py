@@ -6,12 +6,12 @@ Lists of numbers or texts stay lists. Other nested values are JSON text.
 import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
 from io import StringIO
 from math import isfinite
 from types import ModuleType
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 from isoscope.display.escape import plain
 from isoscope.errors import ConfigError
@@ -19,6 +19,7 @@ from isoscope.errors import ConfigError
 if TYPE_CHECKING:
     import pandas
     import polars
+    from _typeshed import DataclassInstance
 
 # A JSON value, and one record: column names to values.
 Value: TypeAlias = "bool | int | float | str | Sequence[Value] | Mapping[str, Value] | None"
@@ -34,6 +35,43 @@ class Field:
     kind: Kind = "text"
     optional: bool = False  # cells may be missing; numbers and texts always may
     joined: bool = False  # a list of texts that CSV joins by "; " instead of writing JSON
+
+
+@runtime_checkable
+class _Listable(Protocol):
+    """An array or a number of NumPy, which need not be imported to be recognised."""
+
+    def tolist(self) -> object: ...
+
+
+class Record:
+    """A dataclass that turns into a line: numbers, texts, lists and dictionaries."""
+
+    def to_dict(self) -> Line:
+        """Return the record as plain values, with the keys of `--json`."""
+        return _line_of(cast("DataclassInstance", self))
+
+
+def plain_value(value: object) -> Value:
+    """Return a value of a record as JSON has it: arrays as lists, NaN and infinity as None."""
+    if isinstance(value, Record):
+        return value.to_dict()
+    if is_dataclass(value) and not isinstance(value, type):
+        return _line_of(value)
+    if isinstance(value, _Listable):
+        return plain_value(value.tolist())
+    if isinstance(value, Mapping):
+        pairs = cast(Mapping[object, object], value).items()
+        return {str(name): plain_value(each) for name, each in pairs}
+    if isinstance(value, tuple | list):
+        return [plain_value(each) for each in cast(Sequence[object], value)]
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    return cast(Value, value)
+
+
+def _line_of(record: "DataclassInstance") -> Line:
+    return {each.name: plain_value(getattr(record, each.name)) for each in fields(record)}
 
 
 def texts(*names: str) -> tuple[Field, ...]:

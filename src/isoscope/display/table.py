@@ -40,3 +40,8 @@ def warning_column(rows: Iterable[Iterable[str]], warnings: Sequence[str]) -> Co
     number = {text: str(place) for place, text in enumerate(warnings, start=1)}
     cells = (" ".join(dict.fromkeys(number[text] for text in row)) for row in rows)
     return Column("warnings", tuple(cells), words=True, role="marks")
+
+
+def non_empty(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """Return the columns that have something in at least one cell."""
+    return tuple(column for column in columns if any(column.cells))

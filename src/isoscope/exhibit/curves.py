@@ -142,10 +142,10 @@ def _sink_share(site: str, moments: Mapping[str, "MomentsSummary"]) -> list[Sink
 
 
 def _cause_shares(survey: "Survey", site: str, run: str) -> list[CauseShares]:
-    from isoscope.lab.explain.results import explained
+    from isoscope.causes.site_causes import site_causes
 
     try:
-        causes = explained(survey.held, site, "all", run)
+        causes = site_causes(survey.held, site, "all", run)
     except (StoreError, TooFewRowsError, UndefinedError):
         return []
     if not causes or not all(np.isfinite(each.share) for each in causes):

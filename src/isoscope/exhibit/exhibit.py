@@ -4,76 +4,90 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from isoscope.errors import ConfigError, StoreError
 from isoscope.site import is_matrix
 from isoscope.types import Curve, Reading
 
 if TYPE_CHECKING:
-    from isoscope.display.page.section import Exhibit
+    from isoscope.display import Results
+    from isoscope.display.page.section import Drawn, Exhibit, Section
     from isoscope.store.origin import Settings
     from isoscope.store.run import Run
 
 NOUNS = {"text": "tokens", "tokens": "tokens", "audio": "frames", "image": "patches"}
-BEFORE = "layer profiles are of the model as it came, before fine-tuning"
 COSTLY = 40e9  # d^3 summed over places, from which on some sites go without a spectrum
 Effective = dict[tuple[str, str], float]
+Shown: TypeAlias = "Run | Results[Reading] | Exhibit"  # what a page is made of
+Source: TypeAlias = "str | os.PathLike[str] | Shown"
 
 
-def exhibits(runs: Any) -> list["Exhibit"]:
+def sections() -> "list[Section]":
+    """Return the sections of a page: those of every run, and those that experiments bring."""
+    from isoscope.display.section import SECTIONS
+    from isoscope.study.experiment import known_experiments
+
+    verdict, *usual = SECTIONS
+    brought = [each.section for each in known_experiments() if each.section is not None]
+    first = [each for each in brought if each.first]
+    return [verdict, *first, *usual, *(each for each in brought if not each.first)]
+
+
+def exhibits(runs: "Source | Iterable[Source]") -> list["Exhibit"]:
     """Return what is shown of each run: folders, loaded runs, readings, or exhibits."""
-    given = [runs] if _is_one(runs) else list(runs)
-    if not given:
+    from isoscope.display import Results
+    from isoscope.display.page.section import Exhibit
+    from isoscope.store.run import Run
+
+    if isinstance(runs, str | os.PathLike | Run | Results | Exhibit):
+        loaded = [_open(cast(Source, runs))]  # Results are a list, too
+    else:
+        loaded = [_open(each) for each in runs]
+    if not loaded:
         raise ConfigError(
             "a report needs at least 1 run, got 0",
             hint="name a run folder written by -o",
             slug="nothing-to-report",
         )
-    loaded = [_loaded(each) for each in given]
-    names = _apart([_name(each) for each in loaded], loaded)
+    names = _distinct_names(loaded)
     return [_exhibit(each, name) for each, name in zip(loaded, names, strict=True)]
 
 
-def _is_one(runs: Any) -> bool:
-    from isoscope.display import Results
-    from isoscope.display.page.section import Exhibit
-    from isoscope.store.run import Run
-
-    return isinstance(runs, str | os.PathLike | Run | Results | Exhibit)
-
-
-def _loaded(given: Any) -> Any:
+def _open(source: Source) -> Shown:
     from isoscope.display import READINGS, Results
     from isoscope.display.page.section import Exhibit
     from isoscope.store import load
     from isoscope.store.run import Run
 
-    if isinstance(given, Results) and given.layout.name != READINGS.name:
+    if isinstance(source, Results) and source.layout.name != READINGS.name:
         raise ConfigError(
-            f"a report shows runs and readings, got {given.layout.name}",
+            f"a report shows runs and readings, got {source.layout.name}",
             hint="name the run folder itself; its page shows causes and dimensions too",
             slug="report-other-records",
         )
-    return given if isinstance(given, Run | Results | Exhibit) else load(given)
+    return source if isinstance(source, Run | Results | Exhibit) else load(source)
 
 
-def _name(each: Any) -> str:
+def _name(each: Shown) -> str:
     from isoscope.display.page.section import Exhibit
+    from isoscope.store.run import Run
 
     if isinstance(each, Exhibit):
         return each.name
-    path = getattr(each, "path", None)
-    if path is not None:
-        return path.resolve().name
+    if isinstance(each, Run):
+        return each.path.resolve().name
     return next((reading.run for reading in each if reading.run), "readings")
 
 
-def _apart(names: Sequence[str], loaded: Sequence[Any]) -> list[str]:
-    """Return names that tell runs apart: with their folder, then with a number."""
+def _distinct_names(loaded: Sequence[Shown]) -> list[str]:
+    """Return names that distinguish runs: with their folder, then with a number."""
+    from isoscope.store.run import Run
+
+    names = [_name(each) for each in loaded]
     longer = [
         f"{each.path.resolve().parent.name}/{name}"
-        if names.count(name) > 1 and hasattr(each, "path")
+        if names.count(name) > 1 and isinstance(each, Run)
         else name
         for name, each in zip(names, loaded, strict=True)
     ]
@@ -83,9 +97,8 @@ def _apart(names: Sequence[str], loaded: Sequence[Any]) -> list[str]:
     ]
 
 
-def _exhibit(each: Any, name: str) -> "Exhibit":
-    from isoscope.display.page.section import Exhibit, Finding
-    from isoscope.display.section.sweep import told
+def _exhibit(each: Shown, name: str) -> "Exhibit":
+    from isoscope.display.page.section import Exhibit
     from isoscope.store.run import Run
 
     if isinstance(each, Exhibit):
@@ -99,20 +112,31 @@ def _exhibit(each: Any, name: str) -> "Exhibit":
         remarks = [f"skipped: {text}" for text in each.left_out]
         return Exhibit(name, list(each), levels=levels, remarks=remarks)
     curves, effective, remarks = _curves(each, name)
-    if each.origin.kind == "sweep":
-        more, said = _swept(each)
-        curves, remarks = [*curves, *more], [*remarks, *said]
-    findings = [Finding(*f) for f in told(Exhibit(name, [], curves))]
+    drawn = _draw(each)
     return Exhibit(
         name=name,
         readings=each.readings,
-        curves=curves,
+        curves=[*curves, *drawn.curves],
         facts=facts_of(each),
         levels=_levels(each.readings, each.settings, effective),
-        noun=_noun(each),
-        remarks=[*remarks, *_told(each)],
-        findings=findings,
+        noun=drawn.noun,
+        remarks=[*remarks, *drawn.remarks, *_warnings(each)],
+        findings=drawn.findings,
     )
+
+
+def _draw(run: "Run") -> "Drawn":
+    """Return what the experiment that made a run adds to its page, if anything."""
+    from isoscope.display.page.section import Drawn
+    from isoscope.study.experiment import known_experiments
+
+    draws = [each.exhibit for each in known_experiments() if each.name == run.origin.kind]
+    if not draws or draws[0] is None:
+        return Drawn(noun=_noun(run))
+    try:
+        return draws[0](run)
+    except StoreError as error:
+        return Drawn(remarks=[error.problem], noun=_noun(run))
 
 
 def _curves(run: "Run", name: str) -> tuple[list[Curve], Effective, list[str]]:
@@ -150,15 +174,6 @@ def _curves(run: "Run", name: str) -> tuple[list[Curve], Effective, list[str]]:
     return found, effective, remarks
 
 
-def _swept(run: "Run") -> tuple[list[Curve], list[str]]:
-    from isoscope.lab.sweep.curves import swept
-
-    try:
-        return [swept(run)], [BEFORE]
-    except StoreError as error:
-        return [], [error.problem]
-
-
 def _affordable(readings: Iterable[Reading]) -> set[str]:
     """Return the sites to draw spectra of: all, or evenly chosen ones of a wide, deep model."""
     widths = {each.site: each.d for each in readings}
@@ -191,15 +206,13 @@ def _levels(
     return known
 
 
-def _told(run: "Run") -> list[str]:
-    """Return what was said while the run was made: of its sources, and of what it lacks."""
-    said = [text for source in run.origin.sources for text in source.warnings]
-    return [*dict.fromkeys(said), *(f"skipped: {text}" for text in run.left_out)]
+def _warnings(run: "Run") -> list[str]:
+    """Return the warnings about the sources of a run, and what could not be computed."""
+    texts = [text for source in run.origin.sources for text in source.warnings]
+    return [*dict.fromkeys(texts), *(f"skipped: {text}" for text in run.left_out)]
 
 
 def _noun(run: "Run") -> str:
-    if run.origin.kind == "sweep":
-        return "tokens"
     if run.origin.kind != "survey":
         return "vectors"
     source = next(iter(run.origin.sources), None)

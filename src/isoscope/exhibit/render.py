@@ -16,17 +16,6 @@ if TYPE_CHECKING:
     from isoscope.display.page.section import Chart, Panel
     from isoscope.types import Reading
 
-KINDS = (
-    "layers",
-    "sweep",
-    "series",
-    "spectrum",
-    "dimensions",
-    "causes",
-    "bands",
-    "norm",
-    "embeddings",
-)
 SUFFIXES = (".pdf", ".svg", ".png")
 COLUMN = 84.0  # millimetres, one of two columns of most journals
 NARROWEST, WIDEST = 30.0, 1000.0
@@ -76,16 +65,14 @@ def report(
     from isoscope.display.page.bundle import require_package
     from isoscope.display.page.page import page
     from isoscope.display.page.write import check_file
-    from isoscope.exhibit.exhibit import exhibits
+    from isoscope.exhibit.exhibit import exhibits, sections
     from isoscope.measures import MEASURES
 
     require_package("altair")
     if output is not None:
         check_file(output, overwrite=overwrite)
-    from isoscope.display.section import SECTIONS
-
     notes = [measure.note for measure in MEASURES.values()]
-    made = page(exhibits(runs), notes, SECTIONS)
+    made = page(exhibits(runs), notes, sections())
     if output is not None:
         made.save(output, overwrite=overwrite)
     return made
@@ -111,18 +98,17 @@ def figure(
     from isoscope.display.page.bundle import require_package
     from isoscope.display.page.figure import convert_figure, draw_figure
     from isoscope.display.page.write import check_file, write_bytes
-    from isoscope.exhibit.exhibit import exhibits
+    from isoscope.exhibit.exhibit import exhibits, sections
 
-    if kind not in KINDS:
-        raise unknown("figure", kind, KINDS)
     suffix = _suffix(output)
     _check_width(width)
     for package in ("altair", "vl_convert"):
         require_package(package)
+    known = {each.name: each for each in sections() if each.name != "verdict"}
+    if kind not in known:
+        raise unknown("figure", kind, known)
     check_file(output, overwrite=overwrite)
-    from isoscope.display.section import SECTIONS
-
-    (section,) = [each for each in SECTIONS if each.name == kind]
+    section = known[kind]
     shown = [exhibit.finite.printable for exhibit in exhibits(runs)]
     panel = section.show(shown)
     if panel is None:

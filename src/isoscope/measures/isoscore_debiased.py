@@ -78,7 +78,9 @@ def log_spread(seen: Halves) -> Spread | None:
     try:
         if isinstance(seen.parts, SampledParts):
             return _of_rows(seen, seen.parts)
-        return _of_documents(seen, seen.parts)
+        if isinstance(seen.parts, SketchedParts):
+            return _of_documents(seen, seen.parts)
+        return None
     except (TooFewRowsError, UndefinedError):
         return None
 

@@ -7,10 +7,12 @@ imports none of them.
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, TypeGuard, cast
 
 from isoscope.errors import ConfigError, UnknownNameError
@@ -19,26 +21,35 @@ from isoscope.registry import Registry
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from isoscope.display.page.section import Drawn, Section
+    from isoscope.store.run import Run
     from isoscope.study.option import Part
     from isoscope.study.run import Runnable
 
 GROUP = "isoscope.experiments"  # the entry points with which other packages bring theirs
 EXECUTION = "isoscope.study.spec:Execution"  # engine and run folder
 PLACE = "isoscope.study.spec:EngineOptions"  # engine alone, where no run folder is written
-BUILT_IN = {  # the experiments of this package, and the light modules that register them
+LAB = Path(__file__).parents[1] / "lab"
+# The experiments of this package, and the light modules that register them: each folder of
+# lab/ is an experiment of that name, registered by its `__init__.py`.
+BUILT_IN = {
     "measure": "isoscope.study",
     "survey": "isoscope.study",
-    "norm": "isoscope.lab.norm",
-    "matrices": "isoscope.lab.matrices",
-    "zero": "isoscope.lab.zero",
-    "probe": "isoscope.lab.probe",
-    "sweep": "isoscope.lab.sweep",
+    **{
+        each.name.replace("_", "-"): f"isoscope.lab.{each.name}"
+        for each in iter_modules([str(LAB)])
+        if each.ispkg
+    },
 }
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One kind of work: what it is called, and where its spec and its function are."""
+    """One kind of work: what it is called, and where its parts are.
+
+    Whatever shows an experiment (command, Python function, `--config`, help, the list of
+    options, the section of a report) is derived from this record.
+    """
 
     name: str
     help: str  # the first line says it all, for lists
@@ -48,6 +59,8 @@ class Experiment:
     examples: tuple[str, ...] = ()
     noun: str = "units"  # what progress counts
     blocks: int | None = None  # freed blocks of this many bytes go back to the system at once
+    section_at: "Section | str | None" = None  # what a report shows of it
+    exhibit_at: "Callable[[Run], Drawn] | str | None" = None  # what is drawn of its run folders
 
     @cached_property
     def spec(self) -> "type[Runnable[object]]":
@@ -75,6 +88,16 @@ class Experiment:
         from isoscope.study.keywords import function_of
 
         return function_of(self.spec, self.where)
+
+    @cached_property
+    def section(self) -> "Section | None":
+        """The section of a report that is about it."""
+        return cast("Section | None", _load(self.section_at))
+
+    @cached_property
+    def exhibit(self) -> "Callable[[Run], Drawn] | None":
+        """The function that draws what is special about its run folders."""
+        return cast("Callable[[Run], Drawn] | None", _load(self.exhibit_at))
 
 
 EXPERIMENTS: Registry[Experiment] = Registry("experiment")
@@ -108,6 +131,15 @@ def register(
 def built_in() -> list[Experiment]:
     """Return the experiments of this package."""
     return [find_experiment(name) for name in BUILT_IN]
+
+
+def known_experiments() -> list[Experiment]:
+    """Return the experiments of this package and of others, without what cannot be loaded."""
+    found = built_in()
+    for name in others():
+        with suppress(ConfigError, UnknownNameError):
+            found.append(find_experiment(name))
+    return found
 
 
 def find_experiment(name: str) -> Experiment:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
-from typing import Protocol, TypeGuard, cast
+from typing import TYPE_CHECKING, TypeGuard, cast
 
 import msgspec
 import numpy as np
@@ -12,17 +12,12 @@ from isoscope.accumulate.bands import frequency_bands
 from isoscope.errors import ConfigError, SourceError
 from isoscope.types import Array
 
+if TYPE_CHECKING:
+    from isoscope.capture.model.tokenizer import Tokenizer
+
 TOKENS = ("input_ids", "decoder_input_ids")  # what holds tokens among a model's inputs
 _LEAST = 0.5  # of the tokens of a table that its tokenizer must know
 _LARGEST = 1 << 28  # bytes of a table
-
-
-class TokenIds(Protocol):
-    """A tokenizer, of which only the ids of its tokens are needed."""
-
-    def get_vocab(self) -> Mapping[str, int]:
-        """Return the id of each token."""
-        ...
 
 
 class Frequencies:
@@ -52,7 +47,7 @@ class Frequencies:
 
 
 def read_frequencies(
-    path: str | Path, tokenizer: TokenIds | None, vocabulary: int
+    path: str | Path, tokenizer: "Tokenizer | None", vocabulary: int
 ) -> Frequencies:
     """Read a table of counts: npy with one number per token id, or a json object of tokens."""
     file = Path(path)
@@ -93,7 +88,7 @@ def _is_array(value: object) -> TypeGuard[Array]:
     return isinstance(value, np.ndarray)
 
 
-def _object(file: Path, tokenizer: TokenIds | None, vocabulary: int) -> Array:
+def _object(file: Path, tokenizer: "Tokenizer | None", vocabulary: int) -> Array:
     try:
         named = msgspec.json.decode(file.read_bytes(), type=dict[str, float], strict=False)
     except (msgspec.MsgspecError, ValueError, RecursionError):

@@ -4,7 +4,7 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
-from typing import Any, TypeGuard, TypeVar, cast, get_args
+from typing import Any, ForwardRef, TypeGuard, TypeVar, cast, get_args, get_origin
 
 from isoscope.engine import Notify
 from isoscope.study.option import Option, Part, build, named_options
@@ -60,8 +60,16 @@ def function_of(spec: type[Runnable[R]], where: type[Part] = Execution) -> Calla
     function.__name__ = function.__qualname__ = spec.command.replace("-", "_")
     function.__module__ = spec.__module__
     function.__doc__ = spec.__doc__
-    function.__annotations__.pop("return")  # a type variable says nothing
+    function.__annotations__["return"] = _result_of(spec)
     return keywords(spec, where)(function)
+
+
+def _result_of(spec: type[Runnable[object]]) -> object:
+    """Return what running a spec gives, as its base class names it; as text where quoted."""
+    bases = cast(tuple[object, ...], getattr(spec, "__orig_bases__", ()))
+    results = [get_args(each)[0] for each in bases if get_origin(each) is Runnable]
+    result: object = results[0] if results else inspect.Signature.empty
+    return result.__forward_arg__ if isinstance(result, ForwardRef) else result
 
 
 def call(

@@ -19,9 +19,10 @@ from isoscope.site import DECODER, Site
 from isoscope.study.option import Part, about
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from isoscope.capture.model.load import Loaded
+    from isoscope.capture.model.tokenizer import Tokenizer
     from isoscope.capture.sites import Sites
     from isoscope.source.corpus.corpus import Corpus
 
@@ -95,22 +96,6 @@ class Seed(Part, frozen=True, kw_only=True):
     ] = 0
 
 
-class Tokenizer(Protocol):
-    """What is used of a tokenizer of transformers."""
-
-    def __len__(self) -> int:
-        """Return the size of its vocabulary."""
-        ...
-
-    def decode(self, tokens: list[int], /) -> object:
-        """Return the text of tokens."""
-        ...
-
-    def get_vocab(self) -> "Mapping[str, int]":
-        """Return the id of each token."""
-        ...
-
-
 class Opened(Protocol):
     """A model that was loaded elsewhere, with its sites."""
 
@@ -145,9 +130,9 @@ class ModelSites:
     sites: "Sites"
 
     @property
-    def tokenizer(self) -> Tokenizer | None:
+    def tokenizer(self) -> "Tokenizer | None":
         """The tokenizer of the model; None where it has none."""
-        return cast(Tokenizer | None, self.loaded.tokenizer)
+        return self.loaded.tokenizer
 
     @property
     def last(self) -> str:

@@ -25,8 +25,12 @@ class SiteKinds:
         *,
         causes: bool = True,
         named: Sequence[str] | None = None,
+        intervals: bool = True,
+        also: Sequence["Kind"] = (),
     ) -> None:
         self.names = tuple(names)
+        self.intervals = intervals  # else only what the values of measures need
+        self.also = tuple(also)  # needed at every site, besides what the measures need
         self.named = tuple(named or ())  # measures that the user asked for by name
         self.causes = causes
         self._known: dict[str, tuple[Kind, ...]] = {}
@@ -34,9 +38,14 @@ class SiteKinds:
     def of(self, site: str) -> tuple["Kind", ...]:
         """Return all kinds of a site, by its family."""
         if site not in self._known:
-            self._known[site] = kinds_for(
-                self.names, causes=self.causes, site=site, named=self.named
+            found = kinds_for(
+                self.names,
+                causes=self.causes,
+                site=site,
+                named=self.named,
+                intervals=self.intervals,
             )
+            self._known[site] = tuple(dict.fromkeys((*found, *self.also)))
         return self._known[site]
 
     def first(self, site: str) -> tuple["Kind", ...]:

@@ -1,12 +1,13 @@
 """Running a spec: target, lock, worker, plan, stages, results. The only way work is done."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar, cast
 
 from isoscope.engine import Job, Notify, Tracker, engine_for
 from isoscope.engine.base import Engine, Stage, Worker
@@ -28,8 +29,11 @@ class Planner(Worker[object], Protocol[R_co]):
     """A worker that can also make the plan, and results of what all units have found."""
 
     def content(self) -> Mapping[str, str]:
-        """Return fingerprints of what the spec names, by a word for each."""
-        ...
+        """Return fingerprints of what the spec names, by a word for each.
+
+        Only a run that is written to a folder needs them.
+        """
+        return {}
 
     def plan(self) -> Plan:
         """Cut the work into units."""
@@ -78,10 +82,18 @@ class Runnable(Spec, Generic[R_co], frozen=True, kw_only=True):
 
     keeps: ClassVar[str] = "summaries"  # or "records": what units give
     plans: ClassVar[type[Plan]] = Plan
+    worker_at: ClassVar[str] = ""  # "module:Class", called with the spec, `notify` and `live`
+    torch_for: ClassVar[str] = ""  # what cannot be done without torch and transformers, if so
 
     def open(self, notify: Notify, live: Live | None = None) -> Planner[R_co]:
         """Open what the spec names; `live` has objects in place of names."""
-        raise NotImplementedError
+        if self.torch_for:
+            from isoscope.study.model import need_torch
+
+            need_torch(self.torch_for)
+        module, _, name = self.worker_at.partition(":")
+        worker = cast(Callable[..., Planner[R_co]], getattr(import_module(module), name))
+        return worker(self, notify, live or {})
 
     def decode_plan(self, content: bytes) -> Plan:
         """Return the plan that a file holds."""

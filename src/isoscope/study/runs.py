@@ -1,11 +1,17 @@
-"""Saved runs: merge them, read them."""
+"""Runs that were saved: merge them, read them, and the base of experiments on them."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, cast
 
+from isoscope.accumulate import Accumulator
+from isoscope.accumulate.survey import Kind, variants
 from isoscope.errors import ConfigError, MergeError
+from isoscope.registry import unknown
+from isoscope.store.run import Run, load, open_run
+from isoscope.study.option import Part, about
+from isoscope.study.plan import Plan, Unit
 from isoscope.study.reads import (
     companions,
     isotropic_levels,
@@ -15,11 +21,16 @@ from isoscope.study.reads import (
     read_sites,
     read_state,
 )
+from isoscope.study.run import Live, Planner
+from isoscope.types import CLASSES, VARIANTS
 
 if TYPE_CHECKING:
     from isoscope.display import Results
-    from isoscope.store import Run
     from isoscope.types import Reading
+
+R_co = TypeVar("R_co", covariant=True)
+A = TypeVar("A", bound=Accumulator[object])
+Summaries = Mapping[Kind, Accumulator[object]]
 
 
 def merge(
@@ -28,8 +39,8 @@ def merge(
     *,
     overwrite: bool = False,
 ) -> "Results[Reading]":
-    """Merge runs of separate parts into a new run folder."""
-    from isoscope.store import check_target, load, mergeable, save
+    """Add up runs that were measured apart, into a new run folder."""
+    from isoscope.store import check_target, mergeable, save
     from isoscope.store.atomic import staging
     from isoscope.store.run import merge_states
     from isoscope.store.schema import STATE
@@ -39,7 +50,7 @@ def merge(
     if not runs:
         raise ConfigError(
             "a merge needs at least 1 run, got 0",
-            hint="name the run folders to merge",
+            hint="name the run folders to add up",
             slug="nothing-to-merge",
         )
     loaded = [load(run) for run in runs]
@@ -47,7 +58,8 @@ def merge(
         if run.origin.kind == "sweep":
             raise MergeError(
                 f"cannot merge {run.path.name!r}, which is a sweep, with other runs",
-                hint="run one sweep with all --seeds and --weights under a new name instead",
+                hint="a sweep goes on where it was stopped: give it more --seeds or --weights "
+                "under a new name instead",
                 slug="merge-sweep",
             )
     origin = mergeable([run.origin for run in loaded])
@@ -64,14 +76,13 @@ def merge(
 
 
 def read(
-    run: "str | os.PathLike[str] | Run",
+    run: str | os.PathLike[str] | Run,
     *,
     measures: Sequence[str] | None = None,
     sites: Sequence[str] | None = None,
 ) -> "Results[Reading]":
     """Return the readings of a run folder; measures not yet read come from its summaries."""
     from isoscope.display import READINGS, Results
-    from isoscope.store import open_run
 
     found = open_run(run)
     options = options_of(found.settings)
@@ -103,9 +114,80 @@ def read(
 
 
 def _known_sites(sites: Sequence[str], there: Iterable[str]) -> None:
-    from isoscope.registry import unknown
-
     known = dict.fromkeys(there)
     for site in sites:
         if site not in known:
             raise unknown("site", site, known)
+
+
+def summaries_of(
+    run: Run, sites: Sequence[str] | None = None, variant: str = "all"
+) -> Iterator[tuple[str, str, Summaries]]:
+    """Yield (site, variant, accumulators) of some sites of a run, or of all.
+
+    Sites are read from disk one at a time. Matrices and vectors on disk have one variant
+    only, `all`, and are yielded in it.
+    """
+    if variant not in VARIANTS:
+        raise unknown("variant", variant, VARIANTS)
+    _known_sites(sites or (), run.sites)
+    for site in run.sites if sites is None else sites:
+        held = run.survey_of(site).held
+        for _, names, parts in variants(held):
+            if variant in names:
+                yield site, variant, parts
+            elif not any((site, each) in held for each in CLASSES):
+                yield site, "all", parts
+
+
+def summary_of(here: Summaries, kind: type[A]) -> A | None:
+    """Return the accumulator of one kind; None where the run has not kept it."""
+    return cast(A, here[kind]) if kind in here else None
+
+
+class SavedSites(Part, frozen=True, kw_only=True):
+    """Which rows of which sites of a run."""
+
+    run: Annotated[
+        str | None,
+        about("A run folder written by -o.", "RUN", argument=True, path=True, live=True),
+    ]
+    sites: Annotated[
+        tuple[str, ...] | None,
+        about("A site; repeat it for more than one.", "SITE", flag="-s/--site"),
+    ] = None
+    variant: Annotated[
+        Literal["all", "no-special", "no-sink"], about("all, no-special or no-sink.", "NAME")
+    ] = "all"
+
+
+class SavedSite(Unit, frozen=True, tag=True):
+    """One site of a run."""
+
+    site: str
+
+
+class SavedPlan(Plan, frozen=True, kw_only=True):
+    """The sites of a run."""
+
+    stages: tuple[tuple[SavedSite, ...], ...]
+
+
+class SavedRunWorker(Planner[R_co]):
+    """An open run whose sites are worked on one by one."""
+
+    def __init__(self, read: SavedSites, live: Live) -> None:
+        self.read = read
+        given = live.get("run")
+        self.saved = given if isinstance(given, Run) else load(read.run or "")
+        _known_sites(read.sites or (), self.saved.sites)
+
+    @property
+    def name(self) -> str:
+        """The name of the run."""
+        return self.saved.path.name
+
+    def plan(self) -> SavedPlan:
+        """Return one unit per site."""
+        sites = dict.fromkeys(self.read.sites or self.saved.sites)
+        return SavedPlan(stages=(tuple(map(SavedSite, sites)),))

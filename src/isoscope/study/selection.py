@@ -13,7 +13,7 @@ from isoscope.site import DECODER, POOLED, is_matrix
 from isoscope.study.frequency import Frequencies, read_frequencies
 
 if TYPE_CHECKING:
-    from isoscope.capture.feed import Feed, Prepared
+    from isoscope.capture.feed import Batch, Feed, Prepared
     from isoscope.capture.model.pooling import Pooling
     from isoscope.source.corpus.corpus import Corpus
     from isoscope.study.model import ModelSites
@@ -136,7 +136,9 @@ def frequencies_for(subject: "ModelSites", table: str | None) -> Frequencies:
         )
     size = getattr(subject.loaded.body.config, "vocab_size", None)
     known = subject.tokenizer
-    return read_frequencies(table, known, int(size or (len(known) if known else 0)))
+    return read_frequencies(
+        table, known, int(size or (len(known.get_vocab()) if known is not None else 0))
+    )
 
 
 def pooling_for(subject: "ModelSites", mode: str | None) -> "Pooling | None":
@@ -288,3 +290,34 @@ def as_bytes(number: int) -> str:
     if number < 2**30:
         return f"{number / 2**20:.1f} MiB"
     return f"{number / 2**30:.1f} GiB"
+
+
+def prepare_documents(
+    corpus: "Corpus", feed: "Feed", *, documents: int | None = None, seed: int | None = None
+) -> "list[tuple[int, Prepared]]":
+    """Return prepared documents with their ordinals; those that are too short are skipped.
+
+    In the order of the corpus, or in one drawn by a seed, at most as many as `documents`.
+    """
+    found: list[tuple[int, Prepared]] = []
+    for ordinal in range(len(corpus)) if seed is None else corpus.order(seed):
+        if documents is not None and len(found) >= documents:
+            break
+        ready = feed.prepare(corpus.document(int(ordinal)))
+        if ready is not None:
+            found.append((int(ordinal), ready))
+    if not found:
+        raise TooFewRowsError(
+            f"expected documents of at least two tokens in {corpus.place or corpus.name}, "
+            f"got none in {len(corpus)}",
+            hint="give a corpus with longer documents",
+            slug="corpus-short",
+        )
+    return found
+
+
+def batches_of(prepared: "Sequence[Prepared]", feed: "Feed", size: int) -> "Iterator[Batch]":
+    """Yield batches of neighbours; of one document each where padding would change them."""
+    step = size if feed.mixes_lengths else 1
+    for start in range(0, len(prepared), step):
+        yield feed.batch(prepared[start : start + step])

@@ -21,7 +21,6 @@ from isoscope.study.model import (
     ModelSites,
     ModelSpec,
     Seed,
-    Tokenizer,
     WideCorpusSpec,
     model_content,
     open_documents,
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
     from isoscope.accumulate.survey import Kind, Survey
     from isoscope.capture.feed import Feed
     from isoscope.capture.listener import Listener
+    from isoscope.capture.model.tokenizer import Tokenizer
     from isoscope.display import Results
     from isoscope.source.corpus.corpus import Corpus
 
@@ -479,7 +479,7 @@ def _batches(units: Sequence[Sequence[object]], turns: int) -> list[Batches]:
     return [Batches(turn, first, last) for turn in range(turns) for first, last in ranges]
 
 
-def _decoder(tokenizer: Tokenizer | None) -> Callable[[list[int]], str] | None:
+def _decoder(tokenizer: "Tokenizer | None") -> Callable[[list[int]], str] | None:
     """Return what turns tokens into words, to name sinks by."""
     if tokenizer is None:
         return None

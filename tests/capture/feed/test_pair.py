@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.capture.feed.reader import TokenIds
+from isoscope.capture.feed.reader import TokenSequence
 from isoscope.capture.feed.text import PairFeed, halves, start_token
 
 
@@ -95,7 +95,7 @@ def test_token_files_are_halved(zoo):
 
 
 def test_the_one_in_the_middle_is_the_encoders():
-    tokens = TokenIds(np.arange(5), np.zeros(5, dtype=bool), None, False)
+    tokens = TokenSequence(np.arange(5), np.zeros(5, dtype=bool), None, False)
     first, second = halves(tokens)
     assert (first.ids.tolist(), second.tolist()) == ([0, 1, 2], [3, 4])
 

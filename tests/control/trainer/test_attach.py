@@ -1,7 +1,9 @@
 """Trainers of transformers and sentence-transformers: two lines, and the loss has it in it."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -17,8 +19,10 @@ from transformers import (
     TrainingArguments,
 )
 
-from isoscope.control import CosReg, IStar, Watch, attach
+from isoscope.control import CosReg, IStar, Watch, attach, penalised
 from isoscope.errors import ConfigError, PenaltyError, UnknownNameError
+
+SOURCE = Path(__file__).parents[3] / "src"
 
 
 def rows(n=64):
@@ -117,6 +121,77 @@ def test_accumulated_batches_have_the_mean_of_their_penalties(trainer, func, cou
         assert len(kept) == steps
         slopes.append(sum(kept))
     assert torch.allclose(slopes[1], slopes[0], rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("counts", [False, True], ids=["divided", "summed"])
+def test_a_penalty_is_accumulated_as_the_task_loss_is(tmp_path, counts):
+    """Two batches of one step have the gradient of half their losses and penalties, summed."""
+    config = GPT2Config(
+        vocab_size=20, n_embd=16, n_layer=2, n_head=2, n_positions=32,
+        resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = GPT2LMHeadModel(config).train()
+    data = [{"input_ids": each["input_ids"][:5]} for each in rows(16)]  # as many labels each
+
+    def collated(batch):
+        ids = torch.tensor([each["input_ids"] for each in batch])
+        labels = ids.clone()
+        labels[:, 0] = -100  # nothing comes before it, but a trainer may count it
+        return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": labels}
+
+    expected, weight = 0.0, model.transformer.h[0].mlp.c_fc.weight
+    for half in (data[:8], data[8:]):
+        with penalised(model, IStar(weight=5.0, rows=None)) as penalty:
+            loss = (model(**collated(half)).loss + penalty()) / 2
+        expected += torch.autograd.grad(loss, weight)[0]
+    args = TrainingArguments(
+        output_dir=str(tmp_path), max_steps=1, per_device_train_batch_size=8,
+        gradient_accumulation_steps=2, max_grad_norm=0.0, report_to=[], use_cpu=True,
+        disable_tqdm=True, save_strategy="no",
+    )  # fmt: skip
+    made = Trainer(model, args, data_collator=collated, train_dataset=data)
+    made._get_train_sampler = lambda *_: SequentialSampler(range(16))
+    made.model_accepts_loss_kwargs = counts
+    kept = []
+    weight.register_hook(kept.append)
+    attach(made, IStar(weight=5.0, rows=None)).train()
+    torch.testing.assert_close(sum(kept), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_documented_use_warns_of_nothing(trainer, texts, tmp_path):
+    """The two lines of the page, and a watch, in a process where warnings are errors."""
+    model, folder = trainer().model, tmp_path / "model"
+    model.save_pretrained(folder)
+    code = f"""
+import json, logging, sys, torch
+from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments
+from transformers.utils import logging as transformers_logging
+said = []
+handler = logging.Handler(logging.WARNING)
+handler.emit = lambda record: said.append(record.getMessage())
+model = AutoModelForSequenceClassification.from_pretrained({str(folder)!r})
+transformers_logging.add_handler(handler)
+ids = [[5 + (3 * n + k) % 20 for k in range(6)] for n in range(16)]
+data = [dict(input_ids=i, attention_mask=[1] * 6, labels=n % 2) for n, i in enumerate(ids)]
+args = TrainingArguments(
+    output_dir={str(tmp_path / "out")!r}, max_steps=2, per_device_train_batch_size=4,
+    report_to=[], use_cpu=True, disable_tqdm=True, save_strategy="no", logging_steps=1,
+    dataloader_pin_memory=False,
+)
+trainer = Trainer(model, args, train_dataset=data)
+
+from isoscope.control import IStar, Watch, attach
+attach(trainer, IStar(weight=-1.0))
+attach(trainer, Watch(every=1))
+trainer.train()
+assert not said, said
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", "-W", "error::FutureWarning", "-c", code],
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(SOURCE)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
 
 
 def test_schedules_count_steps_of_the_optimiser(trainer):

@@ -13,7 +13,7 @@ from transformers import (
 )
 
 from isoscope.control import Alert, CosReg, IStar, Watch, attach
-from isoscope.errors import ConfigError
+from isoscope.errors import ConfigError, UnknownNameError
 
 NAME = "anisotropy/mean-cosine/resid.1"
 
@@ -46,6 +46,11 @@ def trainer(tiny, texts, tmp_path):
 
 def series(trainer, name=NAME):
     return [(e["step"], e[name]) for e in trainer.state.log_history if name in e]
+
+
+def test_sites_that_are_not_there_fail_when_attached(trainer):
+    with pytest.raises(UnknownNameError, match="no site is called 'residd'"):
+        attach(trainer(), Watch(sites=["residd"]))
 
 
 def test_numbers_arrive_in_the_history_of_the_log(trainer, texts):

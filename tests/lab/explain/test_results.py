@@ -12,10 +12,11 @@ from isoscope.accumulate.sinks import Sinks
 from isoscope.accumulate.sums import SinkRows
 from isoscope.accumulate.survey import Survey
 from isoscope.causes import ORDER
+from isoscope.causes.site_causes import NO_BANDS, site_causes
 from isoscope.display import Results
 from isoscope.errors import ConfigError, StoreError, UndefinedError, UnknownNameError
 from isoscope.hashing import named_documents
-from isoscope.lab.explain.results import CAUSES, TOKENLESS, UNCOUNTED, explain, explained
+from isoscope.lab.explain.results import CAUSES
 from isoscope.store import new_origin, save
 from isoscope.store.state import StateReader
 
@@ -59,37 +60,14 @@ def vectors_run(tmp_path):
 
 
 def test_vectors_are_explained_by_dimensions_and_mean_and_it_says_so(vectors_run):
-    causes = explain(vectors_run)
+    causes = api.explain(vectors_run)
     assert [each.cause for each in causes] == ["sinks", "dimensions", "mean"]
     by_name = {each.cause: each for each in causes}
     assert by_name["dimensions"].named[0]["dimension"] == 7
     assert by_name["dimensions"].share > 0.8
     assert sum(each.share for each in causes) == pytest.approx(1)
-    assert all(each.warnings == (TOKENLESS,) for each in causes)
+    assert all(each.warnings == (NO_BANDS,) for each in causes)
     assert {each.run for each in causes} == {"vectors"}
-
-
-def test_sinks_are_told_from_the_mean_and_named():
-    held = surveyed().held
-    causes = {each.cause: each for each in explained(held, "resid.1", "all", "r")}
-    assert causes["sinks"].share == pytest.approx(1 / (1 + (8 * 0.15) ** 2), abs=0.05)
-    assert causes["sinks"].detail == "300 of 2700 rows: '<s>' at position 0"
-    assert causes["sinks"].named[0]["context"].startswith("<s> document")
-    assert causes["mean"].share > 0.45
-    assert causes["mean"].warnings == ()
-
-
-def test_a_variant_without_sinks_has_none():
-    held = surveyed().held
-    causes = {each.cause: each for each in explained(held, "resid.1", "no-sink", "r")}
-    assert causes["sinks"].share == pytest.approx(0, abs=1e-12)
-    assert causes["sinks"].detail == "there are none"
-
-
-def test_tokens_that_were_not_counted_are_warned_of():
-    causes = explained(surveyed(counted=False).held, "resid.1", "all", "r")
-    assert "frequency" not in {each.cause for each in causes}
-    assert {each.warnings for each in causes} == {(UNCOUNTED,)}
 
 
 def test_a_saved_survey_is_explained_as_it_was(tmp_path):
@@ -97,8 +75,8 @@ def test_a_saved_survey_is_explained_as_it_was(tmp_path):
     survey.merge(surveyed("resid.2", seed=1))
     origin = new_origin(sources=[], settings={"measures": ["mean-cosine"]}, seed=0)
     save(tmp_path / "run", survey, [], origin, {"survey": {}}, False)
-    causes = explain(tmp_path / "run")
-    assert causes[:5] == explained(survey.held, "resid.1", "all", "run")
+    causes = api.explain(tmp_path / "run")
+    assert causes[:5] == site_causes(survey.held, "resid.1", "all", "run")
     assert len(causes) == 10
     lines = str(causes).splitlines()
     assert lines[0] == "run run, variant all, shares of the mean cosine"
@@ -106,12 +84,12 @@ def test_a_saved_survey_is_explained_as_it_was(tmp_path):
         "site", "mean", "cosine", "sinks", "dimensions", "frequency", "position", "mean",
     ]  # fmt: skip
     assert [line.split()[0] for line in lines[3:5]] == ["resid.1", "resid.2"]
-    one = explain(tmp_path / "run", sites=["resid.2"])
+    one = api.explain(tmp_path / "run", sites=["resid.2"])
     assert {each.site for each in one} == {"resid.2"}
 
 
 def test_every_format_has_every_cause(vectors_run):
-    causes = explain(vectors_run)
+    causes = api.explain(vectors_run)
     lines = [json.loads(line) for line in causes.to_json().splitlines()]
     assert [line["cause"] for line in lines] == [each.cause for each in causes]
     assert causes.to_csv().count("\n") == 4
@@ -132,7 +110,7 @@ def test_a_site_with_nothing_to_explain_is_left_out_and_the_rest_goes_on(tmp_pat
     survey.merge(blank)
     origin = new_origin(sources=[], settings={"measures": ["mean-cosine"]}, seed=0)
     save(tmp_path / "run", survey, [], origin, {"survey": {}}, False)
-    causes = explain(tmp_path / "run")
+    causes = api.explain(tmp_path / "run")
     assert {each.site for each in causes} == {"resid.1"}
     (said,) = causes.left_out
     assert said.startswith("embed: expected a mean cosine above zero")
@@ -143,14 +121,14 @@ def test_a_run_of_which_nothing_can_be_explained_is_one_error(tmp_path):
     rows = np.random.default_rng(3).normal(size=(500, 16))
     api.measure(np.concatenate([rows, -rows]), output=tmp_path / "ball")
     with pytest.raises(UndefinedError, match="rows: expected a mean cosine above zero"):
-        explain(tmp_path / "ball")
+        api.explain(tmp_path / "ball")
 
 
 def test_a_run_without_directions_says_what_to_measure(tmp_path):
     rows = np.random.default_rng(4).normal(size=(200, 8)) + 1
     api.measure(rows, measures=["isoscore"], output=tmp_path / "run")
     with pytest.raises(StoreError, match="expected sums of directions at rows") as told:
-        explain(tmp_path / "run")
+        api.explain(tmp_path / "run")
     assert "mean-cosine" in told.value.hint
 
 
@@ -163,13 +141,13 @@ def test_a_run_without_directions_says_what_to_measure(tmp_path):
 )
 def test_a_name_that_is_not_known_gets_the_nearest(vectors_run, how, problem):
     with pytest.raises(UnknownNameError, match=problem) as told:
-        explain(vectors_run, **how)
+        api.explain(vectors_run, **how)
     assert "did you mean" in told.value.hint
 
 
 def test_what_is_no_run_is_refused(tmp_path):
     with pytest.raises(StoreError, match="no run folder"):
-        explain(tmp_path / "nowhere")
+        api.explain(tmp_path / "nowhere")
 
 
 def test_no_causes_are_an_empty_table():
@@ -178,7 +156,7 @@ def test_no_causes_are_an_empty_table():
 
 def test_a_survey_of_a_model_tells_all_five_causes(tiny, texts, tmp_path):
     api.survey(tiny, texts, output=tmp_path / "run", sites=["resid"], tokens=None)
-    causes = explain(tmp_path / "run")
+    causes = api.explain(tmp_path / "run")
     assert {each.site for each in causes} == {"resid.0", "resid.1", "resid.2"}
     for site in ("resid.0", "resid.1", "resid.2"):
         here = [each for each in causes if each.site == site]
@@ -229,5 +207,5 @@ def test_only_the_sites_named_are_read(tiny_run, monkeypatch):
 
     monkeypatch.setattr("isoscope.store.run.read_state", None)  # what reads a whole state
     monkeypatch.setattr(StateReader, "survey_of", counted)
-    explain(tiny_run, sites=["resid.1"])
+    api.explain(tiny_run, sites=["resid.1"])
     assert set(read_at) == {"resid.1"}

@@ -7,7 +7,7 @@ from torch import nn
 from transformers.models.gemma.modeling_gemma import GemmaRMSNorm
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
-from isoscope.lab.norm.affine import affine_of
+from isoscope.lab.norm.parameters import affine_of
 
 
 def drawn(norm, seed=0):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from isoscope.errors import UndefinedError
-from isoscope.lab.norm.outliers import outlying, outlying_parameters
+from isoscope.lab.norm.parameters import outlier_dimensions, role_outliers
 from isoscope.study.model import subject_of
 
 
@@ -13,10 +13,10 @@ def test_outlying_is_farther_than_three_sigmas_from_the_mean():
     values = np.random.default_rng(0).normal(5, 0.1, 200)
     values[[7, 90]] = [9.0, 2.0]
     expected = [i for i, v in enumerate(values) if abs(v - values.mean()) > 3 * values.std()]
-    assert outlying(values) == expected
+    assert outlier_dimensions(values) == expected
     assert {7, 90} <= set(expected)
-    assert outlying(np.ones(10)) == []
-    assert outlying(None) == []
+    assert outlier_dimensions(np.ones(10)) == []
+    assert outlier_dimensions(None) == []
 
 
 def plant(norm, dimension, gain=None, bias=None):
@@ -35,7 +35,7 @@ def test_dimensions_that_stand_out_in_most_layers_are_common(tiny):
     for number, layer in enumerate(subject.loaded.body.encoder.layer):
         plant(layer.output.LayerNorm, 5, gain=4.0, bias=-2.0 if number else None)
         plant(layer.attention.output.LayerNorm, 11, gain=3.0 if number == 1 else None)
-    found = {each.role: each for each in outlying_parameters(subject)}
+    found = {each.role: each for each in role_outliers(subject)}
     assert set(found) == {"output.LayerNorm", "attention.output.LayerNorm"}
     output = found["output.LayerNorm"]
     assert (output.layers, output.width) == (3, 24)
@@ -49,22 +49,22 @@ def test_dimensions_that_stand_out_in_most_layers_are_common(tiny):
 
 
 def test_a_norm_without_bias_has_no_outlying_bias(gemma):
-    found = outlying_parameters(gemma)
+    found = role_outliers(subject_of(gemma))
     assert {each.role for each in found} == {"input_layernorm", "post_attention_layernorm"}
     assert all(norm.bias == [] for each in found for norm in each.norms)
 
 
 def test_a_model_without_norms_says_so(normless):
     with pytest.raises(UndefinedError, match="expected norms in the blocks") as raised:
-        outlying_parameters(normless)
+        role_outliers(subject_of(normless))
     assert raised.value.slug == "no-norms"
 
 
 @pytest.mark.real
 def test_minilm_and_rxnfp_have_the_same_few_in_most_layers(minilm, shared_models):
-    ours = {each.role: each for each in outlying_parameters(minilm)}
+    ours = {each.role: each for each in role_outliers(subject_of(minilm))}
     assert ours["attention.output.LayerNorm"].common_gain == {99: 5, 223: 4}
     assert ours["attention.output.LayerNorm"].common_both == [223]
     folder = shared_models / "rxnfp_bert_pretrained_fp16"
-    theirs = {each.role: each for each in outlying_parameters(folder)}
+    theirs = {each.role: each for each in role_outliers(subject_of(folder))}
     assert theirs["attention.output.LayerNorm"].common_gain == {213: 11, 4: 9, 118: 7}

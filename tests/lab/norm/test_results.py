@@ -10,18 +10,24 @@ import torch
 
 import isoscope as iso
 from isoscope.errors import MergeError, StoreError, UndefinedError, UnknownNameError
-from isoscope.lab import final_norms, outlying_parameters, through_norm
-from isoscope.lab.norm.results import FINAL, OUTLIERS, STEPS, records_of
+from isoscope.lab.norm.parameters import final_affines, final_norms, role_outliers
+from isoscope.lab.norm.worker import through_norm
 from isoscope.store.state import StateReader
 from isoscope.study.model import subject_of
+
+FINAL, OUTLIERS, STEPS = "final-norm", "outliers", "steps"
+
+
+def records_of(found, what):
+    return [each for each in found if each.what == what]
 
 
 def test_it_is_what_the_lab_says(tiny):
     found = iso.norm(tiny, sigmas=2.0)
     assert [e.to_dict() for e in records_of(found, FINAL)] == [
-        e.to_dict() for e in final_norms(tiny, sigmas=2.0)
+        e.to_dict() for e in final_norms(subject_of(tiny), sigmas=2.0)
     ]
-    assert records_of(found, OUTLIERS) == outlying_parameters(tiny, sigmas=2.0)
+    assert records_of(found, OUTLIERS) == role_outliers(subject_of(tiny), sigmas=2.0)
     assert records_of(found, STEPS) == []
     assert [table.caption for table in found.tables] == [
         f"model {tiny.name}, final norm",
@@ -40,7 +46,8 @@ def test_an_rms_norm_has_no_bias_and_it_is_said(gemma):
 def test_a_run_is_followed_through_the_norm(tiny, tiny_run):
     found = iso.norm(tiny, run=tiny_run)
     (steps,) = records_of(found, STEPS)
-    (slow,) = (e for e in through_norm(tiny_run, final_norms(tiny)) if e.variant == "all")
+    affines = {s: each for s, (_, each) in final_affines(subject_of(tiny)).items()}
+    (slow,) = (e for e in through_norm(iso.load(tiny_run), affines) if e.variant == "all")
     assert steps.to_dict() == slow.to_dict()
     whole = [e for e in iso.read(tiny_run) if e.variant == "all" and not e.group]
     readings = {(e.site, e.measure): e.value for e in whole}

@@ -8,9 +8,13 @@ from isoscope.accumulate import Reservoir
 from isoscope.accumulate.survey import variants
 from isoscope.api import measure, survey
 from isoscope.errors import UndefinedError
-from isoscope.lab.norm.affine import Affine
-from isoscope.lab.norm.final_norm import final_norms
-from isoscope.lab.norm.steps import gained, mean_cosine, through_norm
+from isoscope.lab.norm.parameters import Affine, final_affines, final_norms
+from isoscope.lab.norm.worker import cosine_gained, mean_cosine, through_norm
+from isoscope.study.model import subject_of
+
+
+def affines(model):
+    return {site: each for site, (_, each) in final_affines(subject_of(model)).items()}
 
 
 def test_the_mean_cosine_is_that_of_all_pairs():
@@ -29,7 +33,7 @@ def test_the_mean_cosine_is_that_of_all_pairs():
 def test_each_step_is_done_to_the_rows():
     rng = np.random.default_rng(1)
     rows, gain, bias = rng.normal(0.4, 1, (50, 6)), rng.normal(1, 0.3, 6), rng.normal(size=6)
-    found = gained(rows, Affine(gain, bias, True))
+    found = cosine_gained(rows, Affine(gain, bias, True))
     assert found.normalised == pytest.approx(mean_cosine(rows))
     assert found.gain == pytest.approx(mean_cosine(rows * gain))
     assert found.gain_and_bias == pytest.approx(mean_cosine(rows * gain + bias))
@@ -37,11 +41,11 @@ def test_each_step_is_done_to_the_rows():
     assert found.centred_gain_and_bias == pytest.approx(mean_cosine(centred + bias))
     energy = np.mean(np.sum((rows * gain) ** 2, axis=1))
     assert found.zero_mean == pytest.approx(bias @ bias / (bias @ bias + energy))
-    assert gained(rows, Affine(gain, None, False)).zero_mean is None
+    assert cosine_gained(rows, Affine(gain, None, False)).zero_mean is None
 
 
 def test_readings_before_between_and_after_are_those_of_the_run(run, tiny):
-    found = through_norm(run, final_norms(tiny))
+    found = through_norm(iso.load(run), affines(tiny))
     assert [(each.site, each.variant) for each in found] == [
         ("norm", "all"), ("norm", "no-special"), ("norm", "no-sink")
     ]  # fmt: skip
@@ -57,11 +61,11 @@ def test_readings_before_between_and_after_are_those_of_the_run(run, tiny):
 
 def test_gain_and_bias_lead_from_between_to_after(run, tiny):
     """All rows fit in the sample, so the steps on it end in the readings."""
-    for each in through_norm(run, final_norms(tiny)):
+    for each in through_norm(iso.load(run), affines(tiny)):
         step = each["mean-cosine"]
         assert each.gained.normalised == pytest.approx(step.between, abs=1e-6)
         assert each.gained.gain_and_bias == pytest.approx(step.after, abs=1e-6)
-        assert each.reference == final_norms(tiny)[0].reference
+        assert each.reference == final_norms(subject_of(tiny))[0].reference
 
 
 def test_the_sample_is_that_of_the_variant(run, tiny):
@@ -72,7 +76,7 @@ def test_the_sample_is_that_of_the_variant(run, tiny):
         if site == "norm.mid"
         for name in names
     }
-    found = through_norm(run, final_norms(tiny))
+    found = through_norm(iso.load(run), affines(tiny))
     assert {each.variant: each.gained.n for each in found} == counts
     assert counts["no-special"] < counts["all"]
 
@@ -89,7 +93,7 @@ def test_a_run_without_norm_sites_says_so(tiny, texts, tmp_path):
     measure(np.random.default_rng(0).normal(size=(50, 4)), output=tmp_path / "rows")
     for name in ("resid", "rows"):
         with pytest.raises(UndefinedError, match=f"the run '{name}', got none") as raised:
-            through_norm(tmp_path / name)
+            through_norm(iso.load(tmp_path / name))
         assert raised.value.slug == "no-final-norm"
 
 
@@ -98,7 +102,7 @@ def test_a_run_without_norm_sites_says_so(tiny, texts, tmp_path):
 def test_minilm_owes_its_low_output_cosine_to_its_gain(minilm, tmp_path):
     """One dimension carries the cosine between, and the gain of that dimension is small."""
     survey(minilm, output=tmp_path / "run", tokens=3000, sites=["norm"])
-    each = through_norm(tmp_path / "run", final_norms(minilm))[0]
+    each = through_norm(iso.load(tmp_path / "run"), affines(minilm))[0]
     step = each["mean-cosine"]
     assert step.before == pytest.approx(step.between, abs=0.01)
     assert step.between > 0.2 > 0.1 > step.after > each.reference

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from isoscope.display.formats import as_text
-from isoscope.lab.norm.tables import final_table, gain_table, outlier_table, step_table
+from isoscope.lab.norm.results import final_table, gain_table, outlier_table, step_table
 
 
 def final(**given):
@@ -76,7 +76,7 @@ def test_gain_and_bias_add_one_after_the_other(bias):
         normalised=0.1, gain=0.15, gain_and_bias=0.4 if bias else 0.15,
         centred_gain_and_bias=0.3, zero_mean=0.25 if bias else None,
     )  # fmt: skip
-    table = gain_table(told)
+    table = gain_table(told, told.gained)
     assert cells(table, "adds")[:2] == ("", "+0.05")
     assert len(table.rows) == (6 if bias else 2)
     if bias:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from isoscope.errors import ConfigError, SourceError, UnknownNameError
-from isoscope.lab.probe.labels import LARGEST, against_rest, labelled, labels_for
+from isoscope.lab.probe.labels import LARGEST, against_rest, labels_for, open_labelled
 from isoscope.source.corpus import open_corpus
 
 
@@ -18,7 +18,7 @@ def reviews(tmp_path, texts):
 
 
 def test_a_column_gives_words_and_feeds_them_to_no_model(reviews, texts):
-    corpus, labels = labelled(reviews, "long")
+    corpus, labels = open_labelled(reviews, "long")
     assert labels == ["true" if len(text) > 80 else "false" for text in texts]
     assert {document.target for document in corpus} == {None}
 
@@ -27,7 +27,7 @@ def test_empty_documents_take_their_labels_with_them(reviews):
     lines = reviews.read_text().splitlines()
     lines[3] = json.dumps({"text": " ", "n": 3})
     reviews.write_text("\n".join(lines))
-    corpus, labels = labelled(reviews, "n")
+    corpus, labels = open_labelled(reviews, "n")
     assert len(corpus) == len(labels) == 39
     assert labels[2:4] == ["2", "4"]
 
@@ -37,7 +37,7 @@ def test_a_document_without_its_label_is_named(reviews):
     lines[7] = json.dumps({"text": "a text without"})
     reviews.write_text("\n".join(lines))
     with pytest.raises(ConfigError, match=r"of 40 documents, got none for '.*:7'") as raised:
-        labelled(reviews, "n")
+        open_labelled(reviews, "n")
     assert raised.value.slug == "labels-mismatch"
 
 
@@ -45,7 +45,7 @@ def test_a_file_has_a_label_a_line(tmp_path, texts):
     path = tmp_path / "labels.txt"
     path.write_text("\ufeff" + "\r\n".join(f" {n % 2} " for n in range(40)) + "\r\n")
     for given in (path, str(path)):
-        corpus, labels = labelled(texts, given)
+        corpus, labels = open_labelled(texts, given)
         assert labels == [str(n % 2) for n in range(40)]
         assert len(corpus) == 40
 
@@ -64,7 +64,7 @@ def test_files_that_do_not_match_are_refused(tmp_path, texts, content, problem, 
     if content is not None:
         path.write_bytes(content)
     with pytest.raises((ConfigError, SourceError), match=problem) as raised:
-        labelled(texts, path)
+        open_labelled(texts, path)
     assert raised.value.slug == slug
 
 
@@ -73,31 +73,31 @@ def test_a_huge_file_is_not_read(tmp_path, texts):
     with path.open("wb") as file:
         file.truncate(LARGEST + 1)
     with pytest.raises(SourceError, match=f"expected {LARGEST} bytes at most"):
-        labelled(texts, path)
+        open_labelled(texts, path)
 
 
 def test_a_corpus_without_columns_says_where_labels_may_come_from(tmp_path, texts):
     path = tmp_path / "corpus.txt"
     path.write_text("\n".join(texts))
     with pytest.raises(SourceError, match="cannot take a column") as raised:
-        labelled(path, "stars")
+        open_labelled(path, "stars")
     assert raised.value.slug == "no-columns"
     assert "ending in .txt" in raised.value.hint
     with pytest.raises(SourceError) as raised:
-        labelled(path, "stars", column="text")
+        open_labelled(path, "stars", column="text")
     assert "ending in .txt" not in raised.value.hint
 
 
 def test_a_column_that_is_not_there_gets_the_nearest(reviews):
     with pytest.raises(UnknownNameError, match="no column is called 'lon'") as raised:
-        labelled(reviews, "lon")
+        open_labelled(reviews, "lon")
     assert "did you mean 'long'?" in raised.value.hint
 
 
 def test_labels_may_be_given_as_they_are_or_by_id(texts):
     corpus = open_corpus(texts)
     ids = [corpus.id(n) for n in range(40)]
-    assert labelled(corpus, list(range(40)))[1] == list(range(40))
+    assert open_labelled(corpus, list(range(40)))[1] == list(range(40))
     assert labels_for(corpus, {each: n for n, each in enumerate(ids)}) == list(range(40))
     with pytest.raises(ConfigError, match="got none for"):
         labels_for(corpus, dict.fromkeys(ids[1:], 0))

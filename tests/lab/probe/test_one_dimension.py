@@ -70,7 +70,7 @@ def test_the_dimension_that_tells_is_found_and_tried_on_unseen_rows():
     assert 0.85 < found.accuracy < 0.98
     assert found.n_train + found.n_test == 400
     fresh, truth = labelled(seed=9)
-    assert (found.says(fresh) == truth).mean() == pytest.approx(found.accuracy, abs=0.06)
+    assert (found.predict(fresh) == truth).mean() == pytest.approx(found.accuracy, abs=0.06)
     assert found.to_dict()["above"] == "bad"
 
 

@@ -6,8 +6,11 @@ import pytest
 
 import isoscope as iso
 from isoscope.errors import ConfigError, TooFewRowsError, UndefinedError, UnknownNameError
-from isoscope.lab import best_dimension, states_of
+from isoscope.lab.probe.one_dimension import best_dimension
 from isoscope.lab.probe.results import NO_BETTER
+from isoscope.lab.probe.worker import states_of
+from isoscope.source.corpus import open_corpus
+from isoscope.study.model import subject_of
 
 
 def is_long(text):
@@ -26,8 +29,8 @@ def test_it_is_what_the_lab_says(tiny, texts, reviews):
     found = iso.probe(tiny, reviews, "size", sites=["resid.0", "norm.out"], at="mean")
     labels = [is_long(text) for text in texts]
     for each, site in zip(found, ("resid.0", "norm.out"), strict=True):
-        states = states_of(tiny, texts, labels, site=site, at="mean")
-        assert each.told == best_dimension(states.rows, labels)
+        states = states_of(subject_of(tiny), open_corpus(texts), site=site, at="mean")
+        assert each.rule == best_dimension(states.rows, labels)
         assert (each.site, each.at) == (site, "mean")
     record = found.to_dict()[0]
     assert record["model"] == tiny.name
@@ -38,7 +41,7 @@ def test_the_table_has_accuracy_interval_baseline_and_rule(tiny, reviews):
     found = iso.probe(tiny, reviews, "size", sites=["resid.0"], at="mean")
     (table,) = found.tables
     row = dict(zip([c.head for c in table.columns], table.rows[0], strict=True))
-    told = found[0].told
+    told = found[0].rule
     assert row["dimension"] == str(told.dimension)
     assert row["majority"] == f"{100 * told.majority:.1f} %"
     assert row["rule"].startswith(f"{told.above} if > ")
@@ -50,9 +53,9 @@ def test_labels_may_be_a_list_a_file_or_one_against_the_rest(tiny, texts, review
     labels = [is_long(text) for text in texts]
     (tmp_path / "labels.txt").write_text("\n".join(labels))
     column = iso.probe(tiny, reviews, "size")
-    assert iso.probe(tiny, texts, labels)[0].told == column[0].told
-    assert iso.probe(tiny, texts, tmp_path / "labels.txt")[0].told == column[0].told
-    against = iso.probe(tiny, reviews, "five", positive="3")[0].told
+    assert iso.probe(tiny, texts, labels)[0].rule == column[0].rule
+    assert iso.probe(tiny, texts, tmp_path / "labels.txt")[0].rule == column[0].rule
+    against = iso.probe(tiny, reviews, "five", positive="3")[0].rule
     assert {against.above, against.below} == {"3", "not 3"}
 
 
@@ -78,8 +81,8 @@ def test_documents_that_are_too_short_are_counted(speaker, texts):
 
 def test_as_published_takes_the_dimension_of_largest_variance(tiny, texts):
     labels = [is_long(text) for text in texts]
-    told = iso.probe(tiny, texts, labels, as_published=True)[0].told
-    states = states_of(tiny, texts, labels)
+    told = iso.probe(tiny, texts, labels, as_published=True)[0].rule
+    states = states_of(subject_of(tiny), open_corpus(texts))
     assert told == best_dimension(states.rows, labels, as_published=True)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from isoscope.lab.sweep.encode import Encoder
-from isoscope.lab.sweep.examples import Asked, task_of
-from isoscope.lab.sweep.train import Trainer
+from isoscope.lab.sweep.examples import TaskOptions, read_task
+from isoscope.lab.sweep.fine_tune import Trainer
 from isoscope.study.model import subject_of
 
 TEXT = (
@@ -39,9 +39,9 @@ def rows():
     return found
 
 
-@pytest.fixture
-def reviews(rows, tmp_path):
-    path = tmp_path / "reviews.jsonl"
+@pytest.fixture(scope="session")
+def reviews(rows, tmp_path_factory):
+    path = tmp_path_factory.mktemp("examples") / "reviews.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
@@ -52,9 +52,9 @@ def trainer(tiny, reviews):
 
     def made(length=32, **asked):
         subject = subject_of(tiny)
-        task = task_of(reviews, None, Asked(**(asked or {"label": "stars"})))
+        task = read_task(reviews, None, TaskOptions(**(asked or {"label": "stars"})))
         encoder = Encoder(subject, length)
-        train, test = (encoder.encoded(task, each) for each in (task.train, task.test))
+        train, test = (encoder.encode(task, each) for each in (task.train, task.test))
         return Trainer(subject, task, encoder, train, test)
 
     return made

@@ -1,21 +1,15 @@
 """Cells: units that follow from the settings, and records that follow from the units."""
 
+import msgspec
 import pytest
 import torch
 
-from isoscope.lab.sweep.cells import (
-    LOSS,
-    TASK,
-    Cells,
-    cell_of,
-    cell_records,
-    group_of,
-    readings_of,
-)
 from isoscope.lab.sweep.penalties import checked_choice
+from isoscope.lab.sweep.results import LOSS, TASK, CellRecord, cell_of, group_of
 from isoscope.lab.sweep.spec import Before, Cell
-from isoscope.lab.sweep.train import Recipe
+from isoscope.lab.sweep.worker import CellRunner
 from isoscope.store.schema import plain_values
+from isoscope.training.loop import Recipe
 
 
 @pytest.fixture
@@ -25,7 +19,7 @@ def cells(trainer):
     def made(penalty="istar", towards="scaled", **given):
         recipe = Recipe(**{"steps": 6, "learning_rate": 5e-3, "evaluate_at": (6,)} | given)
         choice = checked_choice(penalty, towards=towards)
-        return Cells(held, choice, recipe, 32, 32, 1)
+        return CellRunner(held, choice, recipe, "first", 32, 1)
 
     return made
 
@@ -34,9 +28,13 @@ def test_a_record_has_the_metric_the_loss_and_the_geometry(cells):
     made = cells()
     before, cell = (made.run(unit) for unit in (Before(), Cell(-3.0, 0)))
     assert {each["step"] for each in before["readings"]} == {0}
-    found = readings_of(cell_records([plain_values(each) for each in (before, cell)]), "run")
+    found = [
+        each
+        for record in (before, cell)
+        for each in msgspec.convert(plain_values(record), CellRecord).readings
+    ]
     after = [each for each in found if each.group == group_of(-3.0, 0)]
-    assert {each.step for each in after} == {6} and {each.run for each in found} == {"run"}
+    assert {each.step for each in after} == {6}
     assert {e.measure for e in after if e.site == TASK} == {"accuracy", LOSS}
     assert {e.site for e in after} == {TASK, "resid", "resid.0", "resid.1", "resid.2"}
     assert len(cell["losses"]) == 6 and cell["seconds"] > 0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.lab.sweep.compare import differences, learnt
+from isoscope.lab.sweep.results import beats_baseline, differences
 
 
 def test_differences_without_a_chance_are_not_corrected_for():
@@ -43,4 +43,4 @@ def test_false_positives_stay_within_their_share():
     ],
 )
 def test_a_task_is_learnt_where_it_beats_its_baseline_by_two_errors(values, baseline, expected):
-    assert learnt(values, baseline) is expected
+    assert beats_baseline(values, baseline) is expected

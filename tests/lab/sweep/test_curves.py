@@ -7,10 +7,9 @@ import pytest
 
 import isoscope as iso
 from isoscope.errors import IsoscopeError, StoreError
-from isoscope.exhibit.exhibit import BEFORE, exhibits
-from isoscope.lab.sweep.cells import cell_of
-from isoscope.lab.sweep.curves import swept
-from isoscope.lab.sweep.results import sweeps_of
+from isoscope.exhibit.exhibit import exhibits
+from isoscope.lab.sweep.results import cell_of, grid_of, sweep_results
+from isoscope.lab.sweep.section import BEFORE
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +23,8 @@ def run(tiny, reviews, tmp_path_factory):
 
 
 def test_weights_are_the_lines_of_the_sweep(run):
-    grid = swept(run)
-    lines = sweeps_of(run.readings, run.origin)
+    grid = grid_of(run)
+    lines = sweep_results(run.readings, run.origin)
     assert [each.weight for each in grid.weights] == [-3.0, 0.0, 3.0]
     assert [each.mean for each in grid.weights] == [line.mean for line in lines]
     assert grid.weights[1].value is None  # weight 0 does not differ from itself
@@ -38,7 +37,7 @@ def test_weights_are_the_lines_of_the_sweep(run):
 
 
 def test_cells_are_the_readings_after_the_last_step(run):
-    cells = swept(run).cells
+    cells = grid_of(run).cells
     assert len(cells) == 4 * 4 * (1 + 6)  # measures, sites, before and cells
     assert sum(each.seed is None for each in cells) == 4 * 4
     found = {
@@ -61,9 +60,9 @@ def test_cells_are_the_readings_after_the_last_step(run):
 def test_a_page_of_a_sweep_says_what_it_found(run):
     (exhibit,) = exhibits(run)
     assert BEFORE in exhibit.remarks
-    assert exhibit.facts["Examples"] == "120" and exhibit.facts["Precision"] == "float32"
+    assert exhibit.facts["Examples"] == "160" and exhibit.facts["Precision"] == "float32"
     page = iso.report(run).text
-    learnt = sweeps_of(run.readings, run.origin).shared["learnt"]
+    learnt = sweep_results(run.readings, run.origin).shared["learnt"]
     assert "of reviews without a penalty" in page
     assert ("best of 2 weights of istar" in page) is bool(learnt)
     assert ("not learnt" in page) is not learnt
@@ -89,5 +88,5 @@ def test_a_run_without_its_task_is_damaged_and_still_shown(run, tmp_path, key):
     (place / "run.json").write_text(json.dumps(manifest))
     loaded = iso.load(place)
     with pytest.raises(StoreError, match="expected the cells of a sweep"):
-        swept(loaded)
+        grid_of(loaded)
     assert "expected the cells of a sweep" in iso.report(loaded).text

@@ -1,10 +1,16 @@
 """Cells that diverged: named, told, and too many of them refused."""
 
+import msgspec
 import pytest
 
 from isoscope.errors import UndefinedError
-from isoscope.lab.sweep.cells import cell_records, group_of
-from isoscope.lab.sweep.diverged import check_left, diverged, told
+from isoscope.lab.sweep.results import (
+    CellRecord,
+    check_comparable,
+    diverged_cells,
+    divergence_remark,
+    group_of,
+)
 
 WEIGHTS, SEEDS = (-1.0, 0.0, 3.0), (0, 1)
 
@@ -19,11 +25,11 @@ def test_records_say_which_cells_diverged():
         {"weight": 1e39, "seed": 2, "diverged": "why", "readings": []},
         {"weight": 1.0, "seed": 2, "losses": [], "readings": []},
     ]
-    assert diverged(cell_records(records)) == ["weight=1e+39,seed=2"]
+    assert diverged_cells(msgspec.convert(records, list[CellRecord])) == ["weight=1e+39,seed=2"]
 
 
 def test_seeds_of_a_weight_are_told_together():
-    assert told(names((3.0, 0), (-1.0, 0), (3.0, 1))) == (
+    assert divergence_remark(names((3.0, 0), (-1.0, 0), (3.0, 1))) == (
         "diverged and left out: weight 3 with seed 0, 1; weight -1 with seed 0"
     )
 
@@ -32,7 +38,7 @@ def test_seeds_of_a_weight_are_told_together():
     "gone", [[], [(3.0, 0)], [(0.0, 1)], [(3.0, 0), (3.0, 1)], [(3.0, 0), (-1.0, 0)]]
 )
 def test_some_may_diverge(gone):
-    assert check_left(names(*gone), WEIGHTS, SEEDS) is None
+    assert check_comparable(names(*gone), WEIGHTS, SEEDS) is None
 
 
 @pytest.mark.parametrize(
@@ -46,5 +52,5 @@ def test_some_may_diverge(gone):
 )
 def test_where_nothing_is_left_to_compare_that_is_told(gone, problem):
     with pytest.raises(UndefinedError, match=problem) as caught:
-        check_left(names(*gone), WEIGHTS, SEEDS)
+        check_comparable(names(*gone), WEIGHTS, SEEDS)
     assert caught.value.slug == "sweep-loss"

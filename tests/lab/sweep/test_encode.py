@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 
 from isoscope.errors import ConfigError
-from isoscope.lab.sweep.encode import Encoder, order
-from isoscope.lab.sweep.examples import Asked, task_of
+from isoscope.lab.sweep.encode import Encoder
+from isoscope.lab.sweep.examples import TaskOptions, read_task
 from isoscope.study.model import subject_of
+from isoscope.training.loop import epoch_batches
 
 
 def encoded(model, path, length=32, **asked):
-    task = task_of(path, None, Asked(**asked))
+    task = read_task(path, None, TaskOptions(**asked))
     encoder = Encoder(subject_of(model), length)
-    return task, encoder, encoder.encoded(task, task.train)
+    return task, encoder, encoder.encode(task, task.train)
 
 
 def test_tokens_are_those_of_the_tokenizer(tiny, reviews):
@@ -60,29 +61,34 @@ def test_an_answer_that_was_cut_off_has_no_place(tiny, tmp_path):
     rows = [{"text": "the boats carry the people", "answer": w} for w in ("boats", "people")]
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows * 4))
-    task = task_of(path, path, Asked(answer="answer"))
-    found = Encoder(subject_of(tiny), 5).encoded(task, task.train)
+    task = read_task(path, path, TaskOptions(answer="answer"))
+    found = Encoder(subject_of(tiny), 5).encode(task, task.train)
     assert found.targets[:2].tolist() == [[2, 2], [-1, -1]]
 
 
 def test_batches_are_whole_of_like_length_and_of_the_seed_alone(tiny, reviews):
     _, _, found = encoded(tiny, reviews, label="stars")
-    batches = order(found, 16, 3, 0)
+    batches = epoch_batches(found.lengths, 16, 3, 0)
     assert [len(each) for each in batches] == [16] * 8
     assert len({place for each in batches for place in each}) == 128
     lengths = np.array([each.length for each in found.prepared])
     apart = [np.ptp(lengths[each]) for each in batches]
     assert np.mean(apart) < np.ptp(lengths) / 3
-    assert order(found, 16, 3, 0) == batches
-    assert order(found, 16, 4, 0) != batches and order(found, 16, 3, 1) != batches
-    assert [len(each) for each in order(found, 1000, 0, 0)] == [128]
+    assert epoch_batches(found.lengths, 16, 3, 0) == batches
+    assert (
+        epoch_batches(found.lengths, 16, 4, 0) != batches
+        and epoch_batches(found.lengths, 16, 3, 1) != batches
+    )
+    assert [len(each) for each in epoch_batches(found.lengths, 1000, 0, 0)] == [128]
 
 
 def test_the_longest_example_is_trained_on_like_any_other(tiny, reviews):
     _, _, found = encoded(tiny, reviews, label="stars")
     by_length = sorted(range(len(found)), key=lambda place: found.prepared[place].length)
-    some = found.chosen([*by_length[:32], by_length[-1]])
-    batches = [each for epoch in range(60) for each in order(some, 16, 0, epoch)]
+    some = found.select([*by_length[:32], by_length[-1]])
+    batches = [
+        each for epoch in range(60) for each in epoch_batches(some.lengths, 16, 0, epoch)
+    ]
     assert {len(each) for each in batches} == {16}
     times = Counter(place for each in batches for place in each)
     assert set(times) == set(range(33)) and min(times.values()) > 50
@@ -90,7 +96,7 @@ def test_the_longest_example_is_trained_on_like_any_other(tiny, reviews):
 
 def test_some_examples_are_chosen_with_all_that_is_theirs(tiny, reviews):
     _, _, found = encoded(tiny, reviews, answer="answer")
-    some = found.chosen([5, 2])
+    some = found.select([5, 2])
     assert len(some) == 2
     assert some.examples == [found.examples[5], found.examples[2]]
     assert some.targets.tolist() == found.targets[[5, 2]].tolist()

@@ -7,11 +7,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from isoscope.errors import ConfigError, IsoscopeError, SourceError, UnknownNameError
-from isoscope.lab.sweep.examples import Asked, described, examples_of, layout_for, task_of
+from isoscope.lab.sweep.examples import (
+    TaskOptions,
+    choose_preset,
+    read_examples,
+    read_task,
+)
 
 
 def read(path, **asked):
-    return examples_of(path, layout_for(Asked(**asked), path))[0]
+    return read_examples(path, choose_preset(TaskOptions(**asked), path)[1])[0]
 
 
 LAYOUTS = [
@@ -103,13 +108,13 @@ def test_bad_rows_are_left_out_and_counted_if_asked(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in [*good, *bad]) + "not json\n")
     with pytest.raises(IsoscopeError):
-        task_of(path, None, Asked(label="label", pair="b"))
-    labels = task_of(path, path, Asked(label="label", pair="b"), skip_bad=True)
+        read_task(path, None, TaskOptions(label="label", pair="b"))
+    labels = read_task(path, path, TaskOptions(label="label", pair="b"), skip_bad=True)
     assert len(labels.train) == len(labels.test) == 21
     assert [text.split(" left out: ")[1][:2] for text in labels.remarks] == ["3 ", "2 "] * 2
-    scores = task_of(path, path, Asked(score="score"), skip_bad=True)
+    scores = read_task(path, path, TaskOptions(score="score"), skip_bad=True)
     assert len(scores.train) == 23
-    assert any("whose score is no number left out: 1" in text for text in scores.remarks)
+    assert any("whose score is not a number left out: 1" in text for text in scores.remarks)
 
 
 @pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl", "parquet"])
@@ -135,13 +140,13 @@ def test_whole_numbers_and_truth_values_are_labels_too(tmp_path):
 
 
 def test_a_task_holds_out_or_takes_a_file(reviews):
-    asked = Asked(label="stars")
-    whole = task_of(reviews, reviews, asked)
-    parted = task_of(reviews, None, asked, hold_out=0.25)
+    asked = TaskOptions(label="stars")
+    whole = read_task(reviews, reviews, asked)
+    parted = read_task(reviews, None, asked, hold_out=0.25)
     assert len(whole.train) == len(whole.test) == 160
     assert (len(parted.train), len(parted.test)) == (120, 40)
     assert whole.name == "reviews" and whole.metric == "accuracy"
-    told = described(whole)
+    told = whole.describe()
     assert told["classes"] == ["dry", "wet"] and told["train"] == told["test"]
 
 
@@ -162,7 +167,7 @@ def test_a_task_holds_out_or_takes_a_file(reviews):
 )
 def test_what_was_asked_wrongly_is_told(reviews, asked, slug):
     with pytest.raises(IsoscopeError) as caught:
-        task_of(reviews, None, Asked(**asked))
+        read_task(reviews, None, TaskOptions(**asked))
     assert caught.value.slug == slug
 
 
@@ -194,8 +199,8 @@ def test_a_folder_is_no_file_and_what_is_not_there_is_told(tmp_path):
 
 
 def test_json_is_taken_as_questions_and_answers(tmp_path):
-    assert layout_for(Asked(), tmp_path / "a.json").name == "squad"
+    assert choose_preset(TaskOptions(), tmp_path / "a.json")[0] == "squad"
     with pytest.raises(ConfigError):
-        layout_for(Asked(), tmp_path / "a.jsonl")
+        choose_preset(TaskOptions(), tmp_path / "a.jsonl")
     with pytest.raises(UnknownNameError):
-        layout_for(Asked(task="nothing"), tmp_path / "a.json")
+        choose_preset(TaskOptions(task="nothing"), tmp_path / "a.json")

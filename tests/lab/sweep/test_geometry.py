@@ -12,7 +12,7 @@ from isoscope.lab.sweep.geometry import LAYERS, MEASURES, geometry
 def probed(trainer):
     held = trainer()
     batches = [held.batch(held.test, range(a, a + 8)) for a in range(0, 32, 8)]
-    return held, batches, geometry(held.subject, batches, zeta=0.2, group="g", step=7)
+    return held, batches, geometry(held.subject, batches, zeta=0.2)
 
 
 def rows_of(held, batches, layer):
@@ -47,7 +47,7 @@ def test_every_layer_and_all_of_them_have_every_measure(probed):
     sites = {each.site for each in found}
     assert sites == {"resid.0", "resid.1", "resid.2", LAYERS}
     assert {(e.site, e.measure) for e in found} == {(s, m) for s in sites for m in MEASURES}
-    assert {(e.group, e.step, e.variant) for e in found} == {("g", 7, "all")}
+    assert {e.variant for e in found} == {"all"}
 
 
 def test_padding_does_not_change_it(probed):

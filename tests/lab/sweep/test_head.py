@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from isoscope.errors import UnknownNameError
-from isoscope.lab.sweep.head import Head, place_of
-from isoscope.study.model import subject_of
+from isoscope.lab.sweep.fine_tune import TaskHead
 
 
 @pytest.fixture
@@ -14,7 +12,7 @@ def made(trainer):
     def head(at="mean", **asked):
         held = trainer(**asked)
         torch.manual_seed(0)
-        return held, Head(held.width, held.task, held.train, at).eval()
+        return held, TaskHead(held.width, held.task, held.train, at).eval()
 
     return head
 
@@ -26,7 +24,7 @@ def test_labels_have_the_cross_entropy_of_torch(made):
     right = torch.from_numpy(held.train.targets[:6])
     expected = torch.nn.functional.cross_entropy(said, right)
     assert torch.equal(head.loss(said, held.train.targets[:6]), expected)
-    assert head.answers(said, held.train.chosen(range(6))) == said.argmax(1).tolist()
+    assert head.predict(said, held.train.select(range(6))) == said.argmax(1).tolist()
 
 
 def test_scores_are_learnt_in_units_of_their_spread(made):
@@ -34,7 +32,7 @@ def test_scores_are_learnt_in_units_of_their_spread(made):
     targets = held.train.targets[:4]
     said = torch.from_numpy((targets - head.middle) / head.spread)[:, None]
     assert head.loss(said, targets).item() == pytest.approx(0.0, abs=1e-12)
-    assert head.answers(said, held.train.chosen(range(4))) == pytest.approx(targets.tolist())
+    assert head.predict(said, held.train.select(range(4))) == pytest.approx(targets.tolist())
 
 
 def test_padding_never_stands_for_a_text(made):
@@ -52,12 +50,12 @@ def test_padding_never_stands_for_a_text(made):
 
 def test_spans_are_read_as_words_within_the_text(made):
     held, head = made(answer="answer", pair="other")
-    some = held.train.chosen([0, 1])
+    some = held.train.select([0, 1])
     said = torch.zeros(2, max(len(o) for o in some.offsets), 2)
     for row, (first, last) in enumerate(some.targets):
         said[row, first, 0] = said[row, last, 1] = 5.0
     said[:, 0] = 50.0  # the first token is no part of the text
-    words = head.answers(said, some)
+    words = head.predict(said, some)
     assert words == [each.target.answers[0] for each in some.examples]
 
 
@@ -77,18 +75,6 @@ def test_answers_that_were_cut_off_have_no_loss(made):
 
 
 def test_a_text_without_tokens_has_no_words():
-    from isoscope.lab.sweep.head import _words
+    from isoscope.lab.sweep.fine_tune import _span_words
 
-    assert _words(np.zeros((2, 2)), np.full((2, 2), -1), "text") == ""
-
-
-def test_what_stands_for_a_text_is_asked_for_or_the_models_own(tiny, speaker):
-    assert place_of(subject_of(tiny), "mean") == "mean"
-    assert place_of(subject_of(tiny), None) == "first"
-    assert place_of(subject_of(speaker), None) == "last"
-    with pytest.raises(UnknownNameError, match="no place of a state"):
-        place_of(subject_of(tiny), "middle")
-
-
-def test_a_model_that_pools_by_itself_says_how(minilm):
-    assert place_of(subject_of(minilm), None) == "mean"
+    assert _span_words(np.zeros((2, 2)), np.full((2, 2), -1), "text") == ""

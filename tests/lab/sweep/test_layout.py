@@ -1,9 +1,8 @@
 """The lines of a sweep as tables."""
 
 from isoscope.display import Results
-from isoscope.lab.sweep.compare import Difference
-from isoscope.lab.sweep.layout import MEANS, SHOWN, SWEEP_LINES
-from isoscope.lab.sweep.summary import Line
+from isoscope.lab.sweep.results import MEANS, SHOWN, SWEEP_LINES, SweepLine
+from isoscope.measures.difference import Difference
 
 SHARED = {
     "model": "m\x1b", "task": "t", "penalty": "istar", "metric": "accuracy", "baseline": 0.5,
@@ -14,7 +13,7 @@ SHARED = {
 def line(weight, difference=None, sd=0.07):
     before = {"isoscore-star": {"resid.0": 0.2, "resid.1": 0.4, "resid": 0.9}}
     after = {"isoscore-star": {"resid.0": 0.4, "resid.1": 0.6}}
-    return Line(weight, [0, 1], [0.8, 0.9], 0.85, sd, difference, 0.4, before, after)
+    return SweepLine(weight, [0, 1], [0.8, 0.9], 0.85, sd, difference, 0.4, before, after)
 
 
 def test_the_task_stands_above_the_geometry():

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from sklearn import metrics as oracle
 
-from isoscope.lab.sweep.metric import METRICS, exact, f1, matthews, pearson, span_f1, spearman
+from isoscope.lab.sweep.task import METRICS, exact, f1, matthews, pearson, span_f1, spearman
 
 rng = np.random.default_rng(0)
 

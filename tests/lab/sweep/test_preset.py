@@ -3,8 +3,8 @@
 import pytest
 
 from isoscope.errors import UnknownNameError
-from isoscope.lab.sweep.metric import METRICS
-from isoscope.lab.sweep.preset import PRESETS
+from isoscope.lab.sweep.examples import PRESETS
+from isoscope.lab.sweep.task import METRICS
 
 
 def test_the_nine_tasks_of_the_paper_are_there():
@@ -16,7 +16,7 @@ def test_the_nine_tasks_of_the_paper_are_there():
 def test_each_is_judged_by_a_metric_of_its_kind(name):
     preset = PRESETS[name]
     assert METRICS[preset.metric].kind == preset.kind
-    assert preset.layouts
+    assert preset.columns
 
 
 def test_a_name_that_is_not_known_is_told_with_the_nearest():

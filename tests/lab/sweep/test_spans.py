@@ -7,11 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from isoscope.errors import IsoscopeError
-from isoscope.lab.sweep.preset import PRESETS, Columns
-from isoscope.lab.sweep.spans import span_examples
+from isoscope.lab.sweep.examples import PRESETS, Columns, read_spans
 from isoscope.lab.sweep.task import Span
 
-COLUMNS = PRESETS["squad"].layouts[0]
+COLUMNS = PRESETS["squad"].columns[0]
 CONTEXT = "The bells rang, and the bells fell."
 QUESTION = "What fell?"
 
@@ -23,7 +22,7 @@ def squad(answers):
 
 def read(path, content, columns=COLUMNS):
     path.write_text(content if isinstance(content, str) else json.dumps(content))
-    return span_examples(path, columns)
+    return read_spans(path, columns)
 
 
 def test_squad_says_where_an_answer_starts(tmp_path):
@@ -70,8 +69,8 @@ def test_bad_rows_are_left_out_and_counted_if_asked(tmp_path, suffix):
         path = tmp_path / "a.tsv"
         path.write_bytes(content.encode("latin1"))
     with pytest.raises(IsoscopeError):
-        span_examples(path, columns)
-    found, remarks = span_examples(path, columns, skip_bad=True)
+        read_spans(path, columns)
+    found, remarks = read_spans(path, columns, skip_bad=True)
     assert [each.target.start for each in found] == [4, 4]
     assert len(remarks) == 1 and f"left out: {4 if suffix == 'jsonl' else 1} " in remarks[0]
 
@@ -97,7 +96,7 @@ def test_rows_of_datasets_are_read(tmp_path, suffix):
         path.write_text(json.dumps(row) + "\n")
     else:
         pq.write_table(pa.Table.from_pylist([row]), path)
-    (found,), _ = span_examples(path, COLUMNS)
+    (found,), _ = read_spans(path, COLUMNS)
     assert found.target == Span(20, 29, ("the bells",))
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from isoscope.errors import ConfigError, SourceError, TooFewRowsError
-from isoscope.lab.sweep.task import Example, Task
+from isoscope.lab.sweep.task import Example, SweepTask
 
 
 def examples(targets):
@@ -12,7 +12,7 @@ def examples(targets):
 
 def task(targets, test=None, kind="label", **given):
     tried = None if test is None else examples(test)
-    return Task.of("t", kind, "accuracy", examples(targets), tried, **given)
+    return SweepTask.of("t", kind, "accuracy", examples(targets), tried, **given)
 
 
 def test_labels_that_are_numbers_are_classes_in_their_order():

@@ -21,7 +21,7 @@ CHARACTERS = 16  # read at first for every token that may be kept
 
 
 @dataclass(frozen=True)
-class TokenIds:
+class TokenSequence:
     """Ids with a mask of the special ones."""
 
     ids: Array  # (n,) int64
@@ -78,7 +78,7 @@ class TokenReader:
                 return pad
         return 0
 
-    def read(self, document: DocumentLike) -> TokenIds:
+    def read(self, document: DocumentLike) -> TokenSequence:
         """Return the tokens of a document."""
         content = document.content
         if isinstance(content, str):
@@ -95,7 +95,7 @@ class TokenReader:
             )
         return self._read_ids(document.id, content)
 
-    def read_text(self, text: str, *, prompt: str = "") -> TokenIds:
+    def read_text(self, text: str, *, prompt: str = "") -> TokenSequence:
         """Return the tokens of a text, special ones around them."""
         if self.tokenizer is None:
             raise ConfigError(
@@ -105,17 +105,17 @@ class TokenReader:
             )
         if not text.strip():
             nothing = np.zeros(0, dtype=np.int64)
-            return TokenIds(nothing, nothing.astype(bool), None, False)
+            return TokenSequence(nothing, nothing.astype(bool), None, False)
         text = _printable(prompt + text)
         encoded, added = self._encode(self.tokenizer, text.lower() if self.lower else text)
         ids = np.asarray(encoded["input_ids"], dtype=np.int64)
         types = None
         if self.takes_types and "token_type_ids" in encoded:
             types = np.asarray(encoded["token_type_ids"], dtype=np.int64)
-        whole = TokenIds(ids, added, types, len(ids) > self.limit)
+        whole = TokenSequence(ids, added, types, len(ids) > self.limit)
         kept = whole.truncate(self.limit) if whole.truncated else whole
         special = kept.special | np.isin(kept.ids, self.special)
-        return TokenIds(kept.ids, special, kept.types, kept.truncated)
+        return TokenSequence(kept.ids, special, kept.types, kept.truncated)
 
     def prompt_length(self) -> int:
         """Return the number of positions of the prompt, with the special tokens before it."""
@@ -145,7 +145,7 @@ class TokenReader:
                 return encoded, np.asarray(encoded["special_tokens_mask"], dtype=bool)
             size *= 4
 
-    def _read_ids(self, name: str, content: Array) -> TokenIds:
+    def _read_ids(self, name: str, content: Array) -> TokenSequence:
         ids = content[: self.limit].astype(np.int64)
         wrong = ids < 0
         if self.vocabulary is not None:
@@ -158,7 +158,7 @@ class TokenReader:
                 slug="token-range",
             )
         types = np.zeros_like(ids) if self.takes_types else None
-        return TokenIds(ids, np.isin(ids, self.special), types, len(content) > self.limit)
+        return TokenSequence(ids, np.isin(ids, self.special), types, len(content) > self.limit)
 
     def _special_ids(self) -> set[int]:
         # configs are full of defaults that are words in another vocabulary

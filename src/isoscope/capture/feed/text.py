@@ -23,7 +23,7 @@ from isoscope.capture.feed.marks import (
     pads_to_windows,
     within,
 )
-from isoscope.capture.feed.reader import TokenIds, TokenReader
+from isoscope.capture.feed.reader import TokenReader, TokenSequence
 from isoscope.capture.tap import first_tensor
 from isoscope.site import DECODER, ENCODER
 from isoscope.types import Array
@@ -54,7 +54,7 @@ class TextFeed(Feed):
         tokens = self.reader.read(document)
         return self.of_tokens(document.id, tokens) if tokens.measurable else None
 
-    def of_tokens(self, name: str, tokens: TokenIds) -> Prepared:
+    def of_tokens(self, name: str, tokens: TokenSequence) -> Prepared:
         """Return tokens made ready."""
         inputs = {"input_ids": tokens.ids}
         if tokens.types is not None:
@@ -118,7 +118,7 @@ class CharacterFeed(TextFeed):
         self.multiple = int(config.downsampling_rate)
         super().__init__(loaded, length=length, prompt=prompt)
 
-    def of_tokens(self, name: str, tokens: TokenIds) -> Prepared:
+    def of_tokens(self, name: str, tokens: TokenSequence) -> Prepared:
         """Return characters made ready; molecules are what counts."""
         ready = super().of_tokens(name, tokens)
         molecules = -(-len(tokens.ids) // self.multiple)
@@ -139,13 +139,13 @@ class CharacterFeed(TextFeed):
         return True
 
 
-def trial_tokens(reader: TokenReader, count: int) -> TokenIds:
+def trial_tokens(reader: TokenReader, count: int) -> TokenSequence:
     """Return tokens to try a model with: different ones, none special if it can be helped."""
     known = reader.vocabulary or 128
     ordinary = np.setdiff1d(np.arange(min(known, 512)), reader.special)
     pool = ordinary if len(ordinary) else np.arange(known)
     ids = np.resize(pool[5:] if len(pool) > 5 + count else pool, count).astype(np.int64)
-    return TokenIds(ids, np.zeros(count, dtype=bool), None, False)
+    return TokenSequence(ids, np.zeros(count, dtype=bool), None, False)
 
 
 def trial_inputs(loaded: "Loaded", count: int = 16) -> dict[str, Tensor]:
@@ -184,7 +184,7 @@ class PairFeed(TextFeed):
             return None
         return self.of_sides(document.id, tokens, later, over)
 
-    def of_sides(self, name: str, tokens: TokenIds, later: Array, over: bool) -> Prepared:
+    def of_sides(self, name: str, tokens: TokenSequence, later: Array, over: bool) -> Prepared:
         """Return the encoder's tokens and the decoder's made ready."""
         room = self.reader.limit - 1
         ids = np.concatenate([[self.start], later[:room]]).astype(np.int64)
@@ -214,7 +214,7 @@ class PairFeed(TextFeed):
         return self.of_sides("", tokens, tokens.ids, False)
 
 
-def halves(tokens: TokenIds) -> tuple[TokenIds, Array]:
+def halves(tokens: TokenSequence) -> tuple[TokenSequence, Array]:
     """Return the first half, special tokens around it as they were, and the ids of the second.
 
     Of an odd number of tokens the encoder has the one in the middle.

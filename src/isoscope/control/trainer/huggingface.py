@@ -93,6 +93,7 @@ class Attachment(TrainerCallback):
     def add(self, thing: Penalty | Watch) -> None:
         """Add a penalty or a watch; its sites are looked for in the model at once."""
         if isinstance(thing, Watch):
+            thing.place(self.model)
             if thing.log is None:
                 thing.log = lambda numbers, step: self.trainer.log(numbers)
             self.watches.append(thing)

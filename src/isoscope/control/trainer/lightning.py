@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
-from isoscope.control.listening import Wrapped, wrap_method
+from isoscope.control.listening import wrap_method
 from isoscope.control.penalty.isoscore_star import IStar
 from isoscope.control.penalty.penalty import Penalty
 from isoscope.control.trainer.attach import attached_twice
@@ -28,7 +28,7 @@ class PenaltyCallback(Callback):
         self.modules = modules
         self.added: Tensor | float = 0.0  # to the loss of the last batch
         self._listener: PenaltyListener | None = None
-        self._wrapped: Wrapped | None = None
+        self._unwrap: Callable[[], None] | None = None
 
     @property
     def state_key(self) -> str:
@@ -39,7 +39,7 @@ class PenaltyCallback(Callback):
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Put the penalty behind the module's training step."""
-        if stage != "fit" or self._wrapped is not None:
+        if stage != "fit" or self._unwrap is not None:
             return
         if not pl_module.automatic_optimization:
             raise ConfigError(
@@ -59,7 +59,7 @@ class PenaltyCallback(Callback):
                 found = step(*arguments, **named)
                 return found if found is None else self._add(pl_module, found, listener())
 
-        self._wrapped = wrap_method(pl_module, "training_step", training_step)
+        self._unwrap = wrap_method(pl_module, "training_step", training_step)
 
     def _listening(self, pl_module: LightningModule) -> PenaltyListener:
         """Return the block that records the sites, which are found the first time."""
@@ -85,9 +85,9 @@ class PenaltyCallback(Callback):
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Leave the module as it was."""
-        if stage == "fit" and self._wrapped is not None:
-            self._wrapped.remove()
-            self._wrapped = None
+        if stage == "fit" and self._unwrap is not None:
+            self._unwrap()
+            self._unwrap = None
 
     def on_exception(
         self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
@@ -121,6 +121,7 @@ class WatchCallback(Callback):
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Read the model as it came, unless a checkpoint is resumed."""
+        self.watch.place(pl_module)
         if self.watch.log is None:
             self.watch.log = lambda numbers, step: _log(trainer, numbers, step)
         if trainer.global_step == 0 and self.watch.read(pl_module, 0):

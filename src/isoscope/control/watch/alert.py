@@ -1,8 +1,8 @@
-"""Rules that tell collapse from training: each looks at the history of what was watched.
+"""Rules that distinguish a collapse from training: functions of the history of a watch.
 
-A rule is a function of the history alone, so that a run that is resumed goes on judging
-where it was. How often the defaults cry wolf, and how soon they see a planted collapse, is
-measured in bench/watch.py.
+A rule looks at the history alone, so that a resumed run is judged as one. How often the
+defaults raise false alarms, and how soon they detect a planted collapse, is measured in
+bench/watch.py.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ History = Mapping[str, Series]  # by name, as it was logged
 
 @dataclass(frozen=True)
 class Alert:
-    """Something a rule has seen."""
+    """What a rule has found in a series."""
 
     rule: str
     step: int
@@ -34,21 +34,21 @@ class Alert:
         )
 
 
-class Rule(Protocol):
-    """Something that looks at the history after each reading."""
+class AlertRule(Protocol):
+    """A rule, applied to the history after each reading."""
 
     @property
     def name(self) -> str:
-        """What it is called in logs."""
+        """Its name in logs."""
         ...
 
     def __call__(self, history: History) -> list[Alert]:
-        """Return what it sees now."""
+        """Return the alerts that the history gives now."""
         ...
 
 
-def _of(history: History, measure: str) -> list[tuple[str, Series]]:
-    """Return the series of a measure, on held-out texts; of batches where there are none."""
+def _series(history: History, measure: str) -> list[tuple[str, Series]]:
+    """Return the series of a measure on held-out texts, or on batches where there are none."""
     start = f"{PREFIX}/{measure}/"
     found = [(name, series) for name, series in history.items() if name.startswith(start)]
     held_out = [each for each in found if not each[0].endswith(".batch")]
@@ -61,21 +61,21 @@ def _reference(series: Series, first: int) -> float:
 
 @dataclass(frozen=True)
 class RankFalling:
-    """Effective rank has stayed below a share of what it was in the first readings.
+    """Effective rank stays below a share of what it was in the first readings.
 
-    The default is for a collapse altogether: a language model that is trained from nothing
-    goes through a twentieth of its first rank in good health. Fine-tuning does not.
+    The default detects a complete collapse: the rank of a healthy language model that is
+    trained from scratch falls to a twentieth at first. That of a fine-tuned one does not.
     """
 
     share: float = 0.03
     patience: int = 2  # readings in a row
-    first: int = 3  # readings that say what it was
+    first: int = 3  # readings that are the reference
     name: str = "rank-falling"
 
     def __call__(self, history: History) -> list[Alert]:
         """Return an alert for each site whose rank has fallen."""
         found: list[Alert] = []
-        for name, series in _of(history, "effective-rank"):
+        for name, series in _series(history, "effective-rank"):
             if len(series) < self.patience + 1:
                 continue
             was = _reference(series, min(self.first, len(series) - self.patience))
@@ -87,18 +87,18 @@ class RankFalling:
 
 @dataclass(frozen=True)
 class CosineRising:
-    """Mean cosine has gone so much of the way from what it was to 1, and stayed there."""
+    """Mean cosine has moved most of the way from its first readings to 1, and stays there."""
 
     share: float = 0.98  # of the way to 1
-    level: float = 0.9  # below this no cosine is worth an alarm
+    level: float = 0.9  # no alarm below this cosine
     patience: int = 2
     first: int = 3
     name: str = "cosine-rising"
 
     def __call__(self, history: History) -> list[Alert]:
-        """Return an alert for each site whose rows have come to point one way."""
+        """Return an alert for each site whose rows now point in one direction."""
         found: list[Alert] = []
-        for name, series in _of(history, "mean-cosine"):
+        for name, series in _series(history, "mean-cosine"):
             if len(series) < self.patience + 1:
                 continue
             was = _reference(series, min(self.first, len(series) - self.patience))
@@ -111,33 +111,33 @@ class CosineRising:
 
 @dataclass(frozen=True)
 class LossAtChance:
-    """The loss is at ln N or above: no better than not looking at N classes, or N in a batch.
+    """The loss is at ln N or above: no better than a guess among N classes, or N in a batch.
 
-    Every training begins there. It is worth an alarm where the loss has come back to it, or
-    has not left it after `grace` readings.
+    Every training begins there. The alarm is raised where the loss returns to it, or has not
+    left it after `grace` readings.
     """
 
     n: int
     within: float = 0.02  # of ln N
-    patience: int = 3  # readings in a row, for leaving and for coming back
+    patience: int = 3  # readings in a row, to leave and to return
     grace: int = 10
     name: str = "loss-at-chance"
 
     def __call__(self, history: History) -> list[Alert]:
-        """Return an alert where nothing is learnt any more."""
+        """Return an alert where nothing is learned any more."""
         series = history.get(LOSS, ())
         chance = log(self.n)
         values = [value for _, value in series]
         recent = values[-self.patience :]
         if len(recent) < self.patience or min(recent) < (1 - self.within) * chance:
             return []
-        if len(series) < self.grace and not self._left(values, chance):
+        if len(series) < self.grace and not self._has_left(values, chance):
             return []
         step, value = series[-1]
         return [Alert(self.name, step, LOSS, value, chance)]
 
-    def _left(self, values: Sequence[float], chance: float) -> bool:
-        """Whether the loss has been below chance for good, and not by the luck of a batch."""
+    def _has_left(self, values: Sequence[float], chance: float) -> bool:
+        """Whether the loss was below chance several times in a row, not in one lucky batch."""
         low = [value < (1 - 2 * self.within) * chance for value in values]
         starts = range(len(low) - self.patience + 1)
         return any(all(low[start : start + self.patience]) for start in starts)
@@ -145,7 +145,7 @@ class LossAtChance:
 
 @dataclass(frozen=True)
 class DeadDimensions:
-    """More dimensions say nothing than in the first reading."""
+    """More dimensions are dead than in the first reading."""
 
     more: float = 0.05  # share of all dimensions
     patience: int = 2
@@ -154,7 +154,7 @@ class DeadDimensions:
     def __call__(self, history: History) -> list[Alert]:
         """Return an alert for each site that has lost dimensions."""
         found: list[Alert] = []
-        for name, series in _of(history, "dead-dimensions"):
+        for name, series in _series(history, "dead-dimensions"):
             recent = series[-self.patience :]
             was = series[0][1]
             if len(series) > self.patience and all(v > was + self.more for _, v in recent):
@@ -162,13 +162,15 @@ class DeadDimensions:
         return found
 
 
-def usual_rules(chance: int | None = None, *, fine_tuning: bool = False) -> tuple[Rule, ...]:
-    """Return the rules a watch has unless told otherwise; ln N only where N is known.
+def usual_rules(
+    chance: int | None = None, *, fine_tuning: bool = False
+) -> tuple[AlertRule, ...]:
+    """Return the default rules of a watch; that of ln N only where N is known.
 
-    Of a model that has been trained before, much less is a collapse: half of its rank, or
+    For a model that was trained before, less is a collapse: the loss of half of its rank, or
     half of the way to one direction.
     """
-    rules: list[Rule] = [RankFalling(), CosineRising(), DeadDimensions()]
+    rules: list[AlertRule] = [RankFalling(), CosineRising(), DeadDimensions()]
     if fine_tuning:
         rules[:2] = [RankFalling(share=0.5), CosineRising(share=0.5, level=0.5)]
     if chance is not None:

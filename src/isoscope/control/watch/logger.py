@@ -1,10 +1,18 @@
-"""Trackers for a loop of one's own: each gives what a watch logs with."""
+"""Trackers for a training loop of your own: each returns a function that a watch logs with."""
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
-Log = Callable[[dict[str, float], int], None]
+Log = Callable[[dict[str, float], int], None]  # numbers by name, and the step
+
+
+class TrackedRun(Protocol):
+    """A run of a tracker."""
+
+    def log(self, numbers: dict[str, float], /, *, step: int) -> object:
+        """Log numbers at a step."""
+        ...
 
 
 def tensorboard(folder: str | Path) -> Log:
@@ -21,14 +29,16 @@ def tensorboard(folder: str | Path) -> Log:
     return log
 
 
-def wandb(run: Any) -> Log:
-    """Log to a run of W&B, as `wandb.init` gives it."""
-    return lambda numbers, step: run.log(numbers, step=step)
+def wandb(run: TrackedRun) -> Log:
+    """Log to a run of W&B, as `wandb.init` returns it."""
+
+    def log(numbers: dict[str, float], step: int) -> None:
+        run.log(numbers, step=step)
+
+    return log
 
 
-def trackio(run: Any) -> Log:
-    """Log to a run of Trackio, as `trackio.init` gives it."""
-    return lambda numbers, step: run.log(numbers, step=step)
+trackio = wandb  # a run of Trackio, as `trackio.init` returns it, logs likewise
 
 
 def mlflow() -> Log:

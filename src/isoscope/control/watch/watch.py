@@ -6,25 +6,29 @@ gradients and without drawing a random number.
 """
 
 import warnings
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 
 import torch
 from torch import Tensor, nn
 
-from isoscope.control.listening import EndPass, Pass, SiteListener, evaluating
-from isoscope.control.watch.alert import LOSS, PREFIX, Alert, Rule, usual_rules
-from isoscope.control.watch.glance import GLANCES, Glance
-from isoscope.control.watch.held_out import checked_probes, probe_batches
-from isoscope.control.world import World
+from isoscope.accumulate.survey import Survey
+from isoscope.capture.model.tokenizer import Tokenizer
+from isoscope.control.watch.alert import LOSS, PREFIX, Alert, AlertRule, usual_rules
+from isoscope.control.watch.logger import Log
+from isoscope.control.watch.observer import (
+    DEAD,
+    Observer,
+    ProbeBatch,
+    check_probes,
+    probe_batches,
+)
 from isoscope.errors import ConfigError
 
-MEASURES = ("mean-cosine", "effective-rank", "isoscore-debiased", "dead-dimensions")
+MEASURES = ("mean-cosine", "effective-rank", "isoscore-debiased", DEAD)
 ACTIONS = ("log", "stop")
 LOST = f"{PREFIX}/lost"
-Log = Callable[[dict[str, float], int], None]  # numbers by name, and the step
-OnAlert = str | Callable[[Alert], Any]  # "log", "stop", or what is called; True stops
+OnAlert = str | Callable[[Alert], object]  # "log", "stop", or a callback; True stops
 
 
 class Watch:
@@ -35,27 +39,30 @@ class Watch:
     `.batch`. `attach(trainer, Watch(texts))` puts it into a trainer of transformers,
     `WatchCallback` into Lightning; in a loop of your own use `begin` and `end`.
 
-    Sites are families or names, as in a survey; of modules that are no transformer, name
-    the `modules` instead. `chance` is the N of ln N: classes, or texts in a batch.
-    `fine_tuning` says that the model was trained before: then less is a collapse.
+    Sites are families or names, as in a survey, `pooled` among them; of modules that are no
+    transformer, name the `modules` instead. Measures are those of the package that need one
+    pass, and `dead-dimensions`. `pooling` says how tokens are pooled where the model does
+    not. `chance` is the N of ln N: classes, or texts in a batch. `fine_tuning` says that the
+    model was trained before: then less is a collapse.
     """
 
     def __init__(
         self,
-        probes: Sequence[Any] | None = None,
+        probes: Sequence[object] | None = None,
         *,
         every: int = 100,
         sites: Sequence[str] = ("resid",),
         measures: Sequence[str] = MEASURES,
-        rules: Sequence[Rule] | None = None,
+        rules: Sequence[AlertRule] | None = None,
         chance: int | None = None,
         fine_tuning: bool = False,
         on_alert: OnAlert = "log",
         batch: bool = True,
-        tokenizer: Any = None,
+        tokenizer: Tokenizer | None = None,
         length: int = 64,
         tokens: int = 1024,
         modules: Sequence[str] | None = None,
+        pooling: str | None = None,
         log: Log | None = None,
         join: bool = True,
     ) -> None:
@@ -72,24 +79,38 @@ class Watch:
                 hint="a function is called with each alert, and may return True to stop",
                 slug="watch-settings",
             )
-        for name in measures:
-            _ = GLANCES[name]
-        self.probes = checked_probes(probes)
-        self.every, self.families = every, tuple(sites)
-        self.measures, self.on_alert, self.batch = tuple(measures), on_alert, batch
+        check_probes(probes)
+        self.probes, self.every, self.batch, self.on_alert = probes, every, batch, on_alert
         self.rules = (
             usual_rules(chance, fine_tuning=fine_tuning) if rules is None else tuple(rules)
         )
-        self.tokenizer, self.length, self.tokens = tokenizer, length, tokens
-        self.modules, self.log, self.join = modules, log, join
+        self.tokenizer, self.length, self.tokens, self.log = tokenizer, length, tokens, log
+        self.observer = Observer(
+            measures, sites=sites, modules=modules, pooling=pooling, join=join, warn=self._warn
+        )
         self.history: dict[str, list[tuple[int, float]]] = {}
         self.alerts: list[Alert] = []
-        self._listener: SiteListener | None = None
-        self._batches: list[dict[str, Tensor]] | None = None
+        self._probes: list[ProbeBatch] | None = None
         self._losses = 0  # at the end of the history, those of this process alone
         self._warned: set[str] = set()
         self._open = ExitStack()
-        self._heard: dict[str, Glance] | None = None
+        self._of_batch: Survey | None = None  # summed in the step that is due
+
+    def __repr__(self) -> str:
+        observer = self.observer
+        where = observer.families if observer.modules is None else observer.modules
+        held_out = "no probes" if self.probes is None else f"{len(self.probes)} probes"
+        read = {step for name, each in self.history.items() if name != LOSS for step, _ in each}
+        done = f"{len(read)} readings" + (f", the last at step {max(read)}" if read else "")
+        return (
+            f"Watch({held_out}{' and the batch' if self.batch else ''}, every={self.every}, "
+            f"sites={','.join(where)}, measures={','.join(observer.measures)}; {done}, "
+            f"{len(self.alerts)} alerts)"
+        )
+
+    def place(self, model: nn.Module) -> None:
+        """Find the sites in a model, or raise where one is not there."""
+        self.observer.place(model)
 
     def due(self, step: int) -> bool:
         """Whether the geometry is read after this step; the first reading is before any."""
@@ -99,12 +120,16 @@ class Watch:
         """Listen to the step with this number (the first is 1), if it is one to be read."""
         self.close()
         if self.batch and self.due(step):
-            # Noted whatever is heard: a process without a batch has to take part in the sums.
-            self._heard = {}
-            listening = self._listening(model, self._heard, end=lambda *_: self.close())
-            self._open.enter_context(listening)
+            # Kept although nothing may come: a process without a batch takes part in the sums.
+            self._of_batch = Survey()
+            name = f"batch:{self.observer.world.rank}"
+            self._open.enter_context(
+                self.observer.listening(
+                    model, self._of_batch, name, end=lambda *_: self.close()
+                )
+            )
 
-    def end(self, model: nn.Module, step: int, loss: Any = None) -> bool:
+    def end(self, model: nn.Module, step: int, loss: Tensor | float | None = None) -> bool:
         """Read the geometry after a step, if it is due; return whether to stop training."""
         self.close()
         if loss is not None:
@@ -117,50 +142,68 @@ class Watch:
         self._losses += 1
 
     def close(self) -> None:
-        """Let go of the model."""
+        """Remove the hooks."""
         self._open.close()
 
     def read(self, model: nn.Module, step: int) -> bool:
-        """Read held-out texts, log them with what the batch said, and judge by the rules."""
-        found: dict[str, float] = {}
-        self._average_losses(_device(model))
+        """Read held-out texts and what the batch left, log the numbers, and apply the rules."""
+        numbers: dict[str, float] = {}
+        self._average_losses()
         if self.probes is not None:
-            found |= self._numbers(model, self._probed(model), "")
-        if self._heard is not None:
-            heard, self._heard = self._heard, None
-            found |= self._numbers(model, heard, ".batch")
-        for name, value in found.items():
+            numbers |= self._numbers(self._run_probes(model, self.probes), "")
+        if self._of_batch is not None:
+            survey, self._of_batch = self._of_batch, None
+            numbers |= self._numbers(survey, ".batch")
+        for name, value in numbers.items():
             if not name.startswith(LOST):
                 self.history.setdefault(name, []).append((step, value))
-        alerts = self._judged()
-        logged = found | {f"{PREFIX}/alert/{each.rule}": 1.0 for each in alerts}
+        alerts = self._new_alerts()
+        logged = numbers | {f"{PREFIX}/alert/{each.rule}": 1.0 for each in alerts}
         if self.log is not None and logged:
             self.log(logged, step)
-        return self._acted(alerts)
+        return self._act_on(alerts)
 
-    def _average_losses(self, device: torch.device) -> None:
-        """Give new losses their mean over the processes, or each would judge by its own."""
-        world, new = World.current(self.join), self._losses
-        self._losses = 0
-        counts = world.gather([new], device)
-        if world.size == 1 or not new or any(each != [new] for each in counts):
+    def _run_probes(self, model: nn.Module, probes: Sequence[object]) -> Survey:
+        if self._probes is None:
+            self._probes = probe_batches(
+                probes,
+                self.observer.place(model).body,
+                self.tokenizer,
+                length=self.length,
+                tokens=self.tokens,
+                world=self.observer.world,
+            )
+        return self.observer.run(model, self._probes)
+
+    def _numbers(self, survey: Survey, ending: str) -> dict[str, float]:
+        """Return numbers by the names they are logged under."""
+        found, lost = self.observer.read(survey)
+        for site in lost:
+            self._warn(f"{site}{ending} is NaN or infinite, and cannot be watched")
+        numbers = {f"{PREFIX}/{name}/{site}{ending}": v for (name, site), v in found.items()}
+        return numbers | {f"{LOST}/{site}{ending}": 1.0 for site in lost}
+
+    def _average_losses(self) -> None:
+        """Replace new losses by their mean over the processes, or each would judge alone."""
+        new, self._losses = self._losses, 0
+        series = self.history.get(LOSS, [])
+        start = len(series) - new
+        everywhere = self.observer.world.gather_objects([value for _, value in series[start:]])
+        if len(everywhere) == 1 or {len(each) for each in everywhere} != {new}:
             return
-        series = self.history[LOSS][-new:]
-        own = torch.tensor([value for _, value in series], device=device, dtype=torch.float64)
-        means = (world.sum(own) / world.size).tolist()
-        self.history[LOSS][-new:] = [
-            (step, mean) for (step, _), mean in zip(series, means, strict=True)
-        ]
+        for at, values in enumerate(zip(*everywhere, strict=True), start):
+            series[at] = (series[at][0], sum(values) / len(values))
 
-    def _judged(self) -> list[Alert]:
-        """Return what rules see that they have not said of the same series before."""
+    def _new_alerts(self) -> list[Alert]:
+        """Return alerts that no rule has raised of the same series before."""
         known = {(each.rule, each.name) for each in self.alerts}
-        seen = [alert for rule in self.rules for alert in rule(self.history)]
-        fresh = [each for each in seen if (each.rule, each.name) not in known]
+        raised = [alert for rule in self.rules for alert in rule(self.history)]
+        fresh = [each for each in raised if (each.rule, each.name) not in known]
         self.alerts += fresh
         return fresh
 
-    def _acted(self, alerts: Sequence[Alert]) -> bool:
+    def _act_on(self, alerts: Sequence[Alert]) -> bool:
+        """Warn or call back for each alert, and return whether to stop training."""
         stop = False
         for alert in alerts:
             if callable(self.on_alert):
@@ -170,88 +213,16 @@ class Watch:
                 stop = stop or self.on_alert == "stop"
         return stop
 
-    def _numbers(
-        self, model: nn.Module, glances: Mapping[str, Glance], ending: str
-    ) -> dict[str, float]:
-        world = World.current(self.join)
-        listener = self._placed(model)
-        device = _device(model)
-        found: dict[str, float] = {}
-        for site in listener.names:
-            own = listener.sites.widths[site]
-            width = max(max(each) for each in world.gather([own], device))
-            like = torch.zeros(0, width, device=device)
-            whole = glances.get(site, Glance()).whole(like, world)
-            if whole.lost:
-                self._warn_once(f"{site}{ending} is NaN or infinite, and cannot be watched")
-                found[f"{LOST}/{site}{ending}"] = 1.0
-                continue
-            for name in self.measures:
-                value = GLANCES[name](whole)
-                if value is not None:
-                    found[f"{PREFIX}/{name}/{site}{ending}"] = value
-        return found
-
-    def _probed(self, model: nn.Module) -> dict[str, Glance]:
-        world = World.current(self.join)
-        if self._batches is None:
-            assert self.probes is not None
-            self._batches = probe_batches(
-                self.probes, self.tokenizer, length=self.length, tokens=self.tokens,
-                rank=world.rank, size=world.size,
-            )  # fmt: skip
-        device = _device(model)
-        heard: dict[str, Glance] = {}
-        with evaluating(model), torch.no_grad():
-            body = self._placed(model).body
-            for number, batch in enumerate(self._batches):
-                with self._listening(model, heard, start=number):
-                    body(**{name: value.to(device) for name, value in batch.items()})
-        return heard
-
-    def _placed(self, model: nn.Module) -> SiteListener:
-        """Return what listens to the sites of a model, found by one small pass at first."""
-        if self._listener is None or not self._listener.fits(model):
-            self._listener = SiteListener(model, self.families, self.modules)
-        return self._listener
-
-    @contextmanager
-    def _listening(
-        self,
-        model: nn.Module,
-        into: dict[str, Glance],
-        start: int = 0,
-        end: EndPass | None = None,
-    ) -> Generator[None]:
-        """Sum the sites in the next pass of the model, and in no other."""
-        listener = self._placed(model)
-        seen: set[str] = set()
-
-        def hear(current: Pass | None, site: str, tensor: Tensor) -> None:
-            if site in seen or tensor.ndim not in (2, 3):
-                return
-            if current is None and self.modules is None:  # its padding is not known
-                self._warn_once("the batch runs blocks of the model and not the model, so it "
-                                "cannot be watched; name modules= instead")  # fmt: skip
-                return
-            seen.add(site)
-            rows, sequences = _rows(tensor, None if current is None else current.mask)
-            listener.sites.widths[site] = rows.shape[1]
-            into.setdefault(site, Glance()).add(rows, sequences + start)
-
-        with listener.listening(hear, end=end):
-            yield
-
     def state_dict(self) -> dict[str, Tensor]:
         """Return the history, so that a run that is resumed is judged as one."""
         kept = {
             name: torch.tensor(series, dtype=torch.float64).reshape(-1, 2)
             for name, series in self.history.items()
         }
-        said = "\n".join(
+        alerts = "\n".join(
             f"{a.rule}\t{a.step}\t{a.name}\t{a.value!r}\t{a.reference!r}" for a in self.alerts
         )
-        return kept | {"alerts": torch.tensor(list(said.encode()), dtype=torch.uint8)}
+        return kept | {"alerts": torch.tensor(list(alerts.encode()), dtype=torch.uint8)}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Take over a history."""
@@ -265,22 +236,8 @@ class Watch:
         self.alerts = [Alert(r, int(s), n, float(v), float(w)) for r, s, n, v, w in parts]
         self._losses = 0
 
-    def _warn_once(self, message: str) -> None:
+    def _warn(self, message: str) -> None:
+        """Warn of something once."""
         if message not in self._warned:
             self._warned.add(message)
             warnings.warn(message, stacklevel=4)
-
-
-def _device(model: nn.Module) -> torch.device:
-    return next(model.parameters()).device
-
-
-def _rows(tensor: Tensor, mask: Any) -> tuple[Tensor, Tensor]:
-    """Return the real rows of what a site says, and the number of the sequence of each."""
-    if tensor.ndim == 2:
-        return tensor, torch.arange(len(tensor), device=tensor.device)
-    real = torch.ones(tensor.shape[:2], dtype=torch.bool, device=tensor.device)
-    if isinstance(mask, Tensor) and mask.shape == tensor.shape[:2]:
-        real = mask.to(tensor.device).bool()
-    numbers = torch.arange(len(tensor), device=tensor.device)[:, None].expand(real.shape)
-    return tensor[real], numbers[real]

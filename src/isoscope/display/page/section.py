@@ -34,6 +34,16 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """What an experiment adds to the page of its run folders."""
+
+    curves: Sequence[Curve] = ()
+    findings: Sequence[Finding] = ()  # come first in the verdict
+    remarks: Sequence[str] = ()
+    noun: str = "rows"  # what a row is
+
+
+@dataclass(frozen=True)
 class Exhibit:
     """The readings of a run, the curves drawn from its summaries, and its provenance."""
 
@@ -195,6 +205,7 @@ class Section:
     name: str
     title: str
     show: Callable[[Sequence[Exhibit]], Panel | None]
+    first: bool = False  # before what pages show of every run
 
 
 def as_columns(names: Iterable[str], rows: Iterable[Mapping[str, Cell]]) -> Columns:

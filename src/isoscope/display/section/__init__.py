@@ -1,29 +1,23 @@
-"""The sections of a page, one file each; a new one is a file and a line in this list."""
+"""The sections of every page, one file each; experiments bring more (see `Experiment`)."""
 
 from isoscope.display.page.section import Section
 from isoscope.display.section import (
     bands,
     causes,
     dimensions,
-    embeddings,
     layers,
-    norm,
     spectrum,
-    sweep,
     verdict,
 )
 
 SECTIONS: tuple[Section, ...] = (
     verdict.SECTION,
-    sweep.SECTION,
     layers.LAYERS,
     layers.SERIES,
     spectrum.SECTION,
     dimensions.SECTION,
     causes.SECTION,
     bands.SECTION,
-    norm.SECTION,
-    embeddings.SECTION,
 )
 
 __all__ = ["SECTIONS"]

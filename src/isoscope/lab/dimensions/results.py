@@ -1,26 +1,58 @@
-"""The verb of dimensions: which few of them carry the mean cosine of each site of a run."""
+"""Rogue dimensions of sites: their records, and how these look."""
 
-import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from isoscope.display.escape import plain
-from isoscope.display.frames import Line, integers, numbers, texts
+from isoscope.display.frames import Line, Record, integers, numbers, texts
 from isoscope.display.number import count, format_value
 from isoscope.display.results import RecordLayout, Results
-from isoscope.display.table import Column, Table
+from isoscope.display.table import Column, Table, non_empty
 
-if TYPE_CHECKING:
-    from isoscope.lab.dimensions.outliers import Dimension, SiteDimensions
-
-TOLD = "shares of the mean cosine; r² of cosines without the top dimensions with whole ones"
+SHARES = "shares of the mean cosine; r² of cosines without the top dimensions with whole ones"
 SMALL = 0.02  # mean cosine below which a share of it may be any number
 NEAR_ZERO = "the mean cosine is near zero, so shares of it mean little: {sites}"
-UNTOLD = "expected sums of directions, moments and a sample, got a run without them"
 
 
-def _tables(found: "Results[SiteDimensions]") -> tuple[Table, ...]:
+@dataclass(frozen=True)
+class Dimension(Record):
+    """One dimension of a site."""
+
+    index: int
+    share: float | None  # of the mean cosine; None where that is zero
+    low: float | None  # 95 % interval of the share
+    high: float | None
+    mean: float
+    variance_ratio: float  # its variance over the average one
+    kurtosis: float | None  # excess: 0 for a Gaussian; None where it does not vary
+
+
+@dataclass(frozen=True)
+class SiteDimensions(Record):
+    """The dimensions of a site that carry the mean cosine, and what cosines are without them.
+
+    `r_squared[k]` is how much of the variance of the cosine of whole vectors the cosine
+    without the top k dimensions explains, over all pairs of the sample.
+    """
+
+    site: str
+    variant: str
+    n: int
+    d: int
+    mean_cosine: float
+    top: list[Dimension]  # by share, largest first
+    wide: list[int]  # dimensions with five times the average variance or more
+    most_kurtotic: list[int]
+    r_squared: dict[int, float | None]
+    mean_cosine_without: dict[int, float | None]
+    sample: int  # number of rows from which kurtosis and r squared are computed
+
+    def indices(self, count: int = 3) -> list[int]:
+        """Return the dimensions with the largest shares."""
+        return [each.index for each in self.top[:count]]
+
+
+def _tables(found: Results[SiteDimensions]) -> tuple[Table, ...]:
     """One line per site where there are several, else one per dimension."""
     named = [f"run {plain(str(found.shared['run']))}"]
     if len(found) == 1:
@@ -34,10 +66,10 @@ def _tables(found: "Results[SiteDimensions]") -> tuple[Table, ...]:
     small = [plain(each.site) for each in found if abs(each.mean_cosine) < SMALL]
     warnings = (NEAR_ZERO.format(sites=", ".join(small)),) if small else ()
     left_out = tuple(plain(text) for text in found.left_out)
-    return (Table(f"{', '.join(named)}; {TOLD}", tuple(columns), warnings, left_out),)
+    return (Table(f"{', '.join(named)}; {SHARES}", non_empty(columns), warnings, left_out),)
 
 
-def _lines(found: "Results[SiteDimensions]") -> list[Line]:
+def _lines(found: Results[SiteDimensions]) -> list[Line]:
     """One line per dimension."""
     return [
         found.shared | _line(site, rank, each)
@@ -46,14 +78,10 @@ def _lines(found: "Results[SiteDimensions]") -> list[Line]:
     ]
 
 
-def _record(site: "SiteDimensions") -> Line:
-    return site.to_dict()
-
-
 DIMENSIONS = RecordLayout(
     name="sites",
     tables=_tables,
-    to_dict=_record,
+    to_dict=SiteDimensions.to_dict,
     fields=(
         *texts("run", "site", "variant"),
         *integers("rank", "index"),
@@ -65,34 +93,7 @@ DIMENSIONS = RecordLayout(
 )
 
 
-def dimensions(
-    run: str | os.PathLike[str],
-    *,
-    sites: Sequence[str] | None = None,
-    variant: str = "all",
-    progress: Callable[[int, int], None] | None = None,
-) -> "Results[SiteDimensions]":
-    """Say which dimensions carry the mean cosine of each site, and what is left without them.
-
-    With their kurtosis, and how much of the cosines of whole vectors (r squared, over the
-    pairs of the sample) is left when the top 1, 3 and 5 are taken out.
-    """
-    from isoscope.lab import rogue_dimensions
-    from isoscope.store import load
-
-    whole = load(run)
-    found = rogue_dimensions(whole, sites, variant=variant, progress=progress)
-    asked = dict.fromkeys(whole.sites if sites is None else sites)
-    missing = [site for site in asked if site not in {each.site for each in found}]
-    return Results(
-        found,
-        DIMENSIONS,
-        shared={"run": Path(run).name},
-        left_out=[f"{site}: {UNTOLD}" for site in missing],
-    )
-
-
-def _line(site: "SiteDimensions", rank: int, each: "Dimension") -> Line:
+def _line(site: SiteDimensions, rank: int, each: Dimension) -> Line:
     return {
         "site": site.site,
         "variant": site.variant,
@@ -107,10 +108,10 @@ def _line(site: "SiteDimensions", rank: int, each: "Dimension") -> Line:
     }
 
 
-def _by_dimension(site: "SiteDimensions") -> list[Column]:
+def _by_dimension(site: SiteDimensions) -> list[Column]:
     pairs = [_share(each) for each in site.top]
     ranks = range(1, len(site.top) + 1)
-    columns = [
+    return [
         Column("dimension", tuple(str(each.index) for each in site.top)),
         Column("share", tuple(value for value, _ in pairs)),
         Column("95 % interval", tuple(ends for _, ends in pairs)),
@@ -119,10 +120,9 @@ def _by_dimension(site: "SiteDimensions") -> list[Column]:
         Column("cosine without", tuple(_at(site.mean_cosine_without, k, 3) for k in ranks)),
         Column("r²", tuple(_at(site.r_squared, k, 2) for k in ranks)),
     ]
-    return [column for column in columns if any(column.cells)]
 
 
-def _by_site(sites: Sequence["SiteDimensions"]) -> list[Column]:
+def _by_site(sites: Sequence[SiteDimensions]) -> list[Column]:
     steps = sorted({k for each in sites for k in each.r_squared})
     return [
         Column("site", tuple(plain(each.site) for each in sites), words=True, fold=12),
@@ -142,7 +142,7 @@ def _by_site(sites: Sequence["SiteDimensions"]) -> list[Column]:
     ]
 
 
-def _share(each: "Dimension") -> tuple[str, str]:
+def _share(each: Dimension) -> tuple[str, str]:
     """Return a share and its interval, in percent."""
     if each.share is None:
         return "–", ""
@@ -152,7 +152,7 @@ def _share(each: "Dimension") -> tuple[str, str]:
     return f"{value} %", interval
 
 
-def _together(site: "SiteDimensions", k: int) -> str:
+def _together(site: SiteDimensions, k: int) -> str:
     shares = [each.share for each in site.top[:k] if each.share is not None]
     return f"{100 * sum(shares):.0f} %".replace("-0 %", "0 %") if shares else "–"
 

@@ -13,11 +13,11 @@ add(
         """,
         spec_at="isoscope.lab.matrices.spec:MatricesSpec",
         where_at=PLACE,
-        function_at="isoscope.api:matrices",
         examples=(
             "isoscope matrices models/minilm",
             "isoscope matrices models/minilm --as-published --json",
         ),
         noun="matrices",
+        section_at="isoscope.lab.matrices.section:SECTION",
     ),
 )

@@ -1,25 +1,34 @@
-"""The verb of matrices: I(W) of the input and output embeddings of a model."""
+"""I(W) of matrices: the records, and how these look."""
 
-from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
 
 from isoscope.display.escape import plain
-from isoscope.display.frames import Field, Line, integers, numbers
+from isoscope.display.frames import Field, Record, integers, numbers
 from isoscope.display.number import count, format_value
 from isoscope.display.results import RecordLayout, Results
-from isoscope.display.table import Column, Table
-from isoscope.lab.matrices.spec import MatricesSpec
-from isoscope.study.keywords import call, keywords
-from isoscope.study.spec import EngineOptions
+from isoscope.display.table import Column, Table, non_empty
 
-if TYPE_CHECKING:
-    from isoscope.lab.matrices.worker import MatrixIsotropy
-
+TIED = "tied: the output matrix is the input matrix, measured once"
 ONE_SIDED = "as published: one sign of each eigenvector, whichever the solver gives"
 
 
-def _tables(found: "Results[MatrixIsotropy]", as_published: bool = False) -> tuple[Table, ...]:
+@dataclass(frozen=True)
+class MatrixIsotropy(Record):
+    """I(W) of one matrix, about the origin or about its mean."""
+
+    site: str  # EMBED or UNEMBED, of one stack or of both
+    centred: bool
+    rows: int
+    width: int
+    value: float  # both signs of every eigenvector
+    log_value: float  # where the value itself is too small for a number
+    as_published: float  # one sign of each, the one the eigenvectors happen to have
+    reference: float | None  # random rows of the same norms; None without against_random
+
+
+def matrix_tables(
+    found: Results[MatrixIsotropy], as_published: bool = False
+) -> tuple[Table, ...]:
     """One line per matrix and centre."""
     values = [each.as_published if as_published else each.value for each in found]
     logs = ("" if as_published else f"{each.log_value:.3g}" for each in found)
@@ -37,18 +46,13 @@ def _tables(found: "Results[MatrixIsotropy]", as_published: bool = False) -> tup
         Column("d", tuple(count(each.width) for each in found)),
     )
     caption = f"model {plain(str(found.shared['model']))}, I(W): 1 is isotropic, 0 collapsed"
-    kept = tuple(column for column in columns if any(column.cells))
-    return (Table(caption, kept, found.remarks),)
-
-
-def _record(each: "MatrixIsotropy") -> Line:
-    return each.to_dict()
+    return (Table(caption, non_empty(columns), found.remarks),)
 
 
 MATRICES = RecordLayout(
     name="matrices",
-    tables=_tables,
-    to_dict=_record,
+    tables=matrix_tables,
+    to_dict=MatrixIsotropy.to_dict,
     fields=(
         Field("model"),
         Field("tied", "flag"),
@@ -60,23 +64,5 @@ MATRICES = RecordLayout(
 )
 
 
-@keywords(MatricesSpec, EngineOptions)
-def matrices(*arguments: Any, **options: Any) -> "Results[MatrixIsotropy]":
-    """Measure how isotropic the rows of a model's matrices are: I(W), raw and centred.
-
-    Two-sided unless `as_published`; records have both. `against_random` adds I of random rows
-    with the same norms.
-    """
-    found = call(MatricesSpec, arguments, options, EngineOptions)
-    remarks = [found.remark] if found.tied else []
-    layout = replace(MATRICES, tables=partial(_tables, as_published=found.as_published))
-    return Results(
-        found.matrices,
-        layout,
-        shared={"model": found.model, "tied": found.tied},
-        remarks=[*remarks, ONE_SIDED] if found.as_published else remarks,
-    )
-
-
-def _about(each: "MatrixIsotropy") -> str:
+def _about(each: MatrixIsotropy) -> str:
     return "its mean" if each.centred else "the origin"

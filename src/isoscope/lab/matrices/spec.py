@@ -1,15 +1,13 @@
 """The spec of `isoscope matrices`."""
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
-from isoscope.engine import Notify
+from isoscope.display import Results
+from isoscope.lab.matrices.results import MatrixIsotropy
 from isoscope.study.model import ModelSpec
 from isoscope.study.option import about
 from isoscope.study.plan import Plan, Unit
-from isoscope.study.run import Live, Planner, Runnable
-
-if TYPE_CHECKING:
-    from isoscope.lab.matrices.worker import Matrices
+from isoscope.study.run import Runnable
 
 
 class OneMatrix(Unit, frozen=True, tag=True):
@@ -27,24 +25,21 @@ class MatricesPlan(Plan, frozen=True, kw_only=True):
     model: str
 
 
-class MatricesSpec(Runnable["Matrices"], frozen=True, kw_only=True):
-    """I(W) of the embedding matrices."""
+class MatricesSpec(Runnable[Results[MatrixIsotropy]], frozen=True, kw_only=True):
+    """Measure how isotropic the rows of a model's matrices are: I(W), raw and centred.
+
+    Two-sided unless `as_published`; records have both. `against_random` adds I of random rows
+    with the same norms: I(W) depends on the scale of W, so a value by itself says little.
+    """
 
     command: ClassVar[str] = "matrices"
     keeps: ClassVar[str] = "records"
     plans: ClassVar[type[Plan]] = MatricesPlan
+    worker_at: ClassVar[str] = "isoscope.lab.matrices.worker:MatricesWorker"
+    torch_for: ClassVar[str] = "matrices"
 
     load: ModelSpec
     against_random: Annotated[
         bool, about("Also of random rows with the same norms; takes longer.")
     ] = False
     as_published: Annotated[bool, about("One-sided, as in the papers' code.")] = False
-
-    def open(self, notify: Notify, live: Live | None = None) -> Planner["Matrices"]:
-        """Load the model."""
-        from isoscope.study.model import need_torch
-
-        need_torch("matrices")
-        from isoscope.lab.matrices.worker import MatricesWorker
-
-        return MatricesWorker(self, notify, live or {})

@@ -1,78 +1,35 @@
 """I(W) of the matrices of a model: input and output, raw and centred, tied or not."""
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import replace
+from functools import partial
 
 import msgspec
 import numpy as np
 
 from isoscope.accumulate import Moments, Partitions
 from isoscope.capture.matrices import are_tied
+from isoscope.display import Results
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import UndefinedError
+from isoscope.lab.matrices.results import (
+    MATRICES,
+    ONE_SIDED,
+    TIED,
+    MatrixIsotropy,
+    matrix_tables,
+)
 from isoscope.lab.matrices.spec import MatricesPlan, MatricesSpec, OneMatrix
-from isoscope.lab.plain import Plain
 from isoscope.measures.partition import as_published, log_two_sided, reference
 from isoscope.measures.view import PartitionSums
-from isoscope.registry import unknown
-from isoscope.site import DECODER, EMBED, UNEMBED, Site
-from isoscope.store.state import State
-from isoscope.study.keywords import call
+from isoscope.site import UNEMBED
 from isoscope.study.model import open_model
-from isoscope.study.run import Finished, Live
-from isoscope.study.spec import EngineOptions
+from isoscope.study.run import Finished, Live, Planner
 from isoscope.study.survey import sum_matrix
 from isoscope.types import Array
 
-TIED = "tied: the output matrix is the input matrix, measured once"
 
-
-@dataclass(frozen=True)
-class MatrixIsotropy(Plain):
-    """I(W) of one matrix, about the origin or about its mean."""
-
-    site: str  # EMBED or UNEMBED, of one stack or of both
-    centred: bool
-    rows: int
-    width: int
-    value: float  # both signs of every eigenvector
-    log_value: float  # where the value itself is too small for a number
-    as_published: float  # one sign of each, the one the eigenvectors happen to have
-    reference: float | None  # random rows of the same norms; None if not asked for
-
-
-@dataclass(frozen=True)
-class Matrices(Plain):
-    """The matrices of a model."""
-
-    tied: bool
-    remark: str
-    matrices: list[MatrixIsotropy]
-    model: str = field(default="", metadata={"told": False})
-    as_published: bool = field(default=False, metadata={"told": False})  # shown in tables
-
-    def get(self, site: str, *, centred: bool = False) -> MatrixIsotropy:
-        """Return one of them; a tied output matrix is the input matrix of its stack."""
-        found = {each.site: each for each in self.matrices if each.centred == centred}
-        if self.tied and site == UNEMBED:
-            decoder = str(Site(EMBED, stack=DECODER))
-            site = decoder if decoder in found else EMBED
-        if site not in found:
-            raise unknown("site", site, found)
-        return found[site]
-
-
-def matrix_isotropy(model: Any, **options: Any) -> Matrices:
-    """Return I(W) of every matrix a model has, raw and centred.
-
-    `against_random` adds I of a random cloud with the same norms, which takes longer: I(W)
-    depends on the scale of W, so a value by itself says little.
-    """
-    return call(MatricesSpec, (model,), options, EngineOptions)
-
-
-class MatricesWorker:
+class MatricesWorker(Planner[Results[MatrixIsotropy]]):
     """A loaded model."""
 
     def __init__(self, spec: MatricesSpec, notify: Notify, live: Live) -> None:
@@ -88,10 +45,6 @@ class MatricesWorker:
                 slug="no-matrix",
             )
 
-    def content(self) -> dict[str, str]:
-        """Return nothing: what is found is not written to a folder."""
-        return {}
-
     def plan(self) -> MatricesPlan:
         """Return two units per matrix; one that input and output share is measured once."""
         one = are_tied(self.subject.loaded.model)
@@ -100,23 +53,23 @@ class MatricesWorker:
         name = self.subject.loaded.name
         return MatricesPlan(stages=(tuple(units),), tied=one, model=name)
 
-    def enter(self, plan: object, stage: int, before: State | None) -> None:
-        """Nothing to prepare."""
-
-    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> dict[str, object]:
+    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> MatrixIsotropy:
         """Return I(W) of one matrix."""
         _ = scratch, ticks
         assert isinstance(unit, OneMatrix)
         matrix = self.weights[unit.site].detach().float().cpu().numpy()
-        found = partition_of(matrix, unit.site, unit.centred, self.spec.against_random)
-        return asdict(found)
+        return partition_of(matrix, unit.site, unit.centred, self.spec.against_random)
 
-    def finish(self, done: Finished) -> Matrices:
+    def finish(self, done: Finished) -> Results[MatrixIsotropy]:
         """Return I(W) of every matrix."""
-        plan = done.plan_as(MatricesPlan)
-        found = msgspec.convert(done.records, list[MatrixIsotropy])
-        remark = TIED if plan.tied else ""
-        return Matrices(plan.tied, remark, found, plan.model, self.spec.as_published)
+        plan, published = done.plan_as(MatricesPlan), self.spec.as_published
+        tables = partial(matrix_tables, as_published=published)
+        return Results(
+            msgspec.convert(done.records, list[MatrixIsotropy]),
+            replace(MATRICES, tables=tables),
+            shared={"model": plan.model, "tied": plan.tied},
+            remarks=[*([TIED] if plan.tied else []), *([ONE_SIDED] if published else [])],
+        )
 
 
 def partition_of(

@@ -13,12 +13,12 @@ add(
         """,
         spec_at="isoscope.lab.norm.spec:NormSpec",
         where_at=PLACE,
-        function_at="isoscope.api:norm",
         examples=(
             "isoscope norm models/minilm",
             "isoscope norm models/minilm --run runs/minilm",
             "isoscope norm models/minilm --sigmas 2.5 --json",
         ),
         noun="units",
+        section_at="isoscope.lab.norm.section:SECTION",
     ),
 )

@@ -1,20 +1,13 @@
 """The spec of `isoscope norm`."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from isoscope.engine import Notify
+from isoscope.display import Results
+from isoscope.lab.norm.results import SIGMAS, Norm
 from isoscope.study.model import ModelSpec
 from isoscope.study.option import about
 from isoscope.study.plan import Plan, Unit
-from isoscope.study.run import Live, Planner, Runnable
-
-if TYPE_CHECKING:
-    from isoscope.lab.norm.final_norm import FinalNorm
-    from isoscope.lab.norm.outliers import RoleOutliers
-    from isoscope.lab.norm.steps import NormSteps
-
-SIGMAS = 3.0
+from isoscope.study.run import Runnable
 
 
 class AllNorms(Unit, frozen=True, tag=True):
@@ -27,25 +20,20 @@ class NormPlan(Plan, frozen=True, kw_only=True):
     stages: tuple[tuple[AllNorms, ...], ...] = ((AllNorms(),),)
 
 
-@dataclass(frozen=True)
-class NormsFound:
-    """What the norms hold, and what the final one does to the rows of a run."""
+class NormSpec(Runnable[Results[Norm]], frozen=True, kw_only=True):
+    """Describe what the norms of a model hold, and what the final one does to the mean cosine.
 
-    model: str
-    final: "list[FinalNorm]"
-    outliers: "list[RoleOutliers]"
-    steps: "list[NormSteps]"
-    problems: list[str]
-    measures: tuple[str, ...]  # of the run, in its table; all there are if none are named
-    sigmas: float
-
-
-class NormSpec(Runnable[NormsFound], frozen=True, kw_only=True):
-    """What the norms of a model hold, and what the final one does."""
+    Gain and bias norms, their ratio r and the reference r^2 / (1 + r^2); dimensions whose
+    gain or bias is more than `sigmas` standard deviations from the mean. With a run of the
+    model, the readings before, between and after the final norm, and what gain and bias add,
+    one after the other.
+    """
 
     command: ClassVar[str] = "norm"
     keeps: ClassVar[str] = "records"
     plans: ClassVar[type[Plan]] = NormPlan
+    worker_at: ClassVar[str] = "isoscope.lab.norm.worker:NormWorker"
+    torch_for: ClassVar[str] = "norm"
 
     load: ModelSpec
     run: Annotated[
@@ -68,12 +56,3 @@ class NormSpec(Runnable[NormsFound], frozen=True, kw_only=True):
         float,
         about("Name parameters that are K standard deviations from the mean.", "K", least=0.0),
     ] = SIGMAS
-
-    def open(self, notify: Notify, live: Live | None = None) -> Planner[NormsFound]:
-        """Read the run, then load the model."""
-        from isoscope.study.model import need_torch
-
-        need_torch("norm")
-        from isoscope.lab.norm.worker import NormWorker
-
-        return NormWorker(self, notify, live or {})

@@ -1,51 +1,59 @@
 """The worker of `isoscope norm`: parameters of norms, and a run's rows through the last."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 import msgspec
 import numpy as np
 
+from isoscope.accumulate import Moments, MomentsSummary, Reservoir
+from isoscope.accumulate.directions import cosine_over_pairs
+from isoscope.capture.model.load import Loaded
+from isoscope.display import Results
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import MergeError, UndefinedError
-from isoscope.lab.norm.affine import Affine
-from isoscope.lab.norm.final_norm import FinalNorm, final_norms
-from isoscope.lab.norm.outliers import RoleOutliers, outlying_parameters
-from isoscope.lab.norm.spec import NormPlan, NormsFound, NormSpec
-from isoscope.lab.norm.steps import through_norm
+from isoscope.lab.norm.parameters import (
+    Affine,
+    final_affines,
+    final_norms,
+    no_final_norm,
+    role_outliers,
+)
+from isoscope.lab.norm.results import (
+    NORMS,
+    FinalNorm,
+    Gained,
+    Norm,
+    NormSteps,
+    RoleOutliers,
+    Step,
+    norm_tables,
+)
+from isoscope.lab.norm.spec import NormPlan, NormSpec
 from isoscope.registry import unknown
 from isoscope.site import Site
-from isoscope.store import load
-from isoscope.store.state import State
+from isoscope.store import Run, load
 from isoscope.study.model import open_model
-from isoscope.study.run import Finished, Live
-
-if TYPE_CHECKING:
-    from isoscope.capture.model.load import Loaded
-    from isoscope.store import Run
+from isoscope.study.run import Finished, Live, Planner
+from isoscope.study.runs import summaries_of, summary_of
+from isoscope.types import VARIANTS, Array
 
 T = TypeVar("T")
 
 
-class AffineRecord(msgspec.Struct, frozen=True):
-    """Gain and bias of a norm, as plain values."""
+class NormsFound(msgspec.Struct, frozen=True):
+    """The result of the one unit."""
 
-    gain: list[float]
-    bias: list[float] | None
-    centred: bool
-
-
-class NormRecord(msgspec.Struct, frozen=True):
-    """What the one unit has found."""
-
-    final: list[dict[str, object]]  # fields of a FinalNorm
+    final: list[FinalNorm]
     outliers: list[RoleOutliers]
+    steps: list[NormSteps]
     problems: list[str]
 
 
-class NormWorker:
+class NormWorker(Planner[Results[Norm]]):
     """A loaded model, and a run of it where one is named."""
 
     def __init__(self, spec: NormSpec, notify: Notify, live: Live) -> None:
@@ -53,42 +61,42 @@ class NormWorker:
         self.whole = _open_run(spec)
         self.subject = open_model(spec.load, live=live.get("model"), say=notify.say)
         if self.whole is not None:
-            _same_model(self.whole, self.subject.loaded)
-
-    def content(self) -> dict[str, str]:
-        """Return nothing: what is found is not written to a folder."""
-        return {}
+            _check_model(self.whole, self.subject.loaded)
 
     def plan(self) -> NormPlan:
         """Return the one unit."""
         return NormPlan()
 
-    def enter(self, plan: object, stage: int, before: State | None) -> None:
-        """Nothing to prepare."""
-
-    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> dict[str, object]:
-        """Return final norms, outlying parameters, and what could not be determined."""
+    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> NormsFound:
+        """Return final norms, outliers, steps, and what could not be determined."""
         _ = unit, scratch, ticks
-        sigmas = self.spec.sigmas
-        final, problems = _attempt(lambda: final_norms(self.subject, sigmas=sigmas))
-        roles, more = _attempt(lambda: outlying_parameters(self.subject, sigmas=sigmas))
+        subject, sigmas = self.subject, self.spec.sigmas
+        final, problems = _attempt(lambda: final_norms(subject, sigmas))
+        roles, more = _attempt(lambda: role_outliers(subject, sigmas))
+        problems += more
         if not final and not roles:
-            raise [*problems, *more][0]
-        return {
-            "final": [_record(each) for each in final],
-            "outliers": [asdict(each) for each in roles],
-            "problems": [each.problem for each in (*problems, *more)],
-        }
+            raise problems[0]
+        steps: list[NormSteps] = []
+        if self.whole is not None:
+            affines = final_affines(subject) if final else {}
+            steps = through_norm(
+                self.whole, {site: each for site, (_, each) in affines.items()}
+            )
+            steps = [each for each in steps if each.variant == self.spec.variant]
+        return NormsFound(final, roles, steps, [each.problem for each in problems])
 
-    def finish(self, done: Finished) -> NormsFound:
-        """Return what was found, and the way of the run's rows through the final norm."""
-        record = msgspec.convert(done.records[0], NormRecord)
-        final = [_final_norm(each) for each in record.final]
-        steps = [] if self.whole is None else through_norm(self.whole, final)
-        steps = [each for each in steps if each.variant == self.spec.variant]
-        name, named = self.subject.loaded.name, self.spec.measures or ()
-        problems, sigmas = record.problems, self.spec.sigmas
-        return NormsFound(name, final, record.outliers, steps, problems, named, sigmas)
+    def finish(self, done: Finished) -> Results[Norm]:
+        """Return what the one unit found."""
+        found = msgspec.convert(done.records[0], NormsFound, str_keys=True)
+        tables = partial(
+            norm_tables, measures=self.spec.measures or (), sigmas=self.spec.sigmas
+        )
+        return Results(
+            [*found.final, *found.outliers, *found.steps],
+            replace(NORMS, tables=tables),
+            shared={"model": self.subject.loaded.name},
+            left_out=found.problems,
+        )
 
 
 def _attempt(find: Callable[[], list[T]]) -> tuple[list[T], list[UndefinedError]]:
@@ -98,24 +106,87 @@ def _attempt(find: Callable[[], list[T]]) -> tuple[list[T], list[UndefinedError]
         return [], [problem]
 
 
-def _record(norm: FinalNorm) -> dict[str, object]:
-    """Return a norm as plain values."""
-    gain, bias = norm.affine.gain, norm.affine.bias
-    bias = None if bias is None else bias.tolist()
-    return {**asdict(norm), "affine": AffineRecord(gain.tolist(), bias, norm.affine.centred)}
+def through_norm(run: Run, affines: Mapping[str, Affine] | None = None) -> list[NormSteps]:
+    """Return what a run reads before, between and after each final norm, in each variant.
+
+    With gain and bias of the norms by site, also what these do one after the other, and the
+    reference.
+    """
+    known = affines or {}
+    sites = dict.fromkeys(
+        site.group
+        for site in (Site.parse(reading.site) for reading in run.readings)
+        if site.is_final_norm and site.part == "out"
+    )
+    if not sites:
+        raise no_final_norm(f"the run {run.path.name!r}")
+    found: list[NormSteps] = []
+    for site in sites:
+        affine = known.get(site)
+        for variant in VARIANTS:
+            steps = _steps(run, site, variant)
+            if steps and affine is None:
+                found.append(NormSteps(site, variant, steps, None))
+            elif steps and affine is not None:
+                gained = _gained_in_run(run, site, variant, affine)
+                found.append(NormSteps(site, variant, steps, affine.reference, gained))
+    return found
 
 
-def _final_norm(record: Mapping[str, object]) -> FinalNorm:
-    """Return the norm that a record is of."""
-    affine = msgspec.convert(record["affine"], AffineRecord)
-    bias = None if affine.bias is None else np.array(affine.bias)
-    whole = Affine(np.array(affine.gain), bias, affine.centred)
-    values: dict[str, Any] = {**record, "affine": whole}
-    return FinalNorm(**values)
+def _steps(run: Run, site: str, variant: str) -> list[Step]:
+    values: dict[str, dict[str, float]] = {}
+    for reading in run.readings:
+        at = Site.parse(reading.site)
+        ungrouped = not reading.group and reading.variant == variant
+        if ungrouped and at.is_final_norm and at.group == site:
+            values.setdefault(reading.measure, {})[at.part] = reading.value
+    return [
+        Step(measure, found.get("in"), found.get("mid"), found.get("out"))
+        for measure, found in values.items()
+    ]
 
 
-def _open_run(spec: NormSpec) -> "Run | None":
-    """Return a run, with the measures that were named in it, before a model is loaded."""
+def _gained_in_run(run: Run, site: str, variant: str, affine: Affine) -> Gained | None:
+    middle = str(replace(Site.parse(site), part="mid"))
+    for _, _, here in summaries_of(run, [middle], variant):
+        rows, moments = summary_of(here, Reservoir), summary_of(here, Moments)
+        if rows is not None and moments is not None:
+            return cosine_gained(rows.finalize().rows, affine, moments.finalize())
+    return None
+
+
+def cosine_gained(rows: Array, affine: Affine, moments: MomentsSummary | None = None) -> Gained:
+    """Return what gain and bias make of the mean cosine of normalised rows."""
+    rows = np.asarray(rows, dtype=np.float64)  # (n, d)
+    bias = np.zeros(rows.shape[1]) if affine.bias is None else affine.bias
+    mean, square = rows.mean(axis=0), (rows**2).mean(axis=0)
+    if moments is not None:  # of all rows, not of the sample
+        mean, count = moments.mean, moments.count
+        square = np.diag(moments.whole.scatter) / count + mean**2
+    length = bias @ bias
+    zero_mean = float(length / (length + affine.gain**2 @ square))
+    return Gained(
+        n=len(rows),
+        normalised=mean_cosine(rows),
+        gain=mean_cosine(rows * affine.gain),
+        gain_and_bias=mean_cosine(rows * affine.gain + bias),
+        centred_gain_and_bias=mean_cosine((rows - mean) * affine.gain + bias),
+        zero_mean=None if affine.bias is None else zero_mean,
+    )
+
+
+def mean_cosine(rows: Array) -> float:
+    """Return the mean cosine over all pairs of rows that have a direction."""
+    norms = np.linalg.norm(rows, axis=1)
+    units = rows[norms > 0] / norms[norms > 0, None]
+    if len(units) < 2:
+        return float("nan")
+    total = units.sum(axis=0)
+    return float(cosine_over_pairs(total @ total, len(units)))
+
+
+def _open_run(spec: NormSpec) -> Run | None:
+    """Open the run, and check the names of its measures, before a model is loaded."""
     if spec.run is None:
         return None
     whole = load(spec.run)
@@ -131,7 +202,7 @@ def _is_output(name: str) -> bool:
     return site.is_final_norm and site.part == "out"
 
 
-def _same_model(run: "Run", loaded: "Loaded") -> None:
+def _check_model(run: Run, loaded: Loaded) -> None:
     """Refuse a run of another model: its rows never went through this norm."""
     theirs = run.origin.model
     if theirs is not None and theirs.sha == loaded.identity["sha"]:

@@ -13,7 +13,6 @@ add(
         """,
         spec_at="isoscope.lab.probe.spec:ProbeSpec",
         where_at=PLACE,
-        function_at="isoscope.api:probe",
         examples=(
             "isoscope probe models/minilm reviews.jsonl --label stars",
             "isoscope probe models/minilm reviews.jsonl --label stars -s resid.1 --json",

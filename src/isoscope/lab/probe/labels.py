@@ -1,11 +1,11 @@
-"""Labels of documents: a column of the corpus, a file with one a line, a list, or by id."""
+"""Labels of documents: a column of the corpus, a file with one per line, a list, or by id."""
 
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from isoscope.errors import ColumnError, ConfigError, SourceError
+from isoscope.lab.probe.one_dimension import Label
 from isoscope.registry import unknown
 from isoscope.source.border import border
 from isoscope.source.corpus import open_corpus
@@ -13,25 +13,46 @@ from isoscope.source.corpus.corpus import Corpus
 
 APART = ".txt"  # how the name of a file of labels ends; anything else is a column
 LARGEST = 64 << 20  # bytes of a file of labels
-Labels = Sequence[Any] | Mapping[str, Any] | os.PathLike[str] | str
+Labels = Sequence[Label] | Mapping[str, Label] | os.PathLike[str] | str
 
 
-def labelled(corpus: Any, labels: Labels, **reading: Any) -> tuple[Corpus, list[Any]]:
+def open_labelled(
+    corpus: Corpus | str | os.PathLike[str] | Sequence[str] | None,
+    labels: Labels,
+    *,
+    column: str | None = None,
+    id: str | None = None,
+    skip_bad: bool = False,
+) -> tuple[Corpus, list[Label]]:
     """Return an open corpus and the label of each document of it.
 
-    A string is the name of a column, or of a file that ends in .txt and has a label a line;
-    anything else is labels: one a document, or by the ids of documents.
+    A string is the name of a column, or of a file that ends in .txt and has one label per
+    line; anything else is labels: one per document, or by the ids of documents.
     """
-    column = labels if isinstance(labels, str) and not labels.endswith(APART) else None
-    opened = corpus if isinstance(corpus, Corpus) else _opened(corpus, column, reading)
-    if column is not None:
-        return opened, _of_column(opened)
+    named = labels if isinstance(labels, str) and not labels.endswith(APART) else None
+    try:
+        opened = (
+            corpus
+            if isinstance(corpus, Corpus)
+            else open_corpus(corpus, label=named, column=column, id=id, skip_bad=skip_bad)
+        )
+    except ColumnError as error:
+        if named is None or column:
+            raise
+        raise ColumnError(
+            error.problem,
+            hint="a corpus without columns takes its labels from a file ending in .txt, "
+            "one label per line",
+            slug="no-columns",
+        ) from error
+    if named is not None:
+        return opened, _column_labels(opened)
     if isinstance(labels, str | os.PathLike):
-        return opened, labels_for(opened, _of_file(Path(labels).expanduser()))
+        return opened, labels_for(opened, _file_labels(Path(labels).expanduser()))
     return opened, labels_for(opened, labels)
 
 
-def labels_for(corpus: Corpus, labels: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
+def labels_for(corpus: Corpus, labels: Sequence[Label] | Mapping[str, Label]) -> list[Label]:
     """Return the label of each document; every one has to have its own."""
     count = len(corpus)
     if isinstance(labels, Mapping):
@@ -45,7 +66,7 @@ def labels_for(corpus: Corpus, labels: Sequence[Any] | Mapping[str, Any]) -> lis
     return list(labels)
 
 
-def against_rest(labels: Sequence[Any], positive: str) -> list[str]:
+def against_rest(labels: Sequence[Label], positive: str) -> list[Label]:
     """Return one label against all others, as two."""
     names = [str(each) for each in labels]
     if positive not in names:
@@ -53,22 +74,8 @@ def against_rest(labels: Sequence[Any], positive: str) -> list[str]:
     return [each if each == positive else f"not {positive}" for each in names]
 
 
-def _opened(corpus: Any, column: str | None, reading: Mapping[str, Any]) -> Corpus:
-    try:
-        return open_corpus(corpus, label=column, **reading)
-    except ColumnError as error:
-        if column is None or reading.get("column"):
-            raise
-        raise ColumnError(
-            error.problem,
-            hint="a corpus without columns takes its labels from a file ending in .txt, "
-            "a label a line",
-            slug="no-columns",
-        ) from error
-
-
-def _of_column(corpus: Corpus) -> list[str]:
-    found: list[str] = []
+def _column_labels(corpus: Corpus) -> list[Label]:
+    found: list[Label] = []
     for document in corpus:
         if document.label is None:
             raise _mismatch(len(corpus), f"none for {document.id!r}")
@@ -76,13 +83,13 @@ def _of_column(corpus: Corpus) -> list[str]:
     return found
 
 
-def _of_file(path: Path) -> list[str]:
+def _file_labels(path: Path) -> list[str]:
     place = str(path)
     with border(place):
         if path.stat().st_size > LARGEST:
             raise SourceError(
                 f"expected {LARGEST} bytes at most in {place}, got {path.stat().st_size}",
-                hint="a file of labels has one label a line",
+                hint="a file of labels has one label per line",
                 slug="document-too-large",
             )
         content = path.read_bytes()
@@ -102,6 +109,6 @@ def _of_file(path: Path) -> list[str]:
 def _mismatch(documents: int, got: str) -> ConfigError:
     return ConfigError(
         f"expected a label for each of {documents} documents, got {got}",
-        hint="give one label a document, in the order of the documents, or by their ids",
+        hint="give one label per document, in the order of the documents, or by their ids",
         slug="labels-mismatch",
     )

@@ -1,52 +1,53 @@
-"""One dimension as a classifier (Rudman): how well does a single number tell two labels?"""
+"""One dimension as a classifier (Rudman): how well does one number distinguish two labels?"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
+from isoscope.display.frames import Record
 from isoscope.errors import ConfigError, RowError, TooFewRowsError, UndefinedError
-from isoscope.lab.plain import Plain
 from isoscope.measures.interval import quantile
 from isoscope.types import Array, as_rows
 
 LEAST = 8  # rows of each label: half of them to learn from, half to be tried on
 GRID = np.linspace(-50.0, 50.0, 201)  # added to the mean, in the released code
 _CELLS = 2**22  # numbers sorted at once
+Label = bool | int | float | str
+Search = tuple[int, float, bool, int]  # dimension, threshold, whether above is True, rows right
 
 
 @dataclass(frozen=True)
-class OneDimension(Plain):
-    """The dimension and threshold that tell two labels apart best on the training rows.
+class OneDimension(Record):
+    """The dimension and threshold that distinguish two labels best on the training rows.
 
-    A row is said to be `above` where its number is greater than the threshold, else `below`.
+    The label of a row is `above` where its number is greater than the threshold, else `below`.
     """
 
     dimension: int
     threshold: float
-    above: Any
-    below: Any
+    above: Label
+    below: Label
     train_accuracy: float
     accuracy: float  # on rows it was not chosen on
     low: float  # 95 % interval (Wilson), rows taken as independent
     high: float
-    majority: float  # of the test rows: what saying one label always would give
+    majority: float  # of the test rows: what always giving one label would reach
     n_train: int
     n_test: int
     d: int
     as_published: bool
 
-    def says(self, rows: Any) -> Array:
+    def predict(self, rows: Array) -> Array:
         """Return the label of each row."""
         up = np.asarray(rows)[:, self.dimension] > self.threshold
         return np.where(up, self.above, self.below)
 
 
 def best_dimension(
-    rows: Any,
-    labels: Sequence[Any] | Array,
+    rows: Array,
+    labels: Sequence[Label] | Array,
     *,
     test: float = 0.5,
     seed: int = 0,
@@ -59,12 +60,12 @@ def best_dimension(
     variance and looks for a threshold at its mean plus -50, -49.5 … 50, as the released
     code does. Rows of each label are split by the seed.
     """
-    array, marks, names = _checked(rows, labels, test)
+    array, marks, names = _check(rows, labels, test)
     train, unseen = _split(marks, test, seed)
     search = published_search if as_published else best_threshold
     dimension, threshold, up, right = search(array[train], marks[train])
-    said = (array[unseen, dimension] > threshold) == up
-    accuracy = float((said == marks[unseen]).mean())
+    guess = (array[unseen, dimension] > threshold) == up
+    accuracy = float((guess == marks[unseen]).mean())
     low, high = _wilson(accuracy, len(unseen))
     share = float(marks[unseen].mean())
     above, below = (names[1], names[0]) if up else (names[0], names[1])
@@ -85,7 +86,7 @@ def best_dimension(
     )
 
 
-def best_threshold(rows: Array, marks: Array) -> tuple[int, float, bool, int]:
+def best_threshold(rows: Array, marks: Array) -> Search:
     """Return (dimension, threshold, whether above is True, rows right), the best of all.
 
     Sorting a dimension puts every threshold in a row: what is right above and below each
@@ -101,7 +102,7 @@ def best_threshold(rows: Array, marks: Array) -> tuple[int, float, bool, int]:
     return best
 
 
-def published_search(rows: Array, marks: Array) -> tuple[int, float, bool, int]:
+def published_search(rows: Array, marks: Array) -> Search:
     """Return the same of the dimension of largest variance, over the released grid."""
     dimension = int(np.argmax(rows.var(axis=0)))
     values = rows[:, dimension].astype(np.float64)
@@ -114,7 +115,7 @@ def published_search(rows: Array, marks: Array) -> tuple[int, float, bool, int]:
     return best
 
 
-def _best_of(rows: Array, marks: Array) -> tuple[int, float, bool, int]:
+def _best_of(rows: Array, marks: Array) -> Search:
     order = np.argsort(rows, axis=0, kind="stable")
     values = np.take_along_axis(rows, order, axis=0)
     ones = np.cumsum(marks[order], axis=0)  # True among the i + 1 smallest
@@ -135,19 +136,21 @@ def _best_of(rows: Array, marks: Array) -> tuple[int, float, bool, int]:
     return dimension, threshold, is_up, int(right[rank, dimension])
 
 
-def _checked(rows: Any, labels: Any, test: float) -> tuple[Array, Array, list[Any]]:
+def _check(
+    rows: Array, labels: Sequence[Label] | Array, test: float
+) -> tuple[Array, Array, list[Label]]:
     array, given = as_rows(rows), np.asarray(labels)
     if array.ndim != 2 or given.ndim != 1 or len(array) != len(given):
         raise ConfigError(
             f"expected a label for each of {len(array)} documents, got {given.shape} labels",
-            hint="give one label a document, in the order of the documents",
+            hint="give one label per document, in the order of the documents",
             slug="labels-mismatch",
         )
     if not np.isfinite(array).all():
         bad = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
         raise RowError(
             f"expected numbers, got NaN or infinity in row {bad}",
-            hint="leave the row out, with its label",
+            hint="drop the row, with its label",
             slug="row-not-finite",
         )
     if not 0.0 < test < 1.0:
@@ -159,7 +162,7 @@ def _checked(rows: Any, labels: Any, test: float) -> tuple[Array, Array, list[An
     return array, *two_labels(given)
 
 
-def two_labels(labels: Sequence[Any] | Array) -> tuple[Array, list[Any]]:
+def two_labels(labels: Sequence[Label] | Array) -> tuple[Array, list[Label]]:
     """Return which labels are the second of two, and the two; refuse more, fewer, too few."""
     names, marks = np.unique(np.asarray(labels), return_inverse=True)
     if len(names) != 2:

@@ -1,16 +1,13 @@
 """The spec of `isoscope probe`."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
-from isoscope.engine import Notify
+from isoscope.display import Results
+from isoscope.lab.probe.results import Probe
 from isoscope.study.model import ModelSpec
 from isoscope.study.option import Part, about
 from isoscope.study.plan import Plan, Unit
-from isoscope.study.run import Live, Planner, Runnable
-
-if TYPE_CHECKING:
-    from isoscope.lab.probe.one_dimension import OneDimension
+from isoscope.study.run import Runnable
 
 LABELLED = (
     "jsonl, parquet or csv with a column of labels; anything else that survey takes, with "
@@ -38,25 +35,6 @@ class ProbePlan(Plan, frozen=True, kw_only=True):
         return self.documents
 
 
-@dataclass(frozen=True)
-class ProbedSite:
-    """The best single dimension of a site."""
-
-    site: str
-    at: str
-    left_out: int
-    rule: "OneDimension"
-
-
-@dataclass(frozen=True)
-class Probing:
-    """What was found at all sites."""
-
-    model: str
-    warnings: tuple[str, ...]
-    sites: list[ProbedSite]
-
-
 class LabelledSpec(Part, frozen=True, kw_only=True):
     """Documents with labels."""
 
@@ -79,12 +57,20 @@ class LabelledSpec(Part, frozen=True, kw_only=True):
     ] = False
 
 
-class ProbeSpec(Runnable[Probing], frozen=True, kw_only=True):
-    """How well one dimension of a document's state distinguishes two labels."""
+class ProbeSpec(Runnable[Results[Probe]], frozen=True, kw_only=True):
+    """Measure how well one dimension of a document's state distinguishes two labels.
+
+    `label` is a column of the corpus, a .txt file with one label per line, or labels
+    themselves. The dimension and threshold are chosen on one part of the documents and tried
+    on the rest. `positive` sets one label against all others. By default the state is that
+    after the final norm, of the first token of encoders and the last of decoders.
+    """
 
     command: ClassVar[str] = "probe"
     keeps: ClassVar[str] = "records"
     plans: ClassVar[type[Plan]] = ProbePlan
+    worker_at: ClassVar[str] = "isoscope.lab.probe.worker:ProbeWorker"
+    torch_for: ClassVar[str] = "a probe"
 
     load: ModelSpec
     read: LabelledSpec
@@ -110,12 +96,3 @@ class ProbeSpec(Runnable[Probing], frozen=True, kw_only=True):
     as_published: Annotated[
         bool, about("The dimension of largest variance, and the threshold on a fixed grid.")
     ] = False
-
-    def open(self, notify: Notify, live: Live | None = None) -> Planner[Probing]:
-        """Read the labels, then load the model."""
-        from isoscope.study.model import need_torch
-
-        need_torch("a probe")
-        from isoscope.lab.probe.worker import ProbeWorker
-
-        return ProbeWorker(self, notify, live or {})

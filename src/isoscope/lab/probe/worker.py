@@ -1,38 +1,40 @@
 """The worker of `isoscope probe`: states of documents at a site, and the best dimension."""
 
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 import msgspec
+import numpy as np
+import torch
+from torch import Tensor
 
+from isoscope.capture.feed import Batch, feed_for
+from isoscope.display import Results
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks
-from isoscope.lab.probe.labels import Labels, against_rest, labelled
-from isoscope.lab.probe.one_dimension import OneDimension, best_dimension, two_labels
-from isoscope.lab.probe.sentence_states import At, states_of
-from isoscope.lab.probe.spec import AtSite, ProbedSite, ProbePlan, ProbeSpec, Probing
-from isoscope.store.state import State
-from isoscope.study.model import open_model
-from isoscope.study.run import Finished, Live
+from isoscope.lab.probe.labels import Labels, against_rest, open_labelled
+from isoscope.lab.probe.one_dimension import best_dimension, two_labels
+from isoscope.lab.probe.results import Probe, results_of
+from isoscope.lab.probe.spec import AtSite, ProbePlan, ProbeSpec
+from isoscope.registry import unknown
+from isoscope.site import Site, is_matrix
+from isoscope.source.corpus.corpus import Corpus
+from isoscope.study.document_state import At, choose_state, take_states
+from isoscope.study.model import ModelSites, open_model
+from isoscope.study.run import Finished, Live, Planner
+from isoscope.study.selection import batches_of, prepare_documents
+from isoscope.types import Array
 
 
-class SiteRecord(msgspec.Struct, frozen=True):
-    """What the unit of a site has found."""
-
-    site: str
-    at: str
-    left_out: int
-    rule: OneDimension
-
-
-class ProbeWorker:
+class ProbeWorker(Planner[Results[Probe]]):
     """A loaded model, an open corpus, and the label of each document."""
 
     def __init__(self, spec: ProbeSpec, notify: Notify, live: Live) -> None:
         self.spec = spec
         read = spec.read
-        self.corpus, labels = labelled(
-            live.get("corpus", read.corpus),
+        self.corpus, labels = open_labelled(
+            cast(str | Sequence[str], live.get("corpus", read.corpus)),  # checked as it is read
             cast(Labels, live.get("label", read.label)),
             column=read.column,
             id=read.id,
@@ -44,10 +46,6 @@ class ProbeWorker:
         self.labels = labels
         self.subject = open_model(spec.load, live=live.get("model"), say=notify.say)
 
-    def content(self) -> dict[str, str]:
-        """Return nothing: a probe is not written to a folder."""
-        return {}
-
     def plan(self) -> ProbePlan:
         """Return one unit per site."""
         units = tuple(AtSite(site) for site in self.spec.sites or (None,))
@@ -58,10 +56,7 @@ class ProbeWorker:
             warnings=tuple(self.corpus.warnings),
         )
 
-    def enter(self, plan: object, stage: int, before: State | None) -> None:
-        """Nothing to prepare."""
-
-    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> dict[str, object]:
+    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> Probe:
         """Return the best dimension of a site."""
         _ = scratch
         assert isinstance(unit, AtSite)
@@ -69,30 +64,83 @@ class ProbeWorker:
         states = states_of(
             self.subject,
             self.corpus,
-            self.labels,
             site=unit.site,
-            at=cast("At | None", spec.at),
+            at=spec.at,
             length=spec.length,
             batch=spec.batch,
-            progress=lambda done, _: ticks.at(done),
+            progress=ticks.at,
         )
         rule = best_dimension(
             states.rows,
-            states.labels,
+            [self.labels[ordinal] for ordinal in states.ordinals],
             test=spec.test,
             seed=spec.seed,
             as_published=spec.as_published,
         )
-        return {
-            "site": states.site,
-            "at": states.at,
-            "left_out": states.left_out,
-            "rule": asdict(rule),
-        }
+        short = len(self.corpus) - len(states.ordinals)
+        return Probe(states.site, states.at, rule, short)
 
-    def finish(self, done: Finished) -> Probing:
-        """Return what was found at each site."""
+    def finish(self, done: Finished) -> Results[Probe]:
+        """Return the classifier of each site."""
         plan = done.plan_as(ProbePlan)
-        found = msgspec.convert(done.records, list[SiteRecord])
-        sites = [ProbedSite(each.site, each.at, each.left_out, each.rule) for each in found]
-        return Probing(plan.model, plan.warnings, sites)
+        found = msgspec.convert(done.records, list[Probe])
+        return results_of(found, plan.model, plan.warnings)
+
+
+@dataclass(frozen=True)
+class States:
+    """A vector for each document that was long enough, in the order of the corpus."""
+
+    rows: Array  # (documents, d)
+    ordinals: list[int]  # of these documents
+    site: str
+    at: At
+
+
+def states_of(
+    subject: ModelSites,
+    corpus: Corpus,
+    *,
+    site: str | None = None,
+    at: str | None = None,
+    length: int = 512,
+    batch: int = 16,
+    progress: Callable[[int], None] | None = None,
+) -> States:
+    """Return the state of each document at a site: of its first or last token, or the mean.
+
+    As in the paper, encoders with a [CLS] token are read there and decoders at the last
+    token, at the final norm. `progress` is called with the number of documents done.
+    """
+    site, place = _find_site(subject, site), choose_state(subject, at)
+    feed = feed_for(subject.loaded, length=length)
+    ready = prepare_documents(corpus, feed)
+    parts: list[Array] = []
+
+    def keep(name: str, tensor: Tensor, batch: Batch) -> None:
+        real = batch.marks(Site.parse(name).stack, tensor.shape[1]).real.to(tensor.device)
+        parts.append(take_states(tensor.float(), real, place).cpu().numpy())
+
+    for each in batches_of([document for _, document in ready], feed, batch):
+        with (
+            subject.sites.listening(
+                [site], lambda name, tensor, each=each: keep(name, tensor, each)
+            ) as calls,
+            torch.inference_mode(),
+        ):
+            calls.restart()
+            subject.loaded.body(**each.inputs)
+        if progress is not None:
+            progress(sum(map(len, parts)))
+    return States(np.concatenate(parts), [ordinal for ordinal, _ in ready], site, place)
+
+
+def _find_site(subject: ModelSites, site: str | None) -> str:
+    known = [each for each in subject.sites.names if not is_matrix(each)]
+    if site is None:
+        final, stream = subject.site("norm", "out"), subject.site("resid")
+        resid = [each for each in known if Site.parse(each).group == stream]
+        return final if final in known else (resid or known)[-1]
+    if site not in known:
+        raise unknown("site", site, known)
+    return site

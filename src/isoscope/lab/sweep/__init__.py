@@ -13,11 +13,12 @@ add(
         found.
         """,
         spec_at="isoscope.lab.sweep.spec:SweepSpec",
-        function_at="isoscope.api:sweep",
         examples=(
             "isoscope sweep models/minilm sst2.tsv --task sst2 --steps 9 -o runs/sst2",
             "isoscope sweep models/minilm reviews.jsonl --label stars --seeds 1 --steps 9",
         ),
         noun="runs",
+        section_at="isoscope.lab.sweep.section:SECTION",
+        exhibit_at="isoscope.lab.sweep.section:draw_sweep",
     ),
 )

@@ -2,25 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from isoscope.capture.feed import Prepared, feed_for
-from isoscope.capture.feed.reader import TokenIds
+from isoscope.capture.feed.reader import TokenSequence
 from isoscope.capture.feed.text import TextFeed
 from isoscope.errors import ConfigError
-from isoscope.lab.sweep.task import Example, Span, Task
+from isoscope.lab.sweep.task import Example, Span, SweepTask
 from isoscope.study.model import ModelSites
 from isoscope.types import Array
 
+if TYPE_CHECKING:
+    from transformers import BatchEncoding, PreTrainedTokenizerBase
+
 BETWEEN = "\n"  # stands between two texts where a tokenizer has no token for that
-POOL = 16  # batches within which examples of like length stand together
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Examples as tokens, in their order, with what is to be said of each."""
+    """Examples as tokens, in their order, with their targets."""
 
     prepared: list[Prepared]
     targets: Array  # (n,) classes or scores, or (n, 2) first and last token of the answer
@@ -31,7 +33,12 @@ class Encoded:
     def __len__(self) -> int:
         return len(self.prepared)
 
-    def chosen(self, places: Sequence[int]) -> "Encoded":
+    @property
+    def lengths(self) -> Array:
+        """The number of tokens of each, (n,)."""
+        return np.array([each.length for each in self.prepared])
+
+    def select(self, places: Sequence[int]) -> "Encoded":
         """Return some of the examples."""
         return Encoded(
             [self.prepared[i] for i in places],
@@ -46,7 +53,9 @@ class Encoder:
     """Makes tokens of examples for one model, at most `length` of each."""
 
     def __init__(self, subject: ModelSites, length: int) -> None:
-        feed = feed_for(subject.loaded, length=length) if _reads(subject) else None
+        feed = (
+            feed_for(subject.loaded, length=length) if subject.loaded.takes == "text" else None
+        )
         if not isinstance(feed, TextFeed) or type(feed) is not TextFeed:
             raise ConfigError(
                 f"expected a text model with one stack of layers, got {subject.loaded.name}",
@@ -61,9 +70,9 @@ class Encoder:
             )
         self.feed = feed
         self.reader = feed.reader
-        self.tokenizer: Any = feed.reader.tokenizer
+        self.tokenizer = cast("PreTrainedTokenizerBase", feed.reader.tokenizer)
 
-    def encoded(self, task: Task, examples: Sequence[Example]) -> Encoded:
+    def encode(self, task: SweepTask, examples: Sequence[Example]) -> Encoded:
         """Return examples as tokens; those of spans whose answer was cut off keep (-1, -1)."""
         found = [self._one(task, each, n) for n, each in enumerate(examples)]
         prepared = [each for each, _, _ in found]
@@ -76,24 +85,24 @@ class Encoder:
         return Encoded(prepared, targets, offsets, list(examples), cut)
 
     def _one(
-        self, task: Task, example: Example, number: int
+        self, task: SweepTask, example: Example, number: int
     ) -> tuple[Prepared, tuple[int, int], Array]:
         span = task.kind == "span"
-        told = self._tokens(example, offsets=span)
-        ids = np.asarray(told["input_ids"], dtype=np.int64)
-        special = np.asarray(told["special_tokens_mask"], dtype=bool)
+        encoding = self._tokenize(example, offsets=span)
+        ids = np.asarray(encoding["input_ids"], dtype=np.int64)
+        special = np.asarray(encoding["special_tokens_mask"], dtype=bool)
         types = None
         if self.reader.takes_types:
-            given = told.get("token_type_ids")
-            types = np.zeros_like(ids) if given is None else np.asarray(given, dtype=np.int64)
-        tokens = TokenIds(ids, special, types, len(ids) >= self.reader.limit)
+            found = encoding.get("token_type_ids")
+            types = np.zeros_like(ids) if found is None else np.asarray(found, dtype=np.int64)
+        tokens = TokenSequence(ids, special, types, len(ids) >= self.reader.limit)
         place, offsets = (0, 0), np.zeros((0, 2), dtype=np.int64)
         if span:
-            offsets = _offsets(told, second=example.pair is not None)
-            place = _place(example.target, offsets)
+            offsets = _offsets(encoding, second=example.pair is not None)
+            place = _place(example.span, offsets)
         return self.feed.of_tokens(f"example:{number}", tokens), place, offsets
 
-    def _tokens(self, example: Example, *, offsets: bool) -> Any:
+    def _tokenize(self, example: Example, *, offsets: bool) -> "BatchEncoding":
         # In spans the question comes first, and the text is what is cut.
         first, second = (example.text, example.pair)
         if offsets and second is not None:
@@ -126,18 +135,14 @@ class Encoder:
         return getattr(self.tokenizer, "sep_token", None) is not None
 
 
-def _reads(subject: ModelSites) -> bool:
-    return subject.loaded.takes == "text"
-
-
 def _whole(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _offsets(told: Any, *, second: bool) -> Array:
+def _offsets(encoding: "BatchEncoding", *, second: bool) -> Array:
     """Return the characters of each token of the text; (-1, -1) for all other tokens."""
-    offsets = np.asarray(told["offset_mapping"], dtype=np.int64).reshape(-1, 2)
-    sequence = np.array([-1 if s is None else s for s in told.sequence_ids()])
+    offsets = np.asarray(encoding["offset_mapping"], dtype=np.int64).reshape(-1, 2)
+    sequence = np.array([-1 if s is None else s for s in encoding.sequence_ids()])
     offsets[sequence != int(second)] = -1
     return offsets
 
@@ -149,22 +154,3 @@ def _place(span: Span, offsets: Array) -> tuple[int, int]:
     if not len(places) or offsets[places[-1], 1] < span.end:
         return -1, -1
     return int(places[0]), int(places[-1])
-
-
-def order(encoded: Encoded, batch: int, seed: int, epoch: int) -> list[list[int]]:
-    """Return batches of an epoch: shuffled by the seed, like lengths beside each other.
-
-    Sorting by length within a few batches saves a third of the padding, and the order does
-    not depend on the weight of a penalty, so that runs of one seed can be compared.
-    """
-    rng = np.random.default_rng([seed, 11, epoch])
-    shuffled = rng.permutation(len(encoded))
-    # What fills no batch is left out here: once sorted, it would always be the longest.
-    shuffled = shuffled[: len(shuffled) // batch * batch or len(shuffled)]
-    lengths = np.array([each.length for each in encoded.prepared])
-    batches: list[list[int]] = []
-    for start in range(0, len(shuffled), batch * POOL):
-        pool = shuffled[start : start + batch * POOL]
-        pool = pool[np.argsort(lengths[pool], kind="stable")]
-        batches += [pool[at : at + batch].tolist() for at in range(0, len(pool), batch)]
-    return [batches[int(place)] for place in rng.permutation(len(batches))]

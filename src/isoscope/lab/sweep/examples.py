@@ -1,25 +1,92 @@
-"""Files of examples: tsv, csv, jsonl or parquet, a column each for texts and targets."""
+"""Files of examples: tsv, csv, jsonl, parquet or SQuAD json; known tasks and their columns."""
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from isoscope.errors import ConfigError, SourceError, UnknownColumnError
-from isoscope.lab.sweep.metric import METRICS
-from isoscope.lab.sweep.preset import PRESETS, Columns
-from isoscope.lab.sweep.spans import span_examples
-from isoscope.lab.sweep.task import Example, Kind, Task, score_of
+from isoscope.lab.sweep.task import METRICS, Example, Kind, Span, SweepTask, score_of
+from isoscope.registry import Registry
+from isoscope.source.border import border
 from isoscope.source.corpus import Document, open_corpus
 from isoscope.source.corpus.corpus import Dropped
 
 SKIP = "--skip-bad (in Python skip_bad=True) drops and counts such rows"
 FORMATS = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet", ".pq", ".json", ".gz")
+UNREADABLE = "rows that are not a text with answers"
+LARGEST = 512 << 20  # bytes of a json file, which is read whole
+Answers = list[tuple[str, int | None]]  # text, and where it starts if the file says so
+Row = tuple[str, str, str | None, Answers]  # place, text, question, answers
+Found = tuple[list[Example], list[str]]  # examples, and what was dropped
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Columns:
+    """Names of columns, or their numbers from 0 in a file without a header."""
+
+    text: str
+    target: str
+    pair: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A known task: its kind, its metric, and the columns its files are known to have."""
+
+    kind: Kind
+    metric: str
+    columns: tuple[Columns, ...]  # to try in this order
+    bins: int = 0  # number of labels made of scores from 0 to 1, of equal width
+
+
+PRESETS: Registry[Preset] = Registry("task")
+
+
+def _pair(first: str, second: str, *targets: str) -> tuple[Columns, ...]:
+    return tuple(Columns(first, target, second) for target in targets)
+
+
+_SENTENCE = (Columns("sentence", "label"), Columns("text", "label"), Columns("0", "1"))
+PRESETS.add("sst2", Preset("label", "accuracy", _SENTENCE))
+PRESETS.add("sst5", Preset("label", "accuracy", _SENTENCE, bins=5))
+PRESETS.add(
+    "cola",
+    Preset("label", "matthews", (Columns("sentence", "label"), Columns("3", "1"))),
+)
+PRESETS.add(
+    "mrpc",
+    Preset(
+        "label",
+        "accuracy",
+        (
+            *_pair("#1 String", "#2 String", "Quality"),
+            *_pair("sentence1", "sentence2", "label"),
+        ),
+    ),
+)
+PRESETS.add("rte", Preset("label", "accuracy", _pair("sentence1", "sentence2", "label")))
+PRESETS.add("qnli", Preset("label", "accuracy", _pair("question", "sentence", "label")))
+PRESETS.add(
+    "qqp",
+    Preset("label", "accuracy", _pair("question1", "question2", "is_duplicate", "label")),
+)
+PRESETS.add(
+    "stsb",
+    Preset(
+        "score",
+        "spearman",
+        (*_pair("sentence1", "sentence2", "score", "label"), *_pair("0", "1", "2")),
+    ),
+)
+PRESETS.add("squad", Preset("span", "span-f1", (Columns("context", "answers", "question"),)))
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOptions:
     """What the caller says of the files: a known task, or columns."""
 
     task: str | None = None
@@ -30,42 +97,37 @@ class Asked:
     answer: str | None = None
     metric: str | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How examples are read: the kind of their targets, and the columns to try in order."""
-
-    name: str
-    kind: Kind
-    metric: str
-    columns: tuple[Columns, ...]
-    bins: int = 0
+    @property
+    def targets(self) -> dict[str, str]:
+        """The columns of targets that are named, by kind of option."""
+        columns = {"label": self.label, "score": self.score, "answer": self.answer}
+        return {name: column for name, column in columns.items() if column is not None}
 
 
-def task_of(
+def read_task(
     train: str | os.PathLike[str],
     test: str | os.PathLike[str] | None,
-    asked: Asked,
+    options: TaskOptions,
     *,
     hold_out: float = 0.2,
     seed: int = 0,
     skip_bad: bool = False,
-) -> Task:
+) -> SweepTask:
     """Return a task from a file of examples, and from one of held-out examples.
 
-    With `skip_bad`, rows that cannot be read or have no target are left out and counted.
+    With `skip_bad`, rows that cannot be read or have no target are dropped and counted.
     """
     path = Path(train).expanduser()
-    layout = layout_for(asked, path)
-    learnt, remarks = examples_of(path, layout, skip_bad=skip_bad)
+    name, preset = choose_preset(options, path)
+    learnt, remarks = read_examples(path, preset, skip_bad=skip_bad)
     tried: Sequence[Example] | None = None
     if test is not None:
-        tried, more = examples_of(Path(test).expanduser(), layout, skip_bad=skip_bad)
+        tried, more = read_examples(Path(test).expanduser(), preset, skip_bad=skip_bad)
         remarks = [*remarks, *more]
-    return Task.of(
-        layout.name,
-        layout.kind,
-        layout.metric,
+    return SweepTask.of(
+        name,
+        preset.kind,
+        preset.metric,
         learnt,
         tried,
         hold_out=hold_out,
@@ -74,35 +136,33 @@ def task_of(
     )
 
 
-def layout_for(asked: Asked, path: Path) -> Layout:
-    """Return how a file is read: as its known task says, or by the columns named."""
-    named = [n for n in ("label", "score", "answer") if getattr(asked, n) is not None]
-    if asked.task is not None:
-        known = PRESETS[asked.task]
-        if named or asked.text or asked.pair:
-            raise _columns(f"cannot read the task {asked.task!r} with columns named as well")
-        metric = _metric(asked.metric or known.metric, known.kind)
-        return Layout(asked.task, known.kind, metric, known.layouts, known.bins)
-    if not named and path.suffix.lower() == ".json":
-        return layout_for(replace(asked, task="squad"), path)
+def choose_preset(options: TaskOptions, path: Path) -> tuple[str, Preset]:
+    """Return the name of a task and how its file is read: a known one, or columns as named."""
+    named = options.targets
+    if options.task is None and not named and path.suffix.lower() == ".json":
+        options = replace(options, task="squad")
+    if options.task is not None:
+        known = PRESETS[options.task]
+        if named or options.text or options.pair:
+            raise _column_error(
+                f"cannot read the task {options.task!r} with columns named as well"
+            )
+        return options.task, replace(known, metric=_metric(options.metric, known))
     if len(named) != 1:
         got = " and ".join(f"--{name}" for name in named) or "none of them"
-        raise _columns(f"expected one of --task, --label, --score and --answer, got {got}")
-    kinds: dict[str, tuple[Kind, str]] = {
-        "label": ("label", "accuracy"),
-        "score": ("score", "spearman"),
-        "answer": ("span", "span-f1"),
-    }
-    kind, metric = kinds[named[0]]
-    target = str(getattr(asked, named[0]))
-    columns = Columns(asked.text or "text", target, asked.pair)
-    return Layout(path.stem, kind, _metric(asked.metric or metric, kind), (columns,))
+        raise _column_error(f"expected one of --task, --label, --score and --answer, got {got}")
+    ((option, target),) = named.items()
+    columns = Columns(options.text or "text", target, options.pair)
+    plain = {
+        "label": Preset("label", "accuracy", (columns,)),
+        "score": Preset("score", "spearman", (columns,)),
+        "answer": Preset("span", "span-f1", (columns,)),
+    }[option]
+    return path.stem, replace(plain, metric=_metric(options.metric, plain))
 
 
-def examples_of(
-    path: Path, layout: Layout, *, skip_bad: bool = False
-) -> tuple[list[Example], list[str]]:
-    """Return the examples of a file, and what was left out of it."""
+def read_examples(path: Path, preset: Preset, *, skip_bad: bool = False) -> Found:
+    """Return the examples of a file, and what was dropped."""
     if path.is_dir():
         raise SourceError(
             f"expected a file of examples, got the folder {str(path)!r}",
@@ -115,20 +175,20 @@ def examples_of(
             hint="give the file one of these suffixes, or convert it",
             slug="task-file",
         )
-    if layout.kind == "span":
-        return span_examples(path, layout.columns[0], skip_bad=skip_bad)
+    if preset.kind == "span":
+        return read_spans(path, preset.columns[0], skip_bad=skip_bad)
     first: UnknownColumnError | None = None
-    for columns in layout.columns:
+    for columns in preset.columns:
         try:
-            return _rows(path, columns, layout, skip_bad)
+            return _labelled_examples(path, columns, preset, skip_bad)
         except UnknownColumnError as error:
             first = first or error
     assert first is not None
     raise first
 
 
-def _rows(
-    path: Path, columns: Columns, layout: Layout, skip_bad: bool
+def _labelled_examples(
+    path: Path, columns: Columns, preset: Preset, skip_bad: bool
 ) -> tuple[list[Example], list[str]]:
     corpus = open_corpus(
         path,
@@ -145,11 +205,11 @@ def _rows(
             raise fault
         if fault is not None:
             dropped.add("rows without a label or a second text", each.place)
-        elif skip_bad and layout.kind == "score" and score_of(each.label) is None:
-            dropped.add("rows whose score is no number", each.place)
-        else:
+        elif skip_bad and preset.kind == "score" and score_of(each.label) is None:
+            dropped.add("rows whose score is not a number", each.place)
+        elif each.label is not None:
             found.append(Example(each.content, each.target, each.label, each.place))
-    return _binned(found, layout.bins), [*corpus.warnings, *dropped.lines()]
+    return _bin_scores(found, preset.bins), [*corpus.warnings, *dropped.lines()]
 
 
 def _fault(row: Document, columns: Columns) -> SourceError | None:
@@ -169,11 +229,11 @@ def _fault(row: Document, columns: Columns) -> SourceError | None:
     return None
 
 
-def _binned(examples: list[Example], bins: int) -> list[Example]:
+def _bin_scores(examples: list[Example], bins: int) -> list[Example]:
     """Return scores from 0 to 1 as bins; whole numbers throughout are labels already."""
-    if not bins or not any("." in each.target for each in examples):
+    if not bins or not any("." in str(each.target) for each in examples):
         return examples
-    return [replace(each, target=_bin(each.target, bins)) for each in examples]
+    return [replace(each, target=_bin(str(each.target), bins)) for each in examples]
 
 
 def _bin(label: str, bins: int) -> str:
@@ -184,18 +244,20 @@ def _bin(label: str, bins: int) -> str:
     return str(next(number for number in range(bins) if score <= (number + 1) / bins + 1e-9))
 
 
-def _metric(name: str, kind: Kind) -> str:
-    fit = [each.name for each in METRICS.values() if each.kind == kind]
-    if METRICS[name].kind != kind:
+def _metric(name: str | None, preset: Preset) -> str:
+    """Return the metric that is named, or the usual one; it has to fit the kind of task."""
+    name = name or preset.metric
+    fit = [each.name for each in METRICS.values() if each.kind == preset.kind]
+    if METRICS[name].kind != preset.kind:
         raise ConfigError(
-            f"cannot judge a task of {kind}s with {name!r}",
+            f"cannot judge a task of {preset.kind}s with {name!r}",
             hint=f"take one of: {', '.join(fit)}",
             slug="task-metric",
         )
     return name
 
 
-def _columns(problem: str) -> ConfigError:
+def _column_error(problem: str) -> ConfigError:
     return ConfigError(
         problem,
         hint="a known task needs no columns (--task sst2); others need --column and one of "
@@ -204,13 +266,195 @@ def _columns(problem: str) -> ConfigError:
     )
 
 
-def described(task: Task) -> dict[str, Any]:
-    """Return what a task is, in plain values."""
-    return {
-        "name": task.name,
-        "kind": task.kind,
-        "metric": task.metric,
-        "classes": list(task.classes),
-        "train": [len(task.train), task.fingerprint(task.train)],
-        "test": [len(task.test), task.fingerprint(task.test)],
-    }
+def read_spans(path: Path, columns: Columns, *, skip_bad: bool = False) -> Found:
+    """Return questions with spans, and how many had no answer in their text.
+
+    With `skip_bad`, rows that are not a text with answers are dropped and counted too.
+    """
+    dropped = Dropped() if skip_bad else None
+    suffix = path.suffix.lower()
+    if suffix == ".json":
+        rows = _squad_rows(path)
+    elif suffix in (".jsonl", ".ndjson"):
+        rows = _jsonl_rows(path, columns, dropped)
+    elif suffix in (".parquet", ".pq"):
+        rows = _parquet_rows(path, columns, dropped)
+    else:
+        rows = _corpus_rows(path, columns, dropped)
+    found: list[Example] = []
+    lost = 0
+    for place, context, question, answers in rows:
+        span = _find_span(context, answers)
+        if span is None:
+            lost += 1
+        else:
+            found.append(Example(context, question, span, place))
+    if not found:
+        raise SourceError(
+            f"expected questions with answers in {path}, got none of {lost}",
+            hint="an answer has to stand in its text, word for word",
+            slug="task-labels",
+        )
+    remark = f"questions without an answer in their text left out of {path.name}: {lost}"
+    return found, [*([remark] if lost else []), *(dropped.lines() if dropped else [])]
+
+
+def _find_span(context: str, answers: Answers) -> Span | None:
+    """Return the first answer that stands in the text, where the file says or where it is."""
+    right = tuple(dict.fromkeys(text for text, _ in answers if text.strip()))
+    for text, start in answers:
+        if not text.strip():
+            continue
+        at = start
+        if at is None or at < 0 or not context.startswith(text, at):
+            whole = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", context)
+            at = context.find(text) if whole is None else whole.start()
+        if at >= 0:
+            return Span(at, at + len(text), right)
+    return None
+
+
+class SquadAnswer(msgspec.Struct):
+    """An answer as SQuAD writes it."""
+
+    text: str
+    answer_start: int
+
+
+class SquadQuestion(msgspec.Struct):
+    """A question, and its answers in the text."""
+
+    question: str
+    answers: list[SquadAnswer]
+    id: str | int = ""
+
+
+class SquadParagraph(msgspec.Struct):
+    """A text, and the questions about it."""
+
+    context: str
+    qas: list[SquadQuestion]
+
+
+class SquadArticle(msgspec.Struct):
+    """Paragraphs of one article."""
+
+    paragraphs: list[SquadParagraph]
+
+
+class SquadFile(msgspec.Struct):
+    """A file in the layout of SQuAD."""
+
+    data: list[SquadArticle]
+
+
+class AnswerLists(msgspec.Struct):
+    """Answers as the datasets library writes them."""
+
+    text: list[str] = []
+    answer_start: list[object] | None = None
+
+
+def _squad_rows(path: Path) -> Iterator[Row]:
+    with border(str(path), "a json file"):
+        size = path.stat().st_size
+        if size > LARGEST:
+            raise SourceError(
+                f"expected at most {LARGEST >> 20} MiB in {path}, got {size >> 20}",
+                hint="json is read whole; write its rows to a jsonl file",
+                slug="task-file",
+            )
+        content: object = msgspec.json.decode(path.read_bytes())
+    try:
+        whole = msgspec.convert(content, SquadFile)
+    except msgspec.ValidationError as error:
+        raise SourceError(
+            f"expected a file in the layout of SQuAD at {path}, got other objects ({error})",
+            hint="data holds paragraphs, these a context and qas with question and answers; "
+            "rows of your own go into a jsonl file",
+            slug="task-file",
+        ) from error
+    for paragraph in (each for article in whole.data for each in article.paragraphs):
+        for entry in paragraph.qas:
+            place = f"{path}, question {str(entry.id)[:40]!r}"
+            answers: Answers = [(each.text, each.answer_start) for each in entry.answers]
+            yield place, paragraph.context, entry.question, answers
+
+
+def _jsonl_rows(path: Path, columns: Columns, dropped: Dropped | None) -> Iterator[Row]:
+    with border(str(path), "a jsonl file"), path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            place = f"{path}, line {number}"
+            try:
+                row: object = msgspec.json.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                if dropped is None:
+                    raise
+                dropped.add(UNREADABLE, place)
+            else:
+                yield from _span_row(row, columns, place, dropped)
+
+
+def _parquet_rows(path: Path, columns: Columns, dropped: Dropped | None) -> Iterator[Row]:
+    import pyarrow.parquet as pq
+
+    with border(str(path), "a parquet file"), pq.ParquetFile(path) as file:
+        number = 0
+        for batch in file.iter_batches(batch_size=256):
+            for row in batch.to_pylist():
+                yield from _span_row(row, columns, f"{path}, row {number}", dropped)
+                number += 1
+
+
+def _corpus_rows(path: Path, columns: Columns, dropped: Dropped | None) -> Iterator[Row]:
+    corpus = open_corpus(
+        path,
+        column=columns.text,
+        target=columns.pair,
+        label=columns.target,
+        skip_bad=dropped is not None,
+    )
+    if dropped is not None:
+        dropped.merge(corpus.dropped)
+    for each in corpus:
+        answers: Answers = [(each.label, None)] if each.label else []
+        yield each.place, each.content, each.target, answers
+
+
+def _span_row(
+    row: object, columns: Columns, place: str, dropped: Dropped | None
+) -> Iterator[Row]:
+    """Yield a row; with `dropped`, one that is not a text with answers is counted instead.
+
+    Answers are a text, several texts, or texts with their starts as in datasets.
+    """
+    names = [columns.text, columns.target, *([columns.pair] if columns.pair else [])]
+    try:
+        cells = msgspec.convert(row, dict[str, object])
+        text = msgspec.convert(cells[columns.text], str)
+        question = msgspec.convert(cells[columns.pair], str | None) if columns.pair else None
+        value = msgspec.convert(cells[columns.target], str | list[str] | AnswerLists)
+    except (msgspec.ValidationError, KeyError) as error:
+        if dropped is None:
+            got = f"no column {error}" if isinstance(error, KeyError) else str(error)
+            raise SourceError(
+                f"expected a text and its answers in {place}, got {got}",
+                hint=f"the columns are {', '.join(names)}: name others with --column, --pair "
+                f"and --answer; {SKIP}",
+                slug="task-labels",
+            ) from error
+        dropped.add(UNREADABLE, place)
+        return
+    texts = value.text if isinstance(value, AnswerLists) else value
+    texts = [texts] if isinstance(texts, str) else texts
+    starts = (value.answer_start if isinstance(value, AnswerLists) else None) or []
+    known = [each for each in starts if isinstance(each, int)]
+    whole = len(known) == len(starts) == len(texts)
+    yield (
+        place,
+        text,
+        question,
+        list(zip(texts, known if whole else [None] * len(texts), strict=True)),
+    )

@@ -1,7 +1,7 @@
 """The geometry of held-out texts at every layer, and of all layers as one cloud."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 
 import torch
@@ -21,8 +21,8 @@ LAYERS = "resid"  # the site that is all layers as one cloud, as I-STAR takes th
 
 
 @dataclass(frozen=True)
-class Plainly:
-    """A batch without special tokens, said of one layer or of several one after another."""
+class Unmarked:
+    """A batch without special tokens, for one layer or for several one after another."""
 
     batch: Batch
     layers: int = 1
@@ -44,40 +44,36 @@ def geometry(
     batches: Sequence[Batch],
     *,
     zeta: float,
-    run: str = "",
-    group: str = "",
-    step: int | None = None,
-    seed: int = 0,
 ) -> list[Reading]:
     """Return readings of each layer and of all together, over all real tokens."""
     names = [name for name in subject.sites.names if is_layer(name)]
     survey = Survey()
     # Without sinks: rows are counted alike, however long.
-    kinds, hearing = SiteKinds(MEASURES, causes=False), ListenerOptions(sinks=inf, seed=seed)
+    kinds, hearing = SiteKinds(MEASURES, causes=False), ListenerOptions(sinks=inf, seed=0)
     listener = first_pass(survey, kinds, hearing)
     same = len({subject.sites.widths[name] for name in names}) == 1 and len(names) > 1
     for batch in batches:
-        heard = _heard(subject, names, batch)
-        listener.begin(Plainly(batch))
+        states = _states(subject, names, batch)
+        listener.begin(Unmarked(batch))
         with torch.inference_mode():
             for name in names:
-                listener.hear(name, heard[name])
+                listener.hear(name, states[name])
             if same:
-                listener.begin(Plainly(batch, len(names)))
-                listener.hear(LAYERS, torch.cat([heard[name] for name in names], dim=1))
+                listener.begin(Unmarked(batch, len(names)))
+                listener.hear(LAYERS, torch.cat([states[name] for name in names], dim=1))
     options = {"zeta": zeta, "as_published": False, "documents": True}
-    found, _ = read_survey(survey, MEASURES, run=run, **options)
-    return [replace(each, group=group, step=step) for each in found if each.variant == "all"]
+    found, _ = read_survey(survey, MEASURES, run="", **options)
+    return [each for each in found if each.variant == "all"]
 
 
-def _heard(subject: ModelSites, names: Sequence[str], batch: Batch) -> dict[str, Tensor]:
-    """Return copies of what the layers say: a model may go on to write into its own."""
-    heard: dict[str, Tensor] = {}
+def _states(subject: ModelSites, names: Sequence[str], batch: Batch) -> dict[str, Tensor]:
+    """Return copies of the states of layers: a model may go on to write into its own."""
+    states: dict[str, Tensor] = {}
 
-    def hear(site: str, tensor: Tensor) -> None:
-        heard[site] = tensor.clone()
+    def keep(site: str, tensor: Tensor) -> None:
+        states[site] = tensor.clone()
 
-    with subject.sites.listening(names, hear) as calls, torch.inference_mode():
+    with subject.sites.listening(names, keep) as calls, torch.inference_mode():
         calls.restart()
         subject.loaded.body(**batch.inputs)
-    return heard
+    return states

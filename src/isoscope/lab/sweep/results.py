@@ -1,32 +1,77 @@
-"""What a sweep found, from the readings and the origin of its run."""
+"""What a sweep found, weight by weight: records of cells, lines of weights, their tables."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite, sqrt
+from statistics import fmean, stdev
 
-from isoscope.display import Results
-from isoscope.lab.sweep.diverged import told
-from isoscope.lab.sweep.layout import SWEEP_LINES
-from isoscope.lab.sweep.summary import Line, compared, lines_of, was_learnt
-from isoscope.store import Origin
-from isoscope.types import Reading
+import msgspec
 
+from isoscope.display.escape import plain
+from isoscope.display.frames import Field, Record, numbers, texts
+from isoscope.display.number import format_value, short
+from isoscope.display.results import RecordLayout, Results
+from isoscope.display.table import Column, Table, non_empty
+from isoscope.errors import StoreError, UndefinedError
+from isoscope.measures.difference import NO_SPREAD as ROUNDING
+from isoscope.measures.difference import Difference, holm, paired_difference
+from isoscope.site import is_layer
+from isoscope.store import Origin, Run
+from isoscope.types import Reading, SweepCell, SweepGrid, SweepWeight
+
+TASK = "task"  # the site of how well the task is done
+LOSS = "loss"
+SHOWN = ("isoscore-star", "isoscore-debiased", "mean-cosine", "twonn")
+ERRORS = 2.0  # standard errors by which a task has to beat its baseline to count as learnt
+MEANS = "geometry of held-out texts, mean over layers and seeds; by layer with --json"
+PAIRED = "differences to weight 0 over the same seeds"
+HOLM = "; p after Holm, for looking at {count}"
+NO_SPREAD = "the same difference with every seed, so no interval and no p: weight {weights}"
 NOT_LEARNT = (
     "not learnt: without penalty the task does not beat its baseline of {baseline:.3g} by two "
     "standard errors, so the differences say nothing about it"
 )
 ONE_SEED = "one seed: no intervals, and whether the task was learnt cannot be determined"
+Means = dict[str, dict[str, float]]  # by measure and site
 
 
-def sweeps_of(readings: Sequence[Reading], origin: Origin, model: str = "") -> Results[Line]:
-    """Return one line per weight."""
+class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a cell, as far as the sweep as a whole needs it."""
+
+    weight: float | None = None  # None for the model as it came
+    seed: int | None = None
+    diverged: str | None = None  # why, where it did
+    readings: list[Reading]
+
+
+@dataclass(frozen=True)
+class SweepLine(Record):
+    """One weight: how the task went with each seed, and what became of the geometry."""
+
+    weight: float
+    seeds: list[int]
+    values: list[float]  # the metric, by seed
+    mean: float
+    sd: float | None
+    difference: Difference | None  # to weight 0 over the same seeds; None of weight 0 itself
+    loss: float  # of held-out examples, mean over seeds
+    before: Means
+    after: Means  # mean over seeds
+
+
+def sweep_results(
+    readings: Sequence[Reading], origin: Origin, model: str = ""
+) -> Results[SweepLine]:
+    """Return one line per weight, from the readings and the origin of a run."""
     task, settings = origin.sweep()
     lines = lines_of(readings, task.metric)
-    learnt = was_learnt(lines, task.baseline)
-    gone = list(task.diverged)
+    learnt = is_learnt(lines, task.baseline)
+    diverged = list(task.diverged)
     remarks = [
         *task.remarks,
-        *([told(gone)] if gone else []),
+        *([divergence_remark(diverged)] if diverged else []),
         *([NOT_LEARNT.format(baseline=task.baseline)] if learnt is False else []),
-        *([ONE_SEED] if learnt is None else compared(lines)),
+        *([ONE_SEED] if learnt is None else comparison_remarks(lines)),
     ]
     shared = {
         "model": model or (origin.model.model if origin.model is not None else ""),
@@ -35,8 +80,310 @@ def sweeps_of(readings: Sequence[Reading], origin: Origin, model: str = "") -> R
         "metric": task.metric,
         "baseline": task.baseline,
         "learnt": learnt,
-        "diverged": gone,
+        "diverged": diverged,
         "steps": settings.steps,
         "seeds": len(settings.seeds),
     }
     return Results(lines, SWEEP_LINES, remarks=remarks, shared=shared)
+
+
+def lines_of(
+    readings: Sequence[Reading], metric: str, step: int | None = None
+) -> list[SweepLine]:
+    """Return a line for each weight, after the last step or after another one."""
+    last = max((each.step or 0 for each in readings), default=0) if step is None else step
+    cells: dict[tuple[float, int], list[Reading]] = {}
+    before: list[Reading] = []
+    for each in readings:
+        cell = cell_of(each.group)
+        if cell is None:
+            before.append(each)
+        elif each.step == last:
+            cells.setdefault(cell, []).append(each)
+    weights = sorted({weight for weight, _ in cells})
+    every = sorted({seed for _, seed in cells})
+    seeds = [seed for seed in every if all((weight, seed) in cells for weight in weights)]
+    values = {
+        weight: [_value(cells[weight, seed], TASK, metric) for seed in seeds]
+        for weight in weights
+    }
+    apart = differences(values) if 0.0 in values else {}
+    start = _means([before])
+    return [
+        SweepLine(
+            weight=weight,
+            seeds=seeds,
+            values=values[weight],
+            mean=fmean(values[weight]),
+            sd=stdev(values[weight]) if len(seeds) > 1 else None,
+            difference=apart.get(weight),
+            loss=fmean(_value(cells[weight, seed], TASK, LOSS) for seed in seeds),
+            before=start,
+            after=_means([cells[weight, seed] for seed in seeds]),
+        )
+        for weight in weights
+    ]
+
+
+def _value(readings: Sequence[Reading], site: str, measure: str) -> float:
+    return next(r.value for r in readings if (r.site, r.measure) == (site, measure))
+
+
+def _means(cells: Sequence[Sequence[Reading]]) -> Means:
+    found: dict[str, dict[str, list[float]]] = {}
+    for cell in cells:
+        for each in cell:
+            if each.site != TASK:
+                found.setdefault(each.measure, {}).setdefault(each.site, []).append(each.value)
+    return {
+        measure: {site: fmean(values) for site, values in sites.items()}
+        for measure, sites in found.items()
+    }
+
+
+def differences(by_weight: Mapping[float, Sequence[float]]) -> dict[float, Difference]:
+    """Return the paired difference of each weight to weight 0, corrected for their number."""
+    found = {
+        weight: paired_difference(values, by_weight[0.0])
+        for weight, values in by_weight.items()
+        if weight != 0
+    }
+    corrected = holm([each.p for each in found.values()])
+    return {
+        weight: replace(each, p_holm=p)
+        for (weight, each), p in zip(found.items(), corrected, strict=True)
+    }
+
+
+def is_learnt(lines: Sequence[SweepLine], baseline: float) -> bool | None:
+    """Whether the runs without penalty beat the baseline; None where one seed cannot tell."""
+    values = next((line.values for line in lines if line.weight == 0), [])
+    return beats_baseline(values, baseline)
+
+
+def beats_baseline(values: Sequence[float], baseline: float) -> bool | None:
+    """Whether values beat a baseline by two standard errors; None where there is one value."""
+    if len(values) < 2:
+        return None
+    error = stdev(values) / sqrt(len(values))
+    return fmean(values) - baseline > ERRORS * error + ROUNDING * abs(baseline)
+
+
+def comparison_remarks(lines: Sequence[SweepLine]) -> list[str]:
+    """Return how many weights were compared by chance, and which could not be."""
+    apart = [(line.weight, line.difference) for line in lines if line.difference is not None]
+    same = [f"{weight:g}" for weight, difference in apart if difference.p is None]
+    count = len(apart) - len(same)
+    return [
+        PAIRED + (HOLM.format(count=count) if count else ""),
+        *([NO_SPREAD.format(weights=", ".join(same))] if same else []),
+    ]
+
+
+def group_of(weight: float, seed: int) -> str:
+    """Return the name of a cell among readings.
+
+    >>> group_of(-0.5, 3)
+    'weight=-0.5,seed=3'
+    """
+    return f"weight={weight!r},seed={seed}".replace(".0,", ",")
+
+
+def cell_of(group: str) -> tuple[float, int] | None:
+    """Return weight and seed of a cell, or None for the model as it came.
+
+    >>> cell_of("weight=-0.5,seed=3")
+    (-0.5, 3)
+    """
+    if not group:
+        return None
+    parts = dict(part.split("=", 1) for part in group.split(","))
+    return float(parts["weight"]), int(parts["seed"])
+
+
+def diverged_cells(records: Sequence[CellRecord]) -> list[str]:
+    """Return the names of the cells that diverged."""
+    return [
+        group_of(each.weight, each.seed)
+        for each in records
+        if each.diverged is not None and each.weight is not None and each.seed is not None
+    ]
+
+
+def check_comparable(
+    diverged: Sequence[str], weights: Sequence[float], seeds: Sequence[int]
+) -> None:
+    """Refuse a sweep in which nothing can be compared."""
+    lost = {cell_of(group) for group in diverged}
+    left = {
+        weight: {seed for seed in seeds if (weight, seed) not in lost} for weight in weights
+    }
+    finished = {weight: found for weight, found in left.items() if found}
+    if not left[0.0]:
+        raise _nothing("without penalty the loss became NaN with every seed", "lower")
+    if len(finished) < 2:
+        raise _nothing("the loss became NaN with every weight but 0", "take smaller weights or")
+    if not set.intersection(*finished.values()):
+        raise _nothing(
+            "the loss became NaN with every seed, of one weight or another",
+            "drop the weights that diverge or",
+        )
+
+
+def _nothing(problem: str, remedy: str) -> UndefinedError:
+    return UndefinedError(
+        problem,
+        hint=f"{remedy} --learning-rate, in another folder; what was found is kept",
+        slug="sweep-loss",
+    )
+
+
+def divergence_remark(diverged: Sequence[str]) -> str:
+    """Return a remark that names the cells, the seeds of a weight together.
+
+    >>> divergence_remark(["weight=5,seed=0", "weight=5,seed=3", "weight=-1,seed=0"])
+    'diverged and left out: weight 5 with seed 0, 3; weight -1 with seed 0'
+    """
+    seeds: dict[float, list[str]] = {}
+    for cell in map(cell_of, diverged):
+        if cell is not None:
+            seeds.setdefault(cell[0], []).append(str(cell[1]))
+    return "diverged and left out: " + "; ".join(
+        f"weight {weight:g} with seed {', '.join(found)}" for weight, found in seeds.items()
+    )
+
+
+def grid_of(run: Run) -> SweepGrid:
+    """Return a sweep as a page draws it; raise where the run has no cells of one."""
+    try:
+        lines = sweep_results(run.readings, run.origin)
+        task, settings = run.origin.sweep()
+        return SweepGrid(
+            site="task",
+            variant="all",
+            task=task.name,
+            metric=task.metric,
+            penalty=settings.penalty.name,
+            baseline=task.baseline,
+            learnt=is_learnt(lines, task.baseline),
+            weights=tuple(map(_grid_weight, lines)),
+            cells=tuple(_grid_cells(run, task.metric)),
+        )
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise StoreError(
+            f"expected the cells of a sweep in {run.path.name!r}, got others: {error!r}"[:300],
+            hint="sweep again",
+            slug="store-damaged",
+        ) from error
+
+
+def _grid_weight(line: SweepLine) -> SweepWeight:
+    apart = line.difference
+    return SweepWeight(
+        weight=float(line.weight),
+        mean=line.mean,
+        sd=_finite(line.sd),
+        seeds=len(line.seeds),
+        value=_finite(apart and apart.value),
+        low=_finite(apart and apart.low),
+        high=_finite(apart and apart.high),
+        p=_finite(apart and apart.p_holm),
+    )
+
+
+def _grid_cells(run: Run, metric: str) -> Iterator[SweepCell]:
+    """Yield every measure and site of the cells after the last step, and before the first."""
+    last = max(each.step or 0 for each in run.readings)
+    metrics = {
+        cell: each.value
+        for each in run.readings
+        if (each.site, each.measure, each.step) == (TASK, metric, last)
+        and (cell := cell_of(each.group)) is not None
+    }
+    for each in run.readings:
+        cell = cell_of(each.group)
+        if each.measure not in SHOWN or each.site == TASK:
+            continue
+        if cell is None:
+            yield SweepCell(each.measure, each.site, 0.0, None, each.value, None)
+        elif each.step == last and cell in metrics:
+            weight, seed = cell
+            yield SweepCell(each.measure, each.site, weight, seed, each.value, metrics[cell])
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not isfinite(value) else float(value)
+
+
+def _tables(lines: Results[SweepLine]) -> tuple[Table, ...]:
+    names = ("model", "task", "penalty", "steps", "seeds")
+    caption = plain(", ".join(f"{name} {lines.shared[name]}" for name in names))
+    if not lines:
+        return (Table(caption, ()),)
+    columns = (
+        Column("weight", tuple(f"{line.weight:g}" for line in lines)),
+        Column(str(lines.shared["metric"]), tuple(map(_spread, lines))),
+        Column("difference", tuple(_difference(line)[0] for line in lines)),
+        Column("95 % interval", tuple(_difference(line)[1] for line in lines)),
+        Column("p (Holm)", tuple(map(_chance, lines))),
+        Column("loss", tuple(f"{line.loss:.3f}" for line in lines)),
+    )
+    return (
+        Table(caption, non_empty(columns), tuple(map(plain, lines.remarks))),
+        Table(MEANS, _geometry(lines)),
+    )
+
+
+def _geometry(lines: Results[SweepLine]) -> tuple[Column, ...]:
+    start = lines[0].before
+    stages = [start, *(line.after for line in lines)]
+    return (
+        Column("weight", ("before", *(f"{line.weight:g}" for line in lines))),
+        *(
+            Column(name, tuple(short(over_layers(stage, name)) for stage in stages))
+            for name in SHOWN
+            if name in start
+        ),
+    )
+
+
+def over_layers(means: Means, measure: str) -> float | None:
+    """Return the mean of a measure over the layers; None where it could not be measured."""
+    layers = [v for site, v in means.get(measure, {}).items() if is_layer(site)]
+    return fmean(layers) if layers else None
+
+
+def _spread(line: SweepLine) -> str:
+    return f"{line.mean:.4f}" + (f" ±{line.sd:.4f}" if line.sd is not None else "")
+
+
+def _difference(line: SweepLine) -> tuple[str, str]:
+    apart = line.difference
+    return ("", "") if apart is None else format_value(apart.value, apart.low, apart.high)
+
+
+def _chance(line: SweepLine) -> str:
+    chance = line.difference.p_holm if line.difference else None
+    return "" if chance is None else ("<0.001" if chance < 0.001 else f"{chance:.3f}")
+
+
+SWEEP_LINES = RecordLayout(
+    name="weights",
+    tables=_tables,
+    to_dict=SweepLine.to_dict,
+    fields=(
+        *texts("model", "task", "penalty", "metric"),
+        Field("baseline", "number"),
+        Field("learnt", "flag", optional=True),
+        Field("diverged", "json"),
+        Field("steps", "integer"),
+        Field("seeds", "integers"),
+        Field("weight", "number"),
+        Field("values", "numbers"),
+        *numbers("mean", "sd"),
+        Field("difference", "json"),
+        Field("loss", "number"),
+        Field("before", "json"),
+        Field("after", "json"),
+    ),
+)

@@ -1,16 +1,13 @@
 """The spec of `isoscope sweep`."""
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
-from isoscope.engine import Notify
+from isoscope.display import Results
+from isoscope.lab.sweep.results import SweepLine
 from isoscope.study.model import ModelSpec
 from isoscope.study.option import about
 from isoscope.study.plan import Plan, Unit
-from isoscope.study.run import Live, Planner, Runnable
-
-if TYPE_CHECKING:
-    from isoscope.display import Results
-    from isoscope.lab.sweep.summary import Line
+from isoscope.study.run import Runnable
 
 WEIGHTS = (-5.0, -3.0, -1.0, 0.0, 1.0, 3.0, 5.0)
 
@@ -34,12 +31,19 @@ class SweepPlan(Plan, frozen=True, kw_only=True):
     seeds: tuple[int, ...]
 
 
-class SweepSpec(Runnable["Results[Line]"], frozen=True, kw_only=True):
-    """Fine-tune a model with a penalty, once for each weight and seed."""
+class SweepSpec(Runnable[Results[SweepLine]], frozen=True, kw_only=True):
+    """Fine-tune a model on a task with a penalty, once for each weight and seed.
+
+    Weight 0 is always among them, and what the others are compared with, seed by seed. With
+    `output` a run folder is written; an unfinished one with the same options is resumed.
+    Held-out examples are those of `test`, or a share of `data`.
+    """
 
     command: ClassVar[str] = "sweep"
     keeps: ClassVar[str] = "records"
     plans: ClassVar[type[Plan]] = SweepPlan
+    worker_at: ClassVar[str] = "isoscope.lab.sweep.worker:SweepWorker"
+    torch_for: ClassVar[str] = "a sweep"
 
     load: ModelSpec
     data: Annotated[
@@ -124,12 +128,3 @@ class SweepSpec(Runnable["Results[Line]"], frozen=True, kw_only=True):
             "Threads of each unit; they change the last bits", "N", least=1, default="torch's"
         ),
     ] = None
-
-    def open(self, notify: Notify, live: Live | None = None) -> Planner["Results[Line]"]:
-        """Read the task and load the model; what is wrong with either is reported here."""
-        from isoscope.study.model import need_torch
-
-        need_torch("a sweep")
-        from isoscope.lab.sweep.worker import SweepWorker
-
-        return SweepWorker(self, notify, live or {})

@@ -1,47 +1,149 @@
 """The worker of `isoscope sweep`: a task, a model, and every cell trained from its weights."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from time import perf_counter
 
+import msgspec
 import torch
+from torch import Tensor
 
 from isoscope.accumulate.survey import Survey
+from isoscope.capture.feed import Batch
+from isoscope.capture.runner import threads
+from isoscope.control import IStar, Penalty
+from isoscope.display import Results
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks
-from isoscope.errors import ConfigError
-from isoscope.lab.sweep.cells import Cells, cell_records, readings_of
-from isoscope.lab.sweep.diverged import check_left, diverged
+from isoscope.errors import ConfigError, StreamError
 from isoscope.lab.sweep.encode import Encoder
-from isoscope.lab.sweep.examples import Asked, described, task_of
-from isoscope.lab.sweep.head import place_of
-from isoscope.lab.sweep.metric import METRICS
-from isoscope.lab.sweep.penalties import Choice, check_layers, checked_choice, checked_weights
-from isoscope.lab.sweep.results import sweeps_of
+from isoscope.lab.sweep.examples import TaskOptions, read_task
+from isoscope.lab.sweep.fine_tune import TaskHead, Trainer
+from isoscope.lab.sweep.geometry import geometry
+from isoscope.lab.sweep.penalties import (
+    STREAMED,
+    Choice,
+    check_layers,
+    checked_choice,
+    checked_weights,
+)
+from isoscope.lab.sweep.results import (
+    LOSS,
+    TASK,
+    CellRecord,
+    SweepLine,
+    check_comparable,
+    diverged_cells,
+    group_of,
+    sweep_results,
+)
 from isoscope.lab.sweep.spec import Before, Cell, SweepPlan, SweepSpec
-from isoscope.lab.sweep.train import Recipe, Trainer
+from isoscope.lab.sweep.task import METRICS
 from isoscope.store import new_origin, save
 from isoscope.store.state import State
+from isoscope.study.document_state import At, choose_state
 from isoscope.study.model import model_content, open_model
 from isoscope.study.rows import absolute
-from isoscope.study.run import Finished, Live
+from isoscope.study.run import Finished, Live, Planner
 from isoscope.study.spec import digest
+from isoscope.training.loop import DivergedError, Recipe, epoch_batches
 from isoscope.types import Reading
 
-if TYPE_CHECKING:
-    from isoscope.display import Results
-    from isoscope.lab.sweep.summary import Line
-
 CUT = "examples that fill all {length} tokens, and may have been cut: {count}"
+STREAM = 250_000  # tokens of a streamed matrix, as published
+STREAM_BATCH = 64
 
 
-class SweepWorker:
+@dataclass
+class CellRunner:
+    """A trainer, and everything that decides what it will find."""
+
+    trainer: Trainer
+    choice: Choice
+    recipe: Recipe
+    at: At  # the state that stands for a text
+    probe: int  # held-out examples whose geometry is measured
+    threads: int
+    stable: Tensor | None = field(default=None, repr=False)  # of the weights all start from
+
+    def run(self, unit: Before | Cell) -> dict[str, object]:
+        """Do a unit, and return its record."""
+        with threads(self.threads), torch.random.fork_rng(devices=[]):
+            if isinstance(unit, Before):
+                self.trainer.reset()
+                return {"readings": [asdict(each) for each in self._geometry("", 0)]}
+            return self._cell(unit.weight, unit.seed)
+
+    def _cell(self, weight: float, seed: int) -> dict[str, object]:
+        group = group_of(weight, seed)
+        found: list[Reading] = []
+        trainer, task = self.trainer, self.trainer.task
+        start = perf_counter()
+
+        def evaluate(step: int, head: TaskHead) -> None:
+            metric, loss = trainer.evaluate(head)
+            for name, value in ((task.metric, metric), (LOSS, loss)):
+                n = len(trainer.test)
+                found.append(
+                    Reading("", TASK, "all", group, step, name, value, None, None, n, 1)
+                )
+            found.extend(self._geometry(group, step))
+
+        penalty = self.choice.at(weight, seed) if weight else None
+        begin = self._begin if self.choice.towards == STREAMED else None
+        try:
+            losses = trainer.cell(self.recipe, seed, penalty, evaluate, begin, at=self.at)
+        except DivergedError as error:
+            # What was found on the way says nothing of the end, and is not kept.
+            return {"weight": weight, "seed": seed, "diverged": str(error), "readings": []}
+        return {
+            "weight": weight,
+            "seed": seed,
+            "losses": losses,
+            "seconds": perf_counter() - start,
+            "readings": [asdict(each) for each in found],
+        }
+
+    def _geometry(self, group: str, step: int) -> list[Reading]:
+        found = geometry(self.trainer.subject, self._probes(), zeta=self.choice.zeta)
+        return [replace(each, group=group, step=step) for each in found]
+
+    def _probes(self, batch: int = 32) -> list[Batch]:
+        test = self.trainer.test
+        lengths = test.lengths[: self.probe]
+        places = sorted(range(len(lengths)), key=lambda place: lengths[place])
+        parts = [places[start : start + batch] for start in range(0, len(places), batch)]
+        return [self.trainer.batch(test, part) for part in parts]
+
+    def _begin(self, penalty: Penalty, epoch: int) -> None:
+        """Find the matrix anew at the start of an epoch; all cells share the first."""
+        assert isinstance(penalty, IStar)
+        if epoch == 0 and self.stable is not None:
+            penalty.shrinkage = self.stable.clone()
+            return
+        train = self.trainer.train
+        batches = (
+            self.trainer.batch(train, places).inputs
+            for places in epoch_batches(train.lengths, STREAM_BATCH, 0, epoch)
+        )
+        try:
+            penalty.stream(self.trainer.body, batches, tokens=STREAM)
+        except StreamError as error:
+            if epoch == 0:
+                raise
+            # The last step of an epoch left no finite state behind.
+            raise DivergedError("the states of an epoch are NaN or infinite") from error
+        if epoch == 0 and penalty.shrinkage is not None:
+            self.stable = penalty.shrinkage.clone()
+
+
+class SweepWorker(Planner[Results[SweepLine]]):
     """A trainer, and everything that decides what it will find."""
 
     def __init__(self, spec: SweepSpec, notify: Notify, live: Live) -> None:
         self.spec = spec
-        choice, self.weights = _choice(spec), checked_weights(spec.weights)
-        asked = Asked(
+        self.choice, self.weights = choose_penalty(spec), checked_weights(spec.weights)
+        options = TaskOptions(
             spec.task,
             spec.column,
             spec.pair,
@@ -50,32 +152,24 @@ class SweepWorker:
             spec.answer,
             spec.metric,
         )
-        task = task_of(
+        task = read_task(
             spec.data,
             spec.test,
-            asked,
+            options,
             hold_out=spec.hold_out,
             seed=spec.seed,
             skip_bad=spec.skip_bad,
         )
         self.subject = open_model(spec.load, live=live.get("model"), say=notify.say)
         encoder = Encoder(self.subject, spec.length)
-        check_layers(choice, self.subject.loaded.body)
-        train, test = (encoder.encoded(task, each) for each in (task.train, task.test))
+        check_layers(self.choice, self.subject.loaded.body)
+        train, test = (encoder.encode(task, each) for each in (task.train, task.test))
         self.trainer = Trainer(self.subject, task, encoder, train, test)
-        self.choice = choice
-        tried = {*(range(spec.every, spec.steps, spec.every) if spec.every else ()), spec.steps}
-        self.recipe = Recipe(
-            spec.steps,
-            spec.batch,
-            spec.learning_rate,
-            tuple(sorted(tried)),
-            place_of(self.subject, spec.at),
-        )
+        self.at: At = choose_state(self.subject, spec.at, as_pooled=True)
 
     def content(self) -> dict[str, str]:
         """Return fingerprints of the model and of the examples."""
-        return {**model_content(self.subject), "data": digest(described(self.trainer.task))}
+        return {**model_content(self.subject), "data": digest(self.trainer.task.describe())}
 
     def plan(self) -> SweepPlan:
         """Return the model as it came, then every cell, seed by seed.
@@ -96,30 +190,29 @@ class SweepWorker:
         """Take the plan."""
         _ = stage, before
         assert isinstance(plan, SweepPlan)
-        self.cells = Cells(
-            self.trainer,
-            self.choice,
-            self.recipe,
-            self.spec.probe,
-            self.spec.length,
-            plan.threads,
+        spec = self.spec
+        steps = {*(range(spec.every, spec.steps, spec.every) if spec.every else ()), spec.steps}
+        recipe = Recipe(spec.steps, spec.batch, spec.learning_rate, tuple(sorted(steps)))
+        self.cells = CellRunner(
+            self.trainer, self.choice, recipe, self.at, spec.probe, plan.threads
         )
 
-    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> dict[str, Any]:
+    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> dict[str, object]:
         """Train one cell, or measure the model as it came; return the record."""
         _ = scratch, ticks
         assert isinstance(unit, Before | Cell)
         return self.cells.run(unit)
 
-    def finish(self, done: Finished) -> "Results[Line]":
+    def finish(self, done: Finished) -> Results[SweepLine]:
         """Return one line per weight, and write the run where there is a target."""
         plan = done.plan_as(SweepPlan)
-        records = cell_records(done.records)
-        gone = diverged(records)
-        check_left(gone, plan.weights, plan.seeds)
+        records = msgspec.convert(done.records, list[CellRecord])
+        diverged = diverged_cells(records)
+        check_comparable(diverged, plan.weights, plan.seeds)
         loaded, task = self.subject.loaded, self.trainer.task
         target = done.target
-        readings = readings_of(records, target.name if target else loaded.name)
+        name = target.name if target else loaded.name
+        readings = [replace(each, run=name) for record in records for each in record.readings]
         right = None if task.kind == "span" else self.trainer.test.targets
         origin = new_origin(
             sources=self._sources(),
@@ -134,7 +227,7 @@ class SweepWorker:
                 "baseline": METRICS[task.metric].baseline(right),
                 "classes": list(task.classes),
                 "remarks": [*self._remarks(), *done.notes],
-                "diverged": gone,
+                "diverged": diverged,
             },
         )
         if target is not None:
@@ -149,9 +242,9 @@ class SweepWorker:
                 done.overwrite,
                 resume=True,
             )
-        return sweeps_of(readings, origin, loaded.name)
+        return sweep_results(readings, origin, loaded.name)
 
-    def _settings(self, plan: SweepPlan, readings: list[Reading]) -> dict[str, Any]:
+    def _settings(self, plan: SweepPlan, readings: list[Reading]) -> dict[str, object]:
         return {
             **self.spec.settings(),
             "measures": sorted({each.measure for each in readings}),
@@ -168,7 +261,7 @@ class SweepWorker:
         cut = [CUT.format(length=limit, count=full)] if full else []
         return [*trainer.task.remarks, *cut]
 
-    def _sources(self) -> list[dict[str, Any]]:
+    def _sources(self) -> list[dict[str, object]]:
         trainer, spec = self.trainer, self.spec
         parts = [("train", spec.data, trainer.task.train)]
         parts.append(("test", spec.test or spec.data, trainer.task.test))
@@ -185,7 +278,7 @@ class SweepWorker:
         ]
 
 
-def _choice(spec: SweepSpec) -> Choice:
+def choose_penalty(spec: SweepSpec) -> Choice:
     """Return the penalty without its weight, checked."""
     if spec.rows == 1:
         raise ConfigError(

@@ -13,7 +13,6 @@ add(
         """,
         spec_at="isoscope.lab.zero.spec:ZeroSpec",
         where_at=PLACE,
-        function_at="isoscope.api:zero",
         examples=(
             "isoscope zero models/gpt2",
             "isoscope zero models/gpt2 corpus.txt --dimension 3 --dimension 11 --json",

@@ -1,106 +1,74 @@
-"""The verb of zeroing: what the output of a model loses with one dimension of its norms."""
+"""The dimensions that were zeroed: their records, and how these look."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from isoscope.display.escape import plain
-from isoscope.display.frames import Field, integers, numbers
+from isoscope.display.frames import Field, Record, integers, numbers
 from isoscope.display.number import count, format_value
 from isoscope.display.results import RecordLayout, Results
-from isoscope.display.table import Column, Table
-from isoscope.lab.zero.spec import ZeroSpec
-from isoscope.study.keywords import call, keywords
-from isoscope.study.spec import EngineOptions
-
-if TYPE_CHECKING:
-    from isoscope.lab.zero.worker import ZeroedDimension
+from isoscope.display.table import Column, Table, non_empty
 
 FEW = "too few documents for intervals"
-UNTOLD = "there is no final norm to take shares from: only random dimensions were zeroed"
+NO_SHARES = "there is no final norm to take shares from: only random dimensions were zeroed"
 
 
 @dataclass(frozen=True)
-class Zeroed:
-    """One dimension that was zeroed, beside the random ones."""
+class ZeroedDimension(Record):
+    """One dimension of the norms, and how far the output moves without it."""
 
-    told: "ZeroedDimension"
-    times_random: float | None  # its KL over the mean one of random dimensions
+    dimension: int
+    chosen: str  # "top" by its share of the mean cosine, "random", or "given"
+    share: float | None  # of the mean cosine of the final norm's output on these documents
+    kl: float  # nats per token, KL(as shipped || zeroed)
+    low: float | None  # 95 % interval over documents
+    high: float | None
+    times_random: float | None = None  # its KL over the mean KL of random dimensions
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record as plain values."""
-        record = self.told.to_dict()
-        return {"dimension": record.pop("index"), **record, "times_random": self.times_random}
+
+@dataclass(frozen=True)
+class Conditions(Record):
+    """What all dimensions were measured with."""
+
+    model: str
+    norms: tuple[str, ...]  # in which dimensions were zeroed
+    documents: int
+    tokens: int
+    d: int
 
 
-def _tables(found: Results[Zeroed]) -> tuple[Table, ...]:
+def results_of(
+    found: list[ZeroedDimension], conditions: Conditions
+) -> Results[ZeroedDimension]:
+    """Return the results, with the remarks that belong to them."""
+    remarks = [FEW] if all(each.low is None for each in found) else []
+    remarks += [NO_SHARES] if all(each.share is None for each in found) else []
+    return Results(found, ZEROED, shared=conditions.to_dict(), remarks=remarks)
+
+
+def _tables(found: Results[ZeroedDimension]) -> tuple[Table, ...]:
     """One line per dimension."""
-    told = [each.told for each in found]
-    pairs = [_kl(each) for each in told]
-    shares = ("" if e.share is None else f"{100 * e.share:.1f} %" for e in told)
+    pairs = [_kl(each) for each in found]
+    shares = ("" if e.share is None else f"{100 * e.share:.1f} %" for e in found)
     columns = (
-        Column("dimension", tuple(str(each.index) for each in told)),
-        Column("chosen", tuple(each.chosen for each in told), words=True),
+        Column("dimension", tuple(str(each.dimension) for each in found)),
+        Column("chosen", tuple(each.chosen for each in found), words=True),
         Column("share of cosine", tuple(shares)),
         Column("KL", tuple(value for value, _ in pairs)),
         Column("95 % interval", tuple(ends for _, ends in pairs)),
         Column("to random", tuple(_ratio(each.times_random) for each in found)),
     )
-    kept = tuple(column for column in columns if any(column.cells))
-    return (Table(_caption(found.shared), kept, found.remarks),)
+    caption = _caption(msgspec.convert(found.shared, Conditions))
+    return (Table(caption, non_empty(columns), found.remarks),)
 
 
-def _caption(shared: Mapping[str, Any]) -> str:
-    norms = [plain(each) for each in shared["norms"]]
+def _caption(shared: Conditions) -> str:
+    norms = [plain(each) for each in shared.norms]
     named = ", ".join(norms[:2]) + (f" and {len(norms) - 2} more" if norms[2:] else "")
-    sizes = f"{count(shared['documents'])} documents, {count(shared['tokens'])} tokens"
-    return f"model {plain(shared['model'])}, zeroed in {named}; {sizes}; KL in nats a token"
-
-
-ZEROED = RecordLayout(
-    name="dimensions",
-    tables=_tables,
-    to_dict=Zeroed.to_dict,
-    fields=(
-        Field("model"),
-        Field("norms", "texts"),
-        *integers("documents", "tokens", "d", "dimension"),
-        Field("chosen"),
-        *numbers("share", "kl", "low", "high", "times_random"),
-    ),
-)
-
-
-@keywords(ZeroSpec, EngineOptions)
-def zero(*arguments: Any, **options: Any) -> Results[Zeroed]:
-    """Measure how far the output distribution moves when one dimension of norms is zeroed.
-
-    Without `dimensions`, those with the largest share of the mean cosine after the final norm
-    are taken; random ones stand beside them. Gain and bias are zeroed by hooks, in the final
-    norm, in all norms of the last N blocks, or in those named: weights are untouched.
-    """
-    found = call(ZeroSpec, arguments, options, EngineOptions)
-    usual = [each.kl for each in found.dimensions if each.chosen == "random"]
-    mean = sum(usual) / len(usual) if usual else 0.0
-    remarks = [FEW] if all(each.low is None for each in found.dimensions) else []
-    remarks += [UNTOLD] if all(each.share is None for each in found.dimensions) else []
-    return Results(
-        (Zeroed(each, _times(each.kl, mean)) for each in found.dimensions),
-        ZEROED,
-        shared={
-            "model": found.model,
-            "norms": found.norms,
-            "documents": found.documents,
-            "tokens": found.tokens,
-            "d": found.d,
-        },
-        remarks=remarks,
-    )
-
-
-def _times(kl: float, mean: float) -> float | None:
-    return kl / mean if mean > 0 and isfinite(kl / mean) else None
+    sizes = f"{count(shared.documents)} documents, {count(shared.tokens)} tokens"
+    return f"model {plain(shared.model)}, zeroed in {named}; {sizes}; KL in nats per token"
 
 
 def _ratio(times: float | None) -> str:
@@ -109,5 +77,19 @@ def _ratio(times: float | None) -> str:
     return f"{times:,.0f}x" if times >= 100 else f"{times:.2g}x"
 
 
-def _kl(each: "ZeroedDimension") -> tuple[str, str]:
+def _kl(each: ZeroedDimension) -> tuple[str, str]:
     return format_value(each.kl, each.low, each.high) if isfinite(each.kl) else ("infinite", "")
+
+
+ZEROED = RecordLayout(
+    name="dimensions",
+    tables=_tables,
+    to_dict=ZeroedDimension.to_dict,
+    fields=(
+        Field("model"),
+        Field("norms", "texts"),
+        *integers("documents", "tokens", "d", "dimension"),
+        Field("chosen"),
+        *numbers("share", "kl", "low", "high", "times_random"),
+    ),
+)

@@ -1,15 +1,13 @@
 """The spec of `isoscope zero`."""
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
-from isoscope.engine import Notify
+from isoscope.display import Results
+from isoscope.lab.zero.results import ZeroedDimension
 from isoscope.study.model import CorpusSpec, ModelSpec
 from isoscope.study.option import about
 from isoscope.study.plan import Packed, Plan, Unit
-from isoscope.study.run import Live, Planner, Runnable
-
-if TYPE_CHECKING:
-    from isoscope.lab.zero.worker import ZeroedKL
+from isoscope.study.run import Runnable
 
 FINAL = "final"
 
@@ -28,7 +26,7 @@ class ZeroPlan(Plan, frozen=True, kw_only=True):
     norms: tuple[str, ...]
     ordinals: Packed
     dimensions: tuple[int, ...]
-    chosen: tuple[str, ...]  # how each was chosen
+    chosen: tuple[str, ...]  # how each was chosen: "top", "random" or "given"
     shares: tuple[float | None, ...]
     d: int
     model: str
@@ -39,12 +37,19 @@ class ZeroPlan(Plan, frozen=True, kw_only=True):
         return 1 + len(self.dimensions)
 
 
-class ZeroSpec(Runnable["ZeroedKL"], frozen=True, kw_only=True):
-    """How far the output moves when one dimension of norms is zeroed."""
+class ZeroSpec(Runnable[Results[ZeroedDimension]], frozen=True, kw_only=True):
+    """Measure how far the output distribution moves when one dimension of norms is zeroed.
+
+    Without `dimensions`, those with the largest share of the mean cosine after the final norm
+    are taken, with random ones beside them. Gain and bias are zeroed by hooks, in the final
+    norm, in all norms of the last N blocks, or in those named: weights are untouched.
+    """
 
     command: ClassVar[str] = "zero"
     keeps: ClassVar[str] = "records"
     plans: ClassVar[type[Plan]] = ZeroPlan
+    worker_at: ClassVar[str] = "isoscope.lab.zero.worker:ZeroWorker"
+    torch_for: ClassVar[str] = "zero"
 
     load: ModelSpec
     read: CorpusSpec = CorpusSpec()
@@ -78,12 +83,3 @@ class ZeroSpec(Runnable["ZeroedKL"], frozen=True, kw_only=True):
     seed: Annotated[
         int, about("Chooses documents and random dimensions.", "N", least=0, most=2**63 - 1)
     ] = 0
-
-    def open(self, notify: Notify, live: Live | None = None) -> Planner["ZeroedKL"]:
-        """Load the model and open the corpus."""
-        from isoscope.study.model import need_torch
-
-        need_torch("zero")
-        from isoscope.lab.zero.worker import ZeroWorker
-
-        return ZeroWorker(self, notify, live or {})

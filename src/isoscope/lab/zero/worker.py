@@ -1,119 +1,69 @@
 """What a norm dimension does (Timkey, Kovaleva): the output distribution without it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from math import inf, log
-from typing import Any
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from math import inf, isfinite, log
 
 import msgspec
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from isoscope.accumulate import Directions
 from isoscope.accumulate.survey import Survey, variants
 from isoscope.capture.feed import Batch, feed_for
+from isoscope.capture.norm import is_norm
+from isoscope.capture.stacks import find_stacks
+from isoscope.display import Results
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import ConfigError, UndefinedError
-from isoscope.lab.batches import batched, prepared_of
-from isoscope.lab.dimensions.outliers import shares_of
-from isoscope.lab.norm.masked import chosen_norms, masked
-from isoscope.lab.plain import Plain
-from isoscope.lab.zero.spec import Documents, ZeroPlan, ZeroSpec
+from isoscope.lab.norm.parameters import no_final_norm
+from isoscope.lab.zero.results import Conditions, ZeroedDimension, results_of
+from isoscope.lab.zero.spec import FINAL, Documents, ZeroPlan, ZeroSpec
 from isoscope.measures.interval import LEAST_DOCUMENTS, around, standard_error
+from isoscope.registry import unknown
 from isoscope.site import UNEMBED
 from isoscope.store.state import State
-from isoscope.study.keywords import call
 from isoscope.study.model import ModelSites, open_documents, open_model
 from isoscope.study.passes import ListenerOptions, SiteKinds, first_pass
 from isoscope.study.plan import Packed
-from isoscope.study.run import Finished, Live
-from isoscope.study.spec import EngineOptions
+from isoscope.study.run import Finished, Live, Planner
+from isoscope.study.runs import summary_of
+from isoscope.study.selection import batches_of, prepare_documents
 from isoscope.types import Array
 
-
-@dataclass(frozen=True)
-class ZeroedDimension(Plain):
-    """One dimension of the norms, and how far the output is from what it was without it."""
-
-    index: int
-    chosen: str  # "top" by its share of the mean cosine, "random", or "given"
-    share: float | None  # of the mean cosine of the final norm's output on these documents
-    kl: float  # nats a token, KL(as shipped || zeroed)
-    low: float | None  # 95 % interval over documents
-    high: float | None
-
-
-@dataclass(frozen=True)
-class ZeroedKL(Plain):
-    """The change of the output distribution, dimension by dimension."""
-
-    norms: list[str]
-    documents: int
-    tokens: int
-    d: int
-    dimensions: list[ZeroedDimension]
-    model: str = field(default="", metadata={"told": False})
-
-    def mean(self, chosen: str) -> float:
-        """Return the mean over the dimensions that were chosen in one way."""
-        return float(np.mean([each.kl for each in self.dimensions if each.chosen == chosen]))
-
-
-def zeroed_kl(
-    model: Any,
-    corpus: Any = None,
-    *,
-    dimensions: Sequence[int] | None = None,
-    random: int | None = None,
-    **options: Any,
-) -> ZeroedKL:
-    """Return the mean KL over tokens when one dimension of norms is zeroed.
-
-    Zeroed are gain and bias of the dimension: of the final norm, of all norms of the last
-    N blocks (Timkey: 4), or of norms by name. Without `dimensions`, those with the largest
-    share of the mean cosine at the final norm are taken, and three random others to compare
-    with; beside given ones there are none unless `random` says how many.
-    The model is left as it was: nothing is written to its weights. The options are those of
-    `ZeroSpec`.
-    """
-    if random is None:
-        random = 3 if dimensions is None else 0
-    options |= {"dimensions": dimensions, "random": random}
-    return call(ZeroSpec, (model, corpus), options, EngineOptions)
+RANDOM = "random"
 
 
 class BatchRecord(msgspec.Struct, frozen=True):
-    """What the unit of a batch has found."""
+    """The result of one batch."""
 
     sums: list[list[float]]  # divergence of each document, dimension by dimension
     counts: list[int]  # tokens of each document
 
 
-class ZeroWorker:
+class ZeroWorker(Planner[Results[ZeroedDimension]]):
     """A loaded model and an open corpus."""
 
     def __init__(self, spec: ZeroSpec, notify: Notify, live: Live) -> None:
         self.spec = spec
         self.subject = open_model(spec.load, live=live.get("model"), say=notify.say)
-        _predicts(self.subject)
-        self.norms = chosen_norms(self.subject, _norms(spec.norms))
+        _check_head(self.subject)
+        self.norms = find_norms(self.subject, spec.norms)
         self.corpus = open_documents(spec.read, live.get("corpus"))
         self.feed = feed_for(self.subject.loaded, length=spec.length)
-
-    def content(self) -> dict[str, str]:
-        """Return nothing: what is found is not written to a folder."""
-        return {}
 
     def plan(self) -> ZeroPlan:
         """Draw documents, choose dimensions, and cut the documents into batches."""
         spec = self.spec
-        found = prepared_of(self.corpus, self.feed, documents=spec.documents, seed=spec.seed)
+        found = prepare_documents(
+            self.corpus, self.feed, documents=spec.documents, seed=spec.seed
+        )
         ready = [each for _, each in found]
         width = self.subject.sites.widths[self.subject.site("embed")]
-        shares = _shares(self.subject, list(batched(ready, self.feed, spec.batch)))
-        chosen = _chosen(spec.dimensions, shares, width, spec.top, spec.random, spec.seed)
+        shares = _shares(self.subject, list(batches_of(ready, self.feed, spec.batch)))
+        chosen = choose_dimensions(spec, shares, width)
         step = spec.batch if self.feed.mixes_lengths else 1
         units = [
             Documents(first, min(first + step, len(ready)))
@@ -146,48 +96,104 @@ class ZeroWorker:
         plain, counts = _log_probabilities(self.subject, batch)
         sums: list[list[float]] = []
         for number, index in enumerate(self.planned.dimensions):
-            with masked(self.subject.sites.body, self.norms, index):
+            with zero_dimension(self.subject.sites.body, self.norms, index):
                 changed, _ = _log_probabilities(self.subject, batch)
             sums.append([_divergence(p, q) for p, q in zip(plain, changed, strict=True)])
             ticks.at(number + 2)
         return BatchRecord(sums, counts)
 
-    def finish(self, done: Finished) -> ZeroedKL:
+    def finish(self, done: Finished) -> Results[ZeroedDimension]:
         """Return the mean divergence of each dimension, with its interval."""
-        records = msgspec.convert(done.records, list[BatchRecord])
-        return summarise(done.plan_as(ZeroPlan), records)
-
-
-def summarise(plan: ZeroPlan, records: Sequence[BatchRecord]) -> ZeroedKL:
-    """Return the mean over all tokens of all batches, dimension by dimension."""
-    counts = np.concatenate([np.array(each.counts, dtype=float) for each in records])
-    sums = np.zeros((len(plan.dimensions), len(counts)))
-    if plan.dimensions:
-        sums = np.concatenate([np.array(each.sums) for each in records], axis=1)
-    return ZeroedKL(
-        norms=list(plan.norms),
-        documents=len(counts),
-        tokens=int(counts.sum()),
-        d=plan.d,
-        dimensions=[
-            ZeroedDimension(index, how, share, *_mean(sums[number], counts))
-            for number, (index, how, share) in enumerate(
-                zip(plan.dimensions, plan.chosen, plan.shares, strict=True)
+        plan, records = done.plan_as(ZeroPlan), msgspec.convert(done.records, list[BatchRecord])
+        counts = np.array([count for each in records for count in each.counts], dtype=float)
+        means = [_mean(sums, counts) for sums in _join(plan, records)]
+        usual = [mean[0] for mean, how in zip(means, plan.chosen, strict=True) if how == RANDOM]
+        random = sum(usual) / len(usual) if usual else 0.0
+        found = [
+            ZeroedDimension(index, how, share, *mean, _times(mean[0], random))
+            for index, how, share, mean in zip(
+                plan.dimensions, plan.chosen, plan.shares, means, strict=True
             )
-        ],
-        model=plan.model,
-    )
+        ]
+        tokens = int(counts.sum())
+        conditions = Conditions(plan.model, plan.norms, len(counts), tokens, plan.d)
+        return results_of(found, conditions)
 
 
-def _norms(names: Sequence[str]) -> str | int | list[str]:
-    """Return norms as they are meant: final, a number of blocks, or names."""
-    if len(names) != 1:
-        return list(names)
-    one = names[0]
-    return int(one) if one.isascii() and one.isdigit() else one
+def _join(plan: ZeroPlan, records: Sequence[BatchRecord]) -> Array:
+    """Return the divergence of all documents, (dimensions, documents)."""
+    if not plan.dimensions:
+        return np.zeros((0, 0))
+    return np.concatenate([np.array(each.sums) for each in records], axis=1)
 
 
-def _predicts(subject: ModelSites) -> None:
+def _times(kl: float, random: float) -> float | None:
+    return kl / random if random > 0 and isfinite(kl / random) else None
+
+
+@contextmanager
+def zero_dimension(body: nn.Module, norms: Sequence[str], dimension: int) -> Generator[None]:
+    """Zero one dimension of the output of norms: the same as a gain and a bias of zero there.
+
+    Done by hooks that are removed however the block ends. No parameter is written, not even
+    for a moment, so there is nothing to be put back.
+    """
+
+    def hook(_module: nn.Module, _inputs: object, output: Tensor) -> Tensor:
+        changed = output.clone()
+        changed[..., dimension] = 0
+        return changed
+
+    with ExitStack() as stack:
+        for name in norms:
+            handle = body.get_submodule(name).register_forward_hook(hook)
+            stack.callback(handle.remove)
+        yield
+
+
+def find_norms(subject: ModelSites, norms: Sequence[str]) -> list[str]:
+    """Return names of norms: the final one, all of the last N blocks, or those named.
+
+    The norms of a block are those as wide as the stream, so not those of queries and keys.
+    """
+    if len(norms) == 1 and norms[0].isascii() and norms[0].isdigit():
+        return _norms_of_blocks(subject, int(norms[0]))
+    if list(norms) == [FINAL]:
+        tap = subject.sites.taps.get(subject.site("norm", "in"))
+        if tap is None:
+            raise no_final_norm(subject.loaded.name)
+        return [tap.module]
+    known = [name for name, module in subject.sites.body.named_modules() if is_norm(module)]
+    for name in norms:
+        if name not in known:
+            raise unknown("norm", name, known)
+    return list(norms)
+
+
+def _norms_of_blocks(subject: ModelSites, count: int) -> list[str]:
+    body = subject.sites.body
+    stack = next(each for each in find_stacks(body) if each.name == subject.last)
+    if not 1 <= count <= len(stack.blocks):
+        raise ConfigError(
+            f"expected 1 to {len(stack.blocks)} blocks, got {count}",
+            hint="name at most as many blocks as the model has",
+            slug="number-range",
+        )
+    width = subject.sites.widths[subject.site("embed")]
+    return [
+        f"{block}.{name}"
+        for block in stack.blocks[-count:]
+        for name, module in body.get_submodule(block).named_modules()
+        if is_norm(module) and _width(module) in (None, width)
+    ]
+
+
+def _width(norm: nn.Module) -> int | None:
+    weight = getattr(norm, "weight", None)
+    return len(weight) if isinstance(weight, Tensor) else None
+
+
+def _check_head(subject: ModelSites) -> None:
     if UNEMBED not in subject.sites.weights:
         kind = type(subject.loaded.model).__name__
         raise UndefinedError(
@@ -213,7 +219,7 @@ def _log_probabilities(subject: ModelSites, batch: Batch) -> tuple[list[Tensor],
 def _divergence(plain: Tensor, changed: Tensor) -> float:
     """Return the sum over positions of KL(plain || changed)."""
     p = plain.exp()
-    # A token that never comes adds nothing, and minus infinity twice is no number.
+    # A token of probability zero adds nothing, and the difference of two infinities is NaN.
     return float(torch.where(p > 0, p * (plain - changed), 0.0).sum())
 
 
@@ -235,32 +241,28 @@ def _shares(subject: ModelSites, batches: Sequence[Batch]) -> Array | None:
             subject.loaded.body(**batch.inputs)
     for _, alike, here in variants(survey.held):
         if "all" in alike:
-            return shares_of(here[Directions].finalize())
+            seen = summary_of(here, Directions)
+            return None if seen is None else seen.finalize().shares
     return None
 
 
-def _chosen(
-    given: Sequence[int] | None,
-    shares: Array | None,
-    width: int,
-    top: int,
-    random: int,
-    seed: int,
-) -> dict[int, str]:
-    if given is not None:
-        bad = [index for index in given if not 0 <= index < width]
-        if bad or not len(given):
+def choose_dimensions(spec: ZeroSpec, shares: Array | None, width: int) -> dict[int, str]:
+    """Return the dimensions to zero, and how each was chosen."""
+    named = spec.dimensions
+    if named is not None:
+        bad = [index for index in named if not 0 <= index < width]
+        if bad or not named:
             raise ConfigError(
                 f"expected dimensions from 0 to {width - 1}, got {bad[0] if bad else 'none'}",
                 hint="dimensions are counted from 0",
                 slug="dimension-range",
             )
-    found = {int(index): "given" for index in given or ()}
-    if given is None and shares is not None and np.isfinite(shares).all():
-        found = {int(i): "top" for i in np.argsort(-shares, kind="stable")[:top]}
-    rng = np.random.Generator(np.random.PCG64([seed, width]))
+    found = dict.fromkeys(named or (), "given")
+    if named is None and shares is not None and np.isfinite(shares).all():
+        found = {int(i): "top" for i in np.argsort(-shares, kind="stable")[: spec.top]}
+    rng = np.random.Generator(np.random.PCG64([spec.seed, width]))
     others = [int(i) for i in rng.permutation(width) if int(i) not in found]
-    return found | dict.fromkeys(others[:random], "random")
+    return found | dict.fromkeys(others[: spec.random], RANDOM)
 
 
 def _mean(sums: Array, counts: Array) -> tuple[float, float | None, float | None]:

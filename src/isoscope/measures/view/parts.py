@@ -124,11 +124,35 @@ class SampledParts:
             yield self.sample.rows[self.sample.cells == cell] - centre
 
 
-Parts = SketchedParts | SampledParts
+@dataclass(frozen=True)
+class NoParts:
+    """No groups: a value alone is computed, without an interval."""
+
+    thinning: float = 1.0
+
+    @property
+    def sizes(self) -> Array:
+        """Rows in each group."""
+        return np.zeros(0)
+
+    @property
+    def keys(self) -> Array:
+        """Which groups they are."""
+        return np.zeros(0, dtype=np.uint64)
+
+    def along(self, centre: Array, values: Array, vectors: Array, rows: float) -> Array:
+        """Return each group's second moment along each eigenvector, (0, d)."""
+        _ = centre, vectors, rows
+        return np.zeros((0, len(values)))
+
+
+Parts = SketchedParts | SampledParts | NoParts
 
 
 def parts_of(summaries: Summaries) -> Parts:
     """Return the parts of rows in documents, or of independent rows."""
+    if not summaries.intervals:
+        return NoParts()
     moments = summaries.of(Moments)
     if moments.independent:
         return SampledParts(summaries.of(Reservoir), moments)

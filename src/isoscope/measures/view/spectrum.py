@@ -25,6 +25,7 @@ class Spectrum(GroupView):
     """
 
     needs = (Moments, Groups, Reservoir)
+    for_intervals = (Groups,)
     _spent: ClassVar[int] = 1  # rows that the mean has used up
     values: Array  # (d,)
     rank: int  # how many of them can be more than rounding
@@ -43,8 +44,7 @@ class Spectrum(GroupView):
         moments, parts = summaries.of(Moments), parts_of(summaries)
         rows = moments.count
         rank = min(rows - cls._spent, moments.width)
-        values, vectors = decompose(matrix, rank)
-        values, vectors = correct_small_values(values, vectors, summaries, centre, cls._spent)
+        values, vectors = eigenpairs(matrix, rank, summaries, centre, cls._spent)
         return cls(
             values=values,
             rank=rank,
@@ -94,6 +94,7 @@ class Halves(View):
     """Moments of two halves of the documents: products across them have no sampling bias."""
 
     needs = (Moments, Groups, Reservoir)
+    for_intervals = (Groups,)
     moments: MomentsSummary
     parts: Parts
     summaries: Summaries
@@ -131,14 +132,38 @@ class Halves(View):
         return first.scatter / (first.count - 1), second.scatter / (second.count - 1)
 
 
+def eigenpairs(
+    matrix: Array, rank: int, summaries: Summaries, centre: Array, spent: int
+) -> tuple[Array, Array]:
+    """Return eigenvalues, largest first, with small ones corrected, and eigenvectors.
+
+    Without intervals the vectors serve only to correct small values. Where there are none,
+    the vectors are not computed, at a third of the cost, and (d, 0) is returned.
+    """
+    if not summaries.intervals:
+        values = _largest_first(np.linalg.eigvalsh(matrix), rank, least=0.0)
+        if not len(_doubtful(values)):
+            return values, np.zeros((len(values), 0))
+    return correct_small_values(*decompose(matrix, rank), summaries, centre, spent)
+
+
 def decompose(matrix: Array, rank: int, *, least: float = 0.0) -> tuple[Array, Array]:
     """Return eigenvalues, largest first, and eigenvectors; those past the rank are zero."""
     values, vectors = np.linalg.eigh(matrix)
+    return _largest_first(values, rank, least=least), vectors[:, ::-1]
+
+
+def _largest_first(values: Array, rank: int, *, least: float) -> Array:
     values = np.maximum(values[::-1], 0.0)
     values[rank:] = 0.0
     if values[0] <= least:
         raise no_spread()
-    return values, vectors[:, ::-1]
+    return values
+
+
+def _doubtful(values: Array) -> Array:
+    """Return which eigenvalues above zero may be rounding."""
+    return np.flatnonzero((values > 0) & (values < _DOUBTFUL * values[0]))
 
 
 def correct_small_values(
@@ -150,7 +175,7 @@ def correct_small_values(
     row has, and the root of that is no longer small: RankMe would count them. The rows
     themselves are exact, and show how far they reach in such a direction.
     """
-    low = np.flatnonzero((values > 0) & (values < _DOUBTFUL * values[0]))
+    low = _doubtful(values)
     if not len(low):
         return values, vectors
     sample = summaries.of(Reservoir)

@@ -13,10 +13,14 @@ V = TypeVar("V", bound="View")
 
 
 class Summaries(dict[Kind, object]):
-    """Summaries by the accumulator they come from; one that failed holds its error."""
+    """Summaries by the accumulator they come from; one that failed holds its error.
 
-    def __init__(self) -> None:
+    Without intervals, views leave out each group's part, which only intervals need.
+    """
+
+    def __init__(self, *, intervals: bool = True) -> None:
         super().__init__()
+        self.intervals = intervals
         self.sampled: set[Kind] = set()  # made from the sample, not from all rows
         self._views: dict[type[View], View | IsoscopeError] = {}
 
@@ -53,6 +57,7 @@ class View(ABC):
     """What a measure reads, and the only thing it may read: one or more summaries."""
 
     needs: ClassVar[tuple[Kind, ...]]
+    for_intervals: ClassVar[tuple[Kind, ...]] = ()  # of these, what a value alone does without
     over_types: ClassVar[bool] = False  # groups are of token types, not of documents
 
     @classmethod

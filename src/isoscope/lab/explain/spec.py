@@ -1,0 +1,69 @@
+"""The spec of `isoscope explain`, and its worker, which only reads a saved run."""
+
+from typing import ClassVar
+
+import msgspec
+
+from isoscope.causes.cause import Cause
+from isoscope.causes.site_causes import site_causes
+from isoscope.display import Results
+from isoscope.engine import Notify
+from isoscope.engine.base import Scratch, Ticks
+from isoscope.errors import TooFewRowsError, UndefinedError
+from isoscope.lab.explain.results import CAUSES
+from isoscope.study.plan import Plan
+from isoscope.study.run import Finished, Live, Runnable
+from isoscope.study.runs import SavedPlan, SavedRunWorker, SavedSite, SavedSites
+
+
+class ExplainSpec(Runnable[Results[Cause]], frozen=True, kw_only=True):
+    """Explain how much of the mean cosine of each site is owed to which cause.
+
+    The causes are taken in a fixed order (sinks, dimensions, frequency, position, mean) and
+    their shares add up to one.
+    """
+
+    command: ClassVar[str] = "explain"
+    keeps: ClassVar[str] = "records"
+    plans: ClassVar[type[Plan]] = SavedPlan
+    worker_at: ClassVar[str] = "isoscope.lab.explain.spec:ExplainWorker"
+
+    read: SavedSites
+
+
+class SiteCauses(msgspec.Struct, frozen=True):
+    """The result of one site."""
+
+    causes: list[Cause]
+    problem: str = ""  # why there are none
+
+
+class ExplainWorker(SavedRunWorker[Results[Cause]]):
+    """An open run."""
+
+    def __init__(self, spec: ExplainSpec, notify: Notify, live: Live) -> None:
+        _ = notify
+        super().__init__(spec.read, live)
+
+    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> SiteCauses:
+        """Return the causes of one site, or why they cannot be determined."""
+        _ = scratch, ticks
+        assert isinstance(unit, SavedSite)
+        held = self.saved.survey_of(unit.site).held
+        try:
+            return SiteCauses(site_causes(held, unit.site, self.read.variant, self.name))
+        except (UndefinedError, TooFewRowsError) as problem:
+            return SiteCauses([], f"{unit.site}: {problem.problem}")
+
+    def finish(self, done: Finished) -> Results[Cause]:
+        """Return the causes of all sites."""
+        sites = msgspec.convert(done.records, list[SiteCauses])
+        found = [cause for each in sites for cause in each.causes]
+        left_out = [each.problem for each in sites if each.problem]
+        if not found:
+            raise UndefinedError(
+                left_out[0] if left_out else f"expected sites in {self.name!r}, got none",
+                hint="there is no mean cosine to explain at any site of this run",
+                slug="nothing-to-explain",
+            )
+        return Results(found, CAUSES, left_out=left_out)

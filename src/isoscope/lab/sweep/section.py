@@ -1,0 +1,332 @@
+"""The section of a sweep: how the task went against how isotropic the layers became."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from isoscope.display.formats import as_html
+from isoscope.display.number import format_value
+from isoscope.display.page.quantity import title_of
+from isoscope.display.page.section import (
+    ROWS,
+    Chart,
+    Columns,
+    Drawn,
+    Exhibit,
+    Finding,
+    Panel,
+    Section,
+    Switch,
+)
+from isoscope.display.page.theme import SHAPES
+from isoscope.display.table import Column, Table
+from isoscope.lab.sweep.results import grid_of
+from isoscope.site import order_sites
+from isoscope.store import Run
+from isoscope.types import SweepGrid, SweepWeight
+
+CELL = ("measure", "site", "weight", "seed", "geometry", "metric")
+ALL_LAYERS = "resid"  # the site of all layers as one cloud
+SIGNS = ("weight below 0", "weight 0", "weight above 0")
+LEAD = (
+    "Each dot is a model that was fine-tuned with one weight of the penalty and one seed: how "
+    "it does the task, against the geometry of held-out texts. The line goes through the means "
+    "of the weights, in their order; the dashed line is the model before fine-tuning."
+)
+APART = (
+    "Beside it, what each weight changes against weight 0 over the same seeds, with 95 % "
+    "intervals that are not corrected for the number of weights; p in the table is corrected."
+)
+NOT_LEARNT = "not learnt: the runs without penalty do not beat that by two standard errors"
+UNKNOWN = "one seed cannot tell whether it was learnt"
+TITLES = {
+    "isoscore-star": "IsoScore*",
+    "isoscore-debiased": "IsoScore, debiased",
+    "twonn": "TwoNN",
+}
+BEFORE = "layer profiles are of the model as it came, before fine-tuning"
+SURE = 0.05
+NamedGrid = tuple[str, SweepGrid]  # the name of a run, and its sweep
+_ROOM = alt.Scale(zero=False, nice=False, padding=14)
+
+
+def show(exhibits: Sequence[Exhibit]) -> Panel | None:
+    """Return the cells of all sweeps, and the differences between their weights."""
+    sweeps = _sweeps(exhibits)
+    if not sweeps:
+        return None
+    cells, weights = _columns(sweeps), _differences(sweeps)
+    metrics = {grid.metric for _, grid in sweeps}
+    metric = metrics.pop() if len(metrics) == 1 else "metric of the task"
+    charts = (
+        Chart(
+            name="sweep-cells",
+            title="Task against isotropy",
+            spec=_against(metric),
+            columns=cells,
+            alt=f"{metric} of each fine-tuned model against the geometry of its layers.",
+            half=True,
+        ),
+        Chart(
+            name="sweep-differences",
+            title="What each weight changes",
+            spec=_by_weight(metric),
+            columns=weights,
+            alt=f"Difference in {metric} to weight 0, with its interval, one point per weight.",
+            half=True,
+        ),
+    )
+    leads = [_about(f"{name}: " if len(sweeps) > 1 else "", grid) for name, grid in sweeps]
+    return Panel((LEAD, APART, *leads), _switches(sweeps, cells), charts, _table(sweeps))
+
+
+def draw_sweep(run: Run) -> Drawn:
+    """Return what the page of a sweep shows beside the readings."""
+    grid = grid_of(run)
+    found = findings(grid) if grid.weights else []
+    return Drawn([grid], found, [BEFORE], noun="tokens")
+
+
+def findings(grid: SweepGrid) -> list[Finding]:
+    """Return the findings of a sweep, for the verdict."""
+    found = [_without_penalty(grid, each) for each in grid.weights if each.weight == 0]
+    others = [each for each in grid.weights if each.weight != 0 and each.value is not None]
+    if others and grid.learnt is not False:
+        found.append(_best(grid.penalty, others))
+    return found + _range(grid)
+
+
+def _without_penalty(grid: SweepGrid, each: SweepWeight) -> Finding:
+    spread = "" if each.sd is None else f" ± {each.sd:.3f}"
+    text = (
+        f"is the {grid.metric} of {grid.task} without a penalty; knowing nothing gives "
+        f"{grid.baseline:.3g}{_doubt(grid)}"
+    )
+    rule = f"mean and standard deviation over {each.seeds} seeds"
+    return Finding(f"{each.mean:.3f}{spread}", text, rule)
+
+
+def _best(penalty: str, weights: Sequence[SweepWeight]) -> Finding:
+    value, best = max(((each.value or 0.0, each) for each in weights), key=lambda pair: pair[0])
+    text = (
+        f"is what the best of {len(weights)} weights of {penalty}, {best.weight:g}, "
+        f"changes against weight 0"
+    )
+    rule = "no interval: one seed, or the same difference with each"
+    if best.p is not None and best.low is not None and best.high is not None:
+        text += _sure(best.p, value)
+        rule = (
+            f"paired over seeds, 95 % interval {best.low:.3g} to {best.high:.3g}, "
+            f"p = {best.p:.3g} after Holm"
+        )
+    return Finding(f"{value:+.3f}", text, rule)
+
+
+def _range(grid: SweepGrid) -> list[Finding]:
+    """Return how far apart the lowest and the highest weight are, and where the model began."""
+    cells = _columns([("", grid)])
+    wanted = ("isoscore-debiased", ALL_LAYERS)
+    places = [
+        (kind, weight, geometry)
+        for kind, measure, site, weight, geometry in zip(
+            *(cells[name] for name in ("kind", "measure", "site", "weight", "geometry")),
+            strict=True,
+        )
+        if (measure, site) == wanted and kind != "seed"
+    ]
+    means = sorted((weight, geometry) for kind, weight, geometry in places if kind == "mean")
+    before = [geometry for kind, _, geometry in places if kind == "before"]
+    if len(means) < 2 or not before:
+        return []
+    (low, least), (high, most) = means[0], means[-1]
+    text = (
+        f"is the debiased IsoScore of all layers as one cloud, from weight {low:g} to weight "
+        f"{high:g}; it was {before[0]:.2g} before fine-tuning"
+    )
+    rule = "isoscore-debiased at resid of held-out texts, means over seeds"
+    return [Finding(f"{least:.2g} to {most:.2g}", text, rule)]
+
+
+def _columns(sweeps: Sequence[NamedGrid]) -> Columns:
+    """Return rows of three kinds: seeds, means over them, and the model before."""
+    names = ("run", "kind", *CELL, "sign", "label")
+    table: Columns = {name: [] for name in names}
+
+    def put(*cells: Any) -> None:
+        for name, cell in zip(names, cells, strict=True):
+            table[name].append(cell)
+
+    for run, grid in sweeps:
+        means: dict[tuple[str, str, float], list[tuple[float, float]]] = {}
+        for each in grid.cells:
+            where = (each.measure, each.site)
+            if each.seed is None or each.metric is None:
+                put(run, "before", *where, 0.0, -1, each.geometry, None, "", "")
+                continue
+            cells = (*where, each.weight, each.seed, each.geometry, each.metric)
+            put(run, "seed", *cells, _sign(each.weight), "")
+            means.setdefault((*where, each.weight), []).append((each.geometry, each.metric))
+        for (measure, site, weight), pairs in sorted(means.items()):
+            x, y = (float(np.mean(part)) for part in zip(*pairs, strict=True))
+            cells = (measure, site, weight, -1, x, y)
+            put(run, "mean", *cells, _sign(weight), f"{weight:g}")
+    return table
+
+
+def _differences(sweeps: Sequence[NamedGrid]) -> Columns:
+    """Return one row per weight other than 0."""
+    names = ("run", "weight", "value", "low", "high", "p", "sign")
+    table: Columns = {name: [] for name in names}
+    for run, grid in sweeps:
+        for each in grid.weights:
+            if each.weight == 0 or each.value is None:
+                continue
+            ends = (each.value, each.low, each.high, each.p)
+            row = (run, each.weight, *ends, _sign(each.weight))
+            for name, cell in zip(names, row, strict=True):
+                table[name].append(cell)
+    return table
+
+
+def _against(metric: str) -> dict[str, Any]:
+    base = alt.Chart(alt.NamedData(ROWS))
+    x = alt.X("geometry:Q", title="geometry of held-out texts", scale=_ROOM)
+    y = alt.Y("metric:Q", title=metric, scale=_ROOM)
+    color = alt.Color(
+        "sign:N", scale=alt.Scale(domain=list(SIGNS)), legend=alt.Legend(title=None)
+    )
+    shape = alt.Shape("sign:N", scale=alt.Scale(domain=list(SIGNS), range=list(SHAPES[:3])))
+    tips = [
+        alt.Tooltip("run:N"),
+        alt.Tooltip("weight:Q"),
+        alt.Tooltip("seed:Q"),
+        alt.Tooltip("geometry:Q", format=".4~g"),
+        alt.Tooltip("metric:Q", title=metric, format=".4~g"),
+    ]
+    kind = "datum.kind === '{}'".format
+    layers = [
+        base.transform_filter(kind("before")).mark_rule(style="mark-line").encode(x=x),
+        base.transform_filter(kind("mean"))
+        .mark_line(style="whisker", filled=False)
+        .encode(x=x, y=y, order="weight:Q"),
+        base.transform_filter(kind("mean"))
+        .mark_point(style="mean", opacity=0.35)
+        .encode(x=x, y=y, color=color, shape=shape, tooltip=tips),
+        base.transform_filter(kind("seed"))
+        .mark_point(style="dot")
+        .encode(x=x, y=y, color=color, shape=shape, tooltip=tips),
+        base.transform_filter(kind("mean"))
+        .mark_text(dx=9, dy=-9, align="left", fontWeight=600)
+        .encode(x=x, y=y, text="label:N"),
+    ]
+    return _whole(layers, "Task against isotropy", "numbers are weights of the penalty")
+
+
+def _by_weight(metric: str) -> dict[str, Any]:
+    base = alt.Chart(alt.NamedData(ROWS))
+    x = alt.X("weight:Q", title="weight of the penalty", scale=_ROOM)
+    color = alt.Color("sign:N", scale=alt.Scale(domain=list(SIGNS)), legend=None)
+    shape = alt.Shape(
+        "sign:N", scale=alt.Scale(domain=list(SIGNS), range=list(SHAPES[:3])), legend=None
+    )
+    title = f"difference in {metric}"
+    tips = [
+        alt.Tooltip("run:N"),
+        alt.Tooltip("weight:Q"),
+        alt.Tooltip("value:Q", title="difference", format="+.4~f"),
+        alt.Tooltip("low:Q", format="+.4~f"),
+        alt.Tooltip("high:Q", format="+.4~f"),
+        alt.Tooltip("p:Q", title="p (Holm)", format=".3~g"),
+    ]
+    layers = [
+        base.mark_rule(style="mark-line").encode(y=alt.datum(0)),
+        base.mark_rule(style="whisker").encode(
+            x=x, y=alt.Y("low:Q", title=title), y2="high:Q", color=color
+        ),
+        base.mark_point(style="mean").encode(
+            x=x, y=alt.Y("value:Q", title=title), color=color, shape=shape, tooltip=tips
+        ),
+    ]
+    return _whole(layers, "What each weight changes", "against weight 0, paired by seed")
+
+
+def _whole(layers: Sequence[Any], title: str, says: str) -> dict[str, Any]:
+    chart = alt.layer(*layers).properties(width="container", height=300)
+    return chart.to_dict(validate=False) | {"title": {"text": title, "subtitle": says}}
+
+
+def _switches(sweeps: Sequence[NamedGrid], cells: Columns) -> tuple[Switch, ...]:
+    found: list[Switch] = []
+    if len(sweeps) > 1:
+        named = tuple((run, run) for run, _ in sweeps)
+        found.append(Switch("run", "Run", named, named[0][0]))
+    measures = list(dict.fromkeys(map(str, cells["measure"])))
+    named = tuple((name, TITLES.get(name, title_of(name))) for name in measures)
+    if named:
+        found.append(Switch("measure", "Geometry", named, measures[0]))
+    sites = order_sites(map(str, cells["site"]))
+    sites.sort(key=lambda site: site != ALL_LAYERS)
+    named = tuple((s, "all layers as one cloud" if s == ALL_LAYERS else s) for s in sites)
+    if named:
+        found.append(Switch("site", "Layer", named, sites[0]))
+    return tuple(found)
+
+
+def _about(run: str, grid: SweepGrid) -> str:
+    return (
+        f"{run}{grid.task} with the penalty {grid.penalty}, judged by {grid.metric}; knowing "
+        f"nothing gives {grid.baseline:.3g}{_doubt(grid)}."
+    )
+
+
+def _doubt(grid: SweepGrid) -> str:
+    if grid.learnt is None:
+        return f"; {UNKNOWN}"
+    return "" if grid.learnt else f". It was {NOT_LEARNT}"
+
+
+def _sure(p: float, value: float) -> str:
+    if p >= SURE:
+        return ", which seeds alone may do"
+    return ", more than seeds alone would" if value > 0 else ": all of them do harm"
+
+
+def _table(sweeps: Sequence[NamedGrid]) -> str:
+    """Return the weights as a table that folds away."""
+    rows: list[tuple[str, ...]] = []
+    for run, grid in sweeps:
+        for each in grid.weights:
+            apart = (
+                ("", "")
+                if each.value is None
+                else format_value(each.value, each.low, each.high)
+            )
+            spread = "" if each.sd is None else f" ± {each.sd:.4f}"
+            chance = "" if each.p is None else f"{each.p:.3f}"
+            rows.append((run, f"{each.weight:g}", f"{each.mean:.4f}{spread}", *apart, chance))
+    heads = ("run", "weight", "metric", "difference", "95 % interval", "p (Holm)")
+    built = [
+        Column(head, tuple(cells), words=head == "run")
+        for head, cells in zip(heads, zip(*rows, strict=True), strict=True)
+        if any(cells) and (head != "run" or len(sweeps) > 1)
+    ]
+    table = as_html(Table("Mean and standard deviation over seeds", tuple(built)))
+    return f"<details><summary>The weights as a table</summary>{table}</details>"
+
+
+def _sweeps(exhibits: Sequence[Exhibit]) -> list[NamedGrid]:
+    return [
+        (each.name, grid)
+        for each in exhibits
+        for grid in each.curves_of(SweepGrid)
+        if grid.weights
+    ]
+
+
+def _sign(weight: float) -> str:
+    return SIGNS[int(np.sign(weight)) + 1]
+
+
+SECTION = Section("sweep", "Sweep", show, first=True)
