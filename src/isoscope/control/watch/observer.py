@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf, isfinite
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -21,15 +21,13 @@ from isoscope.accumulate import Accumulator, Groups, Moments, Reservoir
 from isoscope.accumulate.survey import Kind, Survey, variants
 from isoscope.capture.feed import Feed, Marks, Prepared, feed_for
 from isoscope.capture.listener import Listener, Marked
-from isoscope.capture.model.load import Loaded
-from isoscope.capture.model.network import takes
 from isoscope.capture.model.pooling import MODES, Pooling, read_pooling
-from isoscope.capture.model.tokenizer import Tokenizer
 from isoscope.capture.tap import by_rows, first_tensor
 from isoscope.control.listening import (
     EndPass,
     Pass,
     SiteListener,
+    as_loaded,
     device_of,
     evaluating,
     padding_mask,
@@ -45,6 +43,9 @@ from isoscope.study.model import CorpusSpec, open_documents
 from isoscope.study.passes import ListenerOptions, SiteKinds, first_pass
 from isoscope.study.reading import finalize_all, read_values
 from isoscope.types import Array
+
+if TYPE_CHECKING:
+    from isoscope.capture.model.tokenizer import Tokenizer
 
 DEAD = "dead-dimensions"  # not a measure of the package: an alarm, and nothing to report
 BATCH = 16  # held-out texts in a pass
@@ -372,7 +373,7 @@ def check_probes(probes: Sequence[object] | Mapping[str, object] | None) -> None
 def probe_batches(
     probes: Sequence[object],
     body: nn.Module,
-    tokenizer: Tokenizer | None,
+    tokenizer: "Tokenizer | None",
     *,
     length: int,
     tokens: int,
@@ -392,7 +393,7 @@ def probe_batches(
     if tokenizer is None:
         raise _bad_probes("expected a tokenizer for the texts to watch, got none")
     with evaluating(body), torch.no_grad():
-        feed = feed_for(_loaded(body, tokenizer), length=length)
+        feed = feed_for(as_loaded(body, tokenizer), length=length)
     kept = _first_texts(texts, feed, tokens)
     if len(kept) < 2:
         raise _bad_probes(f"expected at least 2 texts of two tokens to watch, got {len(kept)}")
@@ -429,8 +430,3 @@ def _bad_probes(problem: str) -> ConfigError:
         "takes them; or probes=None to watch training batches alone",
         slug="watch-probes",
     )
-
-
-def _loaded(body: nn.Module, tokenizer: Tokenizer | None) -> Loaded:
-    """Return a model in training as a feed takes it."""
-    return Loaded(body, type(body).__name__, takes(body), tokenizer, None, {}, None, body)
