@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from isoscope.accumulate.sizes import likeness
 
 from isoscope.accumulate import Sentences
+from isoscope.accumulate.sentences import likeness
 from isoscope.errors import TooFewRowsError
 
 
