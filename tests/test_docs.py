@@ -277,7 +277,7 @@ def test_the_python_examples_run(page, desk, monkeypatch):
 
 
 def test_the_recipe_for_a_measure_works():
-    (recipe,) = blocks(ROOT / "CONTRIBUTING.md", "python")
+    recipe, _test = blocks(ROOT / "CONTRIBUTING.md", "python")
     check = (
         "from isoscope.measures import MEASURES\n"
         "record = MEASURES['spectral-gap']\n"

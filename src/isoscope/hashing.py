@@ -19,7 +19,7 @@ def text_key(text: str) -> np.uint64:
     return np.uint64(int.from_bytes(digest, "little"))
 
 
-def splitmix64(keys: Array) -> Array:
+def splitmix64(keys: Array | np.uint64) -> Array:
     """Return splitmix64 of each key: near keys end far apart, and no two share an image."""
     with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is the point
         z = np.asarray(keys, dtype=np.uint64) + _GOLDEN

@@ -106,7 +106,7 @@ def test_without_a_group_the_others_stay_as_they_are(make_block, feed):
     summary = feed(Groups(WIDE), make_block(cloud(48), [4] * 12)).finalize()
     less = summary.without(3)
     assert less.groups == 11 and less.count == 44
-    for name in ("keys", "halves", "rows", "mean", "trace", "sketch"):
+    for name in ("keys", "halves", "sizes", "mean", "trace", "sketch"):
         whole = getattr(summary, name)
         np.testing.assert_array_equal(getattr(less, name), np.delete(whole, 3, axis=0))
 

@@ -19,6 +19,7 @@ from isoscope.accumulate import (
     Tally,
     merged,
 )
+from isoscope.accumulate.overlap import Meeting
 from isoscope.hashing import GROUPS, named_documents
 
 WIDTH = 4
@@ -76,7 +77,7 @@ def whole_and_parts(rows, number, classes, batch):
             met.append(document_sums(rows[chosen], keys[chosen]))
         overlap = Overlap(WIDTH)
         if len(met) > 1:
-            overlap.add_classes(met, folded=folded)
+            overlap.add_meeting(Meeting.of(met, folded=folded))
         overlaps.append(overlap)
     together = {kind: merged(part[kind] for part in parts) for kind in KINDS}
     return whole, together, merged(overlaps)
@@ -101,7 +102,7 @@ def check(whole, together):
 @given(split=splits(most=20))
 def test_few_documents_in_classes_are_the_whole_ones(split):
     whole, together, overlap = whole_and_parts(*split)
-    overlap.correct(together)
+    overlap.correct(together.values())
     assert not together[Directions].folded
     check(whole, together)
 
@@ -109,7 +110,7 @@ def test_few_documents_in_classes_are_the_whole_ones(split):
 @given(split=splits(fewest=GROUPS + 1))
 def test_many_documents_in_classes_are_the_whole_ones(split):
     whole, together, overlap = whole_and_parts(*split)
-    overlap.correct(together)
+    overlap.correct(together.values())
     assert together[Directions].folded
     check(whole, together)
 
@@ -131,7 +132,7 @@ def test_without_it_documents_would_count_twice():
     )
     assert together[Tally].documents == 4
     assert overlap.documents == 2
-    overlap.correct(together)
+    overlap.correct(together.values())
     assert together[Tally].documents == whole[Tally].documents == 2
     assert together[Tally].pairs == whole[Tally].pairs == 18
     assert together[Directions].parts["own"].sum() == pytest.approx(18)

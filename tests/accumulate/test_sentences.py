@@ -21,7 +21,7 @@ def test_each_group_has_the_sum_over_its_documents(make_block, feed, documents):
     found = feed(Sentences(4), make_block(rows, lengths)).finalize()
     parts = np.split(rows, np.cumsum(lengths)[:-1])
     assert found.likeness.sum() == pytest.approx(sum(map(slow, parts)), abs=1e-12)
-    assert found.sentences.sum() == found.documents == documents
+    assert found.sizes.sum() == found.documents == documents
     assert found.groups == min(documents, found.groups) <= 32
 
 

@@ -9,6 +9,7 @@ from hypothesis.extra.numpy import arrays
 from isoscope.accumulate import (
     ACCUMULATORS,
     ArrayBlock,
+    RowNames,
     Vocabulary,
     merged,
 )
@@ -61,7 +62,11 @@ def block(documents):
     keys = named_documents(names)
     # small numbers repeat, and the first number of a row belongs to the row
     tokens = (np.abs(rows[:, 0] * 8).astype(np.int64) * 7 + positions.astype(np.int64)) % 9
-    return ArrayBlock(rows, keys, positions, tokens=tokens, frequency=tokens % 4)
+    ids = [f"{name}:{place}" for name, place in zip(names, positions, strict=True)]
+    row_names = RowNames(ids, None, positions)
+    return ArrayBlock(
+        rows, keys, positions, tokens=tokens, frequency=tokens % 4, names=row_names
+    )
 
 
 def fed(kind, *parts):

@@ -120,20 +120,44 @@ def ball(n, d):
     return everything(np.random.default_rng([n, d]).normal(size=(n, d)))
 
 
+@cache
+def deviation(name, n, d):
+    """Return the standard deviation of a reading over eight balls of a size."""
+    values = []
+    for draw in range(8):
+        rows = np.random.default_rng([n, d, draw]).normal(size=(n, d))
+        found = of_text(rows) if name in OF_TEXT else by_name(measure(rows, measures=[name]))
+        values.append(found[name].value)
+    return float(np.std(values, ddof=1))
+
+
+def allowance(record, expected, n, d):
+    """Return by how much one ball may be off where the isotropic value is zero.
+
+    A share of zero allows nothing. What can be claimed then is a value that one draw does
+    not contradict: four standard deviations of one draw. The largest of n eigenvalues stand
+    about two of them apart on average: 0.018 of the largest at 4000 x 40, 0.025 at 1200 x 60
+    and 0.069 at 60 x 100, with deviations of 0.010, 0.014 and 0.039 over sixty balls.
+    """
+    return 4 * deviation(record.name, n, d) if expected == 0 else 0.0
+
+
 @measures(lambda record: record.isotropic is not None)
 @pytest.mark.parametrize(("n", "d"), [(4000, 40), (1200, 60)])
 def test_a_ball_reads_as_isotropic(record, n, d):
     reading = ball(n, d)[record.name]
+    expected = level(record.isotropic, reading.n, d)
     # one draw of Gaussian rows: some per cent of noise, and edges of a law for large n and d
-    expected = pytest.approx(level(record.isotropic, reading.n, d), rel=0.06, abs=0.02)
-    assert reading.value == expected
+    allowed = max(0.02, allowance(record, expected, n, d))
+    assert reading.value == pytest.approx(expected, rel=0.06, abs=allowed)
 
 
 @measures(lambda record: record.isotropic is not None and record.reads is not Halves)
 def test_a_ball_of_fewer_rows_than_dimensions_does_too(record):
     reading = ball(60, 100)[record.name]
     expected = level(record.isotropic, reading.n, 100)
-    assert reading.value == pytest.approx(expected, rel=0.06, abs=0.02)
+    allowed = max(0.02, allowance(record, expected, 60, 100))
+    assert reading.value == pytest.approx(expected, rel=0.06, abs=allowed)
 
 
 @spectral
@@ -141,7 +165,8 @@ def test_a_ball_of_fewer_rows_than_dimensions_does_too(record):
 def test_the_bias_of_few_rows_is_part_of_what_is_called_isotropic(record, n, d):
     expected, endless = (level(record.isotropic, rows, d) for rows in (n, 10**9))
     bias = abs(expected - endless)
-    assert abs(ball(n, d)[record.name].value - expected) < max(0.3 * bias, 0.02 * abs(endless))
+    allowed = max(0.3 * bias, 0.02 * abs(endless), allowance(record, expected, n, d))
+    assert abs(ball(n, d)[record.name].value - expected) < allowed
 
 
 @cache

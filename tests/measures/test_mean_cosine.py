@@ -6,7 +6,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from isoscope.accumulate import DirectionsSummary
 from isoscope.errors import TooFewRowsError
 from isoscope.measures.interval import interval
 from isoscope.measures.mean_cosine import mean_cosine, over_pairs
@@ -86,8 +85,8 @@ def test_without_a_group_it_is_the_mean_cosine_of_the_others(viewed):
 
 def test_one_row_that_is_left_has_no_mean_cosine_and_the_whole_no_interval():
     units = np.eye(9)[:, :4]
-    seen = DirectionsSummary(
-        nonzero=np.r_[np.zeros(8), 2.0],
+    seen = Units(
+        sizes=np.r_[np.zeros(8), 2.0],
         units=units,
         energy=np.ones(4),
         own=np.zeros(9),
@@ -96,5 +95,5 @@ def test_one_row_that_is_left_has_no_mean_cosine_and_the_whole_no_interval():
         keys=np.arange(9, dtype=np.uint64),
     )
     with np.errstate(all="ignore"):
-        assert not np.isfinite(over_pairs(Units(seen).without(8)))
-        assert interval(Units(seen), over_pairs, 0.5, logarithmic=False) is None
+        assert not np.isfinite(over_pairs(seen.without(8)))
+        assert interval(seen, over_pairs, 0.5, logarithmic=False) is None

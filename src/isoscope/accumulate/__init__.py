@@ -7,13 +7,14 @@ from isoscope.accumulate.copies import Copies, CopiesSummary
 from isoscope.accumulate.directions import CentredDirections, Directions, DirectionsSummary
 from isoscope.accumulate.groups import Groups, GroupsSummary
 from isoscope.accumulate.moments import Moments, MomentsSummary
+from isoscope.accumulate.named_rows import NamedRow, NamedRows, NamedRowsSummary
 from isoscope.accumulate.norms import Norms, NormsSummary
 from isoscope.accumulate.overlap import Overlap, OverlapSummary
 from isoscope.accumulate.partitions import Partitions, PartitionsSummary
 from isoscope.accumulate.reservoir import Reservoir, ReservoirSummary
 from isoscope.accumulate.sentences import Sentences, SentencesSummary
 from isoscope.accumulate.sinks import Sinks, SinksSummary
-from isoscope.accumulate.sums import DocumentSums
+from isoscope.accumulate.sums import DocumentSums, RowNames
 from isoscope.accumulate.tally import Tally, TallySummary
 from isoscope.accumulate.vocabulary import Vocabulary, VocabularySummary
 
@@ -33,6 +34,7 @@ ACCUMULATORS: tuple[Kind, ...] = (
     Crossing,
     Sinks,
     Overlap,
+    NamedRows,
 )
 
 __all__ = [
@@ -55,6 +57,9 @@ __all__ = [
     "Kind",
     "Moments",
     "MomentsSummary",
+    "NamedRow",
+    "NamedRows",
+    "NamedRowsSummary",
     "Norms",
     "NormsSummary",
     "Overlap",
@@ -63,6 +68,7 @@ __all__ = [
     "PartitionsSummary",
     "Reservoir",
     "ReservoirSummary",
+    "RowNames",
     "Sentences",
     "SentencesSummary",
     "Sinks",

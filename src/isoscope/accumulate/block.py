@@ -12,7 +12,14 @@ from typing import Protocol
 
 import numpy as np
 
-from isoscope.accumulate.sums import CellSums, DocumentSums, SinkRows, TokenTypes, lazy
+from isoscope.accumulate.sums import (
+    CellSums,
+    DocumentSums,
+    RowNames,
+    SinkRows,
+    TokenTypes,
+    lazy,
+)
 from isoscope.hashing import GROUPS, ordinal_documents
 from isoscope.types import Array, as_rows
 
@@ -127,10 +134,12 @@ class Block(ABC):
         origin: Array | None = None,
         sketched: bool = True,
         sinks: SinkRows | None = None,
+        names: RowNames | None = None,
     ) -> None:
         self.members = members
         self.sketched = sketched
         self.sinks = sinks  # where the rows are sinks
+        self.names = names  # where the source names its rows
         self._origin = origin  # a point that may be near the mean
 
     def __len__(self) -> int:
@@ -263,6 +272,7 @@ class ArrayBlock(Block):
         tokens: Array | None = None,
         frequency: Array | None = None,
         sinks: SinkRows | None = None,
+        names: RowNames | None = None,
     ) -> None:
         self._rows = as_rows(rows)  # (n, d)
         n = len(self._rows)
@@ -277,7 +287,7 @@ class ArrayBlock(Block):
             tokens=tokens,
             frequency=frequency,
         )
-        super().__init__(members, origin=origin, sketched=sketched, sinks=sinks)
+        super().__init__(members, origin=origin, sketched=sketched, sinks=sinks, names=names)
         self._scratch = scratch
 
     @classmethod

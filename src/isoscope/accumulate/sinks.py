@@ -1,6 +1,6 @@
 """The strongest sinks of a site: which token, where, and in which words it stands."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -68,8 +68,8 @@ class Sinks(Accumulator[SinksSummary]):
         # Rows that will not be kept are not decoded: most sinks are weaker than these.
         weakest = self.times[-1] if len(self.times) == KEPT else -np.inf
         said = [quote(int(row)) if times[row] >= weakest else ("", "") for row in chosen]
-        fresh.words = _bytes([word for word, _ in said], WORD_BYTES)
-        fresh.contexts = _bytes([context for _, context in said], CONTEXT_BYTES)
+        fresh.words = as_bytes([word for word, _ in said], WORD_BYTES)
+        fresh.contexts = as_bytes([context for _, context in said], CONTEXT_BYTES)
         fresh.sinks = len(times)
         self._absorb(fresh)
 
@@ -101,8 +101,8 @@ class Sinks(Accumulator[SinksSummary]):
                     times=float(self.times[row]),
                     position=int(self.positions[row]),
                     token=None if self.tokens[row] == NO_TOKEN else int(self.tokens[row]),
-                    word=_text(self.words[row]),
-                    context=_text(self.contexts[row]),
+                    word=as_text(self.words[row]),
+                    context=as_text(self.contexts[row]),
                 )
                 for row in range(len(self.times))
             ),
@@ -115,7 +115,7 @@ def _strongest(times: Array, documents: Array, positions: Array) -> Array:
     return np.lexsort((hash_tuples(documents, positions), -times))[:KEPT]
 
 
-def _bytes(texts: list[str], room: int) -> Array:
+def as_bytes(texts: Sequence[str], room: int) -> Array:
     """Return texts as rows of bytes, cut where they do not fit."""
     out = np.zeros((len(texts), room), dtype=np.uint8)
     for row, text in enumerate(texts):
@@ -125,5 +125,6 @@ def _bytes(texts: list[str], room: int) -> Array:
     return out
 
 
-def _text(raw: Array) -> str:
+def as_text(raw: Array) -> str:
+    """Return the text of a row of bytes."""
     return bytes(raw).rstrip(b"\0").decode("utf-8", "replace")

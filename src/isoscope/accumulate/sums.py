@@ -1,6 +1,6 @@
 """What a block works out of its rows, once: sums by cell and document, token types, sinks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar, overload
 
@@ -71,6 +71,28 @@ class SinkRows:
 
     times: Array  # (n,) norm over the median norm of the document
     quote: Callable[[int], tuple[str, str]]  # the token of a row and its context
+
+
+@dataclass(frozen=True)
+class RowNames:
+    """What the source calls some rows."""
+
+    ids: Sequence[str] | None
+    texts: Sequence[str] | None
+    ordinals: Array  # (n,) in the source
+
+    def of(self, rows: Array) -> tuple[list[str], list[str]]:
+        """Return the ids and the texts of chosen rows; empty where there are none."""
+        return _of_rows(self.ids, rows), _of_rows(self.texts, rows)
+
+    def only(self, rows: Array) -> "RowNames":
+        """Return the names of chosen rows."""
+        ids, texts = self.of(rows)
+        return RowNames(ids, texts, self.ordinals[rows])
+
+
+def _of_rows(texts: Sequence[str] | None, rows: Array) -> list[str]:
+    return [""] * len(rows) if texts is None else [str(texts[int(row)]) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

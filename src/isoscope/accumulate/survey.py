@@ -17,6 +17,7 @@ from isoscope.accumulate import (
     CentredDirections,
     DocumentSums,
     Kind,
+    NamedRows,
     Overlap,
     Partitions,
     merged,
@@ -30,8 +31,9 @@ Accumulators = dict[Kind, Accumulator[object]]
 
 ORDINARY, SPECIAL, SINK, SPECIAL_SINK = CLASSES
 SECOND_PASS: tuple[Kind, ...] = (CentredDirections, Partitions)
-# Kinds that one part may have and another not: of a place without sinks there is no overlap.
-_BY_CHANCE = {Overlap, *SECOND_PASS}
+# Kinds that one part may have and another not: a place without sinks has no overlap, a
+# source without ids no named rows.
+_BY_CHANCE = {Overlap, NamedRows, *SECOND_PASS}
 _BY_NAME: dict[str, Kind] = {kind.__name__: kind for kind in ACCUMULATORS}
 _RETIRED = {"Keyed"}  # kinds that runs of older versions may have and nothing reads
 
@@ -105,15 +107,13 @@ class Survey:
                 }
                 continue
             ours = self.held[place]
-            _drop_second_passes(ours, theirs)
+            _align_kinds(ours, theirs)
             if ours.keys() - _BY_CHANCE != theirs.keys() - _BY_CHANCE:
                 raise MergeError(
                     f"cannot merge surveys that kept different summaries at {place[0]}",
                     hint="measure both with the same measures",
                     slug="merge-kind",
                 )
-            if Overlap in theirs:
-                ours.setdefault(Overlap, Overlap(theirs[Overlap].width))
             for kind, part in ours.items():
                 if kind in theirs:
                     part.merge(theirs[kind])
@@ -183,8 +183,14 @@ def _merge_classes(parts: Sequence[Mapping[Kind, Accumulator[object]]]) -> Accum
     return {kind: merged(part[kind] for part in parts) for kind in parts[0]}
 
 
-def _drop_second_passes(ours: Accumulators, theirs: Mapping[Kind, Accumulator[object]]) -> None:
-    """Drop second passes that started from different first ones: they do not add up."""
+def _align_kinds(ours: Accumulators, theirs: Mapping[Kind, Accumulator[object]]) -> None:
+    """Add empty accumulators that only they have; drop second passes that do not add up.
+
+    Those that started from different first passes do not.
+    """
+    for kind in (Overlap, NamedRows):
+        if kind in theirs:
+            ours.setdefault(kind, kind(theirs[kind].width))
     for kind in SECOND_PASS:
         if kind in ours and (
             kind not in theirs or theirs[kind].signature() != ours[kind].signature()

@@ -6,6 +6,7 @@ from typing import cast
 
 import numpy as np
 
+from isoscope.accumulate import RowNames
 from isoscope.hashing import named_documents, ordinal_documents
 from isoscope.types import Array, Chunk
 
@@ -20,6 +21,7 @@ class Cut:
     keys: Array  # keys of the rows' documents, whether given or not
     ordinals: Array
     places: Array  # (n,) the file of each row, for messages
+    names: RowNames | None = None  # where the source names its rows
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -33,6 +35,7 @@ class Cut:
             self.keys[kept],
             self.ordinals[kept],
             self.places[kept],
+            None if self.names is None else self.names.only(kept),
         )
 
 
@@ -88,6 +91,8 @@ def _part(chunk: Chunk, start: int, end: int) -> Chunk:
         source=chunk.source,
         start=chunk.start + start,
         documents=names,
+        ids=None if chunk.ids is None else chunk.ids[start:end],
+        texts=None if chunk.texts is None else chunk.texts[start:end],
         place=chunk.place,
         ordinals=_ordinals(chunk)[start:end],
     )
@@ -96,7 +101,9 @@ def _part(chunk: Chunk, start: int, end: int) -> Chunk:
 def _single(chunk: Chunk, seed: int) -> Cut:
     ordinals = _ordinals(chunk)
     keys = ordinal_documents(chunk.source, ordinals, seed=seed)
-    return Cut(chunk.rows, None, None, keys, ordinals, _places(chunk))
+    return Cut(
+        chunk.rows, None, None, keys, ordinals, _places(chunk), _row_names([chunk], ordinals)
+    )
 
 
 def _places(chunk: Chunk) -> Array:
@@ -113,4 +120,23 @@ def _join(parts: list[Chunk], seed: int) -> Cut:
     lengths: Array = np.diff(starts, append=len(keys))
     positions = np.arange(len(keys)) - np.repeat(starts, lengths)
     places = np.concatenate([_places(part) for part in parts])
-    return Cut(rows, keys, positions.astype(np.uint64), keys, ordinals, places)
+    return Cut(
+        rows,
+        keys,
+        positions.astype(np.uint64),
+        keys,
+        ordinals,
+        places,
+        _row_names(parts, ordinals),
+    )
+
+
+def _row_names(parts: list[Chunk], ordinals: Array) -> RowNames | None:
+    """Return the ids and texts of chunks, where they come with any."""
+    if parts[0].ids is None and parts[0].texts is None:
+        return None
+    ids = None if parts[0].ids is None else [each for part in parts for each in part.ids or ()]
+    texts = None
+    if parts[0].texts is not None:
+        texts = [each for part in parts for each in part.texts or ()]
+    return RowNames(ids, texts, ordinals)

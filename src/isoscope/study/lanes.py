@@ -16,10 +16,11 @@ from typing import cast
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from isoscope.accumulate import ArrayBlock, Block, Groups
+from isoscope.accumulate import ArrayBlock, Block, Groups, NamedRows
 from isoscope.accumulate.survey import Kind, Place, Survey
 from isoscope.errors import RowError
 from isoscope.study.documents import Cut, whole_documents
+from isoscope.study.warn import row_name
 from isoscope.types import Array, Chunk
 
 LANES = 2
@@ -52,7 +53,7 @@ class Lane:
             kept = np.flatnonzero(np.isfinite(cut.rows).all(axis=1))
             if not skip_bad or len(kept) == rows:
                 raise unmeasurable(cut)
-            self.skipped += rows - len(kept)
+            self._skip(cut, np.setdiff1d(np.arange(rows), kept), place, kinds)
             cut = cut.only(kept)
             block = self._block(cut, kinds)
             if not _measurable(block):
@@ -60,6 +61,15 @@ class Lane:
         self.survey.update(place, kinds, block)
         self.origin = block.origin if len(block) else self.origin
         return rows
+
+    def _skip(self, cut: Cut, bad: Array, place: Place, kinds: Sequence[Kind]) -> None:
+        """Count rows that hold NaN or infinity, and note what they are called."""
+        self.skipped += len(bad)
+        if cut.names is not None and NamedRows in kinds:
+            here = self.survey.held.setdefault(place, {})
+            named = here.setdefault(NamedRows, NamedRows(len(cut.rows.T)))
+            assert isinstance(named, NamedRows)
+            named.skip(cut.keys[bad], cut.names.only(bad))
 
     def _block(self, cut: Cut, kinds: Sequence[Kind]) -> Block:
         return ArrayBlock(
@@ -70,6 +80,7 @@ class Lane:
             scratch=self._room(cut.rows),
             sketched=Groups in kinds,
             independent=cut.documents is None,
+            names=cut.names,
         )
 
     def _room(self, rows: Array) -> Array:
@@ -149,7 +160,8 @@ def unmeasurable(cut: Cut) -> RowError:
         first = int(np.argmax(lengths > 1))
         return RowError(
             f"expected rows no longer than {LONGEST:g} in {cut.places[first] or 'the rows'}, "
-            f"got a longer one in row {cut.ordinals[first]} (counted from 0)",
+            f"got a longer one in row {cut.ordinals[first]} (counted from 0)"
+            f"{_called(cut, first)}",
             hint="divide the vectors by a constant; most measures do not depend on scale",
             slug="row-too-large",
         )
@@ -158,7 +170,15 @@ def unmeasurable(cut: Cut) -> RowError:
     what = "NaN" if is_nan.any() else "infinity"
     return RowError(
         f"expected finite numbers in {cut.places[first] or 'the rows'}, "
-        f"got {what} in row {cut.ordinals[first]} (counted from 0)",
+        f"got {what} in row {cut.ordinals[first]} (counted from 0){_called(cut, first)}",
         hint="--skip-bad drops and counts such rows",
         slug="row-not-finite",
     )
+
+
+def _called(cut: Cut, row: int) -> str:
+    """Return what the source calls a row, to be added to its number."""
+    if cut.names is None:
+        return ""
+    (name,), (text,) = cut.names.of(np.array([row]))
+    return f", {row_name(name, text, row)}" if name or text else ""

@@ -77,10 +77,22 @@ class MeasureSpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
         ),
     ] = None
     id: Annotated[
-        str | None, about("The column with the ids of the rows.", "C", local=True, live=True)
+        str | None,
+        about(
+            "The column with the ids of the rows, by which warnings name them.",
+            "C",
+            local=True,
+            live=True,
+        ),
     ] = None
     text: Annotated[
-        str | None, about("The column with the texts of the rows.", "C", local=True, live=True)
+        str | None,
+        about(
+            "The column with the texts of the rows, which warnings quote.",
+            "C",
+            local=True,
+            live=True,
+        ),
     ] = None
     name: Annotated[
         str | None,
@@ -107,6 +119,7 @@ class RowsWorker:
     """An open source of rows."""
 
     def __init__(self, spec: MeasureSpec, live: Live) -> None:
+        from isoscope.accumulate import NamedRows
         from isoscope.accumulate.survey import SECOND_PASS
         from isoscope.source import open_source
         from isoscope.study.reading import kinds_for
@@ -114,7 +127,9 @@ class RowsWorker:
         self.spec = spec
         self.names = spec.reads.names()
         kinds = kinds_for(self.names)
-        self.first = tuple(kind for kind in kinds if kind not in SECOND_PASS)
+        first = tuple(kind for kind in kinds if kind not in SECOND_PASS)
+        named = any(live.get(role, spec.value(role)) is not None for role in ("id", "text"))
+        self.first = (*first, NamedRows) if named else first
         self.second = tuple(kind for kind in kinds if kind in SECOND_PASS)
         self.source = open_source(
             live.get("vectors", spec.vectors),

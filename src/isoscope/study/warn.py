@@ -1,24 +1,31 @@
 """What to bear in mind when reading a number: warnings that travel with it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from isoscope.accumulate import (
     Copies,
     Directions,
+    NamedRow,
+    NamedRows,
+    NamedRowsSummary,
+    Norms,
     Reservoir,
     ReservoirSummary,
     Tally,
     TallySummary,
     Vocabulary,
 )
+from isoscope.display.escape import plain
 from isoscope.measures.interval import LEAST_DOCUMENTS
 from isoscope.measures.view import (
     Clusters,
     FarNeighbours,
     Halves,
+    Masses,
     Neighbours,
+    NormMoments,
     Occurrences,
     Pairs,
     RawSpectrum,
@@ -31,6 +38,9 @@ from isoscope.types import DEBIASED_TWINS, Reading
 FEW_DOCUMENTS = 32
 PER_DIMENSION = 10  # rows or documents a dimension, below which a spectrum is biased
 _SPECTRAL = (Spectrum, RawSpectrum)
+SHOWN_ROWS, SHOWN_TEXT = 3, 40  # rows of a warning, characters of a text
+LONG_ROW = 10  # times the median norm
+_OF_NORMS = (Masses, NormMoments)
 _SAMPLED = (Neighbours, FarNeighbours, Pairs, Clusters)
 
 
@@ -40,12 +50,17 @@ def about_rows(summaries: Summaries, reads: type[View]) -> list[str]:
     by_type = reads.over_types  # it has an interval of its own
     warnings = _types(summaries, reads) if by_type else _too_few(tally, reads)
     if tally.zeros and (reads is Pairs or reads.needs[0] is Directions):
-        warnings.append(f"{tally.zeros} zero rows dropped: they have no direction")
+        named = list_rows(_named(summaries).zeros)
+        warnings.append(f"{tally.zeros} zero rows dropped: they have no direction{named}")
     if tally.skipped:
-        warnings.append(f"{tally.skipped} rows skipped: they were not finite numbers")
+        named = list_rows(_named(summaries).skipped)
+        warnings.append(f"{tally.skipped} rows skipped: they were not finite numbers{named}")
     copies = summaries.of(Copies)
     if copies.share > 0.001:
-        warnings.append(f"{copies.share:.1%} of the rows are copies of another row")
+        equal = list_copies(_named(summaries).copies)
+        warnings.append(f"{copies.share:.1%} of the rows are copies of another row{equal}")
+    if reads in _OF_NORMS and (long := list_long(summaries)):
+        warnings.append(long)
     if reads in _SAMPLED or summaries.sampled & set(reads.needs):
         warnings += _sample_warnings(summaries.of(Reservoir))
     return warnings
@@ -101,13 +116,13 @@ def about_bias(readings: Iterable[Reading]) -> dict[str, str]:
     """Return warnings for plain values whose debiased twin lies outside their interval."""
     by_name = {reading.measure: reading for reading in readings}
     warnings: dict[str, str] = {}
-    for plain, debiased in DEBIASED_TWINS.items():
-        if plain not in by_name or debiased not in by_name:
+    for biased, debiased in DEBIASED_TWINS.items():
+        if biased not in by_name or debiased not in by_name:
             continue
-        low, high = by_name[plain].low, by_name[plain].high
+        low, high = by_name[biased].low, by_name[biased].high
         true = by_name[debiased].value
         if low is not None and high is not None and not low <= true <= high:
-            warnings[plain] = f"biased by more than its interval: {debiased} reads {true:.4g}"
+            warnings[biased] = f"biased by more than its interval: {debiased} reads {true:.4g}"
     cosine = by_name.get("mean-cosine")
     if cosine is not None and "outlier-share" in by_name and _holds_zero(cosine):
         warnings["outlier-share"] = "the mean cosine it explains may be zero"
@@ -117,3 +132,48 @@ def about_bias(readings: Iterable[Reading]) -> dict[str, str]:
 def _holds_zero(reading: Reading) -> bool:
     low, high = reading.low, reading.high
     return low is not None and high is not None and low <= 0 <= high
+
+
+def row_name(name: str, text: str, ordinal: int) -> str:
+    """Return what a person knows a row by: its id, and the beginning of its text."""
+    words = plain(" ".join(text.split()))
+    short = words if len(words) <= SHOWN_TEXT else f"{words[:SHOWN_TEXT].rstrip()}..."
+    known = f"id {plain(name)}" if name else f"row {ordinal}"
+    return f'{known} ("{short}")' if short else known
+
+
+def list_rows(rows: Sequence[NamedRow]) -> str:
+    """Return the names of the first rows, as the end of a sentence; empty without any."""
+    shown = [row_name(row.id, row.text, row.ordinal) for row in rows[:SHOWN_ROWS]]
+    more = ", ..." if len(rows) > SHOWN_ROWS else ""
+    return f" ({', '.join(shown)}{more})" if shown else ""
+
+
+def list_copies(copies: Sequence[Sequence[NamedRow]]) -> str:
+    """Return pairs of rows that are equal, as the end of a sentence."""
+    pairs = [
+        " = ".join(row_name(row.id, row.text, row.ordinal) for row in equal[:2])
+        for equal in copies[:SHOWN_ROWS]
+    ]
+    more = ", ..." if len(copies) > SHOWN_ROWS else ""
+    return f" ({', '.join(pairs)}{more})" if pairs else ""
+
+
+def list_long(summaries: Summaries) -> str:
+    """Return a warning that names the rows whose norm is far above the median."""
+    if Norms not in summaries:
+        return ""
+    median = summaries.of(Norms).quantile(0.5)
+    rows = [row for row in _named(summaries).long if row.norm >= LONG_ROW * median > 0]
+    shown = [
+        f"{row_name(row.id, row.text, row.ordinal)} {row.norm / median:.0f} times"
+        for row in rows[:SHOWN_ROWS]
+    ]
+    return f"rows far longer than the median: {', '.join(shown)}" if shown else ""
+
+
+def _named(summaries: Summaries) -> NamedRowsSummary:
+    """Return the rows that are known by name; none where the source has no names."""
+    if NamedRows not in summaries:
+        return NamedRowsSummary((), (), (), ())
+    return summaries.of(NamedRows)

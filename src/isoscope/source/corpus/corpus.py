@@ -5,7 +5,6 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import blake2b
 from importlib import import_module
 from itertools import accumulate
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from isoscope.errors import DocumentError, SourceError
+from isoscope.hashing import splitmix64, text_key
 from isoscope.source.border import refuse_columns
 from isoscope.source.fingerprint import of_file, of_parts
 from isoscope.source.request import CorpusRequest, Kind
@@ -110,7 +110,7 @@ class Corpus(ABC):
     def order(self, seed: int) -> Array:
         """Ordinals in an order that depends on the seed and the ids alone."""
         return np.argsort(
-            _splitmix(self.keys() ^ _splitmix(np.uint64(int(seed) % 2**64))), kind="stable"
+            splitmix64(self.keys() ^ splitmix64(np.uint64(int(seed) % 2**64))), kind="stable"
         )
 
     def within(self, ordinal: int) -> int:
@@ -158,17 +158,7 @@ class CombinedCorpus(Corpus):
 
 def id_key(text: str) -> int:
     """Hash of an id, the same on every machine."""
-    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little")
-
-
-def _splitmix(keys: Array | np.uint64) -> Array:
-    """Return splitmix64 of each key: one to one, so only equal ids could tie."""
-    with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is intended
-        z = np.asarray(keys, dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return z ^ (z >> np.uint64(31))
+    return int(text_key(text))
 
 
 class FileCorpus(Corpus):
