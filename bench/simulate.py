@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from isoscope.measures.difference import apart, paired
+from isoscope.measures.difference import difference_by_group, independent_difference
 from isoscope.measures.effective_rank import entropy_rank
 from isoscope.measures.participation import ratio
 from isoscope.study.lanes import run
@@ -174,8 +174,8 @@ def differences(design: Design, repetitions: int, first_seed: int) -> dict:
         for name in NAMES:
             a, b = (each[name] for each in readings)
             both = tuple(each["rows", name] for each in spreads)
-            together = paired(a.value, b.value, both)
-            alone = apart(a.value, b.value, ((a.low, a.high), (b.low, b.high)))
+            together = difference_by_group(a.value, b.value, both)
+            alone = independent_difference(a.value, b.value, ((a.low, a.high), (b.low, b.high)))
             gaps = (together.low, together.high, alone.low, alone.high)
             found[name].append((together.value, *gaps, together.p))
     out = {"design": asdict(design), "name": design.name, "repetitions": repetitions}

@@ -203,6 +203,6 @@ def test_a_name_no_terminal_can_show_is_no_reason_to_fail(shell):
 
 def test_commands_are_listed_in_the_order_of_work():
     assert [c.name for c in app.registered_commands] == [
-        "measure", "survey", "merge", "read", "explain", "report", "figure", "compare", "check",
-        "dimensions", "norm", "matrices", "zero", "probe", "sweep", "list", "demo",
+        "measure", "survey", "merge", "read", "report", "figure", "compare", "check",
+        "dimensions", "explain", "matrices", "norm", "probe", "sweep", "zero", "list", "demo",
     ]  # fmt: skip

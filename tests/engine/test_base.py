@@ -26,7 +26,7 @@ def test_workers_are_a_whole_number_from_one(workers):
 def test_one_process_has_one_worker():
     with pytest.raises(ConfigError) as caught:
         engine_for("here", 2)
-    assert caught.value.slug == "engine-workers" and "--engine pool" in caught.value.hint
+    assert caught.value.slug == "engine-workers" and "--engine=pool" in caught.value.hint
 
 
 def test_progress_adds_up_units_under_way_and_never_goes_back():

@@ -46,5 +46,6 @@ def test_by_token_it_is_the_mean_over_pairs_of_different_types(words, token_read
 
 def test_one_type_has_no_other(token_survey):
     survey = token_survey(np.ones((5, 3)), np.arange(5), np.zeros(5, dtype=int), [NAME])
-    assert read_survey(survey, [NAME])[0] == []
-    assert survey.left_out == {NAME: "inter-similarity needs at least 2 token types, got 1"}
+    readings, missing = read_survey(survey, [NAME])
+    assert readings == []
+    assert missing == {NAME: "inter-similarity needs at least 2 token types, got 1"}

@@ -40,7 +40,7 @@ def test_equals_the_share_of_the_three_largest_over_all_pairs(value, rows):
 
 def test_each_dimension_has_its_own_part(viewed):
     rows = np.random.default_rng(1).normal(size=(9, 5)) + np.arange(5)
-    seen = viewed(Units, rows).seen
+    seen = viewed(Units, rows)
     np.testing.assert_allclose(contributions(seen.total, seen.energy), by_dimension(rows))
 
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from isoscope.display.page.page import page
-from isoscope.display.section import SECTIONS
+from isoscope.exhibit.exhibit import sections
 
 WAIT = """
 const done = arguments[0];
@@ -74,7 +74,9 @@ class Opened:
         self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         self.count += 1
         path = self.folder / f"{self.count}.html"
-        made = exhibits if isinstance(exhibits, str) else page(exhibits, sections=SECTIONS).text
+        made = (
+            exhibits if isinstance(exhibits, str) else page(exhibits, sections=sections()).text
+        )
         path.write_text(made)
         self.size = path.stat().st_size
         for kind in ("browser", "performance"):
