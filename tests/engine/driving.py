@@ -14,8 +14,10 @@ from watching import children
 HERE = Path(__file__).parent
 SOURCES = HERE.parents[1] / "src"
 
+# A suite that was started in the background ignores SIGINT, and its children would too.
 DRIVE = """
-import sys, json
+import sys, json, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import counting
 from isoscope.study.spec import Execution
 from isoscope.study.run import run
