@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 
 from isoscope import api
-from isoscope.accumulate import ArrayBlock, Directions
-from isoscope.accumulate.bands import Bands, Crossing, frequency_bands
-from isoscope.accumulate.sinks import Sinks
-from isoscope.accumulate.sums import SinkRows
+from isoscope.accumulate import ArrayBlock
 from isoscope.accumulate.survey import Survey
 from isoscope.causes import ORDER
 from isoscope.causes.site_causes import NO_BANDS, site_causes
@@ -19,35 +16,7 @@ from isoscope.hashing import named_documents
 from isoscope.lab.explain.results import CAUSES
 from isoscope.store import new_origin, save
 from isoscope.store.state import StateReader
-
-KINDS = (Directions, Bands, Crossing, Sinks)
-WIDTH = 96
-
-
-def surveyed(site="resid.1", *, seed=0, counted=True, documents=300, length=9):
-    """A site with a common mean, and a sink at the beginning of every document."""
-    rng = np.random.default_rng(seed)
-    axes = np.linalg.qr(rng.normal(size=(WIDTH, 2)))[0].T
-    document = np.repeat(np.arange(documents), length)
-    position = np.tile(np.arange(length), documents)
-    token = rng.integers(0, 50, len(document))
-    rows = rng.normal(size=(len(document), WIDTH)) / np.sqrt(WIDTH) + 0.15 * axes[0]
-    rows[position == 0] = 100 * axes[1]
-    bands = frequency_bands(np.bincount(token))
-    survey = Survey()
-    for name, chosen in (("ordinary", position > 0), ("special-sink", position == 0)):
-        block = ArrayBlock(
-            rows[chosen],
-            named_documents(document)[chosen],
-            position[chosen].astype(np.uint64),
-            tokens=token[chosen],
-            frequency=bands[token[chosen]] if counted else None,
-        )
-        if name == "special-sink":
-            times = np.linalg.norm(rows[chosen], axis=1)
-            block.sinks = SinkRows(times, lambda row: ("<s>", f"<s> document {row}"))
-        survey.update((site, name), KINDS, block)
-    return survey
+from planted_survey import KINDS, WIDTH, surveyed
 
 
 @pytest.fixture
