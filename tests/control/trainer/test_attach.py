@@ -320,7 +320,8 @@ def test_what_is_no_trainer_or_no_penalty_is_refused(trainer):
 
 def test_importing_control_does_not_load_transformers():
     code = "import sys, isoscope.control; print('transformers' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    env = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
     assert done.stdout == "False\n", done.stderr
 
 
