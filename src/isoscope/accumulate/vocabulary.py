@@ -58,9 +58,15 @@ class Vocabulary(Accumulator[VocabularySummary]):
         self.hashes = empty
         self.tokens = np.zeros(0, dtype=np.int64)
         self.nonzero = np.zeros(0)
-        self.units = np.zeros((0, width))
+        self._sums = np.zeros((0, width))  # of unit vectors, each type at its own place
+        self._places = np.zeros(0, dtype=np.int64)  # (types,) where among the sums
         self.owners, self.draws = empty, empty  # type and occurrence of each kept row, hashed
         self.rows = np.zeros((0, width), dtype=np.float32)
+
+    @property
+    def units(self) -> Array:
+        """The sums of unit vectors, (types, d), in the order of the hashes."""
+        return self._sums[self._places]
 
     def signature(self) -> tuple[object, ...]:
         """Samples of different size do not merge into one of either."""
@@ -121,18 +127,31 @@ class Vocabulary(Accumulator[VocabularySummary]):
         slots = slots[here]
         self.tokens[slots] = tokens[here]
         self.nonzero[slots] += nonzero[here]
-        self.units[slots] += units[here]
+        self._sums[self._places[slots]] += units[here]
 
     def _rearrange(self, hashes: Array) -> None:
-        """Make room for these types, and forget the types that are not among them."""
-        stay = np.flatnonzero(np.isin(self.hashes, hashes))
+        """Make room for these types, and forget the types that are not among them.
+
+        Sums stay where they are, since the kept types change with nearly every block; a new
+        type takes the place of a forgotten one.
+        """
+        stay = np.isin(self.hashes, hashes, assume_unique=True)
         slots = np.searchsorted(hashes, self.hashes[stay])
-        old = (self.tokens, self.nonzero, self.units)
-        fresh = [np.zeros((len(hashes), *part.shape[1:]), dtype=part.dtype) for part in old]
-        for new, part in zip(fresh, old, strict=True):
-            new[slots] = part[stay]
-        self.tokens, self.nonzero, self.units = fresh
-        self.hashes = hashes
+        known = np.zeros(len(hashes), dtype=bool)
+        known[slots] = True
+        tokens, nonzero = np.zeros(len(hashes), dtype=np.int64), np.zeros(len(hashes))
+        tokens[slots], nonzero[slots] = self.tokens[stay], self.nonzero[stay]
+        if len(hashes) > len(self._sums):  # twice as many, or as many as there may be
+            size = min(max(2 * len(self._sums), len(hashes)), self.sizes[0])
+            more = np.zeros((size - len(self._sums), self.width))
+            self._sums = np.concatenate([self._sums, more])
+        places = np.zeros(len(hashes), dtype=np.int64)
+        places[slots] = self._places[stay]
+        free = np.setdiff1d(np.arange(len(self._sums)), places[slots], assume_unique=True)
+        places[~known] = free[: len(hashes) - len(slots)]
+        self._sums[places[~known]] = 0.0
+        self.hashes, self.tokens, self.nonzero = hashes, tokens, nonzero
+        self._places = places
 
     def _blend_rows(self, owners: Array, draws: Array, rows: Array) -> None:
         owners = np.concatenate([self.owners, owners])
@@ -168,8 +187,9 @@ class Vocabulary(Accumulator[VocabularySummary]):
         return new
 
     def _restore(self, state: Mapping[str, Array]) -> None:
-        for name in ("hashes", "tokens", "nonzero", "units", "owners", "draws", "rows"):
+        for name in ("hashes", "tokens", "nonzero", "owners", "draws", "rows"):
             setattr(self, name, np.array(state[name]))
+        self._sums, self._places = np.array(state["units"]), np.arange(len(self.hashes))
 
     def finalize(self) -> VocabularySummary:
         """Return the kept types."""
@@ -181,7 +201,7 @@ class Vocabulary(Accumulator[VocabularySummary]):
             tokens=self.tokens.copy(),
             hashes=self.hashes.copy(),
             nonzero=self.nonzero.copy(),
-            units=self.units.copy(),
+            units=self.units,
             owners=np.searchsorted(self.hashes, self.owners),
             rows=self.rows.copy(),
             vocabulary=known,

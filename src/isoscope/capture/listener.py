@@ -1,13 +1,14 @@
 """The listener: reduces what a site passes on in a forward pass to blocks of rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.accumulate.sums import DocumentSums, SinkRows
+from isoscope.accumulate.sums import DocumentSums, SinkRows, lazy
 from isoscope.capture.feed.marks import Marks
 from isoscope.capture.positions import SINK, Positions, sinks, times_median
 from isoscope.capture.tensor_block import TensorBlock, TensorLayout
@@ -16,6 +17,8 @@ from isoscope.hashing import named_documents
 from isoscope.site import Site
 from isoscope.types import VARIANTS, Array
 
+FEW = 512  # rows of a class that are too few for a block of their own
+ENOUGH = 2048  # rows that are enough for one
 Take = Callable[[str, str, TensorBlock], None]  # site, class of rows or variant, block
 Meet = Callable[[str, str, list[DocumentSums]], None]  # site, variant, its classes
 
@@ -51,6 +54,7 @@ class Listener:
         seed: int = 0,
         folded: bool | None = None,
         sketched: bool = True,
+        gather: bool = False,
         bands: Array | None = None,
         decode: Callable[[list[int]], str] | None = None,
     ) -> None:
@@ -62,6 +66,7 @@ class Listener:
         self.seed = seed
         self.folded = folded
         self.sketched = sketched
+        self.gather = gather  # few rows of a class wait for those of later batches
         self.bands = bands  # frequency band of each token of the vocabulary
         self.decode = decode  # tokens into words, for the sinks to be named
         self._batch: Marked | None = None
@@ -71,6 +76,7 @@ class Listener:
         self._origins: dict[tuple[str, str], Array] = {}
         self._bad: set[str] = set()
         self._scratch: Tensor | None = None
+        self._waiting: dict[tuple[str, str], list[FewRows]] = {}  # by site and class
 
     def begin(self, batch: Marked) -> None:
         """Start the next batch."""
@@ -100,17 +106,14 @@ class Listener:
                 self._usual[place] = cut(None, tensor.device)
             layouts = self._usual[place]
         flat, flat_norms = tensor.reshape(-1, tensor.shape[-1]), norms.reshape(-1)
-        blocks = {
-            name: self._pass_on(
-                site,
-                name,
-                flat,
-                flat_norms,
-                layout,
-                self._sink_rows(name, layout, norms, positions),
-            )
-            for name, layout in layouts.items()
-        }
+        blocks: dict[str, TensorBlock | FewRows] = {}
+        for name, layout in layouts.items():
+            of_sinks = self._sink_rows(name, layout, norms, positions)
+            if self.gather and len(layout) < FEW:
+                blocks[name] = few = FewRows.of(flat, flat_norms, layout, of_sinks)
+                self._wait(site, name, few)
+            else:
+                blocks[name] = self._pass_on(site, name, flat, flat_norms, layout, of_sinks)
         if self.meet is not None and len(blocks) > 1:
             met: dict[tuple[str, ...], list[DocumentSums]] = {}
             for variant, classes in VARIANTS.items():
@@ -118,6 +121,23 @@ class Listener:
                 if len(there) > 1:  # the same list for variants that have the same classes
                     seen = [blocks[each].by_document for each in there]
                     self.meet(site, variant, met.setdefault(there, seen))
+
+    def finish(self) -> None:
+        """Pass on the rows that still wait for more."""
+        while self._waiting:
+            self._pass_on_few(*next(iter(self._waiting)))
+
+    def _wait(self, site: str, row_class: str, few: "FewRows") -> None:
+        """Keep few rows until there are enough of them: a block costs more than its rows."""
+        waiting = self._waiting.setdefault((site, row_class), [])
+        waiting.append(few)
+        if sum(len(each.layout) for each in waiting) >= ENOUGH:
+            self._pass_on_few(site, row_class)
+
+    def _pass_on_few(self, site: str, row_class: str) -> None:
+        few = FewRows.join(self._waiting.pop((site, row_class)))
+        if site not in self._bad:
+            self._pass_on(site, row_class, few.rows, few.norms, few.layout, few.sinks)
 
     def hear_whole(self, site: str, vectors: Tensor) -> None:
         """Take one vector per document, (documents, width); they are independent rows."""
@@ -233,3 +253,55 @@ class Listener:
         self._bad.add(site)
         self.reject(site, f"position {int(where[1])} of document {document!r}")
         return False
+
+
+@dataclass(frozen=True, eq=False)
+class FewRows:
+    """Rows of one class of one batch or several, copied out of their tensors."""
+
+    rows: Tensor  # (n, d)
+    norms: Tensor  # (n,)
+    layout: TensorLayout  # all rows, in their order
+    sinks: SinkRows | None
+
+    @classmethod
+    def of(
+        cls, flat: Tensor, norms: Tensor, layout: TensorLayout, sinks: SinkRows | None
+    ) -> "FewRows":
+        """Copy the rows of a layout."""
+        index = layout.index
+        return cls(
+            flat.index_select(0, index), norms.index_select(0, index), layout.alone(), sinks
+        )
+
+    @classmethod
+    def join(cls, parts: "Sequence[FewRows]") -> "FewRows":
+        """Return the rows of several batches as one."""
+        starts = np.cumsum([0, *(len(each.layout) for each in parts)])
+        sinks = [each.sinks for each in parts if each.sinks is not None]
+
+        def quote(row: int) -> tuple[str, str]:
+            part = int(np.searchsorted(starts, row, side="right")) - 1
+            return sinks[part].quote(row - int(starts[part]))
+
+        return cls(
+            torch.cat([each.rows for each in parts]),
+            torch.cat([each.norms for each in parts]),
+            TensorLayout.join([each.layout for each in parts]),
+            SinkRows(np.concatenate([each.times for each in sinks]), quote) if sinks else None,
+        )
+
+    @lazy
+    def by_document(self) -> DocumentSums:
+        """The sums of each document."""
+        rows = self.rows.double().cpu().numpy()  # (n, d)
+        norms = np.sqrt(np.vecdot(rows, rows))[:, None]
+        units = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
+        starts = self.layout.runs[:-1]
+        return DocumentSums(
+            keys=self.layout.documents[starts],
+            units=np.add.reduceat(units, starts),
+            total=np.add.reduceat(rows, starts),
+            nonzero=np.add.reduceat((norms[:, 0] > 0).astype(np.float64), starts),
+            rows=np.diff(self.layout.runs).astype(np.float64),
+        )

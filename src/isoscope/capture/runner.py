@@ -68,6 +68,7 @@ class Runner:
             self.pass_through(batch, sites, listener, pooled=POOLED in names)
             if progress is not None:
                 progress(sum(each.length for each in prepared))
+        listener.finish()
 
     def pass_through(
         self, batch: Batch, names: Sequence[str], listener: Listener, *, pooled: bool = False

@@ -6,7 +6,8 @@ Rows are gathered once, in the order of their cells; documents are then summed o
 the other, small enough to stay in the cache while all sums of them are made.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -37,6 +38,24 @@ class TensorLayout(Membership):
 
     index: Tensor  # (n,) rows of the flattened tensor; documents consecutive
 
+    def alone(self) -> "TensorLayout":
+        """Return the layout of the chosen rows once they are a tensor of their own."""
+        return replace(self, index=torch.arange(len(self), device=self.index.device))
+
+    @classmethod
+    def join(cls, parts: Sequence["TensorLayout"]) -> "TensorLayout":
+        """Return the layout of rows of several tensors, one below the other."""
+        first = parts[0]
+        return cls(
+            np.concatenate([each.documents for each in parts]),
+            np.concatenate([each.positions for each in parts]),
+            torch.arange(sum(map(len, parts)), device=first.index.device),
+            independent=first.independent,
+            folded=first.folded,
+            tokens=_join([each.tokens for each in parts]),
+            frequency=_join([each.frequency for each in parts]),
+        )
+
     @lazy
     def pieces(self) -> RowPieces:
         """The rows in the order of their cells, cut into pieces of one length."""
@@ -45,6 +64,12 @@ class TensorLayout(Membership):
             ordered = self.documents[self.cells.order]
             starts = np.r_[0, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, len(ordered)]
         return RowPieces.split(self.index, self.cells, starts)
+
+
+def _join(parts: Sequence[Array | None]) -> Array | None:
+    """Return arrays one after the other; None where there is none."""
+    there = [each for each in parts if each is not None]
+    return np.concatenate(there) if there else None
 
 
 class TensorBlock(Block):

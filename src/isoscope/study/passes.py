@@ -65,6 +65,7 @@ class ListenerOptions:
     seed: int
     folded: bool | None = None
     sketched: bool = True
+    gather: bool = False  # few rows of a class wait for more; whoever runs it finishes it
     bands: "Array | None" = None
     decode: Callable[[list[int]], str] | None = None
 
@@ -83,6 +84,7 @@ class ListenerOptions:
             seed=self.seed,
             folded=self.folded,
             sketched=self.sketched,
+            gather=self.gather and meet is not None,
             bands=self.bands,
             decode=self.decode,
         )

@@ -318,6 +318,7 @@ class ModelWorker:
             seed=self.spec.draw.seed,
             folded=(plan.drawn.documents or 0) > GROUPS,
             sketched=any(Groups in self.kinds.of(site) for site in plan.sites),
+            gather=True,
             bands=counts.bands(),
             decode=_decoder(self.subject.tokenizer),
         )
