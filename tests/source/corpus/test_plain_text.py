@@ -170,7 +170,7 @@ def test_a_file_that_would_fill_the_memory_is_refused(folder, monkeypatch):
     monkeypatch.setattr(plain_text, "MAX_DOCUMENT", 8)
     with pytest.raises(SourceError, match=r"b\.txt") as caught:
         open_corpus(folder)
-    assert caught.value.slug == "document-too-large" and "--per line" in caught.value.hint
+    assert caught.value.slug == "document-too-large" and "--per=line" in caught.value.hint
 
 
 def test_content_is_read_as_it_is(folder):
