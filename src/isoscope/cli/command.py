@@ -181,8 +181,9 @@ def parameter(option: "Option") -> "inspect.Parameter":
         info = typer.Argument(metavar=about.metavar, help=about.help, show_default=False)
     else:
         names = about.flag.split("/") if about.flag else [f"--{option.flag}"]
-        metavar = about.metavar or None
-        info = typer.Option(*names, metavar=metavar, help=about.help, show_default=False)
+        info = typer.Option(
+            *names, metavar=about.metavar or None, help=about.help, show_default=False
+        )
     if option.plain is bool:
         if option.default is not False:
             raise TypeError(f"expected {option.name} to be off by default: it is a switch")
@@ -209,8 +210,9 @@ def default_text(option: "Option") -> str:
 def bounds_text(option: "Option") -> str:
     """Return the bounds of a number, such as `x>=1`; "" where there are none."""
     least, most = option.about.least, option.about.most
-    low = "" if least is None else f"{_number(option, least)}"
-    high = "" if most is None or most >= LARGE else f"{_number(option, most)}"
+    number = int if option.plain is int else float
+    low = "" if least is None else f"{number(least)}"
+    high = "" if most is None or most >= LARGE else f"{number(most)}"
     if low and high:
         return f"{low}<=x<={high}"
     return f"x>={low}" if low else f"x<={high}" if high else ""
@@ -228,7 +230,3 @@ def extra_text(option: "Option") -> str:
 def epilog(examples: Sequence[str]) -> str:
     """Return examples as they stand below a help page."""
     return "\b\nExamples:\n" + "".join(f"  {line}\n" for line in examples) if examples else ""
-
-
-def _number(option: "Option", value: float) -> float | int:
-    return int(value) if option.plain is int else float(value)

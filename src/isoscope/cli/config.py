@@ -90,11 +90,12 @@ def read(path: Path) -> dict[Yaml, Yaml]:
 
 def _by_flag(context: typer.Context) -> "dict[str, core.Parameter]":
     """Return the parameters by the name a user types, without the hyphens in front."""
-    flags: dict[str, core.Parameter] = {}
-    for parameter in context.command.params:
-        for option in parameter.opts:
-            if len(option) > 1 and not (option[0] == "-" and option[1] != "-"):
-                flags[option.lstrip("-").replace("_", "-")] = parameter
+    flags = {
+        option.lstrip("-").replace("_", "-"): parameter
+        for parameter in context.command.params
+        for option in parameter.opts
+        if option.startswith("--") or not option.startswith("-")  # no short ones
+    }
     return {name: flags[name] for name in flags if name not in NOT_IN_FILES}
 
 

@@ -98,8 +98,12 @@ class Bar:
             if now - self.first < PATIENCE:
                 return
             self.live = self._open()
-        text = words(done, total, now - self.start, self.noun)
-        self.live.update(self.live.task_ids[0], completed=done, total=total, words=text)
+        self.live.update(
+            self.live.task_ids[0],
+            completed=done,
+            total=total,
+            words=words(done, total, now - self.start, self.noun),
+        )
 
     def close(self) -> None:
         """Remove the bar; what it showed is of no use afterwards."""

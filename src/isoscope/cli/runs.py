@@ -70,8 +70,7 @@ def merge(
     with the same settings and seed, on rows of one width and type, and no source occurs in
     two of them.
     """
-    merged = iso.merge(runs, whole, overwrite=replace)
-    show(merged, "json" if as_json else "", quiet=quiet)
+    show(iso.merge(runs, whole, overwrite=replace), "json" if as_json else "", quiet=quiet)
     note(f"saved {whole}", quiet=quiet)
 
 
@@ -138,8 +137,8 @@ def figure(
         width=width,
         overwrite=replace,
     )
-    facts = {"figure": str(made), "kind": kind, "bytes": made.stat().st_size}
-    show_file(made, facts, as_json=as_json)
+    size = made.stat().st_size
+    show_file(made, {"figure": str(made), "kind": kind, "bytes": size}, as_json=as_json)
 
 
 @formats
@@ -176,16 +175,18 @@ def compare(
     paired by document group and far sharper. "changed" means significant at 5 % after
     Holm's correction over the rows.
     """
-    changes = iso.compare(
-        first,
-        second,
-        measures=names or None,
-        sites=sites or None,
-        variant=variant,
-        match=match,
-        all=all_,
+    show(
+        iso.compare(
+            first,
+            second,
+            measures=names or None,
+            sites=sites or None,
+            variant=variant,
+            match=match,
+            all=all_,
+        ),
+        style,
     )
-    show(changes, style)
 
 
 def check(
