@@ -128,29 +128,26 @@ class Tracker:
     _shown: int = -1
     _lock: RLock = field(default_factory=RLock)
 
-    def begin(self) -> None:
-        """Report that work begins."""
-        with self._lock:
-            self._show()
-
     def at(self, stage: int, unit: int, done: int) -> None:
         """Report how much of a unit is done."""
         with self._lock:
             self._under_way[stage, unit] = done
-            self._show()
+            self.show()
 
     def finish(self, stage: int, unit: int, size: int | None) -> None:
         """Report a unit that is done, now or by an earlier run."""
         with self._lock:
             under_way = self._under_way.pop((stage, unit), 0)
             self._done += under_way if size is None else size
-            self._show()
+            self.show()
 
-    def _show(self) -> None:
-        done = self._done + sum(self._under_way.values())
-        if self.notify.progress is not None and done > self._shown:
-            self._shown = done
-            self.notify.progress(done, self.total)
+    def show(self) -> None:
+        """Report how much is done in all, unless that is known."""
+        with self._lock:
+            done = self._done + sum(self._under_way.values())
+            if self.notify.progress is not None and done > self._shown:
+                self._shown = done
+                self.notify.progress(done, self.total)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Memory that is free goes back to the system: at once for large blocks, or between units."""
 
 import ctypes
+from contextlib import suppress
 
 _MMAP_THRESHOLD, _ARENA_MAX = -3, -8  # of glibc's mallopt
 LARGE = 4_000_000  # bytes
@@ -14,12 +15,10 @@ def give_back(large: int = LARGE) -> None:
     Left to itself glibc keeps freed matrices of one thread for that thread: a fifth more
     memory at the peak of a large measurement.
     """
-    try:
+    with suppress(AttributeError, OSError, TypeError):
         mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):
-        return
-    mallopt(_MMAP_THRESHOLD, large)
-    mallopt(_ARENA_MAX, 1)
+        mallopt(_MMAP_THRESHOLD, large)
+        mallopt(_ARENA_MAX, 1)
 
 
 def trim() -> None:
@@ -28,7 +27,5 @@ def trim() -> None:
     glibc keeps the freed blocks of a unit among those still in use: the peak of a survey
     was a fifth higher than what it ever used at once.
     """
-    try:
+    with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
-    except (AttributeError, OSError, TypeError):
-        return

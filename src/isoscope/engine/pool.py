@@ -57,9 +57,11 @@ class Process:
             for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR")
         }
         # -P: what lies in the folder of the user must not stand in for modules of Python.
-        worker = [sys.executable, "-P", "-m", "isoscope.engine.process", str(os.getpid())]
         self.popen = subprocess.Popen(
-            [*worker, *map(str, job.working.descriptors)],
+            [
+                *(sys.executable, "-P", "-m", "isoscope.engine.process"),
+                *map(str, (os.getpid(), *job.working.descriptors)),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
