@@ -115,9 +115,8 @@ def register(
     registered with `where=EngineOptions`. Without a function, one is derived from the spec.
     """
     text = help or (spec.__doc__ or "").strip()
-    made = Experiment(spec.command, text, spec, where, function, examples, noun)
-    add(made)
-    return made.function
+    add(Experiment(spec.command, text, spec, where, function, examples, noun))
+    return EXPERIMENTS[spec.command].function
 
 
 def built_in() -> list[Experiment]:

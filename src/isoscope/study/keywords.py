@@ -23,8 +23,7 @@ def signature(
 ) -> inspect.Signature:
     """Return the signature: arguments of the spec, then all options as keywords."""
     options = [*spec.options().values(), *named_options(where).values()]
-    parameters = [_parameter(each) for each in options]
-    parameters.sort(key=lambda each: each.kind)  # arguments have their place first
+    parameters = sorted(map(_parameter, options), key=lambda each: each.kind)
     parameters += [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
         for name, kind in (("progress", "Progress | None"), ("say", "Say | None"))
@@ -48,8 +47,8 @@ def function_of(spec: type[Runnable[R]], where: type[Part] = Execution) -> Calla
 def _result_of(spec: type[Runnable[object]]) -> object:
     """Return what running a spec gives, as its base class names it; as text where quoted."""
     bases = cast(tuple[object, ...], getattr(spec, "__orig_bases__", ()))
-    results = [get_args(each)[0] for each in bases if get_origin(each) is Runnable]
-    result: object = results[0] if results else inspect.Signature.empty
+    results = (get_args(each)[0] for each in bases if get_origin(each) is Runnable)
+    result: object = next(results, inspect.Signature.empty)
     return result.__forward_arg__ if isinstance(result, ForwardRef) else result
 
 
@@ -102,11 +101,12 @@ def _is_path(value: object) -> TypeGuard[os.PathLike[str]]:
 
 def _parameter(option: Option) -> inspect.Parameter:
     has_place = option.about.argument or option.about.positional
-    by_place, by_name = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
-    kind = by_place if has_place else by_name
-    default = inspect.Parameter.empty if option.required else option.default
+    kinds = inspect.Parameter
     return inspect.Parameter(
-        option.name, kind, default=default, annotation=_accepted_type(option)
+        option.name,
+        kinds.POSITIONAL_OR_KEYWORD if has_place else kinds.KEYWORD_ONLY,
+        default=kinds.empty if option.required else option.default,
+        annotation=_accepted_type(option),
     )
 
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from isoscope.capture.model.load import Loaded
-    from isoscope.capture.model.tokenizer import Tokenizer
     from isoscope.capture.sites import Sites
 
 At = Literal["first", "last", "mean"]
@@ -99,11 +98,6 @@ class ModelSites:
 
     loaded: "Loaded"
     sites: "Sites"
-
-    @property
-    def tokenizer(self) -> "Tokenizer | None":
-        """The tokenizer of the model; None where it has none."""
-        return self.loaded.tokenizer
 
     @property
     def last(self) -> str:
@@ -211,8 +205,8 @@ def choose_state(subject: ModelSites, at: str | None, *, as_pooled: bool = False
     if at is not None and at not in PLACES:
         raise unknown("place of a state", at, PLACES)
     mode = subject.loaded.pooling.mode if as_pooled and subject.loaded.pooling else ""
-    has_cls = getattr(subject.loaded.tokenizer, "cls_token_id", None) is not None
-    usual = "first" if has_cls else "last"
+    cls = getattr(subject.loaded.tokenizer, "cls_token_id", None)
+    usual = "last" if cls is None else "first"
     name = at or next((place for place, each in _MODES.items() if each == mode), usual)
     return next(place for place in PLACES if place == name)
 

@@ -11,12 +11,11 @@ from isoscope.display import Results
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import SourceError
-from isoscope.store.state import State
 from isoscope.study.option import about, has_entries, is_tuple
 from isoscope.study.passes import ListenerOptions, SiteKinds, first_pass
 from isoscope.study.plan import Plan, Unit
 from isoscope.study.reads import Reads, read_state
-from isoscope.study.run import Finished, Live, Runnable
+from isoscope.study.run import Finished, Live, Planner, Runnable
 from isoscope.types import Reading
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ class ModuleBatch:
         return Marks(real, torch.zeros_like(real), None)
 
 
-class ModuleWorker:
+class ModuleWorker(Planner[Results[Reading]]):
     """A module, its taps, and a stream of batches."""
 
     def __init__(self, spec: ModuleSpec, notify: Notify, live: Live) -> None:
@@ -131,16 +130,9 @@ class ModuleWorker:
             self.module, taps, lambda: self._call(_batch(first, 0).inputs)
         )
 
-    def content(self) -> dict[str, str]:
-        """Return nothing: objects have no fingerprint."""
-        return {}
-
     def plan(self) -> ModulePlan:
         """Return the one unit."""
         return ModulePlan()
-
-    def enter(self, plan: object, stage: int, before: State | None) -> None:
-        """Nothing to prepare."""
 
     def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> Survey:
         """Sum what the taps say while the batches run."""

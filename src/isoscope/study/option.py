@@ -7,7 +7,7 @@ in the annotation of a field is all that flags, keywords, `--config` and help kn
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, reduce
 from math import isfinite
 from types import NoneType, UnionType
 from typing import (
@@ -240,10 +240,7 @@ def build(kind: type[P], values: Mapping[str, object], default: Part | None = No
 
 def leaf(part: Part, path: tuple[str, ...]) -> object:
     """Return the value at the end of a path of fields."""
-    value: object = part
-    for name in path:
-        value = cast(object, getattr(value, name))
-    return value
+    return cast(object, reduce(getattr, path, part))
 
 
 def has_entries(value: object) -> TypeGuard[Iterable[object]]:

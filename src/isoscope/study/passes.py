@@ -88,8 +88,8 @@ def first_pass(survey: Survey, kinds: SiteKinds, options: ListenerOptions) -> "L
         survey.update((site, row_class), kinds.first(site), block)
 
     def meet(site: str, variant: str, classes: list[DocumentSums]) -> None:
-        shape: tuple[int, ...] = classes[0].units.shape
-        survey.meet((site, variant), classes, width=shape[1], folded=bool(options.folded))
+        width = len(classes[0].units.T)
+        survey.meet((site, variant), classes, width=width, folded=bool(options.folded))
 
     return options.listener(take, survey.spoil, meet)
 

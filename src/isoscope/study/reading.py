@@ -88,9 +88,7 @@ def _needs(names: Iterable[str], *, intervals: bool = True) -> set[Kind]:
 
 
 def _not_collected(site: Site | str | None) -> frozenset[Kind]:
-    if site is None:
-        return frozenset()
-    family = (Site.parse(site) if isinstance(site, str) else site).family
+    family = "" if site is None else Site.parse(str(site)).family
     return NOT_COLLECTED.get(family, frozenset())
 
 
@@ -366,15 +364,12 @@ def _band_units(bands: BandsSummary, band: int) -> Units:
     there = bands.nonzero[:, band] > 0
     nonzero, units = bands.nonzero[there, band], bands.units[there, band]
     nothing = np.zeros(len(nonzero))  # pairs within a document are not excluded here
-    shape: tuple[int, ...] = units.shape
-    energy = np.zeros(shape[1])
-    keys = np.flatnonzero(there).astype(np.uint64)
     return Units(
-        keys=keys,
+        keys=np.flatnonzero(there).astype(np.uint64),
         sizes=nonzero,
         documents=bands.documents,
         units=units,
-        energy=energy,
+        energy=np.zeros(len(units.T)),
         own=nothing,
         pairs=nothing,
     )

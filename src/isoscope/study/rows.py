@@ -192,11 +192,18 @@ class RowsWorker:
 
         def origin() -> Origin:
             settings = {**self.spec.settings(), **options, "measures": list(self.names)}
-            return new_origin(
-                sources=_sources(self.source, done.state.seen),
-                settings=settings,
-                seed=self.spec.seed,
-            )
+            sources: list[dict[str, object]] = [
+                {
+                    "name": part.name,
+                    "fingerprint": part.fingerprint,
+                    "rows": done.state.seen.get(part.name, 0),
+                    "dtype": part.dtype,
+                    "width": part.width,
+                    "file": Path(part.place).name if part.place else "",
+                }
+                for part in (self.source.parts or (self.source,))
+            ]
+            return new_origin(sources=sources, settings=settings, seed=self.spec.seed)
 
         return finish_readings(done, self.names, self.source.name, options, origin)
 
@@ -284,21 +291,6 @@ def _count(source: RowSource, segment: Segment) -> int | None:
     ]
     known = [end - start for start, end in ranges if end is not None]
     return sum(known) if len(known) == len(ranges) else None
-
-
-def _sources(source: RowSource, rows: Mapping[str, int]) -> list[dict[str, object]]:
-    """Return what identifies each file of a source."""
-    return [
-        {
-            "name": part.name,
-            "fingerprint": part.fingerprint,
-            "rows": rows.get(part.name, 0),
-            "dtype": part.dtype,
-            "width": part.width,
-            "file": Path(part.place).name if part.place else "",
-        }
-        for part in (source.parts or (source,))
-    ]
 
 
 def _too_few(source: RowSource, seen: int) -> TooFewRowsError:

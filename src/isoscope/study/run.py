@@ -18,7 +18,7 @@ from isoscope.store.working import Working, open_target
 from isoscope.study.experiment import load_at
 from isoscope.study.model import need_torch
 from isoscope.study.plan import Plan
-from isoscope.study.spec import Execution, Spec, cannot_resume, refuse_other
+from isoscope.study.spec import Execution, Spec, cannot_resume, digest, refuse_other
 
 P = TypeVar("P", bound=Plan)
 R = TypeVar("R")
@@ -124,8 +124,8 @@ def _make_plan(spec: Runnable[R], worker: Planner[R], working: Working) -> tuple
     """Return the plan of an unfinished run, or make one and write it."""
     if working.folder is None:
         return "", worker.plan()
-    content = worker.content()
-    resolved, id = spec.resolve(content), spec.address(content)
+    resolved = spec.resolve(worker.content())
+    id = digest(resolved)
     try:
         plan = _read_plan(spec, id, resolved, working)
     except StoreError:
@@ -172,7 +172,7 @@ def _do_stages(
             notify.tell(text)
 
     tracker = Tracker(notify, plan.total(), note)
-    tracker.begin()
+    tracker.show()
     found: list[State | list[object]] = []
     before: State | None = None
     with engine.start(Job(spec, plan, worker, working)) as session:

@@ -120,7 +120,7 @@ def frequencies_for(subject: ModelSites, table: str | None) -> Frequencies:
             slug="frequency-table",
         )
     size = getattr(subject.loaded.body.config, "vocab_size", None)
-    known = subject.tokenizer
+    known = subject.loaded.tokenizer
     return read_frequencies(
         table, known, int(size or (len(known.get_vocab()) if known is not None else 0))
     )
@@ -142,9 +142,12 @@ def pooling_for(subject: ModelSites, mode: str | None) -> "Pooling | None":
 
 
 def select_sites(
-    subject: ModelSites, families: Sequence[str] | None, pooled: bool
+    subject: ModelSites, families: Sequence[str] | None, pooled: bool, width: int | None = None
 ) -> tuple[str, ...]:
-    """Return the sites that families name, or the usual ones."""
+    """Return the sites that families name, or the usual ones.
+
+    A width to cut pooled vectors to is refused where there are none.
+    """
     names = list(families) if families else list(subject.sites.DEFAULT)
     if POOLED in names and not pooled:
         raise ConfigError(
@@ -156,17 +159,13 @@ def select_sites(
     sites = subject.sites.select(plain) if plain else ()
     if pooled and (not families or POOLED in names):
         sites = (*sites, POOLED)
-    return sites
-
-
-def check_truncation(sites: tuple[str, ...], width: int | None) -> None:
-    """Refuse a width for pooled vectors where there are none."""
     if width is not None and POOLED not in sites:
         raise ConfigError(
             "cannot cut pooled vectors where none are surveyed",
             hint="--truncate-dim needs a --pooling, and pooled among the --sites",
             slug="pooling",
         )
+    return sites
 
 
 def turns_for(
@@ -200,38 +199,37 @@ def schedule(
     Within a unit documents are sorted by length, so that a batch has little padding.
     Where lengths may not be `mixed`, a batch has documents of one length only.
     """
+
+    def ends_unit(unit: list[Item], item: Item) -> bool:
+        return sum(each.length for each in unit) + item.length > unit_rows
+
+    def ends_batch(batch: list[Item], item: Item) -> bool:
+        longest = batch[0].cost  # the first is the longest, and all are padded to it
+        full = len(batch) == documents or (len(batch) + 1) * longest > positions
+        return full or (not mixed and item.cost != longest)
+
+    by_length = [
+        sorted(unit, key=lambda each: (-each.cost, -each.length))
+        for unit in _cut(items, ends_unit)
+    ]
     return [
-        list(_cut_batches(unit, documents, positions, mixed))
-        for unit in _cut_units(items, unit_rows)
+        [[each.ordinal for each in batch] for batch in _cut(unit, ends_batch)]
+        for unit in by_length
     ]
 
 
-def _cut_units(items: Iterable[Item], rows: int) -> Iterator[list[Item]]:
-    unit: list[Item] = []
+def _cut(
+    items: Iterable[Item], ends: Callable[[list[Item], Item], bool]
+) -> Iterator[list[Item]]:
+    """Yield consecutive items, cut where an item would not fit with those before it."""
+    part: list[Item] = []
     for item in items:
-        if unit and sum(each.length for each in unit) + item.length > rows:
-            yield unit
-            unit = []
-        unit.append(item)
-    if unit:
-        yield unit
-
-
-def _cut_batches(
-    unit: Sequence[Item], documents: int, positions: int, mixed: bool
-) -> Iterator[list[int]]:
-    batch: list[Item] = []
-    for item in sorted(unit, key=lambda each: (-each.cost, -each.length)):
-        full = len(batch) == documents
-        if batch:  # the first is the longest, and all are padded to it
-            full |= (len(batch) + 1) * batch[0].cost > positions
-            full |= not mixed and item.cost != batch[0].cost
-        if full:
-            yield [each.ordinal for each in batch]
-            batch = []
-        batch.append(item)
-    if batch:
-        yield [each.ordinal for each in batch]
+        if part and ends(part, item):
+            yield part
+            part = []
+        part.append(item)
+    if part:
+        yield part
 
 
 def site_bytes(d: int) -> int:

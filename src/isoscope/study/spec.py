@@ -40,11 +40,9 @@ class Spec(Part, frozen=True, kw_only=True):
                     hint=f"{option.about.help}",
                     slug="option-missing",
                 )
+        absent = {name: None for name, option in known.items() if option.required}
         checked = {name: known[name].check(value) for name, value in values.items()}
-        for name, option in known.items():
-            if option.required:
-                checked.setdefault(name, None)  # an object takes its place
-        return build(cls, checked)
+        return build(cls, absent | checked)  # where it is absent, an object takes its place
 
     def to_config(self, *, absolute: bool = False) -> dict[str, object]:
         """Return the flags that do the same again, as plain values of YAML.
@@ -96,10 +94,6 @@ class Spec(Part, frozen=True, kw_only=True):
         return msgspec.json.decode(  # as a file gives it back
             msgspec.json.encode(found), type=dict[str, object]
         )
-
-    def address(self, content: Mapping[str, str]) -> str:
-        """Return a name that follows from the options and from the content they name."""
-        return digest(self.resolve(content))
 
 
 class EngineOptions(Part, frozen=True, kw_only=True):

@@ -46,7 +46,6 @@ from isoscope.study.run import Finished, Live, Runnable
 from isoscope.study.selection import (
     UNIT_ROWS,
     Selection,
-    check_truncation,
     frequencies_for,
     has_tokens,
     pooling_for,
@@ -59,7 +58,6 @@ from isoscope.types import Array, Chunk, Reading
 
 if TYPE_CHECKING:
     from isoscope.capture.feed import Feed
-    from isoscope.capture.listener import Listener
 
 TOKENS = 100_000
 
@@ -254,8 +252,9 @@ class ModelWorker:
             tokens=spec.tokens,
             skip_bad=spec.read.skip_bad,
         )
-        sites = select_sites(self.subject, spec.sites, self.pooling is not None)
-        check_truncation(sites, spec.truncate_dim)
+        sites = select_sites(
+            self.subject, spec.sites, self.pooling is not None, spec.truncate_dim
+        )
         turns = turns_for(self.subject, sites, spec.turns, self.notify.tell)
         units = schedule(
             selection.items,
@@ -270,11 +269,10 @@ class ModelWorker:
         heard = [site for site in sites if not is_matrix(site)]
         first = _batches(units, turns if heard else 0)
         kinds = SiteKinds(names, named=spec.reads.measures)
-        needed = spec.reads.all and any(kinds.second(site) for site in heard)
-        again = tuple(first) if needed else ()
+        has_second = spec.reads.all and any(kinds.second(site) for site in heard)
         last = (MatrixRows(matrices),) if matrices else ()
         return SurveyPlan(
-            stages=((*first, *last), again) if again else ((*first, *last),),
+            stages=((*first, *last), tuple(first)) if has_second else ((*first, *last),),
             threads=spec.threads or torch.get_num_threads(),
             names=names,
             sites=sites,
@@ -309,7 +307,7 @@ class ModelWorker:
         self.planned = plan
         self.before = before
         self.kinds = SiteKinds(plan.names, named=self.spec.reads.measures)
-        tokenizer = self.subject.tokenizer
+        tokenizer = self.subject.loaded.tokenizer
         self.listener_options = ListenerOptions(
             sinks=self.spec.sinks,
             seed=self.spec.draw.seed,
@@ -352,7 +350,12 @@ class ModelWorker:
         from isoscope.capture.runner import Runner
 
         sites = self.planned.sites_of_turn(unit.turn)
-        survey, listener = self._begin(sites)
+        if self.before is None:
+            survey = Survey()
+            listener = first_pass(survey, self.kinds, self.listener_options)
+        else:
+            survey = begin_second(self.before, sites, self.kinds)
+            listener = second_pass(survey, self.listener_options)
         runner = Runner(
             self.subject.loaded.body,
             self.subject.sites,
@@ -371,13 +374,6 @@ class ModelWorker:
         loaded = ([self.corpus.document(ordinal) for ordinal in batch] for batch in batches)
         runner.run(sites, loaded, listener, tick)
         return survey
-
-    def _begin(self, sites: Sequence[str]) -> "tuple[Survey, Listener]":
-        if self.before is None:
-            survey = Survey()
-            return survey, first_pass(survey, self.kinds, self.listener_options)
-        survey = begin_second(self.before, sites, self.kinds)
-        return survey, second_pass(survey, self.listener_options)
 
     def _matrices(self, unit: MatrixRows) -> Survey:
         """Measure the rows of the embedding matrices."""
@@ -438,11 +434,8 @@ def sum_matrix(
     """Return the summaries of the rows of a matrix, each a document of its own."""
     bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
     if len(bad):
-        spoilt = Survey()
-        spoilt.spoil(site, f"row {bad[0]} of the matrix")
-        return spoilt
-    shape: tuple[int, ...] = matrix.shape
-    step = block_rows(shape[1])
+        return Survey(trouble={site: f"row {bad[0]} of the matrix"})
+    step = block_rows(len(matrix.T))
     chunks = [
         Chunk(matrix[start : start + step], site, start)
         for start in range(0, len(matrix), step)

@@ -56,8 +56,9 @@ def about_rows(summaries: Summaries, reads: type[View]) -> list[str]:
         warnings.append(f"{tally.skipped} rows skipped: they were not finite numbers{bad}")
     copies = summaries.of(Copies)
     if copies.share > 0.001:
-        equal = list_rows(named.copies)
-        warnings.append(f"{copies.share:.1%} of the rows are copies of another row{equal}")
+        warnings.append(
+            f"{copies.share:.1%} of the rows are copies of another row{list_rows(named.copies)}"
+        )
     if reads in _OF_NORMS and (long := list_long(summaries)):
         warnings.append(long)
     if reads in _SAMPLED or summaries.sampled & set(reads.needs):
@@ -151,12 +152,12 @@ def list_long(summaries: Summaries) -> str:
     if Norms not in summaries:
         return ""
     median = summaries.of(Norms).quantile(0.5)
-    rows = [row for row in _named(summaries).long if row.norm >= LONG_ROW * median > 0]
-    shown = [
+    long = [
         f"{row_name(row.id, row.text, row.ordinal)} {row.norm / median:.0f} times"
-        for row in rows[:SHOWN_ROWS]
+        for row in _named(summaries).long
+        if row.norm >= LONG_ROW * median > 0
     ]
-    return f"rows far longer than the median: {', '.join(shown)}" if shown else ""
+    return f"rows far longer than the median: {', '.join(long[:SHOWN_ROWS])}" if long else ""
 
 
 def _named(summaries: Summaries) -> NamedRowsSummary:
