@@ -1,6 +1,6 @@
 """The engine of several processes on this machine: each opens the spec for itself.
 
-Nothing live crosses a process border: a worker is given the spec, the plan and numbers of
+Nothing live crosses a process border: a worker gets the spec, the plan and numbers of
 units, and hands back files or records. A worker that dies is replaced, and what it had not
 handed over is done again.
 """
@@ -25,7 +25,7 @@ from isoscope.store.keepers import SummaryKeeper
 
 TASKS_PER_WORKER = 4  # at least, where there are units enough: the last ones even out
 LARGEST = 6  # level of the largest part of the tree that one task takes
-DEATHS = 3  # of workers one after the other, at one task, before the run is given up
+DEATHS = 3  # of workers one after the other, at one task, before the run ends
 GRACE = 2.0  # seconds that workers have to hand over what they did when a run is interrupted
 
 

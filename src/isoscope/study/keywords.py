@@ -60,25 +60,25 @@ def call(
 ) -> R:
     """Run a spec with the arguments and keywords of a Python function."""
     bound = signature(spec, where).bind_partial(*arguments)
-    given: dict[str, object] = {**bound.arguments, **values}
+    settings: dict[str, object] = {**bound.arguments, **values}
     for name in bound.arguments:
         if name in values:
             raise TypeError(f"{spec.command}() got multiple values for argument {name!r}")
     notify = Notify(
-        cast(Progress | None, given.pop("progress", None)),
-        cast(Say | None, given.pop("say", None)),
+        cast(Progress | None, settings.pop("progress", None)),
+        cast(Say | None, settings.pop("say", None)),
     )
     places = named_options(where)
-    refuse_unknown(given, {**spec.options(), **places})
-    execution = execution_of({name: given.pop(name) for name in places if name in given})
+    refuse_unknown(settings, {**spec.options(), **places})
+    execution = execution_of({name: settings.pop(name) for name in places if name in settings})
     live: dict[str, object] = {}
     for name, option in spec.options().items():
-        value = given.get(name)
+        value = settings.get(name)
         if _is_path(value):
-            given[name] = os.fspath(value)
+            settings[name] = os.fspath(value)
         elif option.about.live and value is not None and not isinstance(value, str):
-            live[name], given[name] = value, None
-    checked = spec.of(**given)
+            live[name], settings[name] = value, None
+    checked = spec.of(**settings)
     for name, option in spec.options().items():
         if option.required and checked.value(name) is None and name not in live:
             raise TypeError(f"{spec.command}() missing a required argument: {name!r}")

@@ -251,9 +251,8 @@ def open_documents(
     """Open the corpus that a spec names."""
     if isinstance(live, Corpus):
         return live
-    given = cast("str | os.PathLike[str] | Sequence[str] | None", live)  # checked as it is read
-    return open_corpus(
-        spec.corpus if given is None else given,
+    return open_corpus(  # what is live is checked as it is read
+        spec.corpus if live is None else cast("str | os.PathLike[str] | Sequence[str]", live),
         column=spec.column,
         target=target,
         id=id,

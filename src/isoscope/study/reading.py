@@ -64,7 +64,7 @@ def kinds_for(
 
     With causes, also what explanations are made of: rows by frequency and position, and the
     sinks. With a site, or the name of its family, only what that family collects, and what
-    the measures in `named` need, which the user asked for by name. Without intervals, only
+    the measures in `named` need, which the user chose by name. Without intervals, only
     what the values of measures are computed from.
 
     At d = 64, 64,000 tokens of 512 documents and the default measures, a head takes
@@ -175,7 +175,7 @@ def read_place(
     run: str,
     options: Mapping[str, object],
 ) -> tuple[list[Reading], dict[str, str]]:
-    """Return the readings of a site, and for each measure left out the reason why."""
+    """Return the readings of a site, and for each measure that is missing the reason why."""
     summaries = _summarise(here, names)
     readings: list[Reading] = []
     left_out: dict[str, str] = {}

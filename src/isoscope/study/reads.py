@@ -34,7 +34,7 @@ class Reads(Part, frozen=True, kw_only=True):
     zeta: Annotated[float, about("Shrinkage of isoscore-star.", "Z", least=0.0, most=1.0)] = 0.2
 
     def names(self, *, text: bool = False) -> tuple[str, ...]:
-        """Return the names of the measures: those given, the default set, or all."""
+        """Return the names of the measures: those chosen, the default set, or all."""
         return measure_names(self.measures, all=self.all, text=text)
 
     def options(self, *, documents: bool) -> dict[str, float | bool]:
@@ -45,7 +45,7 @@ class Reads(Part, frozen=True, kw_only=True):
 def measure_names(
     measures: Sequence[str] | None, *, all: bool = False, text: bool = False
 ) -> tuple[str, ...]:
-    """Return the names of measures: those given, the default set, or all.
+    """Return the names of measures: those chosen, the default set, or all.
 
     Measures of tokens and texts are offered where there is `text`.
     """
@@ -54,8 +54,9 @@ def measure_names(
         if not chosen:
             raise nothing({})
         return tuple(dict.fromkeys(MEASURES[name].name for name in chosen))
-    there = [m for m in MEASURES.values() if text or m.offered != "text"]
-    return tuple(m.name for m in there if all or m.default or m.offered == "text")
+    return tuple(
+        m.name for m in MEASURES.values() if (text if m.offered == "text" else all or m.default)
+    )
 
 
 @dataclass(frozen=True)

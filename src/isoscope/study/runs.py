@@ -170,8 +170,8 @@ class SavedRunWorker(Planner[R_co]):
 
     def __init__(self, read: SavedSites, live: Live) -> None:
         self.read = read
-        given = live.get("run")
-        self.saved = given if isinstance(given, Run) else load(read.run or "")
+        saved = live.get("run")
+        self.saved = saved if isinstance(saved, Run) else load(read.run or "")
         _known_sites(read.sites or (), self.saved.sites)
 
     @property
@@ -181,5 +181,5 @@ class SavedRunWorker(Planner[R_co]):
 
     def plan(self) -> SavedPlan:
         """Return one unit per site."""
-        sites = dict.fromkeys(self.read.sites or self.saved.sites)
-        return SavedPlan(stages=(tuple(map(SavedSite, sites)),))
+        sites = self.read.sites or self.saved.sites
+        return SavedPlan(stages=(tuple(map(SavedSite, dict.fromkeys(sites))),))

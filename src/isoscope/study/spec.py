@@ -27,7 +27,7 @@ class Spec(Part, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, **values: object) -> Self:
-        """Return a checked spec; what is not given has its default.
+        """Return a checked spec; what is not set has its default.
 
         Raises the error that names the option, with the nearest name that there is.
         """
@@ -37,7 +37,7 @@ class Spec(Part, frozen=True, kw_only=True):
             if option.required and values.get(name) is None and not option.about.live:
                 raise ConfigError(
                     f"expected {name} of a {cls.command}, got none",
-                    hint=f"{option.about.help}",
+                    hint=option.about.help,
                     slug="option-missing",
                 )
         absent = {name: None for name, option in known.items() if option.required}

@@ -63,7 +63,7 @@ TOKENS = 100_000
 
 
 class Batches(Unit, frozen=True, tag=True):
-    """Batches of the plan, heard at the sites of one turn."""
+    """Batches of the plan, run for the sites of one turn."""
 
     turn: int
     first: int
@@ -90,7 +90,7 @@ class SurveyPlan(Plan, frozen=True, kw_only=True):
     drawn: SourceRecord  # what is known of the corpus once documents are drawn
 
     def sites_of_turn(self, turn: int) -> tuple[str, ...]:
-        """Return the sites of a turn; matrices are not heard."""
+        """Return the sites of a turn; matrices are in none."""
         return tuple(site for site in self.sites if not is_matrix(site))[turn :: self.turns]
 
     def batches(self, unit: Batches) -> list[list[int]]:
@@ -266,10 +266,10 @@ class ModelWorker:
         lengths = {item.ordinal: item.length for item in selection.items}
         ordinals = [ordinal for batch in documents for ordinal in batch]
         matrices = tuple(site for site in sites if is_matrix(site))
-        heard = [site for site in sites if not is_matrix(site)]
-        first = _batches(units, turns if heard else 0)
+        in_turns = [site for site in sites if not is_matrix(site)]
+        first = _batches(units, turns if in_turns else 0)
         kinds = SiteKinds(names, named=spec.reads.measures)
-        has_second = spec.reads.all and any(kinds.second(site) for site in heard)
+        has_second = spec.reads.all and any(kinds.second(site) for site in in_turns)
         last = (MatrixRows(matrices),) if matrices else ()
         return SurveyPlan(
             stages=((*first, *last), tuple(first)) if has_second else ((*first, *last),),
