@@ -3,15 +3,14 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
 
-from isoscope.errors import SourceError
 from isoscope.registry import unknown
 from isoscope.site import DECODER, Site
 from isoscope.source.corpus import open_corpus
 from isoscope.source.corpus.corpus import Corpus
 from isoscope.study.option import Part, about
+from isoscope.study.run import need_torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -224,17 +223,6 @@ def model_content(found: ModelSites) -> dict[str, str]:
     names = ("sha", "config", "tokenizer", "dtype", "untrained", "seed")
     words = {"sha": "model", "config": "model config", "seed": "seed of random weights"}
     return {words.get(name, name): str(identity[name]) for name in names}
-
-
-def need_torch(who: str = "a survey") -> None:
-    """Refuse to begin where the packages of models are missing."""
-    for package in ("torch", "transformers"):
-        if find_spec(package) is None:
-            raise SourceError(
-                f"{who} needs {package}, got none",
-                hint="pip install 'isoscope[hf]'",
-                slug="extra-missing",
-            )
 
 
 def open_documents(

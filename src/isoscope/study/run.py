@@ -4,19 +4,19 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import ClassVar, Generic, Protocol, TypeVar, cast
 
 from isoscope.engine import Job, Notify, Tracker, engine_for
 from isoscope.engine.base import Engine, Stage, Worker
-from isoscope.errors import EngineError, RowError, StoreError, TooFewRowsError
+from isoscope.errors import EngineError, RowError, SourceError, StoreError, TooFewRowsError
 from isoscope.store.keepers import RecordKeeper, SummaryKeeper
 from isoscope.store.origin import versions
 from isoscope.store.state import State
 from isoscope.store.working import Working, open_target
 from isoscope.study.experiment import load_at
-from isoscope.study.model import need_torch
 from isoscope.study.plan import Plan
 from isoscope.study.spec import Execution, Spec, cannot_resume, digest, refuse_other
 
@@ -96,6 +96,17 @@ class Runnable(Spec, Generic[R_co], frozen=True, kw_only=True):
     def decode_plan(self, content: bytes) -> Plan:
         """Return the plan that a file holds."""
         return self.plans.decode(content)
+
+
+def need_torch(who: str = "a survey") -> None:
+    """Refuse to begin where the packages of models are missing."""
+    for package in ("torch", "transformers"):
+        if find_spec(package) is None:
+            raise SourceError(
+                f"{who} needs {package}, got none",
+                hint="pip install 'isoscope[hf]'",
+                slug="extra-missing",
+            )
 
 
 def run(
