@@ -77,6 +77,14 @@ def test_the_address_follows_from_options_and_content_and_not_from_paths():
     assert address != digest(spec.resolve({**content, "corpus": "457"}))
 
 
+def test_a_revised_spec_has_another_address_and_the_others_keep_theirs():
+    sweep = SweepSpec.of(model="m", data="d").resolve({})
+    before = {key: value for key, value in sweep.items() if key != "revision"}
+    assert digest(sweep) != digest(before)
+    assert refuse_other("run", before, sweep, SweepSpec.options()) is None  # no option differs
+    assert "revision" not in MeasureSpec.of(vectors="v").resolve({})
+
+
 def test_settings_are_what_merged_runs_must_share():
     settings = SurveySpec.of(model="m", corpus="c", tokens=100, seed=4, length=64).settings()
     assert settings["length"] == 64
