@@ -1,6 +1,5 @@
 """How many rows are exact copies of another, from the smallest hashes of their content."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Self
@@ -31,6 +30,8 @@ class Copies(Accumulator[CopiesSummary]):
     ones are a uniform sample of the distinct rows.
     """
 
+    saved = ("hashes", "times")
+
     def __init__(self, width: int) -> None:
         super().__init__(width)
         self.hashes = np.zeros(0, dtype=np.uint64)
@@ -48,13 +49,6 @@ class Copies(Accumulator[CopiesSummary]):
         every, where = np.unique(np.concatenate([self.hashes, hashes]), return_inverse=True)
         total = np.bincount(where, np.concatenate([self.times, times]), minlength=len(every))
         self.hashes, self.times = every[:SIZE], total[:SIZE].astype(np.int64)
-
-    def _arrays(self) -> dict[str, Array]:
-        return {"hashes": self.hashes, "times": self.times}
-
-    def _restore(self, state: Mapping[str, Array]) -> None:
-        self.hashes = np.array(state["hashes"], dtype=np.uint64)
-        self.times = np.array(state["times"], dtype=np.int64)
 
     def finalize(self) -> CopiesSummary:
         """Return the share of copies."""

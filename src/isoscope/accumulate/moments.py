@@ -115,16 +115,13 @@ class Moments(Accumulator[MomentsSummary]):
     """
 
     least = 2
+    saved = totals = ("documents", "independent")
+    documents: int = 0
+    independent: bool = True
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
         self.halves = (Half.empty(width), Half.empty(width))
-        self.documents = 0
-        self.independent = True
-
-    def uncount(self, documents: int) -> None:
-        """Deduct documents that were counted once for each class of their rows."""
-        self.documents -= documents
 
     def _add(self, block: Block) -> None:
         sums, cells = block.sums, block.cells
@@ -147,8 +144,6 @@ class Moments(Accumulator[MomentsSummary]):
     def _absorb(self, other: Self) -> None:
         for ours, theirs in zip(self.halves, other.halves, strict=True):
             ours.add(theirs)
-        self.documents += other.documents
-        self.independent &= other.independent
 
     def _arrays(self) -> dict[str, Array]:
         halves = [half.centred() for half in self.halves]
@@ -159,11 +154,11 @@ class Moments(Accumulator[MomentsSummary]):
             "scatter": np.stack([half.scatter[upper] for half in halves]),  # packed triangles
             "cubic": np.stack([half.cubic for half in halves]),
             "quartic": np.array([half.quartic for half in halves]),
-            "documents": np.array(self.documents, dtype=np.int64),
-            "independent": np.array(self.independent, dtype=np.uint8),
+            **super()._arrays(),
         }
 
     def _restore(self, state: Mapping[str, Array]) -> None:
+        super()._restore(state)
         upper = np.triu_indices(self.width)
         for half, ours in enumerate(self.halves):
             ours.count = float(state["rows"][half])
@@ -172,8 +167,6 @@ class Moments(Accumulator[MomentsSummary]):
             ours.scatter.T[upper] = state["scatter"][half]
             ours.cubic = np.array(state["cubic"][half], dtype=np.float64)
             ours.quartic = float(state["quartic"][half])
-        self.documents = int(state["documents"])
-        self.independent = bool(state["independent"])
 
     def finalize(self) -> MomentsSummary:
         """Return the halves and the whole, centred."""

@@ -7,7 +7,6 @@ it. So the sums of the kept types are exact, whatever the order and the cuts, an
 not grow with the vocabulary.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -45,9 +44,14 @@ class VocabularySummary:
 
 
 class Vocabulary(Accumulator[VocabularySummary]):
-    """Sums of unit vectors by token type, and a few whole occurrences of some types."""
+    """Sums of unit vectors by token type, and a few whole occurrences of some types.
+
+    Samples of different size do not merge into one of either.
+    """
 
     by_token = True
+    settings = ("sizes",)
+    saved = ("sizes", "hashes", "tokens", "nonzero", "units", "owners", "draws", "rows")
 
     def __init__(
         self, width: int, types: int = TYPES, sampled: int = SAMPLED, kept: int = KEPT
@@ -61,10 +65,6 @@ class Vocabulary(Accumulator[VocabularySummary]):
         self.units = np.zeros((0, width))
         self.owners, self.draws = empty, empty  # type and occurrence of each kept row, hashed
         self.rows = np.zeros((0, width), dtype=np.float32)
-
-    def signature(self) -> tuple[object, ...]:
-        """Samples of different size do not merge into one of either."""
-        return (self.width, self.sizes)
 
     def _add(self, block: Block) -> None:
         if block.tokens is None:
@@ -147,29 +147,6 @@ class Vocabulary(Accumulator[VocabularySummary]):
         if len(other.hashes):
             self._blend_types(other.hashes, other.tokens, other.nonzero, other.units)
             self._blend_rows(other.owners, other.draws, other.rows)
-
-    def _arrays(self) -> dict[str, Array]:
-        return {
-            "sizes": np.array(self.sizes, dtype=np.int64),
-            "hashes": self.hashes,
-            "tokens": self.tokens,
-            "nonzero": self.nonzero,
-            "units": self.units,
-            "owners": self.owners,
-            "draws": self.draws,
-            "rows": self.rows,
-        }
-
-    @classmethod
-    def _blank(cls, state: Mapping[str, Array], width: int) -> Self:
-        new = cls(width)
-        types, sampled, kept = (int(each) for each in state["sizes"])
-        new.sizes = (types, sampled, kept)
-        return new
-
-    def _restore(self, state: Mapping[str, Array]) -> None:
-        for name in ("hashes", "tokens", "nonzero", "units", "owners", "draws", "rows"):
-            setattr(self, name, np.array(state[name]))
 
     def finalize(self) -> VocabularySummary:
         """Return the kept types."""
