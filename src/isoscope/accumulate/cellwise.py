@@ -82,7 +82,7 @@ class Cellwise(Accumulator[S_co]):
     def _add_block(self, block: Block, parts: Mapping[str, Array]) -> None:
         """Pool the cells of a block with ours, and count its documents."""
         self._take_in(block.cells.keys, block.cells.folded, parts)
-        self.documents += len(block.runs) - 1
+        self.documents += len(block.members.runs) - 1
 
     def _empty(self, name: str, cells: int) -> Array:
         return np.zeros((cells, self.width) if self.shapes[name] else cells)

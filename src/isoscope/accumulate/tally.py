@@ -36,8 +36,9 @@ class Tally(Accumulator[TallySummary]):
         self.skipped += rows
 
     def _add(self, block: Block) -> None:
-        self.documents += len(block.runs) - 1
-        self.pairs += float(np.square(np.diff(block.runs), dtype=np.float64).sum())
+        rows = np.diff(block.members.runs)  # (documents,)
+        self.documents += len(rows)
+        self.pairs += float(np.square(rows, dtype=np.float64).sum())
         self.zeros += int(np.count_nonzero(block.squares == 0))
         self.independent &= block.independent
 

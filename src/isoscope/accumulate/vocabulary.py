@@ -69,7 +69,7 @@ class Vocabulary(Accumulator[VocabularySummary]):
     def _add(self, block: Block) -> None:
         if block.tokens is None:
             return
-        types = block.types
+        types = block.members.types
         limit = self._limit(types.hashes, self.sizes[0])
         near = np.flatnonzero(types.hashes <= limit)
         number = np.full(len(types.hashes), -1)

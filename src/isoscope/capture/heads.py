@@ -8,17 +8,11 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from isoscope.capture.attention import (
-    PARTS,
-    Observe,
-    observe_attention,
-    observe_projections,
-    projects,
-)
+from isoscope.capture.attention import Observe, observe_attention, observe_projections
 from isoscope.capture.discover import CROSS
 from isoscope.capture.tap import Calls, Hear
 from isoscope.capture.trace import Trace
-from isoscope.site import Site
+from isoscope.site import HEADS, Site
 
 Way = Literal["interface", "projection"]
 
@@ -41,7 +35,7 @@ class HeadTrace:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self._found: dict[tuple[str, str, int], dict[Way, list[AttentionHead]]] = {}
+        self._found: dict[tuple[str, int, int], dict[Way, list[AttentionHead]]] = {}
         self._calls: Counter[tuple[Way, str, str]] = Counter()
 
     @contextmanager
@@ -56,7 +50,7 @@ class HeadTrace:
         ]
         with (
             observe_attention(self.trace.body, own, self._recorder("interface")),
-            observe_projections([m for m in own if projects(m)], self._recorder("projection")),
+            observe_projections(own, self._recorder("projection")),
         ):
             yield
 
@@ -64,7 +58,7 @@ class HeadTrace:
         """Return the heads by site; the interface has priority."""
         found = [
             head
-            for _, ways in sorted(self._found.items(), key=lambda item: _order(item[0]))
+            for _, ways in sorted(self._found.items())  # by stack, part and layer
             for head in ways.get("interface", ways.get("projection", []))
         ]
         return {head.site: head for head in found}
@@ -78,23 +72,22 @@ class HeadTrace:
             # keys of cross-attention, of a cache or of windows have another shape
             if place is None or (tensor.shape[0], tensor.shape[2]) != place.shape[:2]:
                 return
-            sites = [
-                Site(part, place.layer, number, stack=place.stack)
+            heads = [
+                AttentionHead(
+                    site=str(Site(part, place.layer, number, stack=place.stack)),
+                    module=name,
+                    way=way,
+                    part=part,
+                    call=call,
+                    number=number,
+                    width=tensor.shape[3],
+                )
                 for number in range(tensor.shape[1])
             ]
-            heads = [
-                AttentionHead(str(site), name, way, part, call, number, tensor.shape[3])
-                for number, site in enumerate(sites)
-            ]
-            key = (place.stack, part, place.layer)
+            key = (place.stack, HEADS.index(part), place.layer)
             self._found.setdefault(key, {}).setdefault(way, heads)
 
         return observe
-
-
-def _order(key: tuple[str, str, int]) -> tuple[str, int, int]:
-    stack, part, layer = key
-    return stack, PARTS.index(part), layer
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import torch
@@ -48,7 +48,8 @@ class Sites:
         with head_trace.recording():
             taps = plan_taps(trace, run)
         heads, matrices = head_trace.heads(), token_matrices(model)
-        widths = _measure_widths(body, list(taps.values()), run)
+        heard = _hear_widths(body, list(taps.values()), run)
+        widths = {site: each[-1] for site, each in heard.items()}
         widths |= {site: head.width for site, head in heads.items()}
         widths |= {site: matrix.shape[1] for site, matrix in matrices.items()}
         ordered = {site: widths[site] for site in sorted(widths, key=Site.parse)}
@@ -63,10 +64,16 @@ class Sites:
     ) -> "Sites":
         """Return the sites of any model at the modules to listen to."""
         taps = named_taps(model, modules)
-        calls: Counter[str] = Counter()
-        _measure_widths(model, taps, run, lambda site: calls.update([site]))
-        found = [each for tap in taps for each in _per_call(tap, calls[tap.site])]
-        return cls(model, _measure_widths(model, found, run), {tap.site: tap for tap in found})
+        heard = _hear_widths(model, taps, run)
+        widths: dict[str, int] = {}
+        found: dict[str, Tap] = {}
+        for tap in taps:
+            calls = heard.get(tap.site, [])
+            for call, width in enumerate(calls):  # numbered where there are several
+                site = tap.site if len(calls) == 1 else f"{tap.site}.{call}"
+                found[site] = replace(tap, site=site, call=call)
+                widths[site] = width
+        return cls(model, widths, found)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -129,28 +136,15 @@ def outline(sites: Sites) -> list[tuple[str, int, int]]:
     return [(family, count, width) for (family, width), count in rows.items()]
 
 
-def _per_call(tap: Tap, count: int) -> list[Tap]:
-    """Return a tap for each call, numbered where there are several."""
-    name = "{site}.{call}" if count > 1 else "{site}"
-    return [
-        Tap(name.format(site=tap.site, call=call), tap.module, "output", call, tap.through)
-        for call in range(count)
-    ]
-
-
-def _measure_widths(
-    body: nn.Module,
-    taps: list[Tap],
-    run: Callable[[], object],
-    notify: Callable[[str], None] | None = None,
-) -> dict[str, int]:
-    widths: dict[str, int] = {}
+def _hear_widths(
+    body: nn.Module, taps: Sequence[Tap], run: Callable[[], object]
+) -> dict[str, list[int]]:
+    """Return the width of every call that a tap reports, by site, in the order of the taps."""
+    widths: dict[str, list[int]] = {tap.site: [] for tap in taps}
 
     def hear(site: str, tensor: Tensor) -> None:
-        widths[site] = tensor.shape[-1]
-        if notify is not None:
-            notify(site)
+        widths[site].append(tensor.shape[-1])
 
     with torch.no_grad(), listening(body, taps, hear):
         run()
-    return {tap.site: widths[tap.site] for tap in taps if tap.site in widths}
+    return {site: each for site, each in widths.items() if each}

@@ -27,7 +27,7 @@ def find_stacks(model: nn.Module) -> list[Stack]:
         raise no_blocks(model)
     config = getattr(model, "config", None)
     if getattr(config, "is_encoder_decoder", False):
-        sides = {side: _of_side(lists, side) for side in SIDES}
+        sides = {side: [name for name in lists if side in name.split(".")] for side in SIDES}
         if all(sides.values()):
             return [
                 _stack(model, _largest(model, paths), SIDES[s]) for s, paths in sides.items()
@@ -48,10 +48,6 @@ def candidates(model: nn.Module) -> list[str]:
     return [n for n in lists if not any(n.startswith(f"{other}.") for other in lists)]
 
 
-def _of_side(lists: list[str], side: str) -> list[str]:
-    return [name for name in lists if side in name.split(".")]
-
-
 def _largest(model: nn.Module, paths: list[str]) -> str:
     """Return the list that is the model: with attention, rather than convolutions before it."""
 
@@ -67,44 +63,30 @@ def _attends(module: nn.Module) -> bool:
 
 
 def _stack(model: nn.Module, path: str, name: str) -> Stack:
-    module = model.get_submodule(path)
-    first = next(iter(module.children()))
-    inner = [part for part, child in first.named_children() if isinstance(child, nn.ModuleList)]
-    names = [f"{path}.{number}" for number, _ in enumerate(module.children())]
-    if len(list(first.children())) == 1 and len(inner) == 1 and not _is_block(first, inner[0]):
-        # a group of layers that are called again and again: ALBERT
-        names = [
-            f"{group}.{inner[0]}.{number}"
-            for group in names
-            for number in range(
-                len(list(model.get_submodule(f"{group}.{inner[0]}").children()))
-            )
-        ]
-    return Stack(name, path, tuple(names), _is_spatial(first))
-
-
-def _is_block(block: nn.Module, inner: str) -> bool:
-    """Whether a list inside a block holds its parts (T5), not whole layers (ALBERT)."""
-    kinds = {type(each) for each in block.get_submodule(inner).children()}
-    return len(kinds) > 1
-
-
-def _is_spatial(block: nn.Module) -> bool:
-    convolves = any(isinstance(module, nn.Conv2d) for module in block.modules())
-    return convolves and not _attends(block)
+    blocks = list(model.get_submodule(path).children())
+    names = [f"{path}.{number}" for number in range(len(blocks))]
+    convolves = any(isinstance(module, nn.Conv2d) for module in blocks[0].modules())
+    spatial = convolves and not _attends(blocks[0])
+    children = list(blocks[0].named_children())
+    if len(children) == 1 and isinstance(children[0][1], nn.ModuleList):
+        inner, layers = children[0]
+        # a group of layers that are called again and again (ALBERT), not the parts of a block
+        if len({type(each) for each in layers.children()}) <= 1:
+            names = [
+                f"{group}.{inner}.{number}"
+                for group in names
+                for number, _ in enumerate(model.get_submodule(f"{group}.{inner}").children())
+            ]
+    return Stack(name, path, tuple(names), spatial)
 
 
 def no_blocks(model: nn.Module) -> SourceError:
     """Return the error for a model in which no blocks were found, or none that ran."""
     lists = candidates(model)
     found = f"lists that are never called as such: {', '.join(lists)}" if lists else "none"
+    names = [f"{name} ({type(child).__name__})" for name, child in model.named_children()]
     return SourceError(
         f"expected a list of blocks in {type(model).__name__}, got {found}",
-        hint=f"name modules to listen to; it has: {_outline(model)}",
+        hint=f"name modules to listen to; it has: {', '.join(names[:8]) or 'no modules'}",
         slug="no-blocks",
     )
-
-
-def _outline(model: nn.Module) -> str:
-    names = [f"{name} ({type(child).__name__})" for name, child in model.named_children()]
-    return ", ".join(names[:8]) or "no modules"

@@ -61,7 +61,9 @@ class TensorBlock(Block):
         scratch: Tensor | None = None,
         sinks: SinkRows | None = None,
     ) -> None:
-        super().__init__(layout, origin=origin, sketched=sketched, sinks=sinks)
+        super().__init__(
+            layout, int(tensor.shape[1]), origin=origin, sketched=sketched, sinks=sinks
+        )
         self.tensor = tensor  # (rows of the batch, d), of which the layout's are meant
         self.layout = layout
         self.norms = norms  # (rows of the batch,), where they are known
@@ -71,11 +73,6 @@ class TensorBlock(Block):
     def rows(self) -> "TensorRows":
         """The rows, of which only those chosen leave the device."""
         return TensorRows(self.tensor, self.layout.index)
-
-    @property
-    def width(self) -> int:
-        """The number of values in a row."""
-        return int(self.tensor.shape[1])
 
     def about(self, centre: Array) -> "TensorBlock":
         """Return the block with the centre taken from every row."""
@@ -92,12 +89,9 @@ class TensorBlock(Block):
         """A point near the mean; the one offered, if it will do."""
         step = max(1, len(self) // _SAMPLE)
         sample = self.tensor[self.layout.index[::step][:_SAMPLE]].double().cpu().numpy()
-        spread = np.var(sample, axis=0).sum()
-        for offered in (self._origin, np.zeros(self.width)):
-            if offered is not None:
-                offset = sample.mean(axis=0) - offered
-                if offset @ offset <= spread / 4:
-                    return offered
+        offered = self._near_enough(sample)
+        if offered is not None:
+            return offered
         return np.median(sample, axis=0).astype(np.float32).astype(np.float64)
 
     @lazy

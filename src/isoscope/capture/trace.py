@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from isoscope.capture.stacks import Stack
-from isoscope.capture.tap import PreHook, first_tensor, input_tensor
+from isoscope.capture.tap import first_tensor, input_tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,43 +58,43 @@ class Trace:
         blocks = {name: stack for stack in self.stacks for name in stack.blocks}
         with ExitStack() as handles, torch.no_grad():
             for name, stack in blocks.items():
-                hook = self._entry(name, stack)
                 handle = self.body.get_submodule(name).register_forward_pre_hook(
-                    hook, with_kwargs=True
+                    partial(self._enter, name, stack.name), with_kwargs=True
                 )
                 handles.callback(handle.remove)
             for name in dict.fromkeys((*modules, *blocks)):
                 handle = self.body.get_submodule(name).register_forward_hook(
-                    self._end(name), with_kwargs=True
+                    partial(self._leave, name), with_kwargs=True
                 )
                 handles.callback(handle.remove)
             run()
         return self.events
 
-    def _entry(self, name: str, stack: Stack) -> PreHook:
-        def hook(
-            _module: nn.Module, inputs: tuple[object, ...], keywords: Mapping[str, object]
-        ) -> None:
-            tensor = input_tensor(inputs, keywords)
-            shape = () if tensor is None else tuple(tensor.shape)
-            layer = self._layers[stack.name]
-            self._layers[stack.name] += 1
-            self._places[stack.name] = BlockRun(stack.name, layer, name, shape)
+    def _enter(
+        self,
+        name: str,
+        stack: str,
+        _module: nn.Module,
+        inputs: tuple[object, ...],
+        keywords: Mapping[str, object],
+    ) -> None:
+        """Note that a block begins to run: a hook."""
+        tensor = input_tensor(inputs, keywords)
+        shape = () if tensor is None else tuple(tensor.shape)
+        self._places[stack] = BlockRun(stack, self._layers[stack], name, shape)
+        self._layers[stack] += 1
 
-        return hook
-
-    def _end(self, name: str) -> Callable[..., None]:
-        def hook(
-            _module: nn.Module,
-            inputs: tuple[object, ...],
-            keywords: Mapping[str, object],
-            output: object,
-        ) -> None:
-            call = self._calls[name]
-            self._calls[name] += 1
-            tensors = input_tensor(inputs, keywords), first_tensor(output)
-            # copies, because a model may write into its own tensors
-            kept = (None if t is None else t.detach().clone() for t in tensors)
-            self.events.append(Event(name, call, self.place(name), *kept))
-
-        return hook
+    def _leave(
+        self,
+        name: str,
+        _module: nn.Module,
+        inputs: tuple[object, ...],
+        keywords: Mapping[str, object],
+        output: object,
+    ) -> None:
+        """Note that a module has run: a hook."""
+        tensors = input_tensor(inputs, keywords), first_tensor(output)
+        # copies, because a model may write into its own tensors
+        kept = (None if t is None else t.detach().clone() for t in tensors)
+        self.events.append(Event(name, self._calls[name], self.place(name), *kept))
+        self._calls[name] += 1

@@ -270,7 +270,7 @@ def _from_sample(here: Mapping[Kind, Accumulator[object]], summaries: Summaries)
     )
     for kind, accumulator in second_passes(here, missing).items():
         order = np.argsort(sample.documents, kind="stable")
-        accumulator.update(block.reordered(order))
+        accumulator.update(block.reorder(order))
         summaries[kind] = accumulator.finalize()
         summaries.sampled.add(kind)
 

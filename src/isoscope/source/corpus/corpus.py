@@ -3,13 +3,11 @@
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
@@ -18,23 +16,7 @@ from isoscope.hashing import splitmix64, text_key
 from isoscope.source.border import refuse_columns
 from isoscope.source.fingerprint import of_file, of_parts
 from isoscope.source.request import CorpusRequest, Kind
-from isoscope.types import Array
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A text, a sequence of tokens, a sound or an image, with its name.
-
-    Content is a string, a 1-D int64 array, a 1-D float32 array (mono) or a uint8 array
-    of shape (height, width, 3), depending on the kind of the corpus.
-    """
-
-    id: str
-    content: Any
-    target: str | None = None  # transcript or target text, where the corpus has one
-    rate: int = 0  # audio: samples per second, as stored in the file
-    place: str = ""  # file and line, for messages
-    label: str | None = None  # from the column of labels, where one was named
+from isoscope.types import Array, Document
 
 
 class Dropped:
