@@ -69,12 +69,8 @@ class Bands(Cellwise[BandsSummary]):
     """
 
     by_place = True
-    shapes = {"nonzero": "", "units": "d"}  # noqa: RUF012
+    shapes = {"nonzero": ("bands",), "units": ("bands", "width")}  # noqa: RUF012
     bands: int = 0
-
-    def _empty(self, name: str, cells: int) -> Array:
-        shape = (cells, self.bands)
-        return np.zeros((*shape, self.width) if self.shapes[name] else shape)
 
     def _add(self, block: Block) -> None:
         labels = [len(FREQUENCIES) + position_bands(block.positions)]
@@ -125,14 +121,11 @@ class Crossing(Cellwise[CrossingSummary]):
     """
 
     by_place = True
-    shapes = {"crossed": "fp"}  # noqa: RUF012
+    shapes = {"crossed": ("frequencies", "positions")}  # noqa: RUF012
     saved = ("counted", *Cellwise.saved)
     totals = ("counted", *Cellwise.totals)
     counted: bool = True
-
-    def _empty(self, name: str, cells: int) -> Array:
-        assert name == "crossed"
-        return np.zeros((cells, len(FREQUENCIES), POSITIONS))
+    frequencies, positions = len(FREQUENCIES), POSITIONS
 
     def _add(self, block: Block) -> None:
         cells, known = block.cells, block.frequency

@@ -63,7 +63,7 @@ class ByGroup:
 class Cellwise(Accumulator[S_co]):
     """An accumulator whose arrays have one entry for each cell."""
 
-    shapes: ClassVar[dict[str, str]]  # array name: the axis after the first, "d" or none
+    shapes: ClassVar[dict[str, tuple[str, ...]]]  # array: attributes with sizes of its axes
     saved: ClassVar[tuple[str, ...]] = ("keys", "folded", "documents")  # and the arrays
     totals: ClassVar[tuple[str, ...]] = ("documents",)
     folded: bool = False  # whether cells are groups
@@ -85,7 +85,7 @@ class Cellwise(Accumulator[S_co]):
         self.documents += len(block.members.runs) - 1
 
     def _empty(self, name: str, cells: int) -> Array:
-        return np.zeros((cells, self.width) if self.shapes[name] else cells)
+        return np.zeros((cells, *(getattr(self, axis) for axis in self.shapes[name])))
 
     def _take_in(self, keys: Array, folded: bool, parts: Mapping[str, Array]) -> None:
         """Pool the cells of a block or of a peer with ours."""

@@ -70,7 +70,13 @@ def content_hashes(rows: Array | RowsOnDevice, limit: np.uint64 | None = None) -
         rows = rows[np.arange(len(rows))]
     words = rows if not isinstance(rows, np.ndarray) else _words(rows)
     step = -(-words.shape[1] // _FEW)
-    upper = _hash_words(_few(words, step)) >> np.uint64(32)
+    # every step-th word, the last first: of a float64 the first bits, not the last
+    few = (
+        words[:, ::-step]
+        if isinstance(words, np.ndarray)
+        else _words(words.columns(step))[:, ::-1]
+    )
+    upper = _hash_words(few) >> np.uint64(32)
     if limit is not None:
         near = np.flatnonzero(upper <= limit >> np.uint64(32))
         words, upper = words[near], upper[near]
@@ -83,13 +89,6 @@ def content_hashes(rows: Array | RowsOnDevice, limit: np.uint64 | None = None) -
 
 def _words(rows: Array) -> Array:
     return np.ascontiguousarray(rows).view(np.uint32)
-
-
-def _few(words: Array | RowsOnDevice, step: int) -> Array:
-    """Return every step-th word, the last first: of a float64 the first bits, not the last."""
-    if isinstance(words, np.ndarray):
-        return words[:, ::-step]
-    return _words(words.columns(step))[:, ::-1]
 
 
 def _hash_words(words: Array) -> Array:

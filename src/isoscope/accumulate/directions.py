@@ -70,7 +70,7 @@ class Directions(Cellwise[DirectionsSummary]):
     """Sum of unit vectors, with what is needed to leave out pairs within a document."""
 
     least = 2
-    shapes = {"nonzero": "", "units": "d", "own": "", "pairs": ""}  # noqa: RUF012
+    shapes = {"nonzero": (), "units": ("width",), "own": (), "pairs": ()}  # noqa: RUF012
     saved = ("energy", *Cellwise.saved)
     totals = ("energy", *Cellwise.totals)
 

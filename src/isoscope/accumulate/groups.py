@@ -41,7 +41,7 @@ class Groups(Cellwise[GroupsSummary]):
     scatter seen from 48 directions tells its part of a spectral reading nearly as well.
     """
 
-    shapes = {"rows": "", "mean": "d", "trace": "", "sketch": "rd"}  # noqa: RUF012
+    shapes = {"rows": (), "mean": ("width",), "trace": (), "sketch": ("rank", "width")}  # noqa: RUF012
 
     def __init__(self, width: int) -> None:
         self.rank = 0  # of the sketch; independent rows need none

@@ -47,7 +47,7 @@ class Norms(Cellwise[NormsSummary]):
     boundaries (KLL, t-digest) do not. Masson, Rim and Lee (2019).
     """
 
-    shapes = {"sizes": "", "mean": "", "spread": ""}  # noqa: RUF012
+    shapes = {"sizes": (), "mean": (), "spread": ()}  # noqa: RUF012
     saved = (*Cellwise.saved, "bins", "counts", "zeros")
     totals = (*Cellwise.totals, "zeros")
     zeros: int = 0

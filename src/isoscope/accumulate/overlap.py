@@ -21,21 +21,11 @@ from isoscope.hashing import GROUPS
 from isoscope.types import Array
 
 
-@dataclass(frozen=True)
-class OverlapSummary:
-    """How often documents were counted more than once, and the pairs that are missing."""
-
-    documents: int
-    own: Array  # (groups,) of |sum of u|^2 over documents
-    pairs: Array  # (groups,) of rows with a direction, squared
-    row_pairs: float  # of all rows, squared
-
-
-class Overlap(Cellwise[OverlapSummary]):
+class Overlap(Cellwise[int]):
     """The cross terms between classes of rows within a document."""
 
     least = 0
-    shapes = {"own": "", "pairs": "", "likeness": "", "sentences": ""}  # noqa: RUF012
+    shapes = {"own": (), "pairs": (), "likeness": (), "sentences": ()}  # noqa: RUF012
     saved = ("row_pairs", *Cellwise.saved)
     totals = ("row_pairs", *Cellwise.totals)
     row_pairs: float = 0.0
@@ -65,10 +55,9 @@ class Overlap(Cellwise[OverlapSummary]):
     def _only(self, *names: str) -> dict[str, Array]:
         return {name: self.parts[name] for name in names}
 
-    def finalize(self) -> OverlapSummary:
-        """Return what was found."""
-        own, pairs = self.parts["own"].copy(), self.parts["pairs"].copy()
-        return OverlapSummary(self.documents, own, pairs, self.row_pairs)
+    def finalize(self) -> int:
+        """Return how many documents were counted more than once."""
+        return self.documents
 
 
 @dataclass(frozen=True)

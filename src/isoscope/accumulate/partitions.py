@@ -30,7 +30,7 @@ class Partitions(Cellwise[PartitionsSummary]):
     least = 2
     settings = ("axes",)
     saved = ("axes", *Cellwise.saved)
-    shapes = {"sizes": "", "plus": "d", "minus": "d"}  # noqa: RUF012
+    shapes = {"sizes": (), "plus": ("width",), "minus": ("width",)}  # noqa: RUF012
 
     def __init__(self, width: int, axes: Array | None = None) -> None:
         super().__init__(width)

@@ -14,6 +14,7 @@ positions; three projections (canine, deberta), split into heads.
 import sys
 from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -58,7 +59,7 @@ def _wrap(name: str) -> Generator[None]:
     functions = AttentionInterface._global_mapping  # pyright: ignore[reportPrivateUsage]
     with _lock:
         if not _in_use.get(name):
-            functions[name] = _Wrapper(name, functions.get(name))
+            functions[name] = _Wrapper(functions.get(name))
         _in_use[name] = _in_use.get(name, 0) + 1
     try:
         yield
@@ -73,12 +74,11 @@ def _wrap(name: str) -> Generator[None]:
                     functions[name] = wrapper.original
 
 
+@dataclass(frozen=True, slots=True)
 class _Wrapper:
     """An attention function that shows its arguments to whoever listens to the module."""
 
-    def __init__(self, name: str, original: Callable[..., object] | None) -> None:
-        self.name = name
-        self.original = original
+    original: Callable[..., object] | None
 
     def __call__(
         self,

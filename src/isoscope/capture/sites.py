@@ -1,4 +1,4 @@
-"""The sites of a model: what there is to listen to, and listening to some of it."""
+"""The sites of a model: what there is to listen to, its token matrices, and listening."""
 
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -11,13 +11,11 @@ from torch import Tensor, nn
 
 from isoscope.capture.discover import plan_taps
 from isoscope.capture.heads import AttentionHead, HeadTrace, hear_heads
-from isoscope.capture.matrices import token_matrices
-from isoscope.capture.stacks import find_stacks
+from isoscope.capture.stacks import Trace, find_stacks
 from isoscope.capture.tap import Calls, Hear, Tap, listening, named_taps
-from isoscope.capture.trace import Trace
 from isoscope.errors import UnknownNameError
 from isoscope.registry import unknown
-from isoscope.site import HEADS, Site
+from isoscope.site import DECODER, EMBED, ENCODER, HEADS, UNEMBED, Site
 
 ON_REQUEST = ("attn", "mlp", *HEADS, "grad", "gradw")  # families that the default excludes
 
@@ -148,3 +146,56 @@ def _hear_widths(
     with torch.no_grad(), listening(body, taps, hear):
         run()
     return {site: each for site, each in widths.items() if each}
+
+
+def token_matrices(model: nn.Module) -> dict[str, Tensor]:
+    """Return `embed.weight` and `unembed.weight`, one row per token, where the model has them.
+
+    An encoder-decoder whose halves have embeddings of their own has `enc.embed.weight` and
+    `dec.embed.weight`. Patches and frames are embedded by convolutions: no matrix.
+    """
+    found = _embeddings(model)
+    output = _matrix(model, "get_output_embeddings")
+    return found if output is None else {**found, UNEMBED: output}
+
+
+def are_tied(model: nn.Module) -> bool:
+    """Whether the unembedding is the embedding itself."""
+    output = _matrix(model, "get_output_embeddings")
+    return output is not None and any(
+        _shares_memory(output, e) for e in _embeddings(model).values()
+    )
+
+
+def _embeddings(model: nn.Module) -> dict[str, Tensor]:
+    shared = _matrix(model, "get_input_embeddings")
+    sides: dict[str, Tensor] = {}
+    if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
+        for stack, name in ((ENCODER, "get_encoder"), (DECODER, "get_decoder")):
+            half = _call(getattr(model, name, None))
+            matrix = _matrix(half, "get_input_embeddings")
+            if matrix is not None:
+                sides[str(Site(EMBED, stack=stack))] = matrix
+    values = list(sides.values())
+    if len(values) == 1 or (len(values) == 2 and not _shares_memory(*values)):
+        return sides
+    return {} if shared is None else {EMBED: shared}
+
+
+def _matrix(model: object, getter: str) -> Tensor | None:
+    module = _call(getattr(model, getter, None))
+    weight = getattr(module, "weight", None)
+    if isinstance(weight, Tensor) and weight.ndim == 2:
+        return weight.detach()
+    return None
+
+
+def _call(getter: Callable[[], object] | None) -> object:
+    try:
+        return None if getter is None else getter()
+    except (NotImplementedError, AttributeError):  # transformers, where there is none
+        return None
+
+
+def _shares_memory(first: Tensor, second: Tensor) -> bool:
+    return first.shape == second.shape and first.data_ptr() == second.data_ptr()

@@ -179,19 +179,7 @@ class TensorBlock(Block):
     ) -> tuple[Array, Array, Array]:
         """Return sums of z, |z|^2 z and z/|x| of each piece, sketches of cells, energies."""
         pieces = self.layout.pieces
-        out = pieces.sum_pieces(
-            self._side(rows, lengths, inverse), rows
-        )  # (pieces, 3 + rank, d)
-        first = out[:, :3].double().cpu().numpy()
-        sketch = pieces.into_cells(out[:, 3:])
-        weight, energy = inverse.square(), rows.new_zeros(self.width)
-        for start in range(0, len(rows), PIECE):
-            part = slice(start, start + PIECE)
-            energy.addmv_(rows[part].square().T, weight[part])
-        return first, sketch.cpu().numpy(), energy.double().cpu().numpy()
-
-    def _side(self, rows: Tensor, lengths: Tensor, inverse: Tensor) -> Tensor:
-        """Return what rows are weighted with, (n, 3 + rank): the last are of the sketch."""
+        # what rows are weighted with; the last are of the sketch
         rank = sketch_rank(self.width) if self.sketched and not self.independent else 0
         side = rows.new_empty((len(rows), 3 + rank))
         side[:, 0] = 1
@@ -199,7 +187,14 @@ class TensorBlock(Block):
         side[:, 2] = inverse
         if rank:
             side[:, 3:] = rows @ torch.from_numpy(directions(self.width)).to(rows)
-        return side
+        out = pieces.sum_pieces(side, rows)  # (pieces, 3 + rank, d)
+        first = out[:, :3].double().cpu().numpy()
+        sketch = pieces.into_cells(out[:, 3:])
+        weight, energy = inverse.square(), rows.new_zeros(self.width)
+        for start in range(0, len(rows), PIECE):
+            part = slice(start, start + PIECE)
+            energy.addmv_(rows[part].square().T, weight[part])
+        return first, sketch.cpu().numpy(), energy.double().cpu().numpy()
 
     def _move_back(self, pieces: Array, energy: Array, inverse: Array) -> tuple[Array, Array]:
         """Return sums of x/|x| and of x^2/|x|^2 from those of z = x - origin."""

@@ -101,10 +101,9 @@ def config_of(body: nn.Module) -> ModelConfig:
 
 def placement(body: nn.Module) -> tuple[torch.device, torch.dtype]:
     """Return the device inputs go to, and the type that real-valued ones have."""
-    for parameter in body.parameters():
-        if parameter.is_floating_point():
-            return parameter.device, parameter.dtype
-    return torch.device("cpu"), torch.float32
+    default = torch.empty(0, device="cpu", dtype=torch.float32)
+    real = next((each for each in body.parameters() if each.is_floating_point()), default)
+    return real.device, real.dtype
 
 
 def parameters(body: nn.Module) -> frozenset[str]:

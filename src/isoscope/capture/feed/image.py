@@ -1,6 +1,7 @@
 """Images as a vision model takes them: what its own processor makes of them."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from isoscope.capture.feed.base import (
     missing_processor,
     wrong_kind,
 )
-from isoscope.capture.feed.marks import PatchLayout
+from isoscope.capture.feed.marks import patch_marks
 from isoscope.capture.model.load import Loaded, Processor
 from isoscope.errors import ConfigError
 from isoscope.types import Array, Document
@@ -62,7 +63,7 @@ class ImageFeed(Feed):
                 slug="image-size",
             )
         pixels = torch.from_numpy(np.stack(images)).to(self.device, self.dtype)
-        layout = PatchLayout(len(images), self.patches(images[0]), self.device)
+        layout = partial(patch_marks, len(images), self.patches(images[0]), self.device)
         documents = tuple(each.id for each in prepared)
         return Batch({"pixel_values": pixels}, documents, {"": layout})
 

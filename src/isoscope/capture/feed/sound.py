@@ -3,6 +3,7 @@
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
@@ -18,7 +19,7 @@ from isoscope.capture.feed.base import (
     pad_rows,
     wrong_kind,
 )
-from isoscope.capture.feed.marks import FrameLayout, TokenLayout, within
+from isoscope.capture.feed.marks import TokenLayout, frame_marks, within
 from isoscope.capture.feed.reader import ids_of
 from isoscope.capture.model.load import Loaded, Processor
 from isoscope.errors import ConfigError, SourceError
@@ -105,7 +106,7 @@ class WaveFeed(Feed):
             counts = [len(each.inputs["input_values"]) for each in prepared]
             inputs["attention_mask"] = within(counts, values.shape[1], self.device).long()
         frames = tuple(each.length for each in prepared)
-        layout = FrameLayout(frames, self.frames(values.shape[1]), self.device)
+        layout = partial(frame_marks, frames, self.frames(values.shape[1]), self.device)
         return Batch(inputs, tuple(each.id for each in prepared), {"": layout})
 
     def frames(self, samples: int) -> int:
@@ -192,7 +193,7 @@ class WhisperFeed(Feed):
         }
         counts = tuple(each.length for each in prepared)
         total = int(self.config.max_source_positions)
-        encoder = FrameLayout(counts, total, self.device)
+        encoder = partial(frame_marks, counts, total, self.device)
         decoder = TokenLayout(real, special, tokens)
         documents = tuple(each.id for each in prepared)
         return Batch(inputs, documents, {ENCODER: encoder, DECODER: decoder})

@@ -1,6 +1,7 @@
 """Feeds of text: for one stack, for characters (canine), for encoder-decoders."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -15,9 +16,9 @@ from isoscope.capture.feed.base import (
     parameters,
 )
 from isoscope.capture.feed.marks import (
-    MoleculeLayout,
     PositionLayout,
     TokenLayout,
+    molecule_marks,
     pads_to_windows,
     within,
 )
@@ -79,7 +80,9 @@ class TextFeed(Feed):
             inputs[mask] = real.long()
         lengthened = pads_to_windows(self.reader.config)
         layout = TokenLayout(real, special, tokens, lengthened)
-        return inputs, layout if self.multiple == 1 else MoleculeLayout(layout, self.multiple)
+        if self.multiple == 1:
+            return inputs, layout
+        return inputs, partial(molecule_marks, layout, self.multiple)
 
     def column(self, prepared: Sequence[Prepared], name: str, fill: int = 0) -> Tensor:
         """Return one input of all documents, padded."""
@@ -216,13 +219,10 @@ def halves(tokens: TokenSequence) -> tuple[TokenSequence, Array]:
 def start_token(loaded: Loaded) -> int:
     """Return the token that a decoder's input starts with."""
     holders = config_of(loaded.body), getattr(loaded.model, "generation_config", None)
-    for name in ("decoder_start_token_id", "bos_token_id", "eos_token_id", "pad_token_id"):
-        for holder in holders:
-            value = getattr(holder, name, None)
-            value = value[0] if isinstance(value, list) and value else value
-            if isinstance(value, int):
-                return value
-    return 0
+    names = ("decoder_start_token_id", "bos_token_id", "eos_token_id", "pad_token_id")
+    values = [getattr(holder, name, None) for name in names for holder in holders]
+    firsts = (each[0] if isinstance(each, list) and each else each for each in values)
+    return next((each for each in firsts if isinstance(each, int)), 0)
 
 
 # What a model of transformers returns.
