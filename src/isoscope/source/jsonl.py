@@ -123,25 +123,26 @@ def _json_parser(field: str | None, request: VectorRequest) -> ParseRow:
     decode_object = None if field is None else _object_decoder(field, attributes)
 
     def parse(line: bytes) -> tuple[list[float], Labels]:
+        found = None
         try:
             if field is None:
                 return decode_list(line), {}
-            if decode_object is None:
-                return slow(line)
-            found = decode_object(line)
+            if decode_object is not None:
+                found = decode_object(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return slow(line)  # NaN is not JSON, but Python writes it
-        labels = {role: getattr(found, attributes[name]) for role, name in names.items()}
-        _check_document(labels.get("document"))
-        return found.vector, labels
-
-    def slow(line: bytes) -> tuple[list[float], Labels]:
-        value = decode_json(line)
-        vector = _json_vector(value, field)
-        if not isinstance(value, dict):
-            return vector, {}
-        labels: Labels = {role: value.get(name) for role, name in names.items()}
-        _check_document(labels.get("document"))
+            pass  # NaN is not JSON, but Python writes it
+        labels: Labels = {}
+        if found is not None:
+            vector = found.vector
+            labels = {role: getattr(found, attributes[name]) for role, name in names.items()}
+        else:
+            value = decode_json(line)
+            vector = _json_vector(value, field)
+            if isinstance(value, dict):
+                labels = {role: value.get(name) for role, name in names.items()}
+        document = labels.get("document")
+        if isinstance(document, bool) or not isinstance(document, str | int | None):
+            raise BadRecordError(f"{describe_value(document)} as document")
         return vector, labels
 
     return parse
@@ -178,8 +179,3 @@ def _json_vector(value: Json, field: str | None) -> list[float]:
         except OverflowError:
             raise BadRecordError("a number beyond float64") from None
     return numbers
-
-
-def _check_document(value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, str | int | None):
-        raise BadRecordError(f"{describe_value(value)} as document")

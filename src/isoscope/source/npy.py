@@ -128,19 +128,12 @@ def map_blocks(
     for at in range(start, stop, limit):
         end = min(at + limit, stop)
         yield at, whole[at:end]
-        if not header.fortran:
-            done = _release(pages, done, header.offset + end * row)
-
-
-def _release(pages: mmap.mmap, begin: int, end: int) -> int:
-    """Unmap pages that were read, so that the memory of a process does not grow.
-
-    They stay in the system's cache, and a view that is still in use finds them again.
-    """
-    end = min(end, len(pages)) // mmap.PAGESIZE * mmap.PAGESIZE
-    if hasattr(mmap, "MADV_DONTNEED") and end > begin:
-        pages.madvise(mmap.MADV_DONTNEED, begin, end - begin)
-    return max(begin, end)
+        # Unmap pages that were read, so that the memory of a process does not grow. They stay
+        # in the system's cache, and a view that is still in use finds them again.
+        read = min(header.offset + end * row, len(pages)) // mmap.PAGESIZE * mmap.PAGESIZE
+        if not header.fortran and hasattr(mmap, "MADV_DONTNEED") and read > done:
+            pages.madvise(mmap.MADV_DONTNEED, done, read - done)
+            done = read
 
 
 def open_npy(data: ByteSource, request: VectorRequest) -> RowSource:

@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, TypeGuard
+from typing import BinaryIO, cast
 
 from isoscope.errors import SourceError
-from isoscope.source.arrays import open_array
-from isoscope.source.arrow import open_arrow
 from isoscope.source.border import (
     ARROW_FILE,
     ARROW_STREAM,
@@ -20,14 +18,13 @@ from isoscope.source.border import (
     describe_content,
     empty,
 )
-from isoscope.source.bytes import ByteSource, StreamBytes, open_bytes
+from isoscope.source.bytes import ByteSource, StreamBytes, of_parts, open_bytes
+from isoscope.source.columnar import open_arrow, open_parquet
 from isoscope.source.csv import open_csv
-from isoscope.source.fingerprint import of_parts
-from isoscope.source.frame import is_frame, open_frame
 from isoscope.source.jsonl import open_jsonl
+from isoscope.source.memory import is_frame, open_array, open_frame
 from isoscope.source.npy import open_npy
 from isoscope.source.npz import open_npz
-from isoscope.source.parquet import open_parquet
 from isoscope.source.paths import STDIN, classify_path, list_files, standard_input
 from isoscope.source.row_labels import attach_labels
 from isoscope.source.row_source import PassCounts, Role, RowSource, VectorRequest
@@ -181,8 +178,9 @@ def _open(
     vectors: object, request: VectorRequest, name: str | None, exclude: frozenset[Path]
 ) -> RowSource:
     if not isinstance(vectors, str | os.PathLike):
-        if _is_stream(vectors):
-            return open_stream(vectors, request, name or "stream", "the stream")
+        if hasattr(vectors, "read"):
+            stream = cast(BinaryIO, vectors)
+            return open_stream(stream, request, name or "stream", "the stream")
         if is_frame(vectors):
             return open_frame(vectors, request, name or "rows")
         return open_array(vectors, request, name or "rows")
@@ -198,10 +196,6 @@ def _open(
             stream = path.open("rb")
         return open_stream(stream, request, name or path.name, str(path))
     return open_file(path, request, name)
-
-
-def _is_stream(value: object) -> TypeGuard[BinaryIO]:
-    return hasattr(value, "read")
 
 
 def _recognise(head: bytes, place: str) -> Opener:

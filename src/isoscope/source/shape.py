@@ -1,5 +1,7 @@
 """Checks of shape, width and type of vectors, and the number of rows per chunk."""
 
+from collections import defaultdict
+
 import numpy as np
 
 from isoscope.errors import SourceError
@@ -40,7 +42,9 @@ def check_matrix(shape: tuple[int, ...], place: str) -> tuple[int, int]:
         raise SourceError(
             f"expected a two-dimensional array (rows, width) in {place}, "
             f"got {len(shape)} dimension{'' if len(shape) == 1 else 's'} {shape}",
-            hint=_reshape(len(shape)),
+            hint="one row is one vector: reshape to (rows, width)"
+            if len(shape) < 2
+            else "flatten all but the last axis: rows.reshape(-1, rows.shape[-1])",
             slug="not-two-dimensional",
         )
     n, d = shape
@@ -78,41 +82,34 @@ def no_rows(place: str) -> SourceError:
 
 def check_numeric(dtype: np.dtype[np.generic], place: str) -> None:
     """Refuse an array that does not hold real numbers."""
-    if dtype.kind in "fiub":
-        return
-    got, hint, slug = _not_real(dtype)
-    raise SourceError(f"expected real numbers in {place}, got {got}", hint=hint, slug=slug)
+    if dtype.kind not in "fiub":
+        got, hint, slug = _NOT_REAL["" if dtype.names else dtype.kind]
+        problem = f"expected real numbers in {place}, got {got.format(dtype)}"
+        raise SourceError(problem, hint=hint, slug=slug)
 
 
-def _not_real(dtype: np.dtype[np.generic]) -> tuple[str, str, str]:
-    if dtype.kind == "c":
-        return (
-            f"complex numbers ({dtype})",
-            "take the real part, or stack real and imaginary parts as columns",
-            "complex-numbers",
-        )
-    if dtype.kind == "O":
-        return (
-            "pickled or Python objects",
-            "save an array of numbers: np.save(path, np.stack(rows).astype('float32'))",
-            "objects",
-        )
-    if dtype.kind in "SU":
-        return f"strings ({dtype})", "save the vectors as numbers, not as text", "strings"
-    if dtype.kind == "V" and dtype.names is None:
-        return (
-            f"raw bytes ({dtype})",
-            "convert to float32 and save again; safetensors has bfloat16, npy has not",
-            "dtype-unsupported",
-        )
-    return (
-        f"the type {dtype}",
+_STRINGS = ("strings ({})", "save the vectors as numbers, not as text", "strings")
+_NOT_REAL = defaultdict(  # what was found, hint and slug, by the kind of a type
+    lambda: (
+        "the type {}",
         "save a plain two-dimensional array of floats or integers",
         "dtype-unsupported",
-    )
-
-
-def _reshape(dimensions: int) -> str:
-    if dimensions < 2:
-        return "one row is one vector: reshape to (rows, width)"
-    return "flatten all but the last axis: rows.reshape(-1, rows.shape[-1])"
+    ),
+    c=(
+        "complex numbers ({})",
+        "take the real part, or stack real and imaginary parts as columns",
+        "complex-numbers",
+    ),
+    O=(
+        "pickled or Python objects",
+        "save an array of numbers: np.save(path, np.stack(rows).astype('float32'))",
+        "objects",
+    ),
+    S=_STRINGS,
+    U=_STRINGS,
+    V=(
+        "raw bytes ({})",
+        "convert to float32 and save again; safetensors has bfloat16, npy has not",
+        "dtype-unsupported",
+    ),
+)

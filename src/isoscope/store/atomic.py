@@ -22,14 +22,14 @@ _NOT_HERE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 @contextmanager
-def writing(folder: Path) -> Generator[None]:
-    """Turn errors of the disk into a StoreError that names the folder."""
+def writing(folder: Path, rest: str = "what was kept is still there") -> Generator[None]:
+    """Turn errors of the disk into a StoreError that names the folder and says what is left."""
     try:
         yield
     except OSError as error:
         raise StoreError(
             f"cannot write a run to {str(folder)!r}: {error.strerror or error}",
-            hint="free some space or choose another folder; what was kept is still there",
+            hint=f"free some space or choose another folder; {rest}",
             slug="store-write",
         ) from error
 

@@ -62,14 +62,18 @@ class Lock:
             self.descriptor = None
 
     def _try(self) -> int | None:
-        """Return a locked descriptor; None where the folder was removed or replaced."""
+        """Lock, with some patience, or raise; None where the folder was removed or replaced."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except FileNotFoundError:
             return None
         try:
-            self._wait(descriptor)
+            end = monotonic() + PATIENCE
+            while not _lock(descriptor):
+                if monotonic() >= end:
+                    raise self._refusal(_holder(descriptor))
+                sleep(0.02)
             if self._is_named(descriptor):
                 return descriptor
         except BaseException:
@@ -83,14 +87,6 @@ class Lock:
         with suppress(OSError):
             return os.path.samestat(os.fstat(descriptor), self.path.stat())
         return False
-
-    def _wait(self, descriptor: int) -> None:
-        """Lock, with some patience, or raise."""
-        end = monotonic() + PATIENCE
-        while not _lock(descriptor):
-            if monotonic() >= end:
-                raise self._refusal(_holder(descriptor))
-            sleep(0.02)
 
     def _refusal(self, holder: Holder | None) -> LockedError:
         name = self.path.parent.name

@@ -10,10 +10,10 @@ from typing import cast
 
 import msgspec
 
-from isoscope.accumulate.survey import SECOND_PASS, Place, Survey, SurveyState
+from isoscope.accumulate.survey import SECOND_PASS, Place, Survey
 from isoscope.errors import IsoscopeError, StoreError
 from isoscope.site import is_matrix
-from isoscope.store.atomic import find_replaced
+from isoscope.store.atomic import find_replaced, writing
 from isoscope.store.folder import mark
 from isoscope.store.origin import Origin, Settings
 from isoscope.store.readings import read_readings
@@ -27,13 +27,7 @@ from isoscope.store.schema import (
     FileMark,
     Manifest,
 )
-from isoscope.store.state import (
-    StateReader,
-    StateWriter,
-    first_reasons,
-    read_state,
-    read_trouble,
-)
+from isoscope.store.state import StateReader, StateWriter, first_reasons
 from isoscope.types import Reading
 
 LARGEST = 64 * 2**20  # bytes of run.json and config.yaml that are read at all
@@ -87,29 +81,23 @@ class Run:
 
     def by_site(self, sites: Sequence[str] | None = None) -> Iterator[Survey]:
         """Yield what was collected a site at a time: memory holds one of them."""
-        for site in self.sites if sites is None else sites:
-            yield self.survey_of(site)
+        return map(self.survey_of, self.sites if sites is None else sites)
 
     @cached_property
     def survey(self) -> Survey:
         """What was collected, ready to be merged or read."""
-        path = self.path / STATE
-        with _blame(path):
-            _same(path, self.manifest.files[STATE])
-            meta, arrays = read_state(path)
-            return Survey.from_state(msgspec.convert(meta, SurveyState), arrays)
+        with _blame(self.path / STATE):
+            return self._reader.whole_survey()
 
     def survey_of(self, site: str) -> Survey:
         """What was collected at one site; the others stay on disk."""
-        reader = self._reader
-        with _blame(reader.path):
-            return reader.survey_of(site)
+        with _blame(self.path / STATE):
+            return self._reader.survey_of(site)
 
     def survey_at(self, place: Place) -> Survey:
         """What was collected at one site of one class or variant; empty where nothing was."""
-        reader = self._reader
-        with _blame(reader.path):
-            return reader.survey([place])
+        with _blame(self.path / STATE):
+            return self._reader.survey([place])
 
     @cached_property
     def trouble(self) -> dict[str, str]:
@@ -117,9 +105,8 @@ class Run:
 
         It stands in the header of the state, which is read without its gigabytes.
         """
-        path = self.path / STATE
-        with _blame(path):
-            return read_trouble(path)
+        with _blame(self.path / STATE):
+            return StateReader(self.path / STATE).trouble
 
     @cached_property
     def _reader(self) -> StateReader:
@@ -153,18 +140,12 @@ def merge_states(runs: Sequence[Run], out: Path) -> None:
     for run in runs:
         for place in run.places:
             holding.setdefault(place, []).append(run)
-    try:
-        with StateWriter(out) as merged:
-            for place, those in holding.items():
-                if place[0] not in trouble:
-                    merged.add(_merge_place(those, place, alone=len(runs) == 1))
-            merged.note(trouble)
-    except OSError as error:  # what goes wrong in reading is a StoreError already
-        raise StoreError(
-            f"cannot write a run in {str(out.parent.parent)!r}: {error.strerror or error}",
-            hint="free some space, or choose another folder; what was there is untouched",
-            slug="store-write",
-        ) from error
+    # What goes wrong in reading is a StoreError already.
+    with writing(out.parent.parent, "what was there is untouched"), StateWriter(out) as merged:
+        for place, those in holding.items():
+            if place[0] not in trouble:
+                merged.add(_merge_place(those, place, alone=len(runs) == 1))
+        merged.note(trouble)
 
 
 def _merge_place(runs: Sequence[Run], place: Place, *, alone: bool) -> Survey:

@@ -54,10 +54,6 @@ class Tree(Generic[T]):
         """Whether a node covers units of this run and no others."""
         return node.level < 64 and (node.index + 1) << node.level <= self.units
 
-    def add(self, unit: int, result: T) -> None:
-        """Take in the result of a unit, and merge upwards while both halves are there."""
-        self.put(Node(0, unit), result)
-
     def put(self, node: Node, result: T) -> None:
         """Take in a finished node, and merge upwards while both halves are there."""
         self.nodes[node] = result
@@ -79,8 +75,4 @@ class Tree(Generic[T]):
     @property
     def roots(self) -> list[T]:
         """What is to be added up at the end, from the first unit to the last."""
-        return [self.nodes[node] for node in sorted(self.nodes, key=_by_place)]
-
-
-def _by_place(node: Node) -> int:
-    return node.first
+        return [self.nodes[node] for node in sorted(self.nodes, key=lambda node: node.first)]

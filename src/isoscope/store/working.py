@@ -51,7 +51,9 @@ class Working:
             with writing(self.target):
                 self.folder = self._acquire(self.target)
                 self._begun_here = not any(_content(self.folder))
-                self._load_notes()
+                with suppress(OSError, msgspec.MsgspecError):
+                    content = (self.folder / NOTES).read_bytes()
+                    self.notes = msgspec.json.decode(content, type=list[str])
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -189,11 +191,6 @@ class Working:
                 self._lock.release()  # which makes the folder empty
                 if not self._was_empty:
                     self.folder.rmdir()  # fails where somebody has begun anew
-
-    def _load_notes(self) -> None:
-        assert self.folder is not None
-        with suppress(OSError, msgspec.MsgspecError):
-            self.notes = msgspec.json.decode((self.folder / NOTES).read_bytes(), type=list[str])
 
 
 def open_target(

@@ -145,7 +145,7 @@ class RowsWorker:
 
     def content(self) -> dict[str, str]:
         """Return fingerprints of the vectors, and of labels in files of their own."""
-        from isoscope.source.fingerprint import of_file
+        from isoscope.source.bytes import of_file
 
         source = self.source
         found = {"name": source.name}

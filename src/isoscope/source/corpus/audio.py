@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isoscope.errors import DocumentError, SourceError
+from isoscope.errors import DocumentError
 from isoscope.source.border import (
     SKIP,
     BadRecordError,
@@ -15,7 +15,7 @@ from isoscope.source.border import (
     document_too_large,
     printable,
 )
-from isoscope.source.bytes import FileBytes, RandomBytes
+from isoscope.source.bytes import FileBytes, RandomBytes, of_file, of_parts
 from isoscope.source.corpus.corpus import CorpusRequest, Document, FileCorpus, import_extra
 from isoscope.source.corpus.plain_text import read_text, text_lines
 from isoscope.source.corpus.text_corpus import TextCorpus, TextFields
@@ -27,7 +27,6 @@ from isoscope.source.corpus.text_tables import (
     open_tsv,
     tsv_header,
 )
-from isoscope.source.fingerprint import of_file, of_parts
 from isoscope.types import Array
 
 if TYPE_CHECKING:
@@ -88,25 +87,22 @@ def _open_sound(path: Path) -> "sf.SoundFile":
         file = soundfile.SoundFile(path)
     except (soundfile.SoundFileError, RuntimeError, TypeError, ValueError) as error:
         raise _unreadable(path, str(error)) from error
+    rate, frames, channels = file.samplerate, file.frames, file.channels
     try:
-        _check_header(path, file.samplerate, file.frames, file.channels)
-    except SourceError:
+        if not 0 < rate <= HIGHEST:
+            raise DocumentError(
+                f"expected a rate from 1 to {HIGHEST} samples per second in {path}, got {rate}",
+                hint=f"write it again with its true rate; {SKIP}",
+                slug="audio-rate",
+            )
+        if channels < 1 or frames < 0:
+            raise _unreadable(path, f"{channels} channels of {frames} samples")
+        if frames < SHORTEST * rate:
+            raise _too_short(path, frames, rate)
+    except DocumentError:
         file.close()
         raise
     return file
-
-
-def _check_header(path: Path, rate: int, frames: int, channels: int) -> None:
-    if not 0 < rate <= HIGHEST:
-        raise DocumentError(
-            f"expected a rate from 1 to {HIGHEST} samples per second in {path}, got {rate}",
-            hint=f"write it again with its true rate; {SKIP}",
-            slug="audio-rate",
-        )
-    if channels < 1 or frames < 0:
-        raise _unreadable(path, f"{channels} channels of {frames} samples")
-    if frames < SHORTEST * rate:
-        raise _too_short(path, frames, rate)
 
 
 def _decode_sound(path: Path) -> tuple[Array, int]:

@@ -81,7 +81,7 @@ _ADVICE = {
     ".pkl": _NO_PICKLES,
 }
 _IDX = re.compile(r"[.-]idx\d-ubyte(\.gz)?$")
-_LABELS = re.compile(r"[.-]idx1-ubyte(\.gz)?$")
+_LABELS = re.compile(r"[.-]idx1-ubyte(\.gz)?$")  # of images in another file
 MEDIA = ("audio", "image", "idx")
 _BESIDE = ("readme", "license", "licence", "copying", "notice", "changelog")
 
@@ -160,18 +160,15 @@ def _open(
 ) -> Corpus:
     if where is None:
         return open_default(request)
-    if isinstance(where, str | os.PathLike):
-        return _open_path(Path(where).expanduser(), request)
-    if isinstance(cast(object, where), Sequence):
-        return TextList(where, request)
-    raise SourceError(
-        f"expected a path or a list of texts as corpus, got {type(where).__name__}",
-        hint="save arrays of token ids with np.save and pass the path",
-        slug="corpus-kind",
-    )
-
-
-def _open_path(path: Path, request: CorpusRequest) -> Corpus:
+    if not isinstance(where, str | os.PathLike):
+        if isinstance(cast(object, where), Sequence):
+            return TextList(where, request)
+        raise SourceError(
+            f"expected a path or a list of texts as corpus, got {type(where).__name__}",
+            hint="save arrays of token ids with np.save and pass the path",
+            slug="corpus-kind",
+        )
+    path = Path(where).expanduser()
     place = classify_path(path)
     if place == "stdin":
         hint = "pipe it in: cat text.txt | isoscope survey MODEL - -o RUN"
@@ -234,7 +231,7 @@ def _choose_files(paths: Sequence[Path], request: CorpusRequest, place: str) -> 
 def _is_beside(path: Path, found: str, media: set[Path]) -> bool:
     """Whether a file only accompanies others: a licence, a transcript, labels."""
     name = path.name.lower()
-    if is_labels(name) or (found == "text" and name.startswith(_BESIDE)):
+    if _LABELS.search(name) or (found == "text" and name.startswith(_BESIDE)):
         return True
     if KIND_OF[found] != "text" or not media:
         return False
@@ -281,11 +278,6 @@ def format_of(name: str) -> str | None:
     stem = low.removesuffix(".gz")
     found = FORMATS.get(stem[stem.rfind(".") :]) if "." in stem else None
     return None if packed and found not in LINES else found
-
-
-def is_labels(name: str) -> bool:
-    """Whether a file has the labels of images in another one."""
-    return _LABELS.search(name.lower()) is not None
 
 
 def open_file(path: Path, request: CorpusRequest, name: str) -> Corpus:

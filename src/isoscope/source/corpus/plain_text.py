@@ -22,6 +22,7 @@ from isoscope.source.bytes import (
     RandomBytes,
     TemporaryBytes,
     copy_stream,
+    of_parts,
     open_text,
 )
 from isoscope.source.corpus.corpus import Corpus, CorpusRequest, Document, FileCorpus
@@ -30,7 +31,6 @@ from isoscope.source.corpus.text_corpus import (
     TextFields,
     check_unicode,
 )
-from isoscope.source.fingerprint import of_parts
 from isoscope.source.lines import RawRecord, read_lines, text_too_long
 
 HEAD = 4096

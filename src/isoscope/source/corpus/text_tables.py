@@ -15,6 +15,7 @@ from isoscope.source.border import (
     printable,
 )
 from isoscope.source.bytes import FileBytes, RandomBytes, TemporaryBytes
+from isoscope.source.columnar import PARQUET_KIND, ParquetFile
 from isoscope.source.corpus.corpus import CorpusRequest
 from isoscope.source.corpus.plain_text import check_text
 from isoscope.source.corpus.text_corpus import TextCorpus, TextFields, text_fields
@@ -27,7 +28,6 @@ from isoscope.source.lines import (
     filled_lines,
     text_too_long,
 )
-from isoscope.source.parquet import KIND, ParquetFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -162,7 +162,7 @@ def _copy_rows(
     _check_types(file.schema, request, copy.place)
     columns = list(dict.fromkeys(each for each in request.roles if each is not None))
     number = 0
-    with border(copy.place, KIND):
+    with border(copy.place, PARQUET_KIND):
         for batch in file.batches(columns, ROWS):
             values = [_column_values(batch, each) for each in request.roles]
             for row in zip(*values, strict=True):
