@@ -155,8 +155,7 @@ def decode_utf8(raw: bytes) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        byte = f"the byte 0x{raw[error.start]:02x}"
-        raise BadEncodingError(byte, error.start) from None
+        raise BadEncodingError(f"the byte 0x{raw[error.start]:02x}", error.start) from None
 
 
 def bad_row(place: str, number: int, width: int | None, error: BadRecordError) -> RowError:

@@ -8,8 +8,7 @@ from isoscope.registry import unknown
 from isoscope.source.border import printable
 from isoscope.source.npy import ArrayHeader
 from isoscope.source.row_labels import labels_kind, labels_length
-from isoscope.source.row_source import Role, VectorRequest
-from isoscope.source.shape import check_matrix, check_numeric
+from isoscope.source.row_source import Role, VectorRequest, check_matrix, check_numeric
 
 PREFERRED = ("embedding", "embeddings", "vector", "vectors", "features")
 

@@ -26,8 +26,7 @@ from isoscope.source.lines import (
     line_source,
     row_too_long,
 )
-from isoscope.source.row_source import Role, RowSource, VectorRequest
-from isoscope.source.shape import check_width, no_rows
+from isoscope.source.row_source import Role, RowSource, VectorRequest, check_width, no_rows
 
 SAMPLE = 64  # records from which the columns are determined
 

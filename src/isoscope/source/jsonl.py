@@ -17,8 +17,7 @@ from isoscope.source.lines import (
     line_source,
     row_too_long,
 )
-from isoscope.source.row_source import RowSource, VectorRequest
-from isoscope.source.shape import check_width, no_rows
+from isoscope.source.row_source import RowSource, VectorRequest, check_width, no_rows
 
 PATIENCE = 1000  # lines that may be bad before the first good one
 
@@ -61,8 +60,7 @@ def open_jsonl(data: ByteSource, request: VectorRequest) -> RowSource:
 
     with data.open(peek=True) as stream:
         field, width = _first_vector(records(stream), request, data.place)
-    parse = _json_parser(field, request)
-    return line_source(data, request, width, field or "", records, parse)
+    return line_source(data, request, width, field or "", records, _json_parser(field, request))
 
 
 def _first_vector(

@@ -16,8 +16,14 @@ from isoscope.source.border import (
 )
 from isoscope.source.bytes import ByteSource
 from isoscope.source.row_labels import add_labels
-from isoscope.source.row_source import PassCounts, Role, RowSource, VectorRequest
-from isoscope.source.shape import DECODED_BYTES, rows_per_chunk
+from isoscope.source.row_source import (
+    DECODED_BYTES,
+    PassCounts,
+    Role,
+    RowSource,
+    VectorRequest,
+    rows_per_chunk,
+)
 from isoscope.types import Chunk
 
 MAX_LINE = 64 << 20  # bytes

@@ -16,8 +16,15 @@ from isoscope.source.bytes import of_parts, spread
 from isoscope.source.columns import not_a_vector
 from isoscope.source.npy import refuse_column
 from isoscope.source.record_batch import BatchTable, is_list, storage_type, table_source
-from isoscope.source.row_source import PassCounts, RowSource, VectorRequest
-from isoscope.source.shape import check_matrix, check_numeric, no_rows, plain_rows
+from isoscope.source.row_source import (
+    PassCounts,
+    RowSource,
+    VectorRequest,
+    check_matrix,
+    check_numeric,
+    no_rows,
+    plain_rows,
+)
 from isoscope.types import Array, Chunk
 
 if TYPE_CHECKING:
@@ -51,9 +58,8 @@ def open_array(vectors: object, request: VectorRequest, name: str = "rows") -> R
     def read(
         limit: int, _counts: PassCounts, _start: int, _stop: int | None
     ) -> Iterator[Chunk]:
-        for start in range(0, n, limit):
-            rows = plain_rows(take(slice(start, start + limit)))
-            yield Chunk(rows, name, start, place=place)
+        for at in range(0, n, limit):
+            yield Chunk(plain_rows(take(slice(at, at + limit))), name, at, place=place)
 
     def stamp() -> str:
         sample = plain_rows(take(np.array(spread(n, 1)))[:, :SAMPLE])
@@ -175,8 +181,9 @@ def _describe(value: object) -> str:
 
 def is_frame(value: object) -> bool:
     """Whether a value is a table, or a column of one."""
-    marks = ("iloc", "__arrow_c_stream__", "__arrow_c_array__")
-    return any(hasattr(value, each) for each in marks)
+    return any(
+        hasattr(value, each) for each in ("iloc", "__arrow_c_stream__", "__arrow_c_array__")
+    )
 
 
 def open_frame(frame: Any, request: VectorRequest, name: str = "rows") -> RowSource:

@@ -16,8 +16,15 @@ import numpy as np
 from isoscope.errors import ColumnError, SourceError
 from isoscope.source.border import NPY, border, damaged, truncated, wrong_kind
 from isoscope.source.bytes import ByteSource, fill, read_exactly
-from isoscope.source.row_source import PassCounts, RowSource, VectorRequest
-from isoscope.source.shape import CHUNK_BYTES, check_matrix, check_numeric, plain_rows
+from isoscope.source.row_source import (
+    CHUNK_BYTES,
+    PassCounts,
+    RowSource,
+    VectorRequest,
+    check_matrix,
+    check_numeric,
+    plain_rows,
+)
 from isoscope.types import Array, Chunk
 
 KIND = "an npy file"
@@ -53,8 +60,7 @@ def read_header(stream: BinaryIO, place: str) -> ArrayHeader:
     if length > MAX_HEADER:
         raise damaged(place, KIND, f"a header of {length} bytes")
     text = read_exactly(stream, length, place).decode("latin-1")
-    shape, dtype, fortran = _parse_header(text, place)
-    return ArrayHeader(shape, dtype, fortran, 8 + digits + length)
+    return ArrayHeader(*_parse_header(text, place), offset=8 + digits + length)
 
 
 def _pickle(place: str) -> SourceError:
@@ -107,8 +113,7 @@ def map_array(path: Path, header: ArrayHeader, *, place: str) -> tuple[Array, mm
     if len(pages) < header.size:
         raise truncated(place, header.size, len(pages))
     order = "F" if header.fortran else "C"
-    array = np.ndarray(header.shape, header.dtype, pages, header.offset, order=order)
-    return array, pages
+    return np.ndarray(header.shape, header.dtype, pages, header.offset, order=order), pages
 
 
 def map_blocks(
@@ -195,9 +200,8 @@ def read_blocks(
 ) -> Iterator[tuple[int, Array]]:
     """Blocks of an array whose header has been read; short content is an error."""
     n, d = header.shape
-    whole = n * d * header.dtype.itemsize
     if header.fortran and n > 1 and d > 1:
-        if whole > MAX_TURNED:
+        if n * d * header.dtype.itemsize > MAX_TURNED:
             raise SourceError(
                 f"cannot stream {place} with its array in Fortran order",
                 hint="save np.ascontiguousarray(rows), or an npy file and pass its path",

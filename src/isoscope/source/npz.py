@@ -14,8 +14,7 @@ from isoscope.source.bytes import ByteSource, read_exactly
 from isoscope.source.columns import label_arrays, vectors_array
 from isoscope.source.npy import ArrayHeader, map_blocks, read_blocks, read_header
 from isoscope.source.row_labels import DOCUMENTS_PER_CHUNK, add_labels
-from isoscope.source.row_source import PassCounts, Role, RowSource, VectorRequest
-from isoscope.source.shape import plain_rows
+from isoscope.source.row_source import PassCounts, Role, RowSource, VectorRequest, plain_rows
 from isoscope.types import Array, Chunk
 
 KIND = "an npz file"
@@ -37,9 +36,9 @@ class Archive:
     ) -> Iterator[tuple[int, Array]]:
         """Blocks of rows; a compressed array is always read from its first row."""
         if name in self.stored:
-            header = self._in_file(archive, name)
+            stored = self._in_file(archive, name)
             yield from map_blocks(
-                self.path, header, limit, place=self.place, start=start, stop=stop
+                self.path, stored, limit, place=self.place, start=start, stop=stop
             )
             return
         with archive.open(f"{name}.npy") as member:
@@ -52,8 +51,8 @@ class Archive:
         header = self.arrays[name]
         if start:
             stream = stack.enter_context(self.path.open("rb"))
-            offset = self._in_file(archive, name).offset
-            stream.seek(offset + start * header.dtype.itemsize)
+            first = self._in_file(archive, name).offset
+            stream.seek(first + start * header.dtype.itemsize)
         else:
             stream = cast(BinaryIO, stack.enter_context(archive.open(f"{name}.npy")))
             read_header(stream, self.place)
@@ -89,8 +88,7 @@ def open_npz(data: ByteSource, request: VectorRequest) -> RowSource:
             takes = {
                 role: npz.labels(stack, archive, each, start) for role, each in labels.items()
             }
-            blocks = npz.blocks(archive, name, limit, start, stop)
-            yield from _label_blocks(data, blocks, takes)
+            yield from _label_blocks(data, npz.blocks(archive, name, limit, start, stop), takes)
 
     def documents() -> Iterator[Chunk]:
         with border(place, KIND), zipfile.ZipFile(path) as archive, ExitStack() as stack:

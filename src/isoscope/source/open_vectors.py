@@ -14,7 +14,6 @@ from isoscope.source.border import (
     ARROW_STREAM,
     BOM,
     NPY,
-    border,
     describe_content,
     empty,
 )
@@ -25,7 +24,7 @@ from isoscope.source.jsonl import open_jsonl
 from isoscope.source.memory import is_frame, open_array, open_frame
 from isoscope.source.npy import open_npy
 from isoscope.source.npz import open_npz
-from isoscope.source.paths import STDIN, classify_path, list_files, standard_input
+from isoscope.source.paths import list_files, open_path
 from isoscope.source.row_labels import attach_labels
 from isoscope.source.row_source import PassCounts, Role, RowSource, VectorRequest
 from isoscope.source.safetensors import open_safetensors
@@ -184,18 +183,14 @@ def _open(
         if is_frame(vectors):
             return open_frame(vectors, request, name or "rows")
         return open_array(vectors, request, name or "rows")
-    path = Path(vectors).expanduser()
-    place = classify_path(path)
-    if place == "stdin":
-        stream = standard_input("vectors", "pipe them in: cat vectors.npy | isoscope measure -")
-        return open_stream(stream, request, name or "stdin", STDIN)
-    if place == "folder":
-        return open_folder(path, request, name, exclude)
-    if place == "pipe":
-        with border(str(path)):
-            stream = path.open("rb")
-        return open_stream(stream, request, name or path.name, str(path))
-    return open_file(path, request, name)
+    return open_path(
+        Path(vectors).expanduser(),
+        "vectors",
+        "pipe them in: cat vectors.npy | isoscope measure -",
+        stream=lambda stream, own, place: open_stream(stream, request, name or own, place),
+        folder=lambda path: open_folder(path, request, name, exclude),
+        file=lambda path: open_file(path, request, name),
+    )
 
 
 def _recognise(head: bytes, place: str) -> Opener:

@@ -21,9 +21,12 @@ from isoscope.source.row_labels import (
     add_labels,
     labels_kind,
 )
-from isoscope.source.row_source import PassCounts, Role, RowSource, VectorRequest
-from isoscope.source.shape import (
+from isoscope.source.row_source import (
     DECODED_BYTES,
+    PassCounts,
+    Role,
+    RowSource,
+    VectorRequest,
     check_width,
     no_rows,
     plain_rows,

@@ -13,8 +13,7 @@ from isoscope.source.bytes import ByteSource
 from isoscope.source.columns import label_arrays, vectors_array
 from isoscope.source.npy import ArrayHeader, map_array, map_blocks
 from isoscope.source.row_labels import add_labels, document_chunks
-from isoscope.source.row_source import PassCounts, RowSource, VectorRequest
-from isoscope.source.shape import plain_rows
+from isoscope.source.row_source import PassCounts, RowSource, VectorRequest, plain_rows
 from isoscope.types import Array, Chunk
 
 KIND = "a safetensors file"
@@ -66,8 +65,8 @@ def open_safetensors(data: ByteSource, request: VectorRequest) -> RowSource:
             yield add_labels(Chunk(rows, data.name, at, place=place), some)
 
     def documents() -> Iterator[Chunk]:
-        values = map_array(path, arrays[labels["document"]], place=place)[0]
-        yield from document_chunks(values, data.name, place)
+        values, _ = map_array(path, arrays[labels["document"]], place=place)
+        return document_chunks(values, data.name, place)
 
     return RowSource(
         name=data.name,

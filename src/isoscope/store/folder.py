@@ -63,9 +63,9 @@ def is_unfinished(target: Path) -> bool:
     """Whether a folder holds units of a run that is not whole yet, and nothing else."""
     if not target.is_dir() or (target / MANIFEST).exists():
         return False
-    names = [each.name for each in target.iterdir()]
     return all(
-        name in WORKING or name.startswith("stage-") or name.endswith(".part") for name in names
+        each.name in WORKING or each.name.startswith("stage-") or each.suffix == ".part"
+        for each in target.iterdir()
     )
 
 
@@ -85,8 +85,7 @@ def save(
     """
     target = check_target(path, overwrite, resume=resume)
     with writing(target, "what was there is untouched"), staging(target) as folder:
-        whole = State(state) if isinstance(state, Survey) else state
-        whole.write(folder / STATE)
+        (State(state) if isinstance(state, Survey) else state).write(folder / STATE)
         write_readings(folder / READINGS, readings)
         (folder / CONFIG).write_bytes(_yaml(config))
         for name in (STATE, READINGS, CONFIG):

@@ -116,8 +116,7 @@ class StateReader:
 
         self.path = path
         self._file = cast(_TensorFile, safe_open(path, framework="numpy"))
-        meta = (self._file.metadata() or {})[META]
-        header = msgspec.json.decode(meta, type=StateHeader)
+        header = msgspec.json.decode((self._file.metadata() or {})[META], type=StateHeader)
         self.trouble, self.seen = header.trouble, header.seen
         self._places: dict[Place, tuple[int, PlaceState]] = {
             (place["site"], place["variant"]): (number, place)

@@ -12,11 +12,14 @@ import msgspec
 
 from isoscope.errors import StoreError
 from isoscope.store import lock
-from isoscope.store.atomic import write_whole, writing
+from isoscope.store.atomic import reading, write_whole, writing
 from isoscope.store.folder import BEGUN, PLAN, check_target, is_unfinished
 from isoscope.store.origin import versions
 
 NOTES = "notes.json"
+DAMAGED = (
+    "what was begun there is damaged: choose another folder, or begin again with --overwrite"
+)
 LONGEST = 40  # characters of a name that other names are made of
 
 
@@ -82,10 +85,8 @@ class Working:
         path = None if self.folder is None else self.folder / BEGUN
         if path is None or not path.exists():
             return None
-        try:
+        with reading(path, DAMAGED):
             return msgspec.json.decode(path.read_bytes(), type=Begun)
-        except (msgspec.MsgspecError, OSError) as error:
-            raise _damage_error(path, error) from error
 
     def begin(self, id: str, resolved: Mapping[str, object], plan: bytes) -> None:
         """Write plan and spec; the spec last, since it says that the plan is whole."""
@@ -100,13 +101,10 @@ class Working:
     def read_plan(self, begun: Begun) -> bytes:
         """Return the plan of an unfinished run."""
         assert self.folder is not None
-        path = self.folder / PLAN
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise _damage_error(path, error) from error
-        if _digest(content) != begun.plan:
-            raise _damage_error(path, "its checksum is not the one that was written")
+        with reading(self.folder / PLAN, DAMAGED):
+            content = (self.folder / PLAN).read_bytes()
+            if _digest(content) != begun.plan:
+                raise ValueError("its checksum is not the one that was written")
         return content
 
     def restart(self) -> None:
@@ -213,15 +211,6 @@ def _folder_for(target: Path) -> Path:
 def _content(folder: Path) -> list[Path]:
     """Return what a working folder holds besides its lock."""
     return [each for each in folder.iterdir() if each.name != lock.NAME]
-
-
-def _damage_error(path: Path, why: object) -> StoreError:
-    return StoreError(
-        f"cannot read {str(path)!r}: {why}",
-        hint="what was begun there is damaged: choose another folder, or begin again "
-        "with --overwrite",
-        slug="store-damaged",
-    )
 
 
 def _digest(content: bytes) -> str:

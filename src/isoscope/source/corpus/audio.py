@@ -153,12 +153,18 @@ class Transcripts:
 
     def __init__(self, paths: Sequence[Path], root: Path | None) -> None:
         self._inside = root.resolve() if root is not None else None
-        folders = sorted({each for path in paths for each in _between(path, root)})
+        parents = {path.parent for path in paths}
+        folders = {  # from that of a file up to the root
+            folder
+            for parent in parents
+            for folder in (parent, *parent.parents)
+            if folder.is_relative_to(root or parent)
+        }
         self._tables: list[TextCorpus] = []
         self._found: dict[Path, tuple[int, int]] = {}  # table and ordinal, by path and stem
         self._siblings = [path for path in paths if self._sibling(path)]
         sounds = {_stem(path) for path in paths}
-        for folder in folders:
+        for folder in sorted(folders):
             for table in self._tables_of(folder):
                 at = len(self._tables)
                 self._tables.append(table)
@@ -206,14 +212,6 @@ class Transcripts:
 def is_companion(name: str) -> bool:
     """Whether a file in a folder of sounds holds transcripts."""
     return name in TABLES or name.endswith(LIST)
-
-
-def _between(path: Path, root: Path | None) -> Iterator[Path]:
-    """The folders from that of a file up to the root."""
-    for folder in path.parents:
-        yield folder
-        if root is None or folder == root:
-            return
 
 
 def _stem(path: Path) -> Path:

@@ -34,7 +34,7 @@ from isoscope.source.corpus.plain_text import (
 )
 from isoscope.source.corpus.text_tables import open_csv, open_jsonl, open_parquet, open_tsv
 from isoscope.source.corpus.token_ids import TokenIds
-from isoscope.source.paths import STDIN, classify_path, list_files, standard_input
+from isoscope.source.paths import STDIN, list_files, open_path
 
 TEXT = (".txt", ".text", ".md", ".smi")
 IMAGE = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
@@ -168,17 +168,14 @@ def _open(
             hint="save arrays of token ids with np.save and pass the path",
             slug="corpus-kind",
         )
-    path = Path(where).expanduser()
-    place = classify_path(path)
-    if place == "stdin":
-        hint = "pipe it in: cat text.txt | isoscope survey MODEL - -o RUN"
-        return _open_stream(standard_input("text", hint), "stdin", STDIN, request)
-    if place == "folder":
-        return open_folder(path, request)
-    if place == "pipe":
-        with border(str(path)), path.open("rb") as stream:
-            return _open_stream(stream, path.name, str(path), request)
-    return open_file(path, request, file_id(path, None))
+    return open_path(
+        Path(where).expanduser(),
+        "text",
+        "pipe it in: cat text.txt | isoscope survey MODEL - -o RUN",
+        stream=lambda stream, name, place: _open_stream(stream, name, place, request),
+        folder=lambda path: open_folder(path, request),
+        file=lambda path: open_file(path, request, file_id(path, None)),
+    )
 
 
 def _open_stream(stream: BinaryIO, name: str, place: str, request: CorpusRequest) -> Corpus:
@@ -190,6 +187,8 @@ def _open_stream(stream: BinaryIO, name: str, place: str, request: CorpusRequest
             slug="corpus-kind",
         )
     copy = copy_stream(stream, name, place)
+    if place != STDIN:
+        stream.close()
     if request.columns:
         return open_jsonl(copy, request)
     return open_whole(copy, request) if request.per == "file" else open_lines(copy, request)

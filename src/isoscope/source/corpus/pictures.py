@@ -151,19 +151,16 @@ def _unpack_idx(path: Path, name: str) -> tuple[RandomBytes, tuple[int, int, int
     """A temporary copy, which stops where the header says that the file ends."""
     place = str(path)
     data = TemporaryBytes(name, place)
-    head, shape, size = b"", (0, 0, 0), IDX_HEADER
+    shape, size = (0, 0, 0), IDX_HEADER
     for piece in gzip_pieces(path):
-        if len(head) < IDX_HEADER:
-            head += piece
-            if len(head) < IDX_HEADER:
-                continue
-            piece, shape = head, _idx_shape(head, place)
+        if not data.size:
+            shape = _idx_shape(piece, place)
             size = IDX_HEADER + prod(shape)
         data.append(piece)
         if data.size > size:
-            raise truncated(place, size, data.size)
+            break
     if data.size != size:
-        raise truncated(place, size, data.size or len(head))
+        raise truncated(place, size, data.size)
     data.finish()
     return data, shape
 

@@ -61,9 +61,10 @@ class TextCorpus(Corpus):
                 place = self._place(record.number)
                 if not skip_bad:
                     raise bad_document(place, error) from error
-                encoded = isinstance(error, BadEncodingError)
-                what = "that are not UTF-8" if encoded else "that cannot be read"
-                self.dropped.add(f"documents {what}", place)
+                bad = (
+                    "are not UTF-8" if isinstance(error, BadEncodingError) else "cannot be read"
+                )
+                self.dropped.add(f"documents that {bad}", place)
                 ordinal += 1  # bad ones count, so that ids persist
                 continue
             if not fields.text or fields.text.isspace():

@@ -90,8 +90,8 @@ def open_jsonl(data: RandomBytes, request: CorpusRequest) -> TextCorpus:
         values = [value.get(each) if each else None for each in request.roles]
         return text_fields(*values, named=request.id is not None)
 
-    records = _read(data, filled_lines)
-    return TextCorpus(data, records, parse, request.stamp, skip_bad=request.skip_bad)
+    lines = _read(data, filled_lines)
+    return TextCorpus(data, lines, parse, request.stamp, skip_bad=request.skip_bad)
 
 
 def json_fields(data: RandomBytes, *, first: bool = True) -> list[str] | None:

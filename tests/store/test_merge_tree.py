@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoscope.store.tree import Node, Tree
+from isoscope.store.keepers import Node, Tree
 
 
 def joined(_node, left, right):
