@@ -78,7 +78,7 @@ def _first_vector(
             if request.skip_bad and bad <= PATIENCE:
                 continue
             raise bad_row(place, number, None, error) from error
-        if field is None and (request.labels or request.column is not None):
+        if field is None and (request.roles or request.column is not None):
             raise ColumnError(
                 f"expected objects with fields in {place}, got lists without names",
                 hint="omit the column, or write one JSON object per line",
@@ -101,7 +101,7 @@ def _vector_field(value: Json, request: VectorRequest, place: str) -> str | None
     lists = [
         name
         for name, each in value.items()
-        if name not in request.labels
+        if name not in request.roles.values()
         and isinstance(each, list)
         and each
         and describe_value(each[0]) == "a number"

@@ -15,7 +15,7 @@ from isoscope.source.border import (
     document_too_large,
 )
 from isoscope.source.bytes import ByteSource
-from isoscope.source.row_labels import add_labels
+from isoscope.source.columns import add_labels
 from isoscope.source.row_source import (
     DECODED_BYTES,
     PassCounts,

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 KIND = "vectors"
 ANY_SIZE = 1e18  # bytes per chunk: they are in memory already
 COLUMN = "column"  # the name of a column that comes without its frame
-Batches: TypeAlias = "Callable[[int, int, int, list[str]], Iterator[pa.RecordBatch]]"
+# The schema, the number of rows, and batches of (start, end, limit, columns).
 Opened: TypeAlias = (
-    "tuple[pa.Schema, int, Batches]"  # schema, rows, (start, end, limit, columns)
+    "tuple[pa.Schema, int, Callable[[int, int, int, list[str]], Iterator[pa.RecordBatch]]]"
 )
 SAMPLE = 1024  # numbers of a row that enter the fingerprint
 Selection: TypeAlias = slice | Array  # a range of rows, or their indices

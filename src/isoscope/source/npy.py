@@ -187,7 +187,7 @@ def refuse_column(request: VectorRequest, place: str) -> None:
             hint="omit the column",
             slug="no-columns",
         )
-    for name in request.labels:
+    for name in request.roles.values():
         raise ColumnError(
             f"expected a path to a one-dimensional npy beside {place}, got {name!r}",
             hint="an array has no columns: save the labels with np.save and pass that path",

@@ -3,7 +3,7 @@
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -11,9 +11,8 @@ import numpy as np
 
 from isoscope.source.border import ZIP, border, damaged, printable, truncated, wrong_kind
 from isoscope.source.bytes import ByteSource, read_exactly
-from isoscope.source.columns import label_arrays, vectors_array
+from isoscope.source.columns import DOCUMENTS_PER_CHUNK, add_labels, label_arrays, vectors_array
 from isoscope.source.npy import ArrayHeader, map_blocks, read_blocks, read_header
-from isoscope.source.row_labels import DOCUMENTS_PER_CHUNK, add_labels
 from isoscope.source.row_source import PassCounts, Role, RowSource, VectorRequest, plain_rows
 from isoscope.types import Array, Chunk
 
@@ -22,14 +21,30 @@ PIECE = 1 << 20  # bytes of labels read at a time
 Take = Callable[[int], list[str] | Array]  # the next labels
 
 
-@dataclass(frozen=True, slots=True)
 class Archive:
-    """The arrays of an npz file."""
+    """The arrays of an npz file, each with a header checked against the size of its member."""
 
-    path: Path
-    place: str
-    arrays: dict[str, ArrayHeader] = field(default_factory=dict[str, ArrayHeader])
-    stored: set[str] = field(default_factory=set[str])  # those that are not compressed
+    def __init__(self, path: Path, place: str) -> None:
+        self.path = path
+        self.place = place
+        self.arrays: dict[str, ArrayHeader] = {}
+        self.stored: set[str] = set()  # the names of those that are not compressed
+        with border(place, KIND), zipfile.ZipFile(path) as archive:
+            for info in archive.infolist():
+                if not info.filename.endswith(".npy"):
+                    continue
+                # zipfile unpacks other methods in pieces of unbounded size.
+                if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise damaged(place, KIND, f"compression method {info.compress_type}")
+                name = info.filename[:-4]
+                where = f"{place}[{printable(name)}]"
+                with archive.open(info) as stream:
+                    header = read_header(cast(BinaryIO, stream), where)
+                if header.size != info.file_size:
+                    raise truncated(where, header.size, info.file_size)
+                self.arrays[name] = header
+                if info.compress_type == zipfile.ZIP_STORED:
+                    self.stored.add(name)
 
     def blocks(
         self, archive: zipfile.ZipFile, name: str, limit: int, start: int, stop: int | None
@@ -77,7 +92,7 @@ def open_npz(data: ByteSource, request: VectorRequest) -> RowSource:
     head = data.head(16)
     if not head.startswith((ZIP, b"PK\x05\x06")):
         raise wrong_kind(place, KIND, head)
-    npz = read_archive(path, place)
+    npz = Archive(path, place)
     name = vectors_array(npz.arrays, request, place)
     header = npz.arrays[name]
     n, d = header.shape
@@ -111,28 +126,6 @@ def open_npz(data: ByteSource, request: VectorRequest) -> RowSource:
         starts=range(n) if seekable else (0,),
         documents=documents if "document" in labels else None,
     )
-
-
-def read_archive(path: Path, place: str) -> Archive:
-    """The header of each array, checked against the size of its member."""
-    found = Archive(path, place)
-    with border(place, KIND), zipfile.ZipFile(path) as archive:
-        for info in archive.infolist():
-            if not info.filename.endswith(".npy"):
-                continue
-            # zipfile unpacks other methods in pieces of unbounded size.
-            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise damaged(place, KIND, f"compression method {info.compress_type}")
-            name = info.filename[:-4]
-            where = f"{place}[{printable(name)}]"
-            with archive.open(info) as stream:
-                header = read_header(cast(BinaryIO, stream), where)
-            if header.size != info.file_size:
-                raise truncated(where, header.size, info.file_size)
-            found.arrays[name] = header
-            if info.compress_type == zipfile.ZIP_STORED:
-                found.stored.add(name)
-    return found
 
 
 def _label_blocks(

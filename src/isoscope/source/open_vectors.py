@@ -19,13 +19,13 @@ from isoscope.source.border import (
 )
 from isoscope.source.bytes import ByteSource, StreamBytes, of_parts, open_bytes
 from isoscope.source.columnar import open_arrow, open_parquet
+from isoscope.source.columns import attach_labels
 from isoscope.source.csv import open_csv
 from isoscope.source.jsonl import open_jsonl
 from isoscope.source.memory import is_frame, open_array, open_frame
 from isoscope.source.npy import open_npy
 from isoscope.source.npz import open_npz
 from isoscope.source.paths import list_files, open_path
-from isoscope.source.row_labels import attach_labels
 from isoscope.source.row_source import PassCounts, Role, RowSource, VectorRequest
 from isoscope.source.safetensors import open_safetensors
 from isoscope.types import Chunk

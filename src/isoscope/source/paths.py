@@ -65,10 +65,12 @@ def list_files(
                 folders.clear()
                 continue
             folders[:] = [each for each in folders if not each.startswith(".")]
-            for each in names:
-                path = Path(root) / each
-                if each.startswith(".") or not accept(each) or not path.is_file():
-                    continue
-                if path.resolve().is_relative_to(inside):
-                    found.append(path)
+            paths = (
+                Path(root) / each for each in names if not each.startswith(".") and accept(each)
+            )
+            found += [
+                each
+                for each in paths
+                if each.is_file() and each.resolve().is_relative_to(inside)
+            ]
     return sorted(found, key=lambda path: path.relative_to(folder).parts)

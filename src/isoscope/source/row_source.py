@@ -37,11 +37,6 @@ class VectorRequest:
         names = (self.document, self.id, self.text)
         return {role: name for role, name in zip(ROLES, names, strict=True) if name is not None}
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The columns that are not part of the vector."""
-        return tuple(self.roles.values())
-
 
 @dataclass(slots=True)
 class PassCounts:

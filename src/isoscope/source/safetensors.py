@@ -10,9 +10,8 @@ import numpy as np
 
 from isoscope.source.border import border, damaged, printable, truncated, wrong_kind
 from isoscope.source.bytes import ByteSource
-from isoscope.source.columns import label_arrays, vectors_array
+from isoscope.source.columns import add_labels, document_chunks, label_arrays, vectors_array
 from isoscope.source.npy import ArrayHeader, map_array, map_blocks
-from isoscope.source.row_labels import add_labels, document_chunks
 from isoscope.source.row_source import PassCounts, RowSource, VectorRequest, plain_rows
 from isoscope.types import Array, Chunk
 

@@ -17,8 +17,6 @@ from isoscope.source.border import (
 )
 from isoscope.source.bytes import FileBytes, RandomBytes, of_file, of_parts
 from isoscope.source.corpus.corpus import CorpusRequest, Document, FileCorpus, import_extra
-from isoscope.source.corpus.plain_text import read_text, text_lines
-from isoscope.source.corpus.text_corpus import TextCorpus, TextFields
 from isoscope.source.corpus.text_tables import (
     csv_header,
     json_fields,
@@ -27,6 +25,7 @@ from isoscope.source.corpus.text_tables import (
     open_tsv,
     tsv_header,
 )
+from isoscope.source.corpus.texts import TextCorpus, TextFields, read_text, text_lines
 from isoscope.types import Array
 
 if TYPE_CHECKING:

@@ -23,7 +23,8 @@ from isoscope.source.corpus.corpus import (
     file_id,
 )
 from isoscope.source.corpus.pictures import IdxImages, ImageFiles
-from isoscope.source.corpus.plain_text import (
+from isoscope.source.corpus.text_tables import open_csv, open_jsonl, open_parquet, open_tsv
+from isoscope.source.corpus.texts import (
     HEAD,
     TextFiles,
     TextList,
@@ -32,7 +33,6 @@ from isoscope.source.corpus.plain_text import (
     open_lines,
     open_whole,
 )
-from isoscope.source.corpus.text_tables import open_csv, open_jsonl, open_parquet, open_tsv
 from isoscope.source.corpus.token_ids import TokenIds
 from isoscope.source.paths import STDIN, list_files, open_path
 

@@ -60,10 +60,8 @@ class IdxImages(Corpus):
     def __init__(self, path: Path, name: str, request: CorpusRequest) -> None:
         super().__init__("image", name, str(path))
         refuse_columns(self.place, request.columns)
-        if path.suffix.lower() == ".gz":
-            self._data, self._shape = _unpack_idx(path, name)
-        else:
-            self._data, self._shape = _open_idx(path, name)
+        open_idx = _unpack_idx if path.suffix.lower() == ".gz" else _open_idx
+        self._data, self._shape = open_idx(path, name)
         if prod(self._shape[1:]) == 0:
             self._shape = (0, 0, 0)
 

@@ -17,8 +17,7 @@ from isoscope.source.border import (
 from isoscope.source.bytes import FileBytes, RandomBytes, TemporaryBytes
 from isoscope.source.columnar import PARQUET_KIND, ParquetFile
 from isoscope.source.corpus.corpus import CorpusRequest
-from isoscope.source.corpus.plain_text import check_text
-from isoscope.source.corpus.text_corpus import TextCorpus, TextFields, text_fields
+from isoscope.source.corpus.texts import TextCorpus, TextFields, check_text, text_fields
 from isoscope.source.csv import count_names, guess_separator, split_cells, split_tabs
 from isoscope.source.jsonl import decode_json, describe_value
 from isoscope.source.lines import (
