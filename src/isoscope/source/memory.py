@@ -190,8 +190,8 @@ def open_frame(frame: Any, request: VectorRequest, name: str = "rows") -> RowSou
     """The rows of a data frame's vector column or columns, converted chunk by chunk."""
     place = f"the {type(frame).__name__}"
     with border(place, KIND):
-        opened = _open_pandas(frame) if hasattr(frame, "iloc") else _open_arrow(frame)
-    schema, n, batches = opened
+        open_table = _open_pandas if hasattr(frame, "iloc") else _open_arrow
+        schema, n, batches = open_table(frame)
     if _is_column(frame):
         request = replace(request, column=COLUMN)
         kind = schema.field(COLUMN).type

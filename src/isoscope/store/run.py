@@ -120,14 +120,12 @@ def merge_states(runs: Sequence[Run], out: Path) -> None:
     trouble: dict[str, str] = {}
     for run in runs:
         trouble = first_reasons(trouble, run.trouble)
-    holding: dict[Place, list[Run]] = {}
-    for run in runs:
-        for place in run.places:
-            holding.setdefault(place, []).append(run)
+    places = dict.fromkeys(place for run in runs for place in run.places)
     # What goes wrong in reading is a StoreError already.
     with writing(out.parent.parent, "what was there is untouched"), StateWriter(out) as merged:
-        for place, those in holding.items():
+        for place in places:
             if place[0] not in trouble:
+                those = [run for run in runs if place in run.places]
                 merged.add(_merge_place(those, place, alone=len(runs) == 1))
         merged.note(trouble)
 

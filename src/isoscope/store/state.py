@@ -122,19 +122,11 @@ class StateReader:
             (place["site"], place["variant"]): (number, place)
             for number, place in enumerate(header.places)
         }
+        self.places = tuple(self._places)  # site and class or variant
+        self.sites = tuple(dict.fromkeys(site for site, _ in self._places))
         self._names: dict[int, list[str]] = {}
         for name in self._file.keys():  # noqa: SIM118
             self._names.setdefault(int(name.partition(".")[0]), []).append(name)
-
-    @property
-    def places(self) -> tuple[Place, ...]:
-        """Site and class or variant of everything in the file."""
-        return tuple(self._places)
-
-    @property
-    def sites(self) -> tuple[str, ...]:
-        """The sites of these places, each once."""
-        return tuple(dict.fromkeys(site for site, _ in self._places))
 
     def survey(self, places: Iterable[Place]) -> Survey:
         """Return a survey of some places."""
@@ -168,16 +160,8 @@ class State:
 
     def __init__(self, content: Survey | Path) -> None:
         self._content = StateReader(content) if isinstance(content, Path) else content
-
-    @property
-    def trouble(self) -> dict[str, str]:
-        """Sites that produced NaN or infinity, and where."""
-        return self._content.trouble
-
-    @property
-    def seen(self) -> dict[str, int]:
-        """The rows of each source."""
-        return self._content.seen
+        self.trouble = self._content.trouble  # sites that produced NaN or infinity: where
+        self.seen = self._content.seen  # the rows of each source
 
     @property
     def sites(self) -> tuple[str, ...]:

@@ -200,7 +200,9 @@ class Transcripts:
                 yield table
         for path in sorted(folder.glob(f"*{LIST}")):
             if self._is_inside(path, folder):
-                yield _list(path)
+                data = FileBytes(path, path.name)
+                lines = text_lines(data)
+                yield TextCorpus(data, lines, _parse_entry, "list", skip_bad=True)
 
     def _is_inside(self, path: Path, folder: Path) -> bool:
         return path.is_file() and path.resolve().is_relative_to(
@@ -237,11 +239,6 @@ _OPENERS: dict[str, tuple[_Open, Callable[[RandomBytes], list[str] | None]]] = {
     ".csv": (open_csv, csv_header),
     ".jsonl": (open_jsonl, json_fields),
 }
-
-
-def _list(path: Path) -> TextCorpus:
-    data = FileBytes(path, path.name)
-    return TextCorpus(data, text_lines(data), _parse_entry, "list", skip_bad=True)
 
 
 def _parse_entry(raw: bytes) -> TextFields:
