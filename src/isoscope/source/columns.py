@@ -3,7 +3,7 @@
 Labels are the document, id and text of each row, inside a file or apart from it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from math import prod
@@ -16,14 +16,12 @@ from isoscope.errors import SourceError
 from isoscope.registry import unknown
 from isoscope.source.border import printable
 from isoscope.source.bytes import open_bytes
-from isoscope.source.npy import ArrayHeader, check_size, map_array, read_header
+from isoscope.source.npy import check_size, map_array, read_header
 from isoscope.source.row_source import (
     PassCounts,
     Role,
     RowSource,
     VectorRequest,
-    check_matrix,
-    check_numeric,
 )
 from isoscope.source.segment import ordinals_of
 from isoscope.types import Array, Chunk
@@ -83,57 +81,6 @@ def not_a_vector(place: str, column: str, got: str) -> SourceError:
         f"expected lists of numbers in column {column!r} of {place}, got {printable(got)}",
         hint="choose another column, or convert it to lists of floats",
         slug="column-kind",
-    )
-
-
-def vectors_array(arrays: Mapping[str, ArrayHeader], request: VectorRequest, place: str) -> str:
-    """The name of the array to read: the one named, or the only two-dimensional one."""
-    name = request.column
-    if name is None:
-        name = _only_array(arrays, request.roles.values(), place)
-    elif name not in arrays:
-        raise unknown("array", name, arrays)
-    where = f"{place}[{printable(name)}]"
-    check_numeric(arrays[name].dtype, where)
-    check_matrix(arrays[name].shape, where)
-    return name
-
-
-def label_arrays(
-    arrays: Mapping[str, ArrayHeader], request: VectorRequest, rows: int, place: str
-) -> dict[Role, str]:
-    """The names of the arrays that hold labels: one-dimensional, one entry per row."""
-    for role, name in request.roles.items():
-        if name not in arrays:
-            raise unknown("array", name, arrays)
-        header = arrays[name]
-        if header.dtype.kind not in "iuSU" or header.dtype.itemsize > 1 << 20:
-            raise labels_kind(role, place, str(header.dtype))
-        if len(header.shape) != 1:
-            raise labels_kind(role, place, f"an array of shape {header.shape}")
-        if header.shape[0] != rows:
-            raise labels_length(role, place, rows, header.shape[0])
-    return request.roles
-
-
-def _only_array(arrays: Mapping[str, ArrayHeader], labels: Iterable[str], place: str) -> str:
-    usable = [
-        name
-        for name, header in arrays.items()
-        if len(header.shape) == 2 and header.dtype.kind in "fiub" and name not in labels
-    ]
-    if len(usable) == 1:
-        return usable[0]
-    if not usable and len(arrays) == 1:
-        return next(iter(arrays))  # its own error is the clearest message
-    shapes = [f"{printable(name)} {arrays[name].shape}" for name in (usable or arrays)]
-    listed = ", ".join(shapes[:12]) + (", ..." if len(shapes) > 12 else "")
-    raise SourceError(
-        f"expected one two-dimensional array of numbers in {place}, got {len(usable)}",
-        hint=f"name one with --column: {listed}"
-        if usable
-        else f"save the vectors as an array of shape (rows, width); found: {listed or 'none'}",
-        slug="which-array",
     )
 
 

@@ -23,11 +23,10 @@ from isoscope.source.columns import attach_labels
 from isoscope.source.csv import open_csv
 from isoscope.source.jsonl import open_jsonl
 from isoscope.source.memory import is_frame, open_array, open_frame
+from isoscope.source.named_arrays import open_npz, open_safetensors
 from isoscope.source.npy import open_npy
-from isoscope.source.npz import open_npz
 from isoscope.source.paths import list_files, open_path
 from isoscope.source.row_source import PassCounts, Role, RowSource, VectorRequest
-from isoscope.source.safetensors import open_safetensors
 from isoscope.types import Chunk
 
 HEAD = 4096  # bytes by which the format of a stream is recognised
@@ -81,12 +80,10 @@ def open_source(
     apart: dict[Role, object] = {}
     labels: dict[Role, object] = {"document": document, "id": id, "text": text}
     for role, value in labels.items():
-        if isinstance(value, os.PathLike):
-            apart[role] = Path(value)
-        elif isinstance(value, str) and value.endswith(".npy"):
-            apart[role] = Path(value).expanduser()
-        elif isinstance(value, str):
+        if isinstance(value, str) and not value.endswith(".npy"):
             names[role] = value
+        elif isinstance(value, str | os.PathLike):
+            apart[role] = Path(value).expanduser()
         elif value is not None:
             apart[role] = value
     if column is not None and key is not None and column != key:

@@ -5,9 +5,9 @@ Of each record of a file the offset is kept, never its text.
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib.resources import as_file, files
+from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import BinaryIO, NamedTuple, cast
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from isoscope.source.border import (
     refuse_columns,
 )
 from isoscope.source.bytes import (
-    FileBytes,
     RandomBytes,
     TemporaryBytes,
     copy_stream,
@@ -208,12 +207,8 @@ def open_lines(data: RandomBytes, request: CorpusRequest) -> TextCorpus:
 def open_default(request: CorpusRequest) -> TextCorpus:
     """The bundled text, public-domain speeches and plays, a document per line."""
     text = files("isoscope.source.corpus") / "bundled" / "text.txt"
-    with as_file(text) as path:
-        if path == text:  # a plain file; from a zipped package it is deleted after this block
-            return open_lines(FileBytes(path, "bundled", BUNDLED), request)
-        with path.open("rb") as stream:
-            copy = copy_stream(stream, "bundled", BUNDLED)
-    return open_lines(copy, request)
+    with text.open("rb") as stream:  # a file, or a member of a zipped package
+        return open_lines(copy_stream(cast(BinaryIO, stream), "bundled", BUNDLED), request)
 
 
 def open_whole(data: TemporaryBytes, request: CorpusRequest) -> TextCorpus:
