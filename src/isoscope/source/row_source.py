@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -227,33 +227,47 @@ def no_rows(place: str) -> SourceError:
 def check_numeric(dtype: np.dtype[np.generic], place: str) -> None:
     """Refuse an array that does not hold real numbers."""
     if dtype.kind not in "fiub":
-        got, hint, slug = _NOT_REAL["" if dtype.names else dtype.kind]
-        problem = f"expected real numbers in {place}, got {got.format(dtype)}"
-        raise SourceError(problem, hint=hint, slug=slug)
+        got, error = _NOT_REAL["" if dtype.names else dtype.kind]
+        raise error(f"expected real numbers in {place}, got {got.format(dtype)}")
 
 
-_STRINGS = ("strings ({})", "save the vectors as numbers, not as text", "strings")
-_NOT_REAL = defaultdict(  # what was found, hint and slug, by the kind of a type
+_STRINGS = (
+    "strings ({})",
+    partial(SourceError, hint="save the vectors as numbers, not as text", slug="strings"),
+)
+_NOT_REAL = defaultdict(  # what was found and its error, by the kind of a type
     lambda: (
         "the type {}",
-        "save a plain two-dimensional array of floats or integers",
-        "dtype-unsupported",
+        partial(
+            SourceError,
+            hint="save a plain two-dimensional array of floats or integers",
+            slug="dtype-unsupported",
+        ),
     ),
     c=(
         "complex numbers ({})",
-        "take the real part, or stack real and imaginary parts as columns",
-        "complex-numbers",
+        partial(
+            SourceError,
+            hint="take the real part, or stack real and imaginary parts as columns",
+            slug="complex-numbers",
+        ),
     ),
     O=(
         "pickled or Python objects",
-        "save an array of numbers: np.save(path, np.stack(rows).astype('float32'))",
-        "objects",
+        partial(
+            SourceError,
+            hint="save an array of numbers: np.save(path, np.stack(rows).astype('float32'))",
+            slug="objects",
+        ),
     ),
     S=_STRINGS,
     U=_STRINGS,
     V=(
         "raw bytes ({})",
-        "convert to float32 and save again; safetensors has bfloat16, npy has not",
-        "dtype-unsupported",
+        partial(
+            SourceError,
+            hint="convert to float32 and save again; safetensors has bfloat16, npy has not",
+            slug="dtype-unsupported",
+        ),
     ),
 )
