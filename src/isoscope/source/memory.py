@@ -39,8 +39,6 @@ Opened: TypeAlias = (
 )
 SAMPLE = 1024  # numbers of a row that enter the fingerprint
 Selection: TypeAlias = slice | Array  # a range of rows, or their indices
-
-
 Rows: TypeAlias = tuple[int, int, str, Callable[[Selection], Array]]  # n, d, type, take
 
 

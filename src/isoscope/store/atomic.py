@@ -23,7 +23,7 @@ _NOT_HERE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 @contextmanager
-def writing(folder: Path, rest: str = "what was kept is still there") -> Generator[None]:
+def writing(folder: Path, rest: str = "what was saved is still there") -> Generator[None]:
     """Turn errors of the disk into a StoreError that names the folder and says what is left."""
     try:
         yield
@@ -112,7 +112,7 @@ def find_replaced(target: Path) -> Path | None:
 
 
 def sync(path: Path) -> None:
-    """Have a file's bytes, or a folder's names, on the disk before going on."""
+    """Have a file's bytes, or a folder's names, on the disk before continuing."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

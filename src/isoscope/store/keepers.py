@@ -27,8 +27,6 @@ PATIENCE = 60.0  # seconds after which what waits in memory is written
 ROOM = 512 << 20  # bytes that may wait in memory
 _UNIT_FILE = re.compile(r"unit-(\d{1,12})-([0-9a-f]{32})\.msgpack")
 _NODE_FILE = re.compile(r"node-(\d{1,2})-(\d{1,12})-([0-9a-f]{32})\.safetensors")
-
-
 T = TypeVar("T")
 
 
@@ -206,9 +204,9 @@ class SummaryKeeper:
     def _write(self) -> None:
         if self.folder is None and self.spare is None:
             return
-        for node, held in list(self.tree.nodes.items()):
-            if isinstance(held, Survey):
-                self.tree.nodes[node] = self._file_of(node, held)
+        for node, content in list(self.tree.nodes.items()):
+            if isinstance(content, Survey):
+                self.tree.nodes[node] = self._file_of(node, content)
         self._sizes.clear()
         self._written = self.clock()
 
@@ -240,8 +238,8 @@ class SummaryKeeper:
             whole, self._sizes[node] = _settle(left)
             return whole
         files = [
-            self._file_of(half, held) if isinstance(held, Survey) else held
-            for half, held in zip(halves, (left, right), strict=True)
+            self._file_of(half, content) if isinstance(content, Survey) else content
+            for half, content in zip(halves, (left, right), strict=True)
         ]
         with writing(self._place):
             part = self._part_path(f"{node.level}-{node.index}")

@@ -274,7 +274,7 @@ def _no_source_twice(ours: Sequence[SourceRecord], theirs: Sequence[SourceRecord
             raise MergeError(
                 f"cannot merge {prints[source.fingerprint]!r} with {source.name!r}: "
                 "they hold the same rows",
-                hint="leave one of the two runs out",
+                hint="merge only one of the two runs",
                 slug="merge-same-source",
             )
         if source.name in names:
