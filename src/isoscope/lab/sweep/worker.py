@@ -17,14 +17,13 @@ from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import ConfigError, StreamError
 from isoscope.lab.sweep.encode import Encoder
-from isoscope.lab.sweep.examples import TaskOptions, read_task
+from isoscope.lab.sweep.examples import read_task
 from isoscope.lab.sweep.fine_tune import TaskHead, Trainer
 from isoscope.lab.sweep.geometry import geometry
 from isoscope.lab.sweep.penalties import (
     STREAMED,
     Choice,
     check_layers,
-    checked_choice,
     checked_weights,
 )
 from isoscope.lab.sweep.results import (
@@ -143,23 +142,7 @@ class SweepWorker(Planner[Results[SweepLine]]):
     def __init__(self, spec: SweepSpec, notify: Notify, live: Live) -> None:
         self.spec = spec
         self.choice, self.weights = choose_penalty(spec), checked_weights(spec.weights)
-        options = TaskOptions(
-            spec.task,
-            spec.column,
-            spec.pair,
-            spec.label,
-            spec.score,
-            spec.answer,
-            spec.metric,
-        )
-        task = read_task(
-            spec.data,
-            spec.test,
-            options,
-            hold_out=spec.hold_out,
-            seed=spec.seed,
-            skip_bad=spec.skip_bad,
-        )
+        task = read_task(spec)
         self.subject = open_model(spec.load, live=live.get("model"), say=notify.say)
         encoder = Encoder(self.subject, spec.length)
         check_layers(self.choice, self.subject.loaded.body)
@@ -286,23 +269,23 @@ def choose_penalty(spec: SweepSpec) -> Choice:
             hint="give a whole number to --rows; 0 takes all",
             slug="number-too-small",
         )
-    return checked_choice(
+    return Choice(
         spec.penalty,
         zeta=spec.zeta,
         towards=spec.towards,
         layers=layers_of(spec.layers),
         rows=spec.rows or None,
-        per_layer=spec.per_layer,
+        per_layer=spec.per_layer or None,
         as_published=spec.as_published,
     )
 
 
-def layers_of(words: tuple[str, ...] | None) -> str | list[int] | None:
+def layers_of(words: tuple[str, ...] | None) -> str | tuple[int, ...] | None:
     """Return layers as a penalty takes them: all, last, or numbers."""
     if words is None or words in (("all",), ("last",)):
         return words[0] if words else None
     try:
-        return [int(word) for word in words]
+        return tuple(map(int, words))
     except ValueError:
         raise ConfigError(
             f"expected all, last or numbers of layers, got {','.join(words)!r}",
