@@ -6,6 +6,7 @@ that returns the loss of some examples.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 
 import numpy as np
@@ -71,7 +72,9 @@ def train(
         # A tenth of the time: otherwise it is a third of a step on short texts.
         fused=parameters[0].device.type in ("cpu", "cuda"),
     )
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, _rise_and_fall(recipe.steps))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimiser, partial(_rise_and_fall, recipe.steps)
+    )
     values: list[float] = []
     for step, (epoch, places) in enumerate(_batches(lengths, recipe, seed), start=1):
         if begin_epoch is not None and epoch is not None:
@@ -121,12 +124,8 @@ def _batches(
         epoch += 1
 
 
-def _rise_and_fall(steps: int) -> Callable[[int], float]:
+def _rise_and_fall(steps: int, step: int) -> float:
     warm = max(1, round(WARMUP * steps))
-
-    def factor(step: int) -> float:
-        if step < warm:
-            return (step + 1) / warm
-        return max(0.0, (steps - step) / max(1, steps - warm))
-
-    return factor
+    if step < warm:
+        return (step + 1) / warm
+    return max(0.0, (steps - step) / max(1, steps - warm))

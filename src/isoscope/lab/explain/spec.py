@@ -4,11 +4,9 @@ from typing import ClassVar
 
 import msgspec
 
-from isoscope.causes.cause import Cause
-from isoscope.causes.site_causes import site_causes
+from isoscope.causes.cause import Cause, site_causes
 from isoscope.display import Results
-from isoscope.engine import Notify
-from isoscope.engine.base import Scratch, Ticks
+from isoscope.engine import Notify, Scratch, Ticks
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.lab.explain.results import CAUSES
 from isoscope.study.plan import Plan
@@ -45,9 +43,8 @@ class ExplainWorker(SavedRunWorker[Results[Cause]]):
         _ = notify
         super().__init__(spec.read, live)
 
-    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> SiteCauses:
+    def run(self, unit: object, _scratch: Scratch, _ticks: Ticks, /) -> SiteCauses:
         """Return the causes of one site, or why they cannot be determined."""
-        _ = scratch, ticks
         assert isinstance(unit, SavedSite)
         held = self.saved.survey_of(unit.site).held
         try:

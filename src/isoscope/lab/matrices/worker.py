@@ -9,8 +9,7 @@ import numpy as np
 from isoscope.accumulate import Moments, Partitions
 from isoscope.capture.matrices import are_tied
 from isoscope.display import Results
-from isoscope.engine import Notify
-from isoscope.engine.base import Scratch, Ticks
+from isoscope.engine import Notify, Scratch, Ticks
 from isoscope.errors import UndefinedError
 from isoscope.lab.matrices.results import (
     MATRICES,
@@ -53,9 +52,8 @@ class MatricesWorker(Planner[Results[MatrixIsotropy]]):
         name = self.subject.loaded.name
         return MatricesPlan(stages=(tuple(units),), tied=one, model=name)
 
-    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> MatrixIsotropy:
+    def run(self, unit: object, _scratch: Scratch, _ticks: Ticks, /) -> MatrixIsotropy:
         """Return I(W) of one matrix."""
-        _ = scratch, ticks
         assert isinstance(unit, OneMatrix)
         matrix = self.weights[unit.site].detach().float().cpu().numpy()
         return partition_of(matrix, unit.site, unit.centred, self.spec.against_random)
@@ -63,10 +61,9 @@ class MatricesWorker(Planner[Results[MatrixIsotropy]]):
     def finish(self, done: Finished) -> Results[MatrixIsotropy]:
         """Return I(W) of every matrix."""
         plan, published = done.plan_as(MatricesPlan), self.spec.as_published
-        tables = partial(matrix_tables, as_published=published)
         return Results(
             msgspec.convert(done.records, list[MatrixIsotropy]),
-            replace(MATRICES, tables=tables),
+            replace(MATRICES, tables=partial(matrix_tables, as_published=published)),
             shared={"model": plan.model, "tied": plan.tied},
             remarks=[*([TIED] if plan.tied else []), *([ONE_SIDED] if published else [])],
         )

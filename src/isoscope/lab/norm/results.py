@@ -7,12 +7,21 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
-from isoscope.display.escape import plain
-from isoscope.display.frames import Field, Line, Record, Value, texts
-from isoscope.display.number import count, short
-from isoscope.display.readings import USUAL
-from isoscope.display.results import RecordLayout, Results
-from isoscope.display.table import Column, Table
+from isoscope.display import (
+    USUAL,
+    Column,
+    Field,
+    Line,
+    Record,
+    RecordLayout,
+    Results,
+    Table,
+    Value,
+    count,
+    plain,
+    short,
+    texts,
+)
 
 SIGMAS = 3.0  # standard deviations from the mean beyond which a parameter stands out
 NAMED = 5  # dimensions that are named in a cell
@@ -182,7 +191,6 @@ def norm_tables(
 
 
 def _lines(norms: Results[Norm]) -> list[Line]:
-    """One line per number."""
     return [norms.shared | line for each in norms for line in each.lines()]
 
 

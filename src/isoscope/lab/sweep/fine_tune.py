@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import torch
@@ -140,11 +141,6 @@ class Trainer:
         head = TaskHead(self.width, self.task, self.train, at).to(self.encoder.feed.device)
         self.body.requires_grad_(True)
         listener = None if penalty is None else penalised(self.body, penalty)
-
-        def begin_epoch(epoch: int) -> None:
-            if penalty is not None and begin is not None:
-                begin(penalty, epoch)
-
         try:
             return train(
                 (self.body, head),
@@ -153,7 +149,7 @@ class Trainer:
                 lambda places: self._loss(head, listener, places),
                 seed=seed,
                 evaluate=lambda step: evaluate(step, head),
-                begin_epoch=begin_epoch,
+                begin_epoch=partial(begin, penalty) if penalty and begin else None,
             )
         finally:
             self.body.requires_grad_(False)
@@ -190,13 +186,9 @@ class Trainer:
             weight += counted
             found = head.predict(logits, self.test.select(places))
             guesses.update(zip(places, found, strict=True))
-        check_finite(loss, "the loss of held-out examples")
-        return self._metric([guesses[i] for i in range(len(self.test))]), loss / max(
-            weight, 1.0
-        )
-
-    def _metric(self, guesses: list[Guess]) -> float:
+        mean = check_finite(loss, "the loss of held-out examples") / max(weight, 1.0)
+        ordered = [guesses[i] for i in range(len(self.test))]
         compute = METRICS[self.task.metric].compute
         if self.task.kind == "span":
-            return compute(guesses, [each.span.answers for each in self.test.examples])
-        return compute(np.array(guesses), self.test.targets)
+            return compute(ordered, [each.span.answers for each in self.test.examples]), mean
+        return compute(np.array(ordered), self.test.targets), mean

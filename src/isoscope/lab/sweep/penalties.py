@@ -10,7 +10,7 @@ from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine, Penalt
 from isoscope.control.penalty.penalty import Options, check_weight
 from isoscope.control.penalty.row_selection import Layers
 from isoscope.errors import ConfigError
-from isoscope.registry import unknown
+from isoscope.registry import check_names
 
 STREAMED = "streamed"  # a matrix of many tokens, found before each epoch as published
 PENALTIES: dict[str, type[IStar | DebiasedIsotropy | CosReg | MeanCosine]] = {
@@ -35,10 +35,8 @@ class Choice:
     as_published: bool = False
 
     def __post_init__(self) -> None:
-        if self.name not in PENALTIES:
-            raise unknown("penalty", self.name, PENALTIES)
-        if self.towards not in TOWARDS:
-            raise unknown("shrinkage", self.towards, TOWARDS)
+        check_names("penalty", [self.name], PENALTIES)
+        check_names("shrinkage", [self.towards], TOWARDS)
         if self.towards != "scaled" and self.name != "istar":
             raise ConfigError(
                 f"cannot shrink the covariance of {self.name} towards {self.towards!r}",

@@ -7,11 +7,20 @@ from statistics import fmean, stdev
 
 import msgspec
 
-from isoscope.display.escape import plain
-from isoscope.display.frames import Field, Record, numbers, texts
-from isoscope.display.number import format_value, short
-from isoscope.display.results import RecordLayout, Results
-from isoscope.display.table import Column, Table, non_empty
+from isoscope.display import (
+    Column,
+    Field,
+    Record,
+    RecordLayout,
+    Results,
+    Table,
+    format_value,
+    non_empty,
+    numbers,
+    plain,
+    short,
+    texts,
+)
 from isoscope.errors import StoreError, UndefinedError
 from isoscope.measures.difference import NO_SPREAD as ROUNDING
 from isoscope.measures.difference import Difference, holm, paired_difference
@@ -325,7 +334,8 @@ def _tables(lines: Results[SweepLine]) -> tuple[Table, ...]:
         else format_value(line.difference.value, line.difference.low, line.difference.high)
         for line in lines
     ]
-    chances = [line.difference.p_holm if line.difference else None for line in lines]
+    found = (line.difference.p_holm if line.difference else None for line in lines)
+    chances = ("" if p is None else ("<0.001" if p < 0.001 else f"{p:.3f}") for p in found)
     columns = (
         Column("weight", tuple(f"{line.weight:g}" for line in lines)),
         Column(
@@ -337,7 +347,7 @@ def _tables(lines: Results[SweepLine]) -> tuple[Table, ...]:
         ),
         Column("difference", tuple(value for value, _ in apart)),
         Column("95 % interval", tuple(interval for _, interval in apart)),
-        Column("p (Holm)", tuple(map(_chance, chances))),
+        Column("p (Holm)", tuple(chances)),
         Column("loss", tuple(f"{line.loss:.3f}" for line in lines)),
     )
     stages = [lines[0].before, *(line.after for line in lines)]
@@ -359,10 +369,6 @@ def over_layers(means: Means, measure: str) -> float | None:
     """Return the mean of a measure over the layers; None where it could not be measured."""
     layers = [v for site, v in means.get(measure, {}).items() if is_layer(site)]
     return fmean(layers) if layers else None
-
-
-def _chance(chance: float | None) -> str:
-    return "" if chance is None else ("<0.001" if chance < 0.001 else f"{chance:.3f}")
 
 
 SWEEP_LINES = RecordLayout(

@@ -7,8 +7,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from isoscope.display.formats import as_html
-from isoscope.display.number import format_value
+from isoscope.display import Column, Table, as_html, format_value, non_empty
 from isoscope.display.page.quantity import title_of
 from isoscope.display.page.section import (
     ROWS,
@@ -25,7 +24,6 @@ from isoscope.display.page.section import (
     run_switch,
 )
 from isoscope.display.page.theme import SHAPES
-from isoscope.display.table import Column, Table, non_empty
 from isoscope.lab.sweep.results import grid_of
 from isoscope.site import order_sites
 from isoscope.store import Run
@@ -145,21 +143,13 @@ def _range(grid: SweepGrid) -> list[Finding]:
         for each in grid.cells
         if (each.measure, each.site) == ("isoscore-debiased", ALL_LAYERS)
     ]
-    before = [each.geometry for each in places if each.seed is None or each.metric is None]
-    weights = sorted({e.weight for e in places if e.seed is not None and e.metric is not None})
+    before = [each.geometry for each in places if each.seed is None]
+    weights = sorted({each.weight for each in places if each.seed is not None})
     if len(weights) < 2 or not before:
         return []
     low, high = weights[0], weights[-1]
     least, most = (
-        float(
-            np.mean(
-                [
-                    e.geometry
-                    for e in places
-                    if e.weight == weight and e.seed is not None and e.metric is not None
-                ]
-            )
-        )
+        np.mean([e.geometry for e in places if e.seed is not None and e.weight == weight])
         for weight in (low, high)
     )
     text = (

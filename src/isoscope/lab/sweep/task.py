@@ -245,12 +245,9 @@ def f1(guess: Array, right: Array) -> float:
     """F1 of the last class where there are two, the mean over classes where there are more."""
     classes = max(int(guess.max()), int(right.max())) + 1
     counted = [1] if classes <= 2 else range(classes)
-    return float(np.mean([_f1_of(guess == each, right == each) for each in counted]))
-
-
-def _f1_of(guess: Array, right: Array) -> float:
-    both, either = float((guess & right).sum()), float(guess.sum() + right.sum())
-    return 2 * both / either if either else 0.0
+    both = np.array([((guess == each) & (right == each)).sum() for each in counted])
+    either = np.array([(guess == each).sum() + (right == each).sum() for each in counted])
+    return float(np.mean(2 * both / np.maximum(either, 1)))  # both are zero where either is
 
 
 def matthews(guess: Array, right: Array) -> float:
@@ -287,14 +284,8 @@ def _ranks(values: Array) -> Array:
 
 def span_f1(guess: Sequence[str], right: Sequence[Sequence[str]]) -> float:
     """Mean overlap of words with the nearest answer, as SQuAD counts it."""
-    return float(
-        np.mean(
-            [
-                max(_overlap(s, a) for a in answers)
-                for s, answers in zip(guess, right, strict=True)
-            ]
-        )
-    )
+    pairs = zip(guess, right, strict=True)
+    return float(np.mean([max(_overlap(s, a) for a in answers) for s, answers in pairs]))
 
 
 def exact(guess: Sequence[str], right: Sequence[Sequence[str]]) -> float:
@@ -315,8 +306,7 @@ def _overlap(guess: str, right: str) -> float:
     a, b = _answer_words(guess), _answer_words(right)
     if not a or not b:
         return float(a == b)
-    shared = sum((Counter(a) & Counter(b)).values())
-    return 2 * shared / (len(a) + len(b))
+    return 2 * sum((Counter(a) & Counter(b)).values()) / (len(a) + len(b))
 
 
 for _each in (
