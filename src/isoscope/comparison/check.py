@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 
 from isoscope.comparison.outcomes import OUTCOMES
-from isoscope.comparison.pairing import Pairing, pairing
+from isoscope.comparison.pairing import pairing
 from isoscope.comparison.rule import GateRule, known_measures, parse_rule
 from isoscope.comparison.side import RunOrPath, Side, gap_between
 from isoscope.display import Results
-from isoscope.errors import ConfigError, GateError, IsoscopeError
+from isoscope.errors import ConfigError, GateError
 from isoscope.measures.difference import Difference
 from isoscope.registry import unknown
 from isoscope.store import Run, open_run
@@ -90,9 +90,8 @@ class _Gate:
     def __init__(self, sides: dict[str, Side], others: dict[str, Side]) -> None:
         self.sides, self.others = sides, others
         self.run = next(iter(sides.values())).run
-        self.how: Pairing | None = None
-        if others:
-            self.how = pairing(self.run, next(iter(others.values())).run)
+        self.name = self.run.path.resolve().name
+        self.how = pairing(self.run, next(iter(others.values())).run) if others else None
 
     def outcomes(self, rule: GateRule) -> Iterator[GateOutcome]:
         """Yield the outcome of a rule at each site it applies to."""
@@ -114,32 +113,25 @@ class _Gate:
         if not isfinite(reading.value):
             why = f"{reading.measure} is {reading.value} at {reading.site}"
             return self._error(rule, reading.site, why)
-        if not rule.relative:
-            return self._outcome(
-                rule, reading, None, rule.number, _margin(reading, rule.number)
-            )
-        other = self.others[rule.variant]
-        base = other.readings.get((reading.site, reading.step, reading.measure))
-        if base is None or not isfinite(base.value):
-            why = f"the baseline has no {reading.measure} at {reading.site}"
-            return self._error(rule, reading.site, why)
-        paired = self.how is not None and self.how.at(reading.site)
-        gap, _ = gap_between(side, reading, other, base, paired=paired, times=rule.number)
-        return self._outcome(rule, reading, base.value, rule.number * base.value, gap)
-
-    def _outcome(
-        self,
-        rule: GateRule,
-        reading: Reading,
-        baseline: float | None,
-        limit: float,
-        gap: Difference,
-    ) -> GateOutcome:
-        text = f"{limit:.4g}" if baseline is None else f"{rule.number:g} x {baseline:.4g}"
+        baseline, limit, text = None, rule.number, f"{rule.number:.4g}"
+        if rule.relative:
+            other = self.others[rule.variant]
+            base = other.readings.get((reading.site, reading.step, reading.measure))
+            if base is None or not isfinite(base.value):
+                why = f"the baseline has no {reading.measure} at {reading.site}"
+                return self._error(rule, reading.site, why)
+            paired = self.how is not None and self.how.at(reading.site)
+            gap, _ = gap_between(side, reading, other, base, paired=paired, times=rule.number)
+            baseline, limit = base.value, rule.number * base.value
+            text = f"{rule.number:g} x {base.value:.4g}"
+        else:  # from a number that is known exactly
+            ends = (reading.low, reading.high)
+            low, high = (None if end is None else end - limit for end in ends)
+            gap = Difference(reading.value - limit, low, high, None)
         state, message = _state(rule, gap, text)
         return GateOutcome(
             rule=rule.text,
-            run=self._name,
+            run=self.name,
             site=reading.site,
             variant=reading.variant,
             measure=reading.measure,
@@ -156,26 +148,16 @@ class _Gate:
         )
 
     def _error(self, rule: GateRule, site: str, why: str) -> GateOutcome:
-        place = (self._name, site, rule.variant, rule.measure)
+        place = (self.name, site, rule.variant, rule.measure)
         return GateOutcome(rule.text, *place, "could not run", why)
-
-    @property
-    def _name(self) -> str:
-        return self.run.path.resolve().name
 
     def _why_nothing(self, rule: GateRule, side: Side) -> str:
         there = dict.fromkeys(each.site for each in self.run.readings)
         if not any(rule.covers(site) for site in there):
-            error: IsoscopeError = unknown("site", rule.site, there)
+            error = unknown("site", rule.site, there)
             return f"{error.problem}; {error.hint}"
         at = "" if rule.site == "*" else f" at {rule.site}"
         return f"the run has no {rule.measure}{at} in variant {side.variant}"
-
-
-def _margin(reading: Reading, limit: float) -> Difference:
-    """Return how far a reading is above a number that is known exactly."""
-    low, high = (None if end is None else end - limit for end in (reading.low, reading.high))
-    return Difference(reading.value - limit, low, high, None)
 
 
 def _state(rule: GateRule, gap: Difference, limit: str) -> tuple[str, str]:

@@ -6,7 +6,6 @@ in cells, by how often their tokens occur.
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -43,16 +42,11 @@ UNKNOWN = "not known"
 _LARGEST = 2**21  # rows of a matrix whose keys are computed to identify tokens
 
 
-@dataclass(frozen=True)
-class SiteCurves:
-    """The curves of a site, and the effective number of rows of each variant."""
+def curves_of(survey: Survey, site: str, run: str) -> tuple[list[Curve], dict[str, float]]:
+    """Return the curves of one site, as far as its summaries are stored.
 
-    curves: list[Curve]
-    effective: dict[str, float]  # variant to number of rows
-
-
-def curves_of(survey: Survey, site: str, run: str) -> SiteCurves:
-    """Return the curves of one site, as far as its summaries are stored."""
+    Also the effective number of rows of each variant.
+    """
     found: list[Curve] = []
     effective: dict[str, float] = {}
     moments: dict[str, MomentsSummary] = {}
@@ -64,9 +58,8 @@ def curves_of(survey: Survey, site: str, run: str) -> SiteCurves:
                 moments[variant], effective[variant] = summary, rows
             found.append(spectrum_curve(summary, rows, site, alike[0]))
             found.append(dimension_scores(summary, site, alike[0]))
-    found += _sink_share(site, moments)
-    found += _cause_shares(survey, site, run)
-    return SiteCurves(found, effective)
+    found += [*_sink_share(site, moments), *_cause_shares(survey, site, run)]
+    return found, effective
 
 
 def spectrum_curve(

@@ -38,10 +38,8 @@ def sections() -> list[Section]:
 
 def exhibits(runs: "Source | Iterable[Source]") -> list[Exhibit]:
     """Return what is shown of each run: folders, loaded runs, readings, or exhibits."""
-    if isinstance(runs, str | os.PathLike | Run | Results | Exhibit):
-        loaded = [_open(cast(Source, runs))]  # Results are a list, too
-    else:
-        loaded = [_open(each) for each in runs]
+    one = isinstance(runs, str | os.PathLike | Run | Results | Exhibit)  # Results are a list
+    loaded = [_open(each) for each in cast("list[Source]", [runs] if one else runs)]
     if not loaded:
         raise ConfigError(
             "a report needs at least 1 run, got 0",
@@ -138,9 +136,9 @@ def _curves(run: Run, name: str) -> tuple[list[Curve], Effective, list[str]]:
             for site in dict.fromkeys(site for site, _ in survey.held):
                 if site not in chosen:
                     continue
-                drawn = curves_of(survey, site, name)
-                found += drawn.curves
-                effective |= {(site, variant): n for variant, n in drawn.effective.items()}
+                curves, rows = curves_of(survey, site, name)
+                found += curves
+                effective |= {(site, variant): n for variant, n in rows.items()}
                 if is_matrix(site):
                     seen = matrix_cells(survey, site, counts, run.origin.seed)
                     found += [seen] if seen is not None else []

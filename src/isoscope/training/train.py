@@ -7,6 +7,7 @@ that returns the loss of some examples.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count, islice
 from math import isfinite
 
 import numpy as np
@@ -115,13 +116,12 @@ def _batches(
     lengths: Array, recipe: Recipe, seed: int
 ) -> Iterator[tuple[int | None, list[int]]]:
     """Yield one batch per step; the first of an epoch with the number of that epoch."""
-    left, epoch = recipe.steps, 0
-    while left:
-        first: int | None = epoch
-        for places in epoch_batches(lengths, recipe.batch, seed, epoch)[:left]:
-            yield first, places
-            first, left = None, left - 1
-        epoch += 1
+    endless = (
+        (epoch if number == 0 else None, places)
+        for epoch in count()
+        for number, places in enumerate(epoch_batches(lengths, recipe.batch, seed, epoch))
+    )
+    return islice(endless, recipe.steps)
 
 
 def _rise_and_fall(steps: int, step: int) -> float:

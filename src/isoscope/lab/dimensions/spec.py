@@ -12,17 +12,15 @@ import numpy as np
 from isoscope.accumulate import Directions, Moments, Reservoir
 from isoscope.accumulate.directions import DirectionsSummary, contributions, cosine_over_pairs
 from isoscope.display import Results
-from isoscope.engine import Notify, Scratch, Ticks
+from isoscope.engine import Scratch, Ticks
 from isoscope.errors import TooFewRowsError
 from isoscope.lab.dimensions.results import DIMENSIONS, Dimension, SiteDimensions
 from isoscope.measures.interval import LEAST_DOCUMENTS, quantile, standard_error
-from isoscope.study.plan import Plan
-from isoscope.study.run import Finished, Live, Runnable
+from isoscope.study.run import Finished
 from isoscope.study.runs import (
-    SavedPlan,
+    SavedRunSpec,
     SavedRunWorker,
     SavedSite,
-    SavedSites,
     Summaries,
     summaries_of,
     summary_of,
@@ -34,7 +32,7 @@ WIDE = 5.0  # times the average variance, from which on Rudman calls a dimension
 NOT_KEPT = "expected sums of directions, moments and a sample, got a run without them"
 
 
-class DimensionsSpec(Runnable[Results[SiteDimensions]], frozen=True, kw_only=True):
+class DimensionsSpec(SavedRunSpec[Results[SiteDimensions]], frozen=True, kw_only=True):
     """Find which dimensions carry the mean cosine of each site, and what is left without them.
 
     With their kurtosis, and how much of the cosines of whole vectors (r squared, over the
@@ -42,19 +40,11 @@ class DimensionsSpec(Runnable[Results[SiteDimensions]], frozen=True, kw_only=Tru
     """
 
     command: ClassVar[str] = "dimensions"
-    keeps: ClassVar[str] = "records"
-    plans: ClassVar[type[Plan]] = SavedPlan
     worker_at: ClassVar[str] = "isoscope.lab.dimensions.spec:DimensionsWorker"
-
-    read: SavedSites
 
 
 class DimensionsWorker(SavedRunWorker[Results[SiteDimensions]]):
     """An open run."""
-
-    def __init__(self, spec: DimensionsSpec, notify: Notify, live: Live) -> None:
-        _ = notify
-        super().__init__(spec.read, live)
 
     def run(self, unit: object, _scratch: Scratch, _ticks: Ticks, /) -> SiteDimensions | None:
         """Return the dimensions of one site; None where the run has not kept what they need."""

@@ -64,9 +64,9 @@ def spec(bands: Sequence[str], there: Sequence[str]) -> ChartSpec:
 
     A band has the same colour and shape on every page; the legend has those that are there.
     """
-    legend = alt.Legend(title="seen in the corpus", values=list(there))
-    legend = legend if len(bands) > 1 else None
-    domain = alt.Scale(domain=list(bands), range="ramp" if len(bands) > 1 else "category")
+    several = len(bands) > 1
+    legend = alt.Legend(title="seen in the corpus", values=list(there)) if several else None
+    domain = alt.Scale(domain=list(bands), range="ramp" if several else "category")
     shapes = [SHAPES[place % len(SHAPES)] for place in range(len(bands))]
     chart = (
         alt.Chart(alt.NamedData(ROWS))

@@ -37,13 +37,9 @@ class NormRecord(Record):
         """Return the record as plain values."""
         return {"what": self.what, **super().to_dict()}
 
-    def lines(self) -> list[Line]:
-        """Return one line of CSV per number."""
-        raise NotImplementedError
-
     def _line(self, site: str, name: str, value: Value, variant: str = "") -> Line:
-        where: Line = {"what": self.what, "site": site, "variant": variant}
-        return where | {"name": name, "value": value}
+        where = {"what": self.what, "site": site, "variant": variant}
+        return {**where, "name": name, "value": value}
 
 
 @dataclass(frozen=True)
@@ -70,9 +66,11 @@ class FinalNorm(NormRecord):
 
     def lines(self) -> list[Line]:
         """Return one line of CSV per field."""
-        line = self.to_dict()
-        names = [name for name in line if name not in ("what", "site")]
-        return [self._line(self.site, name, line[name]) for name in names]
+        return [
+            self._line(self.site, name, value)
+            for name, value in self.to_dict().items()
+            if name not in ("what", "site")
+        ]
 
 
 @dataclass(frozen=True)
