@@ -27,7 +27,7 @@ def outliers(vector: Array, noise: Array, *, tests: int = 1) -> list[int]:
     """Return the coordinates that stand out as no vector that points anywhere would have them.
 
     The largest, or the two, three, four or five largest together: two that are each too
-    small to be told from chance are not two by chance. Then on, among the rest.
+    small to be distinguished from chance are not two by chance. Then among the rest.
     """
     found: list[int] = []
     rest = np.arange(len(vector))
@@ -65,14 +65,14 @@ def _scores(squares: Array, noise: Array, most: int) -> list[Array]:
 
 @cache
 def stands_out(count: int, width: int, tests: int = 1) -> float:
-    """Return how many times their scale coordinates must be to stand out, so many together.
+    """Return how many times their scale coordinates must be to stand out, `count` together.
 
     A mean vector that points anywhere has a given set of coordinates all beyond t times the
     root mean square of the others with a chance that is an integral over Student's law; there
     are `width` over `count` sets. Summed up over them all, over one to five coordinates and
     over the vectors looked at, the chance is one in a hundred at most. Two dimensions that
     have less than about 2 t^2 / (width + 2 t^2) of the mean cosine together (0.50 at 32, 0.31
-    at 64, 0.14 at 192, 0.04 at 768) cannot be told from a mean spread over all.
+    at 64, 0.14 at 192, 0.04 at 768) cannot be distinguished from a mean spread over all.
     """
     sets = log(comb(width, count)) + log(_ONE_IN * MOST * tests)
     low, high = 0.0, 100.0
