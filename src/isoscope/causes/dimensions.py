@@ -34,21 +34,19 @@ def outliers(vector: Array, noise: Array, *, tests: int = 1) -> list[int]:
     while len(found) < MOST:
         most = min(MOST - len(found), len(rest) - _FEWEST)
         scores = _scores(vector[rest] ** 2, noise[rest], most)
-        count = _together(scores, tests)
+        # how many of the largest stand out from all others
+        enough = (
+            count
+            for count, scaled in enumerate(scores, 1)
+            if np.partition(scaled, -count)[-count] > stands_out(count, len(scaled), tests)
+        )
+        count = next(enough, 0)
         if not count:
             break
         largest = np.argsort(-scores[count - 1], kind="stable")[:count]
         found += [int(each) for each in rest[largest]]
         rest = np.delete(rest, largest)
     return found
-
-
-def _together(scores: list[Array], tests: int) -> int:
-    """Return how many of the largest stand out from all others; 0 where none do."""
-    for count, scaled in enumerate(scores, 1):
-        if np.partition(scaled, -count)[-count] > stands_out(count, len(scaled), tests):
-            return count
-    return 0
 
 
 def _scores(squares: Array, noise: Array, most: int) -> list[Array]:

@@ -169,10 +169,8 @@ def _left_out(
         if alone:
             found.append(f"only in {label}: {_list(alone)}")
     have = {*sides[0].measures, *sides[1].measures}
-    for name in names or ():
-        if name not in have and not companions(name) & have:
-            found.append(f"{name}: cannot be determined in either run")
-    return found
+    missing = [n for n in names or () if n not in have and not companions(n) & have]
+    return found + [f"{name}: cannot be determined in either run" for name in missing]
 
 
 def _list(names: Sequence[str]) -> str:

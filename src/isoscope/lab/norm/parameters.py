@@ -65,9 +65,8 @@ def affine_of(norm: nn.Module, width: int) -> Affine | None:
             output = norm(rows)
     except (TypeError, RuntimeError):  # it takes more than rows, or rows of another width
         return None
-    if not isinstance(output, Tensor) or output.shape != rows.shape:
-        return None
-    fit = fit_norm(norm, rows, output)
+    same = isinstance(output, Tensor) and output.shape == rows.shape
+    fit = fit_norm(norm, rows, output) if same else None
     if fit is None:
         return None
     bias = None if fit.bias is None else fit.bias.numpy().copy()

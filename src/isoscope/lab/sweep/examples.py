@@ -140,14 +140,13 @@ def read_examples(path: Path, preset: Preset, *, skip_bad: bool = False) -> Foun
         )
     if preset.kind == "span":
         return read_spans(path, preset.columns[0], skip_bad=skip_bad)
-    first: UnknownColumnError | None = None
+    errors: list[UnknownColumnError] = []
     for columns in preset.columns:
         try:
             return _labelled_examples(path, columns, preset, skip_bad)
         except UnknownColumnError as error:
-            first = first or error
-    assert first is not None
-    raise first
+            errors.append(error)
+    raise errors[0]
 
 
 def _labelled_examples(path: Path, columns: Columns, preset: Preset, skip_bad: bool) -> Found:
