@@ -5,9 +5,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar, cast
 
-from isoscope.accumulate import Accumulator, Bands, Crossing, Directions, Sinks, merged
-from isoscope.accumulate.sinks import Sink
-from isoscope.accumulate.survey import Kind, Place
+from isoscope.accumulate import (
+    Accumulator,
+    Bands,
+    Crossing,
+    Directions,
+    Kind,
+    Sink,
+    Sinks,
+    merged,
+)
+from isoscope.accumulate.survey import Place
 from isoscope.causes.attribution import ORDER, Attribution, attribute
 from isoscope.causes.cloud import BandedDirections, CloudSums
 from isoscope.errors import StoreError

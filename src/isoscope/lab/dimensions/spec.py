@@ -9,8 +9,14 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from isoscope.accumulate import Directions, Moments, Reservoir
-from isoscope.accumulate.directions import DirectionsSummary, contributions, cosine_over_pairs
+from isoscope.accumulate import (
+    Directions,
+    DirectionsSummary,
+    Moments,
+    Reservoir,
+    contributions,
+    cosine_over_pairs,
+)
 from isoscope.display import Results
 from isoscope.engine import Scratch, Ticks
 from isoscope.errors import TooFewRowsError

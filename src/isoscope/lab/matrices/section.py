@@ -37,8 +37,9 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     switches = run_switch([each.name for each in exhibits if each.curves_of(MatrixCells)])
     sites = order_sites(curve.site for curve in curves)
     if len(sites) > 1:
-        named = tuple((site, site) for site in sites)
-        switches.append(Switch("site", "Matrix", named, sites[0]))
+        switches.append(
+            Switch("site", "Matrix", tuple((site, site) for site in sites), sites[0])
+        )
     counts = "; ".join(
         f"{exhibit.name + ', ' if len(exhibits) > 1 else ''}{curve.site} "
         f"{int(curve.rows.sum()):,} of {curve.of:,}"

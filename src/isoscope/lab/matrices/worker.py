@@ -49,8 +49,7 @@ class MatricesWorker(Planner[Results[MatrixIsotropy]]):
         one = are_tied(self.subject.loaded.model)
         sites = [site for site in self.weights if not (one and site == UNEMBED)]
         units = [OneMatrix(site, centred) for site in sites for centred in (False, True)]
-        name = self.subject.loaded.name
-        return MatricesPlan(stages=(tuple(units),), tied=one, model=name)
+        return MatricesPlan(stages=(tuple(units),), tied=one, model=self.subject.loaded.name)
 
     def run(self, unit: object, _scratch: Scratch, _ticks: Ticks, /) -> MatrixIsotropy:
         """Return I(W) of one matrix."""
@@ -81,8 +80,7 @@ def partition_of(
         )
     if centred:
         matrix = matrix - matrix.mean(axis=0, dtype=np.float64)
-    survey = sum_matrix(matrix, site, (Moments,), (Partitions,))
-    second = survey.held[site, "all"][Partitions]
+    second = sum_matrix(matrix, site, (Moments,), (Partitions,)).held[site, "all"][Partitions]
     lengths = np.linalg.norm(matrix.astype(np.float64), axis=1)
     seen = PartitionSums(**vars(second.finalize()), lengths=lengths)
     log = log_two_sided(seen)

@@ -9,8 +9,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from isoscope.accumulate import Moments, MomentsSummary, Reservoir
-from isoscope.accumulate.directions import cosine_over_pairs
+from isoscope.accumulate import Moments, MomentsSummary, Reservoir, cosine_over_pairs
 from isoscope.capture.model.load import Loaded
 from isoscope.display import Results
 from isoscope.engine import Notify, Scratch, Ticks
@@ -139,8 +138,7 @@ def _steps(run: Run, site: str, variant: str) -> list[NormStep]:
 
 
 def _gained_in_run(run: Run, site: str, variant: str, affine: Affine) -> Gained | None:
-    middle = str(replace(Site.parse(site), part="mid"))
-    for _, _, here in summaries_of(run, [middle], variant):
+    for _, _, here in summaries_of(run, [str(replace(Site.parse(site), part="mid"))], variant):
         rows, moments = summary_of(here, Reservoir), summary_of(here, Moments)
         if rows is not None and moments is not None:
             return cosine_steps(rows.finalize().rows, affine, moments.finalize())

@@ -80,8 +80,7 @@ class ProbeWorker(Planner[Results[Probe]]):
     def finish(self, done: Finished) -> Results[Probe]:
         """Return the classifier of each site."""
         plan = done.plan_as(ProbePlan)
-        found = msgspec.convert(done.records, list[Probe])
-        return results_of(found, plan.model, plan.warnings)
+        return results_of(msgspec.convert(done.records, list[Probe]), plan.model, plan.warnings)
 
 
 @dataclass(frozen=True)

@@ -162,11 +162,13 @@ class Trainer:
         batch = self.batch(self.train, places)
         with listener or nullcontext():
             states: Tensor = self.body(**batch.inputs).last_hidden_state
-            mask = batch.marks("", states.shape[1]).real
-            penalty = None if listener is None else listener(mask)
+            penalty = (
+                None if listener is None else listener(batch.marks("", states.shape[1]).real)
+            )
         task = head.loss(head(states, batch), self.train.targets[places])
-        value = check_finite(float(task.detach()), STEP)
-        return value, task if penalty is None else task + penalty
+        return check_finite(
+            float(task.detach()), STEP
+        ), task if penalty is None else task + penalty
 
     @torch.inference_mode()
     def evaluate(self, head: TaskHead, batch: int = 64) -> tuple[float, float]:
@@ -184,8 +186,9 @@ class Trainer:
             counted = float((targets[:, 0] >= 0).sum()) if targets.ndim > 1 else len(places)
             loss += float(head.loss(logits, targets)) * counted
             weight += counted
-            found = head.predict(logits, self.test.select(places))
-            guesses.update(zip(places, found, strict=True))
+            guesses.update(
+                zip(places, head.predict(logits, self.test.select(places)), strict=True)
+            )
         mean = check_finite(loss, "the loss of held-out examples") / max(weight, 1.0)
         ordered = [guesses[i] for i in range(len(self.test))]
         compute = METRICS[self.task.metric].compute

@@ -166,8 +166,9 @@ def differences(by_weight: Mapping[float, Sequence[float]]) -> dict[float, Diffe
 
 def is_learnt(lines: Sequence[SweepLine], baseline: float) -> bool | None:
     """Whether the runs without penalty beat the baseline; None where one seed cannot tell."""
-    values = next((line.values for line in lines if line.weight == 0), [])
-    return beats_baseline(values, baseline)
+    return beats_baseline(
+        next((line.values for line in lines if line.weight == 0), []), baseline
+    )
 
 
 def beats_baseline(values: Sequence[float], baseline: float) -> bool | None:
