@@ -7,7 +7,7 @@ import pytest
 from isoscope.errors import ConfigError, SourceError, UnknownNameError
 from isoscope.lab.probe.labels import against_rest, labels_for, open_labelled
 from isoscope.source.corpus import open_corpus
-from isoscope.source.corpus.plain_text import MAX_DOCUMENT
+from isoscope.source.corpus.texts import MAX_DOCUMENT
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from isoscope.lab.probe.one_dimension import Label
 from isoscope.registry import check_names
 from isoscope.source.corpus import open_corpus
 from isoscope.source.corpus.corpus import Corpus
-from isoscope.source.corpus.plain_text import read_text
+from isoscope.source.corpus.texts import read_text
 
 APART = ".txt"  # how the name of a file of labels ends; anything else is a column
 Labels = Sequence[Label] | Mapping[str, Label] | os.PathLike[str] | str

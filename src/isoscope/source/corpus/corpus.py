@@ -16,7 +16,7 @@ import numpy as np
 from isoscope.errors import DocumentError, SourceError
 from isoscope.hashing import splitmix64, text_key
 from isoscope.source.border import refuse_columns
-from isoscope.source.fingerprint import of_file, of_parts
+from isoscope.source.bytes import of_file, of_parts
 from isoscope.types import Array
 
 Kind = Literal["text", "tokens", "audio", "image"]
