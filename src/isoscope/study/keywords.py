@@ -47,7 +47,11 @@ def function_of(spec: type[Runnable[R]], where: type[Part] = Execution) -> Calla
 def _result_of(spec: type[Runnable[object]]) -> object:
     """Return what running a spec gives, as its base class names it; as text where quoted."""
     bases = cast(tuple[object, ...], getattr(spec, "__orig_bases__", ()))
-    results = (get_args(each)[0] for each in bases if get_origin(each) is Runnable)
+    results = (
+        get_args(each)[0]
+        for each in bases
+        if isinstance(kind := get_origin(each), type) and issubclass(kind, Runnable)
+    )
     result: object = next(results, inspect.Signature.empty)
     return result.__forward_arg__ if isinstance(result, ForwardRef) else result
 
