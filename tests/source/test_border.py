@@ -94,7 +94,7 @@ def test_a_missing_column_is_suggested_and_all_are_listed():
 
 def test_columns_are_listed_where_none_is_near():
     error = fault.no_column("text", [f"c{i}" for i in range(20)], "a.jsonl")
-    assert error.hint.startswith("--column names one of: c0, c1") and "..." in error.hint
+    assert error.hint.startswith("name one with --column: c0, c1") and "..." in error.hint
     assert "(none)" in fault.no_column("text", [], "a").hint
     assert "\x1b" not in fault.no_column("text", ["\x1b[2J"], "a").hint
 
@@ -113,5 +113,5 @@ def test_a_bad_document_is_named_with_what_it_is(error, slug):
 
 
 def test_a_full_disk_says_where_there_may_be_room():
-    error = fault.disk_full("stdin", OSError(28, "No space left on device"))
+    error = fault.unreadable("stdin", OSError(28, "No space left on device"))
     assert error.slug == "disk-full" and "TMPDIR" in error.hint
