@@ -2,13 +2,12 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import sqrt
 
 import torch
 from torch import Tensor
 
-from isoscope.control.penalty.fused import UNDEFINED, ScoreResult
+from isoscope.control.penalty.fused import UNDEFINED, Score, ScoreResult
 from isoscope.control.penalty.penalty import Penalty
 from isoscope.control.penalty.product import Centred, Shape, scatter_of, shifted
 from isoscope.control.penalty.row_selection import RealTokens, RowSelection
@@ -18,22 +17,18 @@ LEAST = 8  # rows below which the estimator is noise
 ROUNDING = 64  # units of rounding in sums of rows; below, a difference of sums says nothing
 
 
-@dataclass(frozen=True)
-class DebiasedScore:
-    """1 - debiased IsoScore, clamped at 0 where the estimate is above isotropic.
+def debiased_score(rows: Tensor, selection: RowSelection, world: World) -> ScoreResult:
+    """Return 1 - debiased IsoScore, clamped at 0 where the estimate is above isotropic.
 
     Rows in documents: products across two halves of the documents. Independent rows:
     Himeno and Yamada's unbiased sums.
     """
-
-    def __call__(self, rows: Tensor, selection: RowSelection, world: World) -> ScoreResult:
-        """Return the result for the rows of a cloud."""
-        if rows.shape[1] < 2:
-            return UNDEFINED
-        if len(selection.sizes) == 1:
-            return _of_rows(Centred.of(rows, world, owned=selection.is_copy), world)
-        a, b = (Centred.of(half, world, owned=True) for half in rows.split(selection.sizes))
-        return _of_halves(a, b, world)
+    if rows.shape[1] < 2:
+        return UNDEFINED
+    if len(selection.sizes) == 1:
+        return _of_rows(Centred.of(rows, world, owned=selection.is_copy), world)
+    a, b = (Centred.of(half, world, owned=True) for half in rows.split(selection.sizes))
+    return _of_halves(a, b, world)
 
 
 def _of_halves(a: Centred, b: Centred, world: World) -> ScoreResult:
@@ -138,13 +133,11 @@ class DebiasedIsotropy(Penalty):
     0.68
     """
 
+    lacks = True
     _warned = False
 
-    def _score(self, number: int) -> DebiasedScore:
-        return DebiasedScore()
-
-    def _measure(self, value: float) -> float:
-        return 1 - value
+    def _score(self, number: int) -> Score:
+        return debiased_score
 
     def _in_halves(self, tokens: RealTokens) -> bool:
         if tokens.total_documents == 1 and tokens.total >= LEAST and not self._warned:

@@ -147,6 +147,7 @@ class Penalty(nn.Module, ABC):
 
     default_layers: ClassVar[Layers] = "all"  # the default of `layers`
     default_per_layer: ClassVar[bool] = False  # the default of `per_layer`
+    lacks: ClassVar[bool] = False  # the score is what the measure lacks of 1
 
     def __init__(
         self,
@@ -166,7 +167,13 @@ class Penalty(nn.Module, ABC):
         self.schedule = Schedule(weight, warmup, schedule, accumulate)
         self.sites = sites if isinstance(sites, str) else tuple(sites)
         self.layers = self.default_layers if layers is None else layers
-        self.rows = _check_rows(rows)
+        if rows is not None and (type(rows) is not int or rows < 2):
+            raise ConfigError(
+                f"expected a budget of 2 rows or more, got {rows!r}",
+                hint="give a whole number, or None to take every real token",
+                slug="penalty-rows",
+            )
+        self.rows = rows
         self.per_layer = self.default_per_layer if per_layer is None else per_layer
         hint = "any such number will do; the same one draws the same rows"
         self.seed = check_count("seed", seed, 0, hint)
@@ -187,10 +194,6 @@ class Penalty(nn.Module, ABC):
     @abstractmethod
     def _score(self, number: int) -> Score:
         """Return what is computed from the cloud of this number."""
-
-    def _measure(self, value: float) -> float:
-        """Return the measure that belongs to a value of the score."""
-        return value
 
     def _prepare(self, layers: list[Tensor]) -> None:
         """Look at the layers before anything is computed."""
@@ -247,7 +250,7 @@ class Penalty(nn.Module, ABC):
             values.append(evaluations[-1].of(cloud))
         self._finish([each.score for each in evaluations])
         results = [each.result for each in evaluations if each.result.defined]
-        readings = [self._measure(each.value) for each in results]
+        readings = [1 - each.value if self.lacks else each.value for each in results]
         self.reading = sum(readings) / len(readings) if readings else None
         value = values[0] if len(values) == 1 else torch.stack(values).mean()
         return value * weight
@@ -275,18 +278,6 @@ class Penalty(nn.Module, ABC):
         """Return the settings."""
         own = f"{self.schedule}, sites={self.sites!r}, layers={self.layers!r}, rows={self.rows}"
         return own + (", per_layer=True" if self.per_layer else "")
-
-
-def _check_rows(rows: object) -> int | None:
-    if rows is None:
-        return None
-    if not isinstance(rows, int) or rows < 2:
-        raise ConfigError(
-            f"expected a budget of 2 rows or more, got {rows!r}",
-            hint="give a whole number, or None to take every real token",
-            slug="penalty-rows",
-        )
-    return rows
 
 
 def check_widths(layers: Sequence[Tensor]) -> None:

@@ -30,7 +30,7 @@ class Centred:
         mean = sums[1:] / max(count, 1)
         about = rows.sub_(mean) if owned else rows - mean
         trace, offset = torch.stack(
-            [world.sum(_squares(about)), torch.dot(mean, mean)]
+            [world.sum(torch.linalg.vector_norm(about).square()), torch.dot(mean, mean)]
         ).tolist()
         # Identical rows leave the rounding of their mean, and that is no spread.
         rounding = (4 * torch.finfo(rows.dtype).eps) ** 2 * count * offset
@@ -45,10 +45,6 @@ def divisible(trace: float, dtype: torch.dtype) -> bool:
     """
     numbers = torch.finfo(dtype)
     return numbers.tiny / numbers.eps**2 < trace < numbers.max
-
-
-def _squares(rows: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(rows).square()
 
 
 def scatter_of(rows: Tensor, world: World) -> Tensor:

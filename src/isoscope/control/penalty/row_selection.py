@@ -22,7 +22,6 @@ class ModelOutput(Protocol):
     @property
     def hidden_states(self) -> Sequence[Tensor] | None:
         """The input of block 0, and the stream after every block."""
-        ...
 
 
 Hidden = Tensor | Sequence[Tensor] | ModelOutput | Mapping[str, Sequence[Tensor] | None]
@@ -97,7 +96,7 @@ def _not_hidden(thing: object) -> PenaltyError:
 
 
 def layer_numbers(layers: Layers, count: int) -> list[int]:
-    """Return which of so many layers are chosen, counted from 0."""
+    """Return the numbers of the chosen layers among `count`, from 0."""
     if layers == "all":
         return list(range(count))
     if layers == "last":
@@ -222,11 +221,6 @@ class LayerSpec:
     shape: torch.Size
     dtype: torch.dtype
     device: torch.device
-
-    @classmethod
-    def of(cls, layer: Tensor) -> Self:
-        """Return the shape and type of a layer."""
-        return cls(layer.shape, layer.dtype, layer.device)
 
     def zeros(self) -> Tensor:
         """Return a layer of zeros."""

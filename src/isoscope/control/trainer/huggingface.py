@@ -92,26 +92,19 @@ class Attachment(TrainerCallback):
 
     def add(self, thing: Penalty | Watch) -> None:
         """Add a penalty or a watch; its sites are looked for in the model at once."""
+        # Numbered within its kind: the order of kinds may be another when a run is resumed.
+        number = sum(type(each) is type(thing) for each in self.files.values())
         if isinstance(thing, Watch):
+            kind = "watch"
             thing.place(self.model)
             if thing.log is None:
                 thing.log = lambda numbers, step: self.trainer.log(numbers)
             self.watches.append(thing)
-            self._keep(thing, "watch")
-            return
-        kind = f"penalty/{type(thing).__name__}"
-        number = sum(type(each.penalty) is type(thing) for each in self.penalties)
-        listener = PenaltyListener(self.model, thing)
-        name = f"{kind}-{number}" if number else kind  # a second one would hide the first
-        self.penalties.append(AttachedPenalty(name, thing, listener))
-        self._keep(thing, f"penalty-{type(thing).__name__}")
-
-    def _keep(self, thing: Penalty | Watch, kind: str) -> None:
-        """Save the state of an object with checkpoints, numbered within its kind.
-
-        So penalties and watches may be attached in any order when a run is resumed.
-        """
-        number = sum(type(each) is type(thing) for each in self.files.values())
+        else:
+            kind = f"penalty-{type(thing).__name__}"
+            name = f"penalty/{type(thing).__name__}" + (f"-{number}" if number else "")
+            listener = PenaltyListener(self.model, thing)
+            self.penalties.append(AttachedPenalty(name, thing, listener))
         self.files[f"{kind}-{number}.safetensors"] = thing
 
     def _compute_loss(

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from threading import Event
 from typing import Self
 
 import torch
@@ -31,21 +32,6 @@ class RecordedPass:
     mask: Tensor | None  # (batch, time)
 
 
-class Step:
-    """A step of training; it is over once gradients have come back to one of its passes."""
-
-    over = False
-
-    def watch(self, layers: Sequence[Tensor]) -> None:
-        """Look out for the gradients of these tensors, which are left as they are."""
-        for layer in layers:
-            if layer.requires_grad:
-                layer.register_hook(self._end)
-
-    def _end(self, _gradient: Tensor) -> None:
-        self.over = True
-
-
 class PenaltyListener:
     """Records the sites of a penalty inside a `with` block, and computes the penalty on them.
 
@@ -66,7 +52,7 @@ class PenaltyListener:
         self._own: list[Tensor] = []  # the tensors of the model that they are of
         self._passes: list[RecordedPass] = []
         self._calls: dict[str, list[Tensor]] = {}  # of named modules, which have no passes
-        self._step = Step()
+        self._step_over = Event()  # set once gradients have come back to one of its passes
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -105,7 +91,7 @@ class PenaltyListener:
         """Drop what was recorded, as for a step whose loss is thrown away."""
         self._passes.clear()
         self._calls.clear()
-        self._step = Step()
+        self._step_over = Event()
 
     @outside_graph
     def _hear(self, current: Pass | None, site: str, tensor: Tensor) -> None:
@@ -114,13 +100,13 @@ class PenaltyListener:
             trains(self.listener.body) if named else current is not None and current.trains
         ):
             return
-        if self._step.over:
+        if self._step_over.is_set():
             self.forget()
         # Within a block a model may go on to write into its own tensor.
         kept = tensor if Site.parse(site).is_stream else tensor.clone()
         if named:
             self._calls.setdefault(site, []).append(kept)
-            self._step.watch([tensor])
+            self._await_gradients([tensor])
         else:
             self._current[site] = kept
             self._own.append(tensor)
@@ -132,9 +118,14 @@ class PenaltyListener:
         if complete and recorded:
             layers = [recorded[name] for name in self.listener.names]
             self._passes.append(RecordedPass(layers, ended.mask))
-            self._step.watch(
-                own
-            )  # only now: a checkpoint gives them their gradients at its end
+            # Only now: a checkpoint gives them their gradients at its end.
+            self._await_gradients(own)
+
+    def _await_gradients(self, tensors: Sequence[Tensor]) -> None:
+        step_over = self._step_over
+        for tensor in tensors:
+            if tensor.requires_grad:
+                tensor.register_hook(lambda _gradient: step_over.set())
 
     def _recorded(self) -> list[RecordedPass]:
         if not self.listener.named:

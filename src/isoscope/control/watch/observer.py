@@ -30,8 +30,8 @@ from isoscope.control.listening import (
     as_loaded,
     device_of,
     evaluating,
-    padding_mask,
     recomputing,
+    token_argument,
     wrap_method,
 )
 from isoscope.control.world import World
@@ -117,7 +117,7 @@ class Pooler:
         states = first_tensor(output)  # (documents, positions, width)
         if states is None or states.ndim != 3:
             return None
-        mask = padding_mask(self.module, arguments, keywords)
+        mask = token_argument(self.module, arguments, keywords, "attention_mask")
         if mask is None or mask.shape != states.shape[:2]:
             mask = torch.ones(states.shape[:2], device=states.device)
         return self.pooling.pool(states, mask)
