@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 
 from isoscope.display.escape import plain
-from isoscope.display.frames import Field, Line, finite_line, numbers, texts
+from isoscope.display.frames import Field, Line, line_of, numbers, texts
 from isoscope.display.number import format_value
 from isoscope.display.results import DATA, RecordLayout, Results
 from isoscope.display.table import Column, Table, warning_column
@@ -119,7 +119,7 @@ def _verdicts(changes: Sequence[Change], warnings: Sequence[str]) -> list[Column
 
 
 def _record(change: Change) -> Line:
-    return finite_line(asdict(change) | {"warnings": list(change.warnings)})
+    return line_of(change)
 
 
 CHANGES = RecordLayout(

@@ -1,11 +1,10 @@
 """The outcomes of a check as tables, as a summary for CI, and as JUnit XML."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from xml.etree import ElementTree
 
 from isoscope.display.escape import for_markdown, plain
-from isoscope.display.frames import Line, finite_line, numbers, texts
+from isoscope.display.frames import Line, line_of, numbers, texts
 from isoscope.display.number import format_value
 from isoscope.display.results import RecordLayout, Results
 from isoscope.display.table import Column, Table
@@ -109,7 +108,7 @@ def _line(outcome: GateOutcome, what: str) -> tuple[str, ...]:
 
 
 def _record(outcome: GateOutcome) -> Line:
-    return finite_line(asdict(outcome))
+    return line_of(outcome)
 
 
 def _fails(outcome: GateOutcome) -> bool:

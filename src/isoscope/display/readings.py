@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from isoscope.display.escape import plain
-from isoscope.display.frames import Field, Line, integers, numbers, texts
+from isoscope.display.frames import Field, Line, integers, line_of, numbers, texts
 from isoscope.display.number import count, format_value, short
 from isoscope.display.results import DATA, RecordLayout, Reference, Results
-from isoscope.display.table import Column, Table, warning_column
+from isoscope.display.table import Column, Table, non_empty, warning_column
 from isoscope.types import Reading
 
 KEYS = tuple(field.name for field in fields(Reading))  # the contract's names, in its order
@@ -20,22 +20,10 @@ _Place = tuple[str, str, str, str, str]  # run, site, variant, group, step
 
 
 def record(reading: Reading) -> Line:
-    """A reading as plain Python values, whatever kind of number went into it."""
-    step = None if reading.step is None else int(reading.step)
-    low, high = (None if end is None else float(end) for end in (reading.low, reading.high))
-    return {
-        "run": reading.run,
-        "site": reading.site,
-        "variant": reading.variant,
-        "group": reading.group,
-        "step": step,
-        "measure": reading.measure,
-        "value": float(reading.value),
-        "low": low,
-        "high": high,
-        "n": int(reading.n),
-        "d": int(reading.d),
-        "warnings": list(reading.warnings),
+    """A reading as plain Python values; NaN stays, which JSON refuses."""
+    ends = {name: getattr(reading, name) for name in ("value", "low", "high")}
+    return line_of(reading) | {
+        k: None if end is None else float(end) for k, end in ends.items()
     }
 
 
@@ -53,7 +41,7 @@ def reading_table(
     columns = (*names, *_numbers(readings, isotropic or {}), marks)
     return Table(
         caption=caption,
-        columns=tuple(column for column in columns if any(column.cells)),
+        columns=non_empty(columns),
         warnings=tuple(plain(text) for text in warnings),
         left_out=tuple(plain(text) for text in left_out),
     )
@@ -164,8 +152,7 @@ def _value_and_error(reading: Reading | None) -> str:
 
 # --- the layout ---------------------------------------------------------------------------
 def _tables(readings: Results[Reading]) -> tuple[Table, ...]:
-    table = reading_table(readings, left_out=readings.left_out, isotropic=readings.isotropic)
-    return (table,)
+    return (reading_table(readings, left_out=readings.left_out, isotropic=readings.isotropic),)
 
 
 def _overview(readings: Results[Reading]) -> tuple[Table, ...]:

@@ -5,21 +5,8 @@ import numpy as np
 from isoscope.measures.base import measure
 from isoscope.measures.view import Neighbours
 from isoscope.measures.view.neighbours import EQUAL, equally_far
-from isoscope.types import Array
 
 NEIGHBOURS = 20
-
-
-def of_distances(distances: Array) -> float:
-    """Return the dimension from distances to the k nearest neighbours, (n, k).
-
-    Levina and Bickel's estimate of each point, averaged by the inverse as MacKay and
-    Ghahramani advise.
-    """
-    inverse = float(np.log(distances[:, -1:] / distances[:, :-1]).mean(axis=1).mean())
-    if inverse <= EQUAL:
-        raise equally_far()
-    return 1 / inverse
 
 
 @measure(
@@ -36,5 +23,13 @@ def of_distances(distances: Array) -> float:
     bounds=(0.0, None),
 )
 def mle_dimension(seen: Neighbours) -> float:
-    """Intrinsic dimension from the distances to twenty neighbours, by maximum likelihood."""
-    return of_distances(seen.first(NEIGHBOURS))
+    """Intrinsic dimension from the distances to twenty neighbours, by maximum likelihood.
+
+    Levina and Bickel's estimate of each point, averaged by the inverse as MacKay and
+    Ghahramani advise.
+    """
+    distances = seen.first(NEIGHBOURS)  # (n, k)
+    inverse = float(np.log(distances[:, -1:] / distances[:, :-1]).mean(axis=1).mean())
+    if inverse <= EQUAL:
+        raise equally_far()
+    return 1 / inverse

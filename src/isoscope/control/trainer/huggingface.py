@@ -9,11 +9,16 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
-from transformers import TrainerCallback
+from transformers import (
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 
 from isoscope.control.listening import refuse_copies, wrap_method
 from isoscope.control.penalty.isoscore_star import IStar
@@ -22,9 +27,6 @@ from isoscope.control.trainer.loop import PenaltyListener, stream_epoch
 from isoscope.control.watch.alert import LOSS
 from isoscope.control.watch.watch import Watch
 from isoscope.errors import ConfigError
-
-if TYPE_CHECKING:
-    from transformers import Trainer, TrainerControl, TrainerState, TrainingArguments
 
 
 @dataclass
@@ -66,7 +68,7 @@ class AttachedPenalty:
 class Attachment(TrainerCallback):
     """All penalties and watches of one trainer: around its loss, log and training."""
 
-    def __init__(self, trainer: "Trainer") -> None:
+    def __init__(self, trainer: Trainer) -> None:
         self.trainer = trainer
         self.penalties: list[AttachedPenalty] = []
         self.watches: list[Watch] = []
@@ -78,7 +80,7 @@ class Attachment(TrainerCallback):
         trainer.add_callback(self)
 
     @classmethod
-    def of(cls, trainer: "Trainer") -> "Attachment":
+    def of(cls, trainer: Trainer) -> "Attachment":
         """Return the one of a trainer, made if there is none."""
         callbacks = trainer.callback_handler.callbacks
         there = [each for each in callbacks if isinstance(each, cls)]
@@ -179,9 +181,9 @@ class Attachment(TrainerCallback):
 
     def on_train_begin(
         self,
-        args: "TrainingArguments",
-        state: "TrainerState",
-        control: "TrainerControl",
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
         **_: object,
     ) -> None:
         """Load the state of the checkpoint that is resumed, or read the model as it came."""
@@ -199,9 +201,9 @@ class Attachment(TrainerCallback):
 
     def on_epoch_begin(
         self,
-        args: "TrainingArguments",
-        state: "TrainerState",
-        control: "TrainerControl",
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
         **_: object,
     ) -> None:
         """Stream shrinkage matrices, unless a run is resumed inside an epoch that has one."""
@@ -215,9 +217,9 @@ class Attachment(TrainerCallback):
 
     def on_step_begin(
         self,
-        args: "TrainingArguments",
-        state: "TrainerState",
-        control: "TrainerControl",
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
         **_: object,
     ) -> None:
         """Let watches listen to the step that begins, if it is one to be read."""
@@ -226,9 +228,9 @@ class Attachment(TrainerCallback):
 
     def on_step_end(
         self,
-        args: "TrainingArguments",
-        state: "TrainerState",
-        control: "TrainerControl",
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
         **_: object,
     ) -> None:
         """Let watches read, log and judge, if it is time."""
@@ -240,9 +242,9 @@ class Attachment(TrainerCallback):
 
     def on_save(
         self,
-        args: "TrainingArguments",
-        state: "TrainerState",
-        control: "TrainerControl",
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
         **_: object,
     ) -> None:
         """Write all states beside what the trainer has just saved."""
@@ -278,12 +280,12 @@ def load_state(thing: Penalty | Watch, path: Path) -> None:
         ) from error
 
 
-def checkpoint_of(args: "TrainingArguments", state: "TrainerState") -> Path:
+def checkpoint_of(args: TrainingArguments, state: TrainerState) -> Path:
     """Return the folder of the checkpoint of this step."""
     return Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
 
 
-def _train_batches(trainer: "Trainer") -> Generator[Mapping[str, object]]:
+def _train_batches(trainer: Trainer) -> Generator[Mapping[str, object]]:
     loader = trainer.get_train_dataloader()
     try:
         yield from loader

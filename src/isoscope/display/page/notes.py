@@ -1,7 +1,6 @@
 """The notes on measures: formula, citation, and when a measure misleads."""
 
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 from importlib.resources import files
 
@@ -10,11 +9,6 @@ from isoscope.types import Note
 
 _ENTRY = re.compile(r"^@\w+\{([\w-]+),\n(.*?)^\}", flags=re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^\s*(\w+)\s*=\s*\{(.*?)\},?\s*$", flags=re.MULTILINE)
-
-
-def notes_html(notes: Iterable[Note]) -> str:
-    """Return a collapsed note for each measure."""
-    return "".join(_note(note) for note in notes)
 
 
 def citation(key: str) -> str:
@@ -51,7 +45,8 @@ def _authors(text: str) -> str:
     return f"{turned[0]} et al" if len(turned) > 3 else ", ".join(turned)
 
 
-def _note(note: Note) -> str:
+def note_html(note: Note) -> str:
+    """Return the collapsed note on a measure."""
     title, formula, misleads = (for_html(t) for t in (note.title, note.formula, note.misleads))
     return (
         f'<details id="method-{for_html(note.name)}"><summary>'

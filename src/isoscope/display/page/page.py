@@ -16,11 +16,11 @@ from isoscope.display.page.bundle import (
     security_policy,
     vega,
 )
-from isoscope.display.page.notes import notes_html
+from isoscope.display.page.notes import note_html
 from isoscope.display.page.quantity import FIRST
 from isoscope.display.page.section import Chart, Exhibit, Panel, Section, Switch
 from isoscope.display.page.theme import config
-from isoscope.display.page.write import MARK, write_text
+from isoscope.display.page.write import MARK, write_bytes
 from isoscope.types import VARIANTS, Note, Reading
 
 MOST = 20_000  # readings on a page
@@ -37,7 +37,8 @@ class Page:
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the page to a file completely, or change nothing."""
-        return write_text(path, self.text, overwrite=overwrite)
+        content = self.text.encode("utf-8", "backslashreplace")
+        return write_bytes(path, content, overwrite=overwrite)
 
     def _repr_html_(self) -> str:
         """Return a frame that can run its charts and nothing else."""
@@ -62,7 +63,11 @@ def page(
     title = ", ".join(exhibit.name for exhibit in finite)
     values: dict[str, Value] = {
         "charts": {
-            chart.name: _packed_chart(section, chart)
+            chart.name: {
+                "section": section.name,
+                "spec": chart.spec,
+                "columns": {name: pack_column(each) for name, each in chart.columns.items()},
+            }
             for section, panel in shown
             for chart in panel.charts
         },
@@ -124,11 +129,6 @@ def pack_readings(exhibits: Sequence[Exhibit]) -> dict[str, Value]:
     }
     levels = (exhibit.levels.get((r.site, r.variant, r.measure)) for exhibit, r in pairs)
     return found | {"isotropic": pack_column(levels)}
-
-
-def _packed_chart(section: Section, chart: Chart) -> dict[str, Value]:
-    columns = {name: pack_column(cells) for name, cells in chart.columns.items()}
-    return {"section": section.name, "spec": chart.spec, "columns": columns}
 
 
 # --- HTML ---------------------------------------------------------------------------------
@@ -253,5 +253,5 @@ def _method(notes: Sequence[Note]) -> str:
     return (
         '<section id="method" aria-labelledby="method-title"><h2 id="method-title">Method</h2>'
         '<p class="lead">The formula and the source of each measure, and when it misleads.</p>'
-        f'<div class="drawer">{notes_html(notes)}</div></section>'
+        f'<div class="drawer">{"".join(map(note_html, notes))}</div></section>'
     )

@@ -16,6 +16,7 @@ from isoscope.display.page.section import (
     Exhibit,
     Switch,
     as_columns,
+    fill_variants,
     variant_switch,
 )
 from isoscope.display.page.theme import DASHES, SHAPES
@@ -183,14 +184,8 @@ def profile_switches(readings: Sequence[Reading]) -> tuple[Switch, ...]:
 
 def _by_variant(readings: Sequence[Reading]) -> list[tuple[str, Reading]]:
     """Return readings with their variants; a site without variants appears in each."""
-    have = {(each.site, each.variant, each.step) for each in readings}
-    variants = [v for v in VARIANTS if any(each.variant == v for each in readings)]
-    found = [(each.variant, each) for each in readings]
-    for each in readings:
-        if each.variant == "all":
-            missing = [v for v in variants if (each.site, v, each.step) not in have]
-            found += [(variant, each) for variant in missing]
-    return found
+    have = {each.variant for each in readings}
+    return fill_variants(readings, [name for name in VARIANTS if name in have])
 
 
 def _row(exhibit: Exhibit, each: Reading, variant: str, form: str) -> tuple[int, Row]:

@@ -22,8 +22,8 @@ def findings(exhibit: Exhibit) -> list[Finding]:
     site = output_site(exhibit)
     if site is None or exhibit.findings:
         return list(exhibit.findings)
-    found = [_mean_cosine(exhibit, site), _mean_share(exhibit, site)]
-    found.append(_sinks(exhibit) or _effective_rank(exhibit, site))
+    last = _sinks(exhibit) or _effective_rank(exhibit, site)
+    found = (_mean_cosine(exhibit, site), _mean_share(exhibit, site), last)
     return [each for each in found if each is not None]
 
 
