@@ -333,6 +333,22 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+# What stands as an example of a file to write, and the decision that lists what was moved.
+NO_MAPS = {ROOT / "CONTRIBUTING.md", DOCS / "adr" / "0030-rooms.md"}
+
+
+def test_every_file_of_the_project_that_a_page_names_exists():
+    named = re.compile(r"`((?:[a-z_]+/)+[a-z_]+\.py)`")
+    paths = [(page, path) for page in PAGES for path in named.findall(page.read_text("utf-8"))]
+    lost = [
+        f"{page.name}: {path}"
+        for page, path in paths
+        if page not in NO_MAPS and not ((SOURCE / path).is_file() or (ROOT / path).is_file())
+    ]
+    assert len(paths) > 20
+    assert lost == []
+
+
 def test_decisions_are_numbered_without_a_gap_and_have_four_parts():
     pages = sorted((DOCS / "adr").glob("0*.md"))
     assert [int(p.name[:4]) for p in pages] == list(range(1, len(pages) + 1))

@@ -94,7 +94,7 @@ def test_a_missing_column_is_suggested_and_all_are_listed():
 
 def test_columns_are_listed_where_none_is_near():
     error = fault.no_column("text", [f"c{i}" for i in range(20)], "a.jsonl")
-    assert error.hint.startswith("--column names one of: c0, c1") and "..." in error.hint
+    assert error.hint.startswith("name one with --column: c0, c1") and "..." in error.hint
     assert "(none)" in fault.no_column("text", [], "a").hint
     assert "\x1b" not in fault.no_column("text", ["\x1b[2J"], "a").hint
 

@@ -12,7 +12,7 @@ from isoscope.source.columns import (
     vectors_array,
 )
 from isoscope.source.npy import ArrayHeader
-from isoscope.source.request import VectorRequest
+from isoscope.source.row_source import VectorRequest
 
 NAMES = ["id", "e0", "e1", "e10", "a,b", "x*"]
 

@@ -8,8 +8,7 @@ import numpy as np
 from isoscope.errors import RowError, SourceError
 from isoscope.source.fingerprint import of_parts, spread
 from isoscope.source.npy import refuse_column
-from isoscope.source.request import VectorRequest
-from isoscope.source.row_source import PassCounts, RowSource
+from isoscope.source.row_source import PassCounts, RowSource, VectorRequest
 from isoscope.source.shape import check_matrix, check_numeric, no_rows, plain_rows
 from isoscope.types import Array, Chunk
 
@@ -31,7 +30,9 @@ def open_array(vectors: object, request: VectorRequest, name: str = "rows") -> R
     else:
         n, d, dtype, take = _sequence_rows(vectors, place)
 
-    def read(limit: int, _counts: PassCounts) -> Iterator[Chunk]:
+    def read(
+        limit: int, _counts: PassCounts, _start: int, _stop: int | None
+    ) -> Iterator[Chunk]:
         for start in range(0, n, limit):
             rows = plain_rows(take(slice(start, start + limit)))
             yield Chunk(rows, name, start, place=place)

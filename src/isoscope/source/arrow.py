@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from isoscope.source.border import ARROW_FILE, ARROW_STREAM, border, wrong_kind
 from isoscope.source.bytes import ByteSource
 from isoscope.source.record_batch import BatchTable, table_source
-from isoscope.source.request import VectorRequest
-from isoscope.source.row_source import RowSource
+from isoscope.source.row_source import RowSource, VectorRequest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,9 +38,9 @@ def open_arrow(data: ByteSource, request: VectorRequest) -> RowSource:
         schema,
         rows,
         lambda columns, _limit, _start, _stop: read(columns, peek=False),
+        lambda columns: read(columns, peek=True),
         data.stamp,
         rereadable=data.rereadable,
-        sample=lambda columns: read(columns, peek=True),
     )
     return table_source(table, request)
 

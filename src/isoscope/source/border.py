@@ -13,7 +13,7 @@ from isoscope.errors import (
 )
 from isoscope.registry import unknown
 
-SKIP = "--skip-bad (in Python skip_bad=True) drops and counts such documents"
+SKIP = "--skip-bad drops and counts such documents"
 DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 # The first bytes of formats.
 NPY = b"\x93NUMPY"
@@ -167,7 +167,7 @@ def bad_row(place: str, number: int, width: int | None, error: BadRecordError) -
     got = "bytes that are not UTF-8" if encoded else printable(str(error))
     return RowError(
         f"expected {width or 'a list of'} numbers in line {number} of {place}, got {got}",
-        hint="write one row per line; --skip-bad (skip_bad=True) drops and counts other lines",
+        hint="write one row per line; --skip-bad drops and counts other lines",
         slug="row-not-a-vector",
     )
 
@@ -199,7 +199,7 @@ def no_column(name: str, names: Iterable[str], place: str) -> IsoscopeError:
     known = [printable(each) for each in names]
     error = unknown("column", printable(name), known)
     listed = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
-    hint = f"--column names one of: {listed or '(none)'}"
+    hint = f"name one with --column: {listed or '(none)'}"
     if error.hint.startswith("did you mean"):
         hint = f"{error.hint} The columns are: {listed}"
     return type(error)(f"{error.problem} in {place}", hint=hint, slug=error.slug)
@@ -228,7 +228,7 @@ def document_too_large(place: str, most: str) -> DocumentError:
     """Return the error for one document that would not fit into memory."""
     return DocumentError(
         f"expected documents of {most} at most, got more in {place}",
-        hint="cut it into smaller ones; text can be read a document per line: --per line",
+        hint="cut it into smaller ones; text can be read a document per line: --per=line",
         slug="document-too-large",
     )
 

@@ -7,8 +7,8 @@ from isoscope.errors import SourceError
 from isoscope.registry import unknown
 from isoscope.source.border import printable
 from isoscope.source.npy import ArrayHeader
-from isoscope.source.request import Role, VectorRequest
 from isoscope.source.row_labels import labels_kind, labels_length
+from isoscope.source.row_source import Role, VectorRequest
 from isoscope.source.shape import check_matrix, check_numeric
 
 PREFERRED = ("embedding", "embeddings", "vector", "vectors", "features")

@@ -1,7 +1,8 @@
 """csv and tsv: separators and cells, and vectors in columns or in lists of one cell."""
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import BinaryIO
@@ -18,7 +19,6 @@ from isoscope.source.columns import (
 from isoscope.source.lines import (
     MAX_LINE,
     Labels,
-    LineFormat,
     ParseRow,
     RawRecord,
     batches_of,
@@ -26,13 +26,10 @@ from isoscope.source.lines import (
     line_source,
     row_too_long,
 )
-from isoscope.source.request import Role, VectorRequest
-from isoscope.source.row_source import RowSource
+from isoscope.source.row_source import Role, RowSource, VectorRequest
 from isoscope.source.shape import check_width, no_rows
 
 SAMPLE = 64  # records from which the columns are determined
-
-Split = Callable[[bytes], list[str]]  # the cells of a record
 
 
 def guess_separator(record: bytes, candidates: str) -> str:
@@ -94,14 +91,14 @@ def open_csv(
     with data.open(peek=True) as stream:
         sample = next(batches_of(islice(records(stream), SAMPLE), SAMPLE, 4e6), [])
     columns = csv_columns(sample, separator, request, data.place)
-    lines = LineFormat(
+    return line_source(
+        data,
+        request,
         columns.width,
-        tuple(columns.labels),
         ",".join(map(str, columns.vector)),
         lambda stream: islice(records(stream), int(columns.headed), None),
         _csv_parser(columns),
     )
-    return line_source(data, request, lines)
 
 
 def csv_columns(
@@ -164,13 +161,9 @@ def parse_number(cell: str) -> float | None:
 
 def parse_list(cell: str) -> list[float]:
     """The numbers of a list in one cell, as JSON, Python or NumPy write it."""
-    values: list[float] = []
-    for each in _list_body(cell).replace(",", " ").split():
-        value = parse_number(each)
-        if value is None:
-            raise BadRecordError(f"{each[:40]!r} among them")
-        values.append(value)
-    return values
+    return [
+        _number_in(each, "among them") for each in _list_body(cell).replace(",", " ").split()
+    ]
 
 
 def _csv_parser(columns: CsvColumns) -> ParseRow:
@@ -204,7 +197,9 @@ def _csv_parser(columns: CsvColumns) -> ParseRow:
         if vector is None and columns.listed:
             vector = parse_list(chosen[0])
         elif vector is None:
-            vector = [_number_in(cells[i], columns.names[i]) for i in columns.vector]
+            vector = [
+                _number_in(cells[i], f"in column {columns.names[i]!r}") for i in columns.vector
+            ]
         labels: Labels = {role: cells[i] for role, i in columns.labels.items()}
         if labels.get("document") == "":
             labels["document"] = None
@@ -213,10 +208,10 @@ def _csv_parser(columns: CsvColumns) -> ParseRow:
     return parse
 
 
-def _number_in(cell: str, column: str) -> float:
+def _number_in(cell: str, where: str) -> float:
     value = parse_number(cell)
     if value is None:
-        raise BadRecordError(f"{cell[:40]!r} in column {column!r}")
+        raise BadRecordError(f"{cell[:40]!r} {where}")
     return value
 
 
@@ -267,10 +262,8 @@ def _is_list(body: list[list[str]], column: int) -> bool:
 
 def _list_width(body: list[list[str]], column: int) -> int:
     for cells in body:
-        try:
+        with suppress(BadRecordError):
             return len(parse_list(_cell(cells, column)))
-        except BadRecordError:
-            continue
     return 0
 
 

@@ -9,13 +9,13 @@ from isoscope.source.border import border
 from isoscope.source.columns import not_a_vector
 from isoscope.source.fingerprint import of_parts, spread
 from isoscope.source.record_batch import BatchTable, is_list, storage_type, table_source
-from isoscope.source.request import VectorRequest
-from isoscope.source.row_source import PassCounts, RowSource
+from isoscope.source.row_source import PassCounts, RowSource, VectorRequest
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 KIND = "vectors"
+ANY_SIZE = 1e18  # bytes per chunk: they are in memory already
 COLUMN = "column"  # the name of a column that comes without its frame
 
 
@@ -54,15 +54,15 @@ def open_frame(frame: Any, request: VectorRequest, name: str = "rows") -> RowSou
         return chain.from_iterable(batches(at, at + 1, 1, columns) for at in spread(n, 1))
 
     def stamp(columns: str) -> str:
-        some = replace(
-            table, batches=read_sample, sample=lambda names: batches(0, n, 64, names)
-        )
-        lenient = table_source(some, replace(request, skip_bad=True), None)
-        rows = [chunk.rows.tobytes() for chunk in lenient.read(1, PassCounts())]
+        some = replace(table, batches=read_sample)
+        lenient = table_source(some, replace(request, skip_bad=True), ANY_SIZE)
+        rows = [chunk.rows.tobytes() for chunk in lenient.read(1, PassCounts(), 0, None)]
         return of_parts([f"{n} {source.width} {source.dtype}".encode(), *rows], columns)
 
-    table = BatchTable(name, place, KIND, schema, n, read, stamp)
-    source = replace(table_source(table, request, None), documents=None, live=True)
+    table = BatchTable(
+        name, place, KIND, schema, n, read, lambda names: batches(0, n, 64, names), stamp
+    )
+    source = replace(table_source(table, request, ANY_SIZE), documents=None, live=True)
     return source
 
 

@@ -11,15 +11,13 @@ from isoscope.source.bytes import ByteSource
 from isoscope.source.columns import check_labels, only_column
 from isoscope.source.lines import (
     Labels,
-    LineFormat,
     ParseRow,
     RawRecord,
     filled_lines,
     line_source,
     row_too_long,
 )
-from isoscope.source.request import VectorRequest
-from isoscope.source.row_source import RowSource
+from isoscope.source.row_source import RowSource, VectorRequest
 from isoscope.source.shape import check_width, no_rows
 
 PATIENCE = 1000  # lines that may be bad before the first good one
@@ -63,9 +61,8 @@ def open_jsonl(data: ByteSource, request: VectorRequest) -> RowSource:
 
     with data.open(peek=True) as stream:
         field, width = _first_vector(records(stream), request, data.place)
-    roles = tuple(request.roles)
-    lines = LineFormat(width, roles, field or "", records, _json_parser(field, request))
-    return line_source(data, request, lines)
+    parse = _json_parser(field, request)
+    return line_source(data, request, width, field or "", records, parse)
 
 
 def _first_vector(
@@ -109,7 +106,7 @@ def _vector_field(value: Json, request: VectorRequest, place: str) -> str | None
         if name not in request.labels
         and isinstance(each, list)
         and each
-        and _is_number(each[0])
+        and describe_value(each[0]) == "a number"
     ]
     if not lists:
         raise BadRecordError(f"an object without one (fields: {', '.join(value)[:80]})")
@@ -174,7 +171,7 @@ def _json_vector(value: Json, field: str | None) -> list[float]:
         raise BadRecordError(describe_value(value))
     numbers: list[float] = []
     for each in value:
-        if isinstance(each, bool) or not isinstance(each, int | float):
+        if not isinstance(each, int | float) or isinstance(each, bool):
             raise BadRecordError(f"{describe_value(each)} among them")
         try:
             numbers.append(float(each))
@@ -186,7 +183,3 @@ def _json_vector(value: Json, field: str | None) -> list[float]:
 def _check_document(value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, str | int | None):
         raise BadRecordError(f"{describe_value(value)} as document")
-
-
-def _is_number(value: Json) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -16,8 +16,7 @@ import numpy as np
 from isoscope.errors import ColumnError, SourceError
 from isoscope.source.border import NPY, border, damaged, truncated, wrong_kind
 from isoscope.source.bytes import ByteSource, fill, read_exactly
-from isoscope.source.request import VectorRequest
-from isoscope.source.row_source import PassCounts, RowSource, Seek
+from isoscope.source.row_source import PassCounts, RowSource, VectorRequest
 from isoscope.source.shape import CHUNK_BYTES, check_matrix, check_numeric, plain_rows
 from isoscope.types import Array, Chunk
 
@@ -93,6 +92,14 @@ def _parse_header(text: str, place: str) -> tuple[tuple[int, ...], np.dtype[np.g
     return tuple(int(each) for each in sizes), dtype, order[1] == "True"
 
 
+def check_size(path: Path, header: ArrayHeader, place: str) -> None:
+    """Refuse a file that is shorter or longer than its header says."""
+    with border(place):
+        size = path.stat().st_size
+    if size != header.size:
+        raise truncated(place, header.size, size)
+
+
 def map_array(path: Path, header: ArrayHeader, *, place: str) -> tuple[Array, mmap.mmap]:
     """The array that a header describes, as a read-only view of the file."""
     with border(place), path.open("rb") as file:
@@ -145,20 +152,20 @@ def open_npy(data: ByteSource, request: VectorRequest) -> RowSource:
     check_numeric(header.dtype, place)
     n, d = check_matrix(header.shape, place)
     if path is not None:
-        with border(place):
-            size = path.stat().st_size
-        if size != header.size:
-            raise truncated(place, header.size, size)
+        check_size(path, header, place)
 
-    def read(
-        limit: int, _counts: PassCounts, start: int = 0, stop: int | None = None
-    ) -> Iterator[Chunk]:
-        blocks = (
-            _stream_blocks(data, header, limit)
-            if path is None
-            else map_blocks(path, header, limit, place=place, start=start, stop=stop)
-        )
-        for at, block in blocks:
+    def blocks(limit: int, start: int, stop: int | None) -> Iterator[tuple[int, Array]]:
+        if path is not None:
+            yield from map_blocks(path, header, limit, place=place, start=start, stop=stop)
+            return
+        with data.open() as stream:
+            read_header(stream, place)
+            yield from read_blocks(stream, header, limit, place)
+            if stream.read(1):
+                raise truncated(place, header.size, header.size + 1)
+
+    def read(limit: int, _counts: PassCounts, start: int, stop: int | None) -> Iterator[Chunk]:
+        for at, block in blocks(limit, start, stop):
             yield Chunk(plain_rows(block), data.name, at, place=place)
 
     return RowSource(
@@ -170,7 +177,7 @@ def open_npy(data: ByteSource, request: VectorRequest) -> RowSource:
         place=place,
         read=read,
         stamp=lambda: data.stamp(""),
-        seek=None if path is None or header.fortran else Seek(range(n), read),
+        starts=(0,) if path is None or header.fortran else range(n),
     )
 
 
@@ -188,17 +195,6 @@ def refuse_column(request: VectorRequest, place: str) -> None:
             hint="an array has no columns: save the labels with np.save and pass that path",
             slug="no-columns",
         )
-
-
-def _stream_blocks(
-    data: ByteSource, header: ArrayHeader, limit: int
-) -> Iterator[tuple[int, Array]]:
-    """Blocks of rows read one after another, for bytes that cannot be mapped."""
-    with data.open() as stream:
-        read_header(stream, data.place)
-        yield from read_blocks(stream, header, limit, data.place)
-        if stream.read(1):
-            raise truncated(data.place, header.size, header.size + 1)
 
 
 def read_blocks(

@@ -13,9 +13,8 @@ from isoscope.source.border import ZIP, border, damaged, printable, truncated, w
 from isoscope.source.bytes import ByteSource, read_exactly
 from isoscope.source.columns import label_arrays, vectors_array
 from isoscope.source.npy import ArrayHeader, map_blocks, read_blocks, read_header
-from isoscope.source.request import Role, VectorRequest
-from isoscope.source.row_labels import DOCUMENTS_PER_CHUNK, label_chunk
-from isoscope.source.row_source import PassCounts, RowSource, Seek
+from isoscope.source.row_labels import DOCUMENTS_PER_CHUNK, add_labels
+from isoscope.source.row_source import PassCounts, Role, RowSource, VectorRequest
 from isoscope.source.shape import plain_rows
 from isoscope.types import Array, Chunk
 
@@ -85,9 +84,7 @@ def open_npz(data: ByteSource, request: VectorRequest) -> RowSource:
     n, d = header.shape
     labels = label_arrays(npz.arrays, request, n, place)
 
-    def read(
-        limit: int, _counts: PassCounts, start: int = 0, stop: int | None = None
-    ) -> Iterator[Chunk]:
+    def read(limit: int, _counts: PassCounts, start: int, stop: int | None) -> Iterator[Chunk]:
         with border(place, KIND), zipfile.ZipFile(path) as archive, ExitStack() as stack:
             takes = {
                 role: npz.labels(stack, archive, each, start) for role, each in labels.items()
@@ -113,7 +110,7 @@ def open_npz(data: ByteSource, request: VectorRequest) -> RowSource:
         read=read,
         stamp=lambda: data.stamp(name),
         has_documents="document" in labels,
-        seek=Seek(range(n), read) if seekable else None,
+        starts=range(n) if seekable else (0,),
         documents=documents if "document" in labels else None,
     )
 
@@ -145,7 +142,8 @@ def _label_blocks(
 ) -> Iterator[Chunk]:
     for start, block in blocks:
         labels = {role: take(len(block)) for role, take in takes.items()}
-        yield label_chunk(plain_rows(block), data, start, labels)
+        chunk = Chunk(plain_rows(block), data.name, start, place=data.place)
+        yield add_labels(chunk, labels)
 
 
 def _label_reader(stream: BinaryIO, header: ArrayHeader, place: str) -> Take:

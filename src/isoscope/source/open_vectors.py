@@ -29,9 +29,8 @@ from isoscope.source.npy import open_npy
 from isoscope.source.npz import open_npz
 from isoscope.source.parquet import open_parquet
 from isoscope.source.paths import STDIN, classify_path, list_files, standard_input
-from isoscope.source.request import Role, VectorRequest
 from isoscope.source.row_labels import attach_labels
-from isoscope.source.row_source import PassCounts, RowSource, read_parts
+from isoscope.source.row_source import PassCounts, Role, RowSource, VectorRequest
 from isoscope.source.safetensors import open_safetensors
 from isoscope.types import Chunk
 
@@ -158,7 +157,7 @@ def open_folder(
         rereadable=True,
         dtype=first.dtype if len({part.dtype for part in parts}) == 1 else "float64",
         place=place,
-        read=read_parts(parts),
+        read=first.read,  # never called: a pass reads the parts
         stamp=lambda: of_parts(part.fingerprint for part in parts),
         has_documents=first.has_documents,
         drops=request.skip_bad,
@@ -171,8 +170,8 @@ def open_stream(stream: BinaryIO, request: VectorRequest, name: str, place: str)
     data = StreamBytes(stream, name, place)
     source = _recognise(data.head(HEAD), place)(data, request)
 
-    def read(limit: int, counts: PassCounts) -> Iterator[Chunk]:
-        yield from source.read(limit, counts)
+    def read(limit: int, counts: PassCounts, start: int, stop: int | None) -> Iterator[Chunk]:
+        yield from source.read(limit, counts, start, stop)
         data.drain()
 
     return replace(source, read=read, live=True)

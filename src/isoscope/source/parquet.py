@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, cast
 from isoscope.source.border import PARQUET, border, wrong_kind
 from isoscope.source.bytes import ByteSource
 from isoscope.source.record_batch import BatchTable, table_source
-from isoscope.source.request import VectorRequest
-from isoscope.source.row_source import RowSource
+from isoscope.source.row_source import RowSource, VectorRequest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,6 +79,7 @@ def open_parquet(data: ByteSource, request: VectorRequest) -> RowSource:
         file.schema,
         file.rows,
         file.batches,
+        lambda columns: file.batches(columns, 64),
         data.stamp,
         starts=file.starts,
     )

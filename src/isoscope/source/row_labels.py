@@ -1,53 +1,42 @@
 """Labels of rows: the document, id and text that accompany each, inside a file or apart."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from math import prod
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from isoscope.errors import SourceError
-from isoscope.source.border import printable, truncated
+from isoscope.source.border import printable
 from isoscope.source.bytes import open_bytes
-from isoscope.source.npy import map_array, read_header
-from isoscope.source.order import ordinals_of
-from isoscope.source.request import Role
-from isoscope.source.row_source import PassCounts, RowSource, Seek, read_parts
+from isoscope.source.npy import check_size, map_array, read_header
+from isoscope.source.row_source import PassCounts, Role, RowSource
+from isoscope.source.segment import ordinals_of
 from isoscope.types import Array, Chunk
 
 DOCUMENTS_PER_CHUNK = 1 << 14  # where they are read without their vectors
 LabelValues: TypeAlias = Array | Sequence[object]
 
 
-class _Named(Protocol):
-    """Something with a name for ids and a place for messages."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def place(self) -> str: ...
-
-
-def label_chunk(
-    rows: Array,
-    origin: _Named,
-    start: int,
-    labels: Mapping[Role, LabelValues],
-    ordinals: Array | None = None,
-) -> Chunk:
-    """A chunk of rows with the labels of each role."""
-    return _add_labels(
-        Chunk(rows, origin.name, start, place=origin.place, ordinals=ordinals), labels
-    )
+def add_labels(chunk: Chunk, labels: Mapping[Role, LabelValues]) -> Chunk:
+    """A chunk with the labels of each role."""
+    found: dict[str, Any] = {}
+    for role, values in labels.items():
+        if role == "document":
+            found["documents"] = as_documents(values, chunk.place)
+        else:
+            found[f"{role}s"] = as_strings(values)
+    return replace(chunk, **found)
 
 
-def document_chunks(values: Array, origin: _Named) -> Iterator[Chunk]:
+def document_chunks(values: Array, name: str, place: str) -> Iterator[Chunk]:
     """Documents without their vectors, as chunks of width 0."""
     for start in range(0, len(values), DOCUMENTS_PER_CHUNK):
         some = np.array(values[start : start + DOCUMENTS_PER_CHUNK])
-        yield label_chunk(np.empty((len(some), 0)), origin, start, {"document": some})
+        chunk = Chunk(np.empty((len(some), 0)), name, start, place=place)
+        yield add_labels(chunk, {"document": some})
 
 
 def as_documents(values: LabelValues, place: str) -> Array:
@@ -86,7 +75,7 @@ def labels_length(role: str, place: str, expected: int, got: int) -> SourceError
     """Return the error for a number of labels that differs from the number of rows."""
     return SourceError(
         f"expected {expected} {role}s, one for each row of {place}, got {got}",
-        hint=f"give one {role} per row, in the same order",
+        hint=f"pass one {role} per row, in the same order",
         slug="labels-length",
     )
 
@@ -100,11 +89,17 @@ def attach_labels(source: RowSource, labels: Mapping[Role, object]) -> RowSource
     """
     if not labels:
         return source
+    if any(part.rows is None for part in source.parts):
+        raise SourceError(
+            f"cannot match labels with the rows of {source.place}, which it does not count",
+            hint="put the labels into columns of the csv or jsonl files and name those",
+            slug="labels-folder",
+        )
     arrays = {role: _load_labels(role, value) for role, value in labels.items()}
-    _check_lengths(source, arrays)
+    for role, values in arrays.items():
+        if source.rows is not None and len(values) != source.rows:
+            raise labels_length(role, source.place, source.rows, len(values))
     live = source.live or not all(isinstance(value, Path) for value in labels.values())
-    if not source.parts:
-        return replace(_attach(source, arrays), live=live)
     parts: list[RowSource] = []
     first = 0
     for part in source.parts:
@@ -112,113 +107,65 @@ def attach_labels(source: RowSource, labels: Mapping[Role, object]) -> RowSource
         own = {role: values[first:end] for role, values in arrays.items()}
         parts.append(_attach(part, own))
         first = end
-    return replace(
-        source,
-        read=read_parts(parts),
-        parts=tuple(parts),
-        has_documents=parts[0].has_documents,
-        live=live,
-        counts=PassCounts(),
-    )
+    return replace(_attach(source, arrays), parts=tuple(parts), live=live)
 
 
 def _attach(source: RowSource, labels: Mapping[Role, Array]) -> RowSource:
-    """A source without parts, with the labels of its rows."""
+    """A source with the labels of its rows."""
 
-    def attach(
-        chunks: Iterable[Chunk], counts: PassCounts, start: int, stop: int | None
-    ) -> Iterator[Chunk]:
+    def read(limit: int, counts: PassCounts, start: int, stop: int | None) -> Iterator[Chunk]:
         skipped = counts.skipped
         count = 0
-        for chunk in chunks:
+        for chunk in source.read(limit, counts, start, stop):
             at = ordinals_of(chunk)
             for role, values in labels.items():
                 if len(at) and at[-1] >= len(values):
                     raise SourceError(
                         f"expected one {role} for each row of {source.place}, "
                         f"got none for row {int(at[-1])}",
-                        hint=f"give one {role} per row, in the same order",
+                        hint=f"pass one {role} per row, in the same order",
                         slug="labels-length",
                     )
             count += len(chunk)
-            yield _add_labels(chunk, {role: values[at] for role, values in labels.items()})
+            yield add_labels(chunk, {role: values[at] for role, values in labels.items()})
         end = start + count + counts.skipped - skipped
         for role, values in labels.items():
             if end != (len(values) if stop is None else stop):
                 raise labels_length(role, source.place, end, len(values))
 
-    def read(limit: int, counts: PassCounts) -> Iterator[Chunk]:
-        return attach(source.read(limit, counts), counts, 0, None)
+    attached = replace(source, read=read, counts=PassCounts())
+    if "document" not in labels:
+        return attached
 
-    def read_range(
-        seek: Seek, limit: int, counts: PassCounts, start: int, stop: int | None
-    ) -> Iterator[Chunk]:
-        return attach(seek.read(limit, counts, start, stop), counts, start, stop)
+    def documents() -> Iterator[Chunk]:
+        return document_chunks(labels["document"], source.name, source.place)
 
-    apart = "document" in labels
-    seek = source.seek
-    return replace(
-        source,
-        read=read,
-        seek=None if seek is None else Seek(seek.starts, partial(read_range, seek)),
-        documents=(lambda: document_chunks(labels["document"], source))
-        if apart
-        else source.documents,
-        has_documents=apart or source.has_documents,
-        counts=PassCounts(),
-    )
-
-
-def _check_lengths(source: RowSource, labels: Mapping[Role, Array]) -> None:
-    """Refuse labels that cannot be matched with the rows, as far as is known by now."""
-    if any(part.rows is None for part in source.parts):
-        raise SourceError(
-            f"cannot match labels with the rows of {source.place}, which it does not count",
-            hint="put the labels into columns of the csv or jsonl files and name those",
-            slug="labels-folder",
-        )
-    for role, values in labels.items():
-        if source.rows is not None and len(values) != source.rows:
-            raise labels_length(role, source.place, source.rows, len(values))
+    return replace(attached, documents=documents, has_documents=True)
 
 
 def _load_labels(role: Role, value: object) -> Array:
+    place = "the rows"
     if isinstance(value, Path):
-        return _load_npy(role, value)
-    if hasattr(value, "detach") and hasattr(value, "cpu"):  # a tensor
+        place, value = str(value), _load_npy(value)
+    elif hasattr(value, "detach") and hasattr(value, "cpu"):  # a tensor
         value = cast(Any, value).detach().cpu()
     if isinstance(value, list | tuple):  # fixed-width strings would be as wide as the longest
         array = _object_array(cast(Sequence[object], value))
     else:
         array = np.asarray(value)
     if array.ndim != 1 or array.dtype.kind not in "iuSUOT":
-        raise labels_kind(role, "the rows", f"an array of {array.dtype} of shape {array.shape}")
+        raise labels_kind(role, place, f"an array of {array.dtype} of shape {array.shape}")
     return array
 
 
-def _load_npy(role: Role, path: Path) -> Array:
+def _load_npy(path: Path) -> Array:
     data = open_bytes(path, path.stem)
     with data.open() as stream:
         header = read_header(stream, data.place)
-    if len(header.shape) != 1 or header.dtype.kind not in "iuSU":
-        got = f"an array of {header.dtype} of shape {header.shape}"
-        raise labels_kind(role, data.place, got)
-    if header.size != path.stat().st_size:
-        raise truncated(data.place, header.size, path.stat().st_size)
-    if not header.shape[0] or not header.dtype.itemsize:
+    check_size(path, header, data.place)
+    if not prod(header.shape) or not header.dtype.itemsize:
         return np.empty(header.shape, dtype=header.dtype)
     return map_array(path, header, place=data.place)[0]
-
-
-def _add_labels(chunk: Chunk, labels: Mapping[Role, LabelValues]) -> Chunk:
-    for role, values in labels.items():
-        if role == "document":
-            chunk = replace(chunk, documents=as_documents(values, chunk.place))
-        elif role == "id":
-            chunk = replace(chunk, ids=as_strings(values))
-        else:
-            chunk = replace(chunk, texts=as_strings(values))
-    return chunk
 
 
 def _as_list(values: LabelValues) -> Sequence[object]:

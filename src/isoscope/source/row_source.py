@@ -1,17 +1,41 @@
-"""A source of rows: vectors in chunks, and what is known of them before they are read."""
+"""A source of rows: which columns are requested of it, and its vectors in chunks."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 from isoscope.errors import SourceError
-from isoscope.source.order import in_order
+from isoscope.source.segment import DocumentOrder, Segment, cut_segments
 from isoscope.source.shape import bytes_per_number, rows_per_chunk
 from isoscope.types import Chunk
 
-if TYPE_CHECKING:
-    from isoscope.source.segment import Segment
+Role = str  # of a column that accompanies the vectors: one of these three
+ROLES: tuple[Role, ...] = ("document", "id", "text")
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRequest:
+    """What a caller selects: the columns or arrays of vectors and labels, and whether
+    rows that are not vectors are dropped.
+    """
+
+    column: str | None = None
+    document: str | None = None
+    id: str | None = None
+    text: str | None = None
+    skip_bad: bool = False
+
+    @property
+    def roles(self) -> dict[Role, str]:
+        """The columns of labels by role."""
+        names = (self.document, self.id, self.text)
+        return {role: name for role, name in zip(ROLES, names, strict=True) if name is not None}
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The columns that are not part of the vector."""
+        return tuple(self.roles.values())
 
 
 @dataclass(slots=True)
@@ -22,17 +46,9 @@ class PassCounts:
     passes: int = 0
 
 
-Read = Callable[[int, PassCounts], Iterator[Chunk]]  # the limit of rows per chunk
-
-
-@dataclass(frozen=True, slots=True)
-class Seek:
-    """How to read rows in the middle of a file without reading those before them."""
-
-    starts: Sequence[int]  # rows at which reading may begin and end, ascending from 0
-    read: Callable[
-        [int, PassCounts, int, int | None], Iterator[Chunk]
-    ]  # from a start to a stop
+# Limit of rows per chunk, counts, and the rows to begin with and to stop before (None: the
+# end). A source that begins at row 0 only ignores the last two.
+Read: TypeAlias = Callable[[int, PassCounts, int, int | None], Iterator[Chunk]]
 
 
 @dataclass(frozen=True)
@@ -50,7 +66,8 @@ class RowSource:
     has_documents: bool = False
     live: bool = False  # in memory or a stream: no other process can open it again
     drops: bool = False  # rows that are not vectors are dropped instead of an error
-    seek: Seek | None = field(default=None, repr=False)
+    # The rows at which reading may begin without reading those before, ascending.
+    starts: Sequence[int] = field(default=(0,), repr=False)
     # The documents without their vectors, as chunks of width 0; None where that means
     # reading everything.
     documents: Callable[[], Iterator[Chunk]] | None = field(default=None, repr=False)
@@ -58,7 +75,7 @@ class RowSource:
     counts: PassCounts = field(default_factory=PassCounts, repr=False)
 
     def chunks(
-        self, rows: int | None = None, segment: "Segment | None" = None
+        self, rows: int | None = None, segment: Segment | None = None
     ) -> Iterator[Chunk]:
         """Yield the rows in order, at most `rows` (default: about 24 MB) at a time.
 
@@ -79,7 +96,7 @@ class RowSource:
             self._check(segment)
         return self._pass(rows or rows_per_chunk(self.width, self.dtype), segment)
 
-    def segments(self, rows: int) -> tuple["Segment", ...]:
+    def segments(self, rows: int) -> tuple[Segment, ...]:
         """Cut the source into consecutive segments of about `rows` rows.
 
         Their chunks, one segment after another, are the rows of `chunks` with the same
@@ -96,46 +113,32 @@ class RowSource:
         `chunks` would raise is raised here. Where rows may be dropped, and with them the
         reason for the error, the source becomes one segment and `chunks` decides.
         """
-        from isoscope.source.segment import cut_segments  # loads msgspec: only for a plan
-
         if rows < 1:
             raise ValueError(f"a segment needs at least 1 row, got {rows}")
         return cut_segments(self, rows)
 
-    def _check(self, segment: "Segment") -> None:
+    def _check(self, segment: Segment) -> None:
         """Refuse a segment that is not one of this source."""
         parts = self.parts or (self,)
         fits = 0 <= segment.first < segment.last <= len(parts)
         for part, start, stop in segment.ranges() if fits else ():
             starts = parts[part].starts
-            fits = fits and start in starts and (stop is None or stop in starts)
-            fits = fits and (stop is None or start < stop)
+            fits = fits and start in starts
+            fits = fits and (stop is None or (stop in starts and start < stop))
         if not fits:
             raise ValueError(f"{self.place} has no segment {segment}")
 
-    def _pass(self, limit: int, segment: "Segment | None") -> Iterator[Chunk]:
+    def _pass(self, limit: int, segment: Segment | None) -> Iterator[Chunk]:
         self.counts.passes += 1
         self.counts.skipped = 0
-        chunks = (
-            self.read(limit, self.counts)
-            if segment is None
-            else self._read_segment(limit, segment)
-        )
-        yield from in_order(chunks) if self.has_documents else chunks
-
-    def _read_segment(self, limit: int, segment: "Segment") -> Iterator[Chunk]:
+        order = DocumentOrder()
         parts = self.parts or (self,)
+        segment = segment or Segment(first=0, last=len(parts))
         for index, start, stop in segment.ranges():
-            part = parts[index]
-            if part.seek is None or (start == 0 and stop is None):
-                yield from part.read(limit, self.counts)
-            else:
-                yield from part.seek.read(limit, self.counts, start, stop)
-
-    @property
-    def starts(self) -> Sequence[int]:
-        """The rows at which reading may begin without reading those before."""
-        return (0,) if self.seek is None else self.seek.starts
+            for chunk in parts[index].read(limit, self.counts, start, stop):
+                order.find_starts(chunk)  # refuses documents that come back
+                yield chunk
+                del chunk  # before the next one is read: it may be large
 
     @property
     def itemsize(self) -> int:
@@ -151,13 +154,3 @@ class RowSource:
     def fingerprint(self) -> str:
         """Identifies the content; of a stream, known once it is read."""
         return self.stamp()
-
-
-def read_parts(parts: Sequence[RowSource]) -> Read:
-    """A reader of all rows of several sources, one source after another."""
-
-    def read(limit: int, counts: PassCounts) -> Iterator[Chunk]:
-        for part in parts:
-            yield from part.read(limit, counts)
-
-    return read

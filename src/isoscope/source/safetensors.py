@@ -12,9 +12,8 @@ from isoscope.source.border import border, damaged, printable, truncated, wrong_
 from isoscope.source.bytes import ByteSource
 from isoscope.source.columns import label_arrays, vectors_array
 from isoscope.source.npy import ArrayHeader, map_array, map_blocks
-from isoscope.source.request import VectorRequest
-from isoscope.source.row_labels import document_chunks, label_chunk
-from isoscope.source.row_source import PassCounts, RowSource, Seek
+from isoscope.source.row_labels import add_labels, document_chunks
+from isoscope.source.row_source import PassCounts, RowSource, VectorRequest
 from isoscope.source.shape import plain_rows
 from isoscope.types import Array, Chunk
 
@@ -55,9 +54,7 @@ def open_safetensors(data: ByteSource, request: VectorRequest) -> RowSource:
     n, d = header.shape
     labels = label_arrays(arrays, request, n, place)
 
-    def read(
-        limit: int, _counts: PassCounts, start: int = 0, stop: int | None = None
-    ) -> Iterator[Chunk]:
+    def read(limit: int, _counts: PassCounts, start: int, stop: int | None) -> Iterator[Chunk]:
         columns = {
             role: map_array(path, arrays[each], place=place)[0] for role, each in labels.items()
         }
@@ -66,11 +63,11 @@ def open_safetensors(data: ByteSource, request: VectorRequest) -> RowSource:
             rows = from_bfloat16(block) if brain else plain_rows(block)
             end = at + len(rows)
             some = {role: np.array(values[at:end]) for role, values in columns.items()}
-            yield label_chunk(rows, data, at, some)
+            yield add_labels(Chunk(rows, data.name, at, place=place), some)
 
     def documents() -> Iterator[Chunk]:
         values = map_array(path, arrays[labels["document"]], place=place)[0]
-        yield from document_chunks(values, data)
+        yield from document_chunks(values, data.name, place)
 
     return RowSource(
         name=data.name,
@@ -82,7 +79,7 @@ def open_safetensors(data: ByteSource, request: VectorRequest) -> RowSource:
         read=read,
         stamp=lambda: data.stamp(name),
         has_documents="document" in labels,
-        seek=Seek(range(n), read),
+        starts=range(n),
         documents=documents if "document" in labels else None,
     )
 

@@ -111,10 +111,10 @@ def test_bad_rows_are_left_out_and_counted_if_asked(tmp_path):
         read_task(path, None, TaskOptions(label="label", pair="b"))
     labels = read_task(path, path, TaskOptions(label="label", pair="b"), skip_bad=True)
     assert len(labels.train) == len(labels.test) == 21
-    assert [text.split(" left out: ")[1][:2] for text in labels.remarks] == ["3 ", "2 "] * 2
+    assert [text.split(" skipped: ")[1][:2] for text in labels.remarks] == ["3 ", "2 "] * 2
     scores = read_task(path, path, TaskOptions(score="score"), skip_bad=True)
     assert len(scores.train) == 23
-    assert any("whose score is not a number left out: 1" in text for text in scores.remarks)
+    assert any("whose score is not a number skipped: 1" in text for text in scores.remarks)
 
 
 @pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl", "parquet"])

@@ -12,6 +12,7 @@ import pytest
 
 from isoscope.errors import SourceError, UnknownNameError
 from isoscope.source.corpus import open_corpus
+from isoscope.source.corpus.corpus import CorpusRequest
 from isoscope.source.corpus.open_documents import (
     FORMATS,
     KIND_OF,
@@ -19,7 +20,6 @@ from isoscope.source.corpus.open_documents import (
     is_labels,
     open_file,
 )
-from isoscope.source.request import CorpusRequest
 
 PIPED = """
 import json, sys

@@ -77,7 +77,7 @@ def test_an_unreadable_image_is_named_or_left_out(tmp_path, picture, raw):
     corpus = open_corpus(tmp_path, skip_bad=True)
     assert [each.id for each in corpus] == ["good.png"]
     assert corpus.warnings == [
-        f"images that cannot be used left out: 1 (first: {tmp_path / 'bad.png'})"
+        f"images that cannot be used skipped: 1 (first: {tmp_path / 'bad.png'})"
     ]
 
 

@@ -16,9 +16,9 @@ from isoscope.source.border import (
     printable,
 )
 from isoscope.source.bytes import FileBytes, RandomBytes
-from isoscope.source.corpus.corpus import Document, FileCorpus, import_extra
+from isoscope.source.corpus.corpus import CorpusRequest, Document, FileCorpus, import_extra
 from isoscope.source.corpus.plain_text import read_text, text_lines
-from isoscope.source.corpus.text_corpus import TextCorpus, TextFields, TextFormat
+from isoscope.source.corpus.text_corpus import TextCorpus, TextFields
 from isoscope.source.corpus.text_tables import (
     csv_header,
     json_fields,
@@ -28,7 +28,6 @@ from isoscope.source.corpus.text_tables import (
     tsv_header,
 )
 from isoscope.source.fingerprint import of_file, of_parts
-from isoscope.source.request import CorpusRequest
 from isoscope.types import Array
 
 if TYPE_CHECKING:
@@ -249,7 +248,7 @@ _OPENERS: dict[str, tuple[_Open, Callable[[RandomBytes], list[str] | None]]] = {
 
 def _list(path: Path) -> TextCorpus:
     data = FileBytes(path, path.name)
-    return TextCorpus(data, text_lines(data), TextFormat(_parse_entry, "list"), skip_bad=True)
+    return TextCorpus(data, text_lines(data), _parse_entry, "list", skip_bad=True)
 
 
 def _parse_entry(raw: bytes) -> TextFields:

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeGuard, cast
+from typing import BinaryIO, Literal, cast
 
 import numpy as np
 
@@ -14,7 +14,14 @@ from isoscope.registry import unknown
 from isoscope.source.border import border, describe_content, no_documents, printable
 from isoscope.source.bytes import FileBytes, RandomBytes, copy_stream, open_text
 from isoscope.source.corpus.audio import AUDIO, AudioFiles, is_companion
-from isoscope.source.corpus.corpus import CombinedCorpus, Corpus, file_id
+from isoscope.source.corpus.corpus import (
+    KINDS,
+    CombinedCorpus,
+    Corpus,
+    CorpusRequest,
+    Kind,
+    file_id,
+)
 from isoscope.source.corpus.pictures import IdxImages, ImageFiles
 from isoscope.source.corpus.plain_text import (
     HEAD,
@@ -28,7 +35,6 @@ from isoscope.source.corpus.plain_text import (
 from isoscope.source.corpus.text_tables import open_csv, open_jsonl, open_parquet, open_tsv
 from isoscope.source.corpus.token_ids import TokenIds
 from isoscope.source.paths import STDIN, classify_path, list_files, standard_input
-from isoscope.source.request import KINDS, CorpusRequest, Kind
 
 TEXT = (".txt", ".text", ".md", ".smi")
 IMAGE = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
@@ -100,8 +106,8 @@ def open_corpus(
     which of them to read. With `skip_bad`, documents that cannot be read are dropped and
     counted. A plain stream of token ids is cut into documents of `length`.
     """
-    if kind is not None and not _is_kind(kind):
-        raise unknown("corpus kind", kind, KINDS)
+    if kind not in (None, *KINDS):
+        raise unknown("corpus kind", str(kind), KINDS)
     if per not in (None, "line", "file"):
         raise _wrong_per(
             f"expected documents per 'line' or 'file', got {printable(str(per))!r}"
@@ -256,10 +262,6 @@ def _check_ids(corpus: Corpus) -> None:
             hint="name a column without repeats, or none: documents are then numbered",
             slug="id-twice",
         )
-
-
-def _is_kind(name: str) -> TypeGuard[Kind]:
-    return name in KINDS
 
 
 def _wrong_per(problem: str) -> SourceError:

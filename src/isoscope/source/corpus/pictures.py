@@ -12,8 +12,13 @@ import numpy as np
 from isoscope.errors import DocumentError, SourceError
 from isoscope.source.border import SKIP, border, damaged, printable, refuse_columns, truncated
 from isoscope.source.bytes import FileBytes, RandomBytes, TemporaryBytes, gzip_pieces
-from isoscope.source.corpus.corpus import Corpus, Document, FileCorpus, import_extra
-from isoscope.source.request import CorpusRequest
+from isoscope.source.corpus.corpus import (
+    Corpus,
+    CorpusRequest,
+    Document,
+    FileCorpus,
+    import_extra,
+)
 from isoscope.types import Array
 
 if TYPE_CHECKING:
@@ -64,10 +69,6 @@ class IdxImages(Corpus):
 
     def __len__(self) -> int:
         return self._shape[0]
-
-    def id(self, ordinal: int) -> str:
-        """Return the name of the file and the index in it."""
-        return f"{self.name}:{self.within(ordinal)}"
 
     def document(self, ordinal: int) -> Document:
         """Read one image, grey as three equal colours."""

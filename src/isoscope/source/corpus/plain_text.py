@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import cast
 
 from isoscope.errors import DocumentError, SourceError
 from isoscope.source.border import (
@@ -23,16 +24,14 @@ from isoscope.source.bytes import (
     copy_stream,
     open_text,
 )
-from isoscope.source.corpus.corpus import Corpus, Document, FileCorpus
+from isoscope.source.corpus.corpus import Corpus, CorpusRequest, Document, FileCorpus
 from isoscope.source.corpus.text_corpus import (
     TextCorpus,
     TextFields,
-    TextFormat,
     check_unicode,
 )
 from isoscope.source.fingerprint import of_parts
 from isoscope.source.lines import RawRecord, read_lines, text_too_long
-from isoscope.source.request import CorpusRequest
 
 HEAD = 4096
 MAX_DOCUMENT = 64 << 20  # bytes
@@ -44,8 +43,14 @@ def open_lines(data: RandomBytes, request: CorpusRequest) -> TextCorpus:
     """The lines of a text file; empty ones are dropped and counted."""
     refuse_columns(data.place, request.columns)
     check_text(data)
-    form = TextFormat(_parse_text, "line", empty="empty lines")
-    return TextCorpus(data, text_lines(data), form, skip_bad=request.skip_bad)
+    return TextCorpus(
+        data,
+        text_lines(data),
+        _parse_text,
+        "line",
+        empty="empty lines",
+        skip_bad=request.skip_bad,
+    )
 
 
 def open_default(request: CorpusRequest) -> TextCorpus:
@@ -65,8 +70,7 @@ def open_whole(data: TemporaryBytes, request: CorpusRequest) -> TextCorpus:
     raw = data.read(0, data.size)
     skip = len(raw) - len(raw.removeprefix(BOM))
     records = [RawRecord(1, skip, raw[skip:])] if text else []
-    form = TextFormat(_parse_text, "file")
-    return TextCorpus(data, records, form, skip_bad=request.skip_bad)
+    return TextCorpus(data, records, _parse_text, "file")
 
 
 class TextFiles(FileCorpus):
@@ -97,8 +101,14 @@ class TextList(Corpus):
         self._kept: list[int] = []
         for i, text in enumerate(texts):
             place = f"{LIST}, entry {i}"
+            if not isinstance(cast(object, text), str):
+                raise SourceError(
+                    f"expected a text in entry {i} of the list, got {type(text).__name__}",
+                    hint="pass a list of strings, or the path of a file or folder",
+                    slug="corpus-kind",
+                )
             try:
-                blank = not check_unicode(_check_string(text, i)).strip()
+                blank = not check_unicode(text).strip()
             except BadRecordError as error:
                 if not request.skip_bad:
                     raise bad_document(place, error) from error
@@ -157,7 +167,8 @@ def check_text(data: RandomBytes) -> None:
     if not is_text(head):
         raise DocumentError(
             f"expected text in {data.place}, got {describe_content(head)}",
-            hint="text is UTF-8; --kind tokens, audio or image reads something else",
+            hint="text is UTF-8; for other content pass --kind=tokens, --kind=audio or "
+            "--kind=image",
             slug="corpus-kind",
         )
 
@@ -169,13 +180,3 @@ def is_text(head: bytes) -> bool:
 
 def _parse_text(raw: bytes) -> TextFields:
     return TextFields(decode_utf8(raw))
-
-
-def _check_string(text: object, at: int) -> str:
-    if isinstance(text, str):
-        return text
-    raise SourceError(
-        f"expected a text in entry {at} of the list, got {type(text).__name__}",
-        hint="pass a list of strings, or the path of a file or folder",
-        slug="corpus-kind",
-    )

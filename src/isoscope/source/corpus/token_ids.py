@@ -5,11 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from isoscope.errors import SourceError
-from isoscope.source.border import border, refuse_columns, truncated
-from isoscope.source.corpus.corpus import Corpus, Document
+from isoscope.source.border import border, refuse_columns
+from isoscope.source.corpus.corpus import Corpus, CorpusRequest, Document
 from isoscope.source.fingerprint import of_file
-from isoscope.source.npy import ArrayHeader, map_array, map_blocks, read_header
-from isoscope.source.request import CorpusRequest
+from isoscope.source.npy import ArrayHeader, check_size, map_array, map_blocks, read_header
 
 MOST = 1 << 31  # no vocabulary is larger
 BLOCK = 1 << 20  # ids checked at a time
@@ -40,17 +39,10 @@ class TokenIds(Corpus):
     def __len__(self) -> int:
         return self._documents
 
-    def id(self, ordinal: int) -> str:
-        """Return the name of the file, and the row or the piece of the stream."""
-        return f"{self.name}:{self.within(ordinal)}"
-
     def document(self, ordinal: int) -> Document:
         """Copy the ids of one document."""
         at = self.within(ordinal)
-        with border(self.place):
-            size = self._path.stat().st_size
-        if size != self._header.size:
-            raise truncated(self.place, self._header.size, size)
+        check_size(self._path, self._header, self.place)
         whole, pages = map_array(self._path, self._header, place=self.place)
         ids = whole[at] if whole.ndim == 2 else whole[at * self._length :][: self._length]
         content = np.array(ids, dtype=np.int64)
@@ -67,7 +59,6 @@ class TokenIds(Corpus):
 def _read_token_header(path: Path, place: str) -> ArrayHeader:
     with border(place), path.open("rb") as stream:
         header = read_header(stream, place)
-        size = path.stat().st_size
     if header.dtype.kind not in "iu" or len(header.shape) not in (1, 2):
         shape = " x ".join(map(str, header.shape)) or "a single number"
         raise SourceError(
@@ -76,8 +67,7 @@ def _read_token_header(path: Path, place: str) -> ArrayHeader:
             "vectors are for isoscope measure",
             slug="token-array",
         )
-    if size != header.size:
-        raise truncated(place, header.size, size)
+    check_size(path, header, place)
     return header
 
 

@@ -1,6 +1,6 @@
 """What was asked for, and which part of it decides what is read."""
 
-from isoscope.source.request import CorpusRequest
+from isoscope.source.corpus.corpus import CorpusRequest
 
 
 def test_the_text_column_has_a_default():
