@@ -179,7 +179,7 @@ def find_sites(body: nn.Module) -> Sites:
 
 
 def module_sites(model: nn.Module, modules: Sequence[str]) -> Sites:
-    """Return the outputs of named modules as sites; every call of a module is heard."""
+    """Return the outputs of named modules as sites; every call of a module counts."""
     known = dict(model.named_modules())
     for name in modules:
         if name not in known:
@@ -201,15 +201,15 @@ def select_sites(sites: Sites, selectors: str | Sequence[str]) -> tuple[str, ...
             final = str(Site("norm", part="out", stack=Site.parse(chosen[-1]).stack))
             chosen[-1:] = [final] if final in sites.widths else chosen[-1:]
         names += chosen
-    heard = [name for name in dict.fromkeys(names) if not Site.parse(name).is_matrix]
-    if not heard:
+    chosen = [name for name in dict.fromkeys(names) if not Site.parse(name).is_matrix]
+    if not chosen:
         raise ConfigError(
             f"expected sites that a batch runs through, got {selectors!r}",
             hint="sites='resid' is the stream after every block; a matrix of weights has no "
             "rows in a batch",
             slug="penalty-sites",
         )
-    return tuple(heard)
+    return tuple(chosen)
 
 
 def find_transformer(model: nn.Module) -> nn.Module:

@@ -18,7 +18,7 @@ NEIGHBOURS = 20
     cite="levina2004",
     formula="1 / mean over rows of (1/(k-1)) sum_j log(r_k / r_j), k = 20",
     misleads="Far too low in high dimension and rising with the number of rows; compare only "
-    "equal counts. From a sample of 2,048 rows, copies left out; its interval is about "
+    "equal counts. From a sample of 2,048 rows, copies excluded; its interval is about "
     "one and a half times too wide.",
     bounds=(0.0, None),
 )

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from isoscope.control.penalty.fused import UNDEFINED, Score, ScoreResult
 from isoscope.control.penalty.penalty import Penalty
-from isoscope.control.penalty.product import Centred, Shape, scatter_of, shifted
+from isoscope.control.penalty.product import Centred, Shape, scale_and_shift, scatter_of
 from isoscope.control.penalty.row_selection import RealTokens, RowSelection
 from isoscope.control.world import World
 
@@ -72,8 +72,8 @@ def _across(a: Centred, b: Centred, world: World) -> tuple[float, tuple[Across, 
     first = scatter_of(a.rows, world).div_(a.trace)
     second = scatter_of(b.rows, world).div_(b.trace)
     return float((first * second).sum()), (
-        lambda factor, ratio: a.rows @ shifted(second, factor * ratio, -factor),
-        lambda factor, ratio: b.rows @ shifted(first, factor * ratio, -factor),
+        lambda factor, ratio: a.rows @ scale_and_shift(second, factor * ratio, -factor),
+        lambda factor, ratio: b.rows @ scale_and_shift(first, factor * ratio, -factor),
     )
 
 

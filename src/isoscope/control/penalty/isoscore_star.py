@@ -11,7 +11,13 @@ from torch import Tensor
 from isoscope.control.listening import recomputing
 from isoscope.control.penalty.fused import UNDEFINED, Score, ScoreResult
 from isoscope.control.penalty.penalty import Options, Penalty, check_widths
-from isoscope.control.penalty.product import Centred, Shape, divisible, scatter_of, shifted
+from isoscope.control.penalty.product import (
+    Centred,
+    Shape,
+    divisible,
+    scale_and_shift,
+    scatter_of,
+)
 from isoscope.control.penalty.row_selection import RowSelection
 from isoscope.control.penalty.shrinkage import TOKENS, check_matrix, check_tokens, streamed
 from isoscope.control.world import World
@@ -71,7 +77,7 @@ class StarScore:
         scale = 4 * (1 - self.zeta) * ratio / ((about.count - 1) * trace * (d - 1))
 
         def slope(factor: float) -> Tensor:
-            return about.rows @ shifted(shape, factor * scale * ratio, -factor * scale)
+            return about.rows @ scale_and_shift(shape, factor * scale * ratio, -factor * scale)
 
         return ScoreResult(1 - (ratio - 1) / (d - 1), slope)
 

@@ -238,16 +238,19 @@ class Penalty(nn.Module, ABC):
         if weight == 0 or tokens.total < 2:  # one token has no shape, in however many layers
             self.reading = None
             return Evaluation(None, None, World()).of(layers)
-        values: list[Tensor] = []
-        evaluations: list[Evaluation] = []
-        for place, cloud in enumerate(
-            [[layer] for layer in layers] if self.per_layer else [layers]
-        ):
-            seed = (self.seed, number, place)
-            halved = self._in_halves(tokens)
-            rows = RowSelection.of(tokens, cloud, self.rows, seed, halved=halved)
-            evaluations.append(Evaluation(self._score(place), rows, world))
-            values.append(evaluations[-1].of(cloud))
+        clouds = [[layer] for layer in layers] if self.per_layer else [layers]
+        halved = self._in_halves(tokens)
+        evaluations = [
+            Evaluation(
+                self._score(place),
+                RowSelection.of(
+                    tokens, cloud, self.rows, (self.seed, number, place), halved=halved
+                ),
+                world,
+            )
+            for place, cloud in enumerate(clouds)
+        ]
+        values = [each.of(cloud) for each, cloud in zip(evaluations, clouds, strict=True)]
         self._finish([each.score for each in evaluations])
         results = [each.result for each in evaluations if each.result.defined]
         readings = [1 - each.value if self.lacks else each.value for each in results]

@@ -92,11 +92,11 @@ class Shape:
 
     def times(self, rows: Tensor, factor: float, less: float) -> Tensor:
         """Return factor (Y W - less Y) for the rows Y it was made of."""
-        moved = shifted(self.matrix, factor, -less * factor)
+        moved = scale_and_shift(self.matrix, factor, -less * factor)
         return moved @ rows if self.through_rows else rows @ moved
 
 
-def shifted(matrix: Tensor, factor: float, more: float) -> Tensor:
+def scale_and_shift(matrix: Tensor, factor: float, more: float) -> Tensor:
     """Return factor times a matrix plus a multiple of the identity.
 
     Cheaper than adding rows to a product of rows, as a batch has more rows than columns.
