@@ -184,8 +184,9 @@ def module_sites(model: nn.Module, modules: Sequence[str]) -> Sites:
     for name in modules:
         if name not in known:
             raise unknown("module", name, [each for each in known if each])
-    taps = {name: Tap(name, name, call=None) for name in modules}
-    return Sites(model, dict.fromkeys(modules, 1), taps)
+    return Sites(
+        model, dict.fromkeys(modules, 1), {name: Tap(name, name, call=None) for name in modules}
+    )
 
 
 def select_sites(sites: Sites, selectors: str | Sequence[str]) -> tuple[str, ...]:

@@ -54,12 +54,18 @@ def _names(readings: Sequence[Reading]) -> tuple[str, list[Column]]:
     places = [_place(each) for each in readings]
     for name, cells in zip(_NAMES, zip(*places, strict=True), strict=False):
         if len(set(cells)) > 1:
-            words = tuple(map(plain, cells))
-            columns.append(Column(name, words, words=name != "step", fold=_FOLD.get(name)))
+            columns.append(
+                Column(
+                    name, tuple(map(plain, cells)), words=name != "step", fold=_FOLD.get(name)
+                )
+            )
         elif cells[0]:
             shared.append(f"{name} {plain(cells[0])}")
-    measures = tuple(plain(each.measure) for each in readings)
-    columns.append(Column("measure", measures, words=True, role="name"))
+    columns.append(
+        Column(
+            "measure", tuple(plain(each.measure) for each in readings), words=True, role="name"
+        )
+    )
     return ", ".join(shared), columns
 
 
@@ -87,8 +93,7 @@ def layer_table(readings: Sequence[Reading], *, left_out: Sequence[str] = ()) ->
     A variant is shown where it has other rows than `all` has: sinks or special tokens. That
     without special tokens is only in the table of all readings, and so are bands.
     """
-    whole = [each for each in readings if not each.group]
-    readings = whole or readings
+    readings = [each for each in readings if not each.group] or readings
     places = _shown_places(readings)
     cells = {(_place(each), each.measure): each for each in readings}
     first = {place: next(r for r in readings if _place(r) == place) for place in places}
@@ -112,8 +117,7 @@ def layer_table(readings: Sequence[Reading], *, left_out: Sequence[str] = ()) ->
         for at, name in ((0, "run"), (2, "variant"))
         if places and len({place[at] for place in places}) == 1 and places[0][at]
     )
-    columns = (*names, *values, *sizes)
-    return Table(plain(caption), columns, (), tuple(map(plain, left_out)))
+    return Table(plain(caption), (*names, *values, *sizes), (), tuple(map(plain, left_out)))
 
 
 def usual_measures(readings: Sequence[Reading]) -> list[str]:

@@ -75,8 +75,7 @@ def independent_difference(
     down = hypot(first - low, times * (other_high - second))
     up = hypot(high - first, times * (second - other_low))
     freedom = GROUPS - 1
-    toward_zero = down if value > 0 else up
-    error = toward_zero / quantile(freedom)
+    error = (down if value > 0 else up) / quantile(freedom)
     return Difference.of(value, (down, up), error, freedom)
 
 

@@ -30,8 +30,7 @@ def shrink(values: Array, zeta: float) -> Array:
 
 def as_published(seen: Spectrum, *, zeta: float = ZETA) -> float:
     """IsoScore* with the identity as the stable covariance, as the released code has it."""
-    values = (1 - check_zeta(zeta)) * seen.values + zeta
-    return from_ratio(ratio(values), seen.width)
+    return from_ratio(ratio((1 - check_zeta(zeta)) * seen.values + zeta), seen.width)
 
 
 @measure(

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from isoscope.display.page.notes import citation, note_html
+from isoscope.display.page.page import citation, note_html
 from isoscope.measures import MEASURES
 from isoscope.types import Note
 

@@ -63,8 +63,9 @@ class _Fused(torch.autograd.Function):
                 evaluation.result = evaluation.score(rows, selection, evaluation.world)
         ctx.evaluation = evaluation
         ctx.specs = [LayerSpec(each.shape, each.dtype, each.device) for each in layers]
-        value = evaluation.result.value
-        return torch.tensor(value, dtype=sum_dtype(last.dtype), device=last.device)
+        return torch.tensor(
+            evaluation.result.value, dtype=sum_dtype(last.dtype), device=last.device
+        )
 
     @staticmethod
     @once_differentiable

@@ -61,12 +61,12 @@ def _across(a: Centred, b: Centred, world: World) -> tuple[float, tuple[Across, 
         scale = sqrt(a.trace / b.trace)
 
         def by_a(factor: float, ratio: float) -> Tensor:
-            weight = factor * ratio * scale
-            return torch.addmm(a.rows, dots, b.rows, beta=-factor, alpha=weight)
+            return torch.addmm(a.rows, dots, b.rows, beta=-factor, alpha=factor * ratio * scale)
 
         def by_b(factor: float, ratio: float) -> Tensor:
-            weight = factor * ratio / scale
-            return torch.addmm(b.rows, dots.T, a.rows, beta=-factor, alpha=weight)
+            return torch.addmm(
+                b.rows, dots.T, a.rows, beta=-factor, alpha=factor * ratio / scale
+            )
 
         return float(dots.square().sum()), (by_a, by_b)
     first = scatter_of(a.rows, world).div_(a.trace)

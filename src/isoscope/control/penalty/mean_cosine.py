@@ -59,8 +59,7 @@ def _within_documents(
         return 0.0, 0.0, torch.zeros_like(units)
     size = int(documents.max()) + 1
     sums = units.new_zeros(size, units.shape[1]).index_add_(0, documents, units)
-    rows = torch.bincount(documents[there], minlength=size)
-    pairs = float(rows.double().square().sum())
+    pairs = float(torch.bincount(documents[there], minlength=size).double().square().sum())
     return float(sums.square().sum()), pairs, sums[documents]
 
 

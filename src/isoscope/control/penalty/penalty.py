@@ -77,10 +77,7 @@ class Schedule:
 
     def at(self, call: int) -> float:
         """Return the weight of a call; the first call has number 0 and a weight above zero."""
-        return self.at_step(call // self.accumulate)
-
-    def at_step(self, step: int) -> float:
-        """Return the weight of a step of the optimiser, from 0."""
+        step = call // self.accumulate  # of the optimiser, from 0
         warm = min(1.0, (step + 1) / self.warmup) if self.warmup else 1.0
         shaped = self.factor(step) if self.factor is not None else 1.0
         return check_weight(self.weight * warm * shaped)
@@ -175,8 +172,9 @@ class Penalty(nn.Module, ABC):
             )
         self.rows = rows
         self.per_layer = self.default_per_layer if per_layer is None else per_layer
-        hint = "any such number will do; the same one draws the same rows"
-        self.seed = check_count("seed", seed, 0, hint)
+        self.seed = check_count(
+            "seed", seed, 0, "any such number will do; the same one draws the same rows"
+        )
         self.join = join
         self.call = 0  # training calls so far
         self.step: int | None = None  # of the optimiser, where a trainer counts them
@@ -188,8 +186,8 @@ class Penalty(nn.Module, ABC):
         return self._weight(self.call)
 
     def _weight(self, call: int) -> float:
-        schedule = self.schedule
-        return schedule.at(call) if self.step is None else schedule.at_step(self.step)
+        first = None if self.step is None else self.step * self.schedule.accumulate
+        return self.schedule.at(call if first is None else first)
 
     @abstractmethod
     def _score(self, number: int) -> Score:

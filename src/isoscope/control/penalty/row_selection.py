@@ -261,8 +261,9 @@ class RowSelection:
         pieces = [(number, tokens.index(rows, layers[number])) for number, rows in taken]
         sizes = [sum(map(len, part)) for part in parts]
         documents = np.concatenate([tokens.documents[rows] for _, rows in taken])
-        of_rows = torch.from_numpy(documents).to(layers[-1].device)
-        return cls(pieces, sizes, of_rows, tokens.independent)
+        return cls(
+            pieces, sizes, torch.from_numpy(documents).to(layers[-1].device), tokens.independent
+        )
 
     @property
     def is_copy(self) -> bool:

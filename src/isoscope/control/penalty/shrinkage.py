@@ -70,8 +70,9 @@ def streamed(
     world = World.current(joined)
     left = check_tokens(tokens) // world.size
     listener = SiteListener(model, sites, modules)
-    chosen = layer_numbers(layers, len(listener.names))
-    listener.names = tuple(listener.names[number] for number in chosen)
+    listener.names = tuple(
+        listener.names[number] for number in layer_numbers(layers, len(listener.names))
+    )
     sums: dict[str, RunningCovariance] = {}
     taken = 0  # real tokens of the batch under way
 

@@ -82,8 +82,7 @@ class Attachment(TrainerCallback):
     @classmethod
     def of(cls, trainer: Trainer) -> "Attachment":
         """Return the one of a trainer, made if there is none."""
-        callbacks = trainer.callback_handler.callbacks
-        there = [each for each in callbacks if isinstance(each, cls)]
+        there = [each for each in trainer.callback_handler.callbacks if isinstance(each, cls)]
         return there[0] if there else cls(trainer)
 
     @property
@@ -105,8 +104,9 @@ class Attachment(TrainerCallback):
         else:
             kind = f"penalty-{type(thing).__name__}"
             name = f"penalty/{type(thing).__name__}" + (f"-{number}" if number else "")
-            listener = PenaltyListener(self.model, thing)
-            self.penalties.append(AttachedPenalty(name, thing, listener))
+            self.penalties.append(
+                AttachedPenalty(name, thing, PenaltyListener(self.model, thing))
+            )
         self.files[f"{kind}-{number}.safetensors"] = thing
 
     def _compute_loss(

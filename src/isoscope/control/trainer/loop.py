@@ -56,8 +56,9 @@ class PenaltyListener:
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        listening = self.listener.listening(self._hear, end=self._end_pass, detach=False)
-        self._stack.enter_context(listening)
+        self._stack.enter_context(
+            self.listener.listening(self._hear, end=self._end_pass, detach=False)
+        )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -116,8 +117,9 @@ class PenaltyListener:
         recorded, own = self._current, self._own
         self._current, self._own = {}, []
         if complete and recorded:
-            layers = [recorded[name] for name in self.listener.names]
-            self._passes.append(RecordedPass(layers, ended.mask))
+            self._passes.append(
+                RecordedPass([recorded[name] for name in self.listener.names], ended.mask)
+            )
             # Only now: a checkpoint gives them their gradients at its end.
             self._await_gradients(own)
 
@@ -131,8 +133,7 @@ class PenaltyListener:
         if not self.listener.named:
             return list(self._passes)
         calls = {name: self._calls.get(name, []) for name in self.listener.names}
-        counts = {len(each) for each in calls.values()}
-        if len(counts) > 1:
+        if len({len(each) for each in calls.values()}) > 1:
             raise PenaltyError(
                 "expected modules that run equally often, got "
                 + ", ".join(f"{name}: {len(each)}" for name, each in calls.items()),
@@ -186,8 +187,7 @@ def stream_epoch(
     body = find_transformer(model)
     known = set(inspect.signature(body.forward).parameters)
     with torch.random.fork_rng():
-        inputs = (_inputs(batch, known) for batch in batches)
-        penalty.stream(body, inputs)
+        penalty.stream(body, (_inputs(batch, known) for batch in batches))
 
 
 def _inputs(batch: object, known: set[str]) -> dict[str, object]:

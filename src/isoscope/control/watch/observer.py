@@ -188,8 +188,9 @@ class Observer:
         one = _PassSums(first_pass(into, self._kinds, options), name, rows, sites, self.warn)
         with ExitStack() as stack:
             if self._pooler is not None:
-                around = partial(one.pool, self._pooler)
-                stack.callback(wrap_method(self._pooler.module, "forward", around))
+                stack.callback(
+                    wrap_method(self._pooler.module, "forward", partial(one.pool, self._pooler))
+                )
             stack.enter_context(sites.listening(one.hear, end=end))
             yield
 

@@ -228,8 +228,9 @@ class Watch:
             name: [(int(step), float(value)) for step, value in tensor.tolist()]
             for name, tensor in series.items()
         }
-        lines = bytes(state["alerts"].tolist()).decode().splitlines()
-        parts = [line.split("\t") for line in lines]
+        parts = [
+            line.split("\t") for line in bytes(state["alerts"].tolist()).decode().splitlines()
+        ]
         self.alerts = [Alert(r, int(s), n, float(v), float(w)) for r, s, n, v, w in parts]
         self._losses = 0
 

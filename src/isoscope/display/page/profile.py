@@ -135,12 +135,14 @@ def _profile(axis: Axis, runs: tuple[str, ...], level: bool) -> ChartSpec:
 def _horizontal(axis: Axis) -> alt.X:
     title = axis.title or None
     if axis.labels:
-        labels = alt.Axis(labelLimit=90)
-        return alt.X(f"{axis.field}:O", sort=list(axis.labels), title=title, axis=labels)
+        return alt.X(
+            f"{axis.field}:O", sort=list(axis.labels), title=title, axis=alt.Axis(labelLimit=90)
+        )
     kind = "symlog" if axis.logarithmic else "linear"
     numbers = alt.Axis(format="~s", tickCount=5)
-    scale = alt.Scale(type=kind, nice=False)
-    return alt.X(f"{axis.field}:Q", title=title, axis=numbers, scale=scale)
+    return alt.X(
+        f"{axis.field}:Q", title=title, axis=numbers, scale=alt.Scale(type=kind, nice=False)
+    )
 
 
 # --- rows and switches --------------------------------------------------------------------

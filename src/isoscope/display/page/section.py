@@ -167,9 +167,8 @@ class Chart:
 
     def rows(self, **chosen: str) -> list[dict[str, Cell]]:
         """Return the rows that remain with the switches in these positions."""
-        names = list(self.columns)
         rows = [
-            dict(zip(names, row, strict=True))
+            dict(zip(self.columns, row, strict=True))
             for row in zip(*self.columns.values(), strict=True)
         ]
         filters = {name: value for name, value in chosen.items() if name in self.columns}

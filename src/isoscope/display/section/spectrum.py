@@ -88,8 +88,9 @@ def _spec(runs: Sequence[str]) -> ChartSpec:
             x=x, y=alt.value(0), text="text:N"
         ),
     ]
-    chart = alt.layer(*layers).properties(width="container", height=HEIGHT)
-    return chart.to_dict(validate=False)
+    return (
+        alt.layer(*layers).properties(width="container", height=HEIGHT).to_dict(validate=False)
+    )
 
 
 def _rows(exhibits: Sequence[Exhibit], variants: Sequence[str]) -> list[dict[str, Cell]]:
@@ -115,8 +116,9 @@ def _points(
     for measure, name in MARKS.items():
         reading = exhibit.reading(measure, curve.site, curve.variant)
         if reading is not None and reading.value > 0:
-            text = f"{name} {reading.value:.3g}{run}"
-            found.append(("mark", float(reading.value), None, text))
+            found.append(
+                ("mark", float(reading.value), None, f"{name} {reading.value:.3g}{run}")
+            )
     return found
 
 

@@ -88,8 +88,7 @@ class Neighbours(GroupView):
         found = np.empty((len(taken), k))
         found[~short] = self.distances[here][taken].reshape(-1, k)
         if short.any():  # most neighbours were of that group: search again
-            others = self.rows[here]
-            _, found[short] = nearest(others, k, of=np.flatnonzero(short))
+            _, found[short] = nearest(self.rows[here], k, of=np.flatnonzero(short))
         return found
 
 
@@ -114,8 +113,7 @@ class Pairs(GroupView):
         norms = np.sqrt(np.vecdot(sample.rows, sample.rows, dtype=np.float64))
         kept = norms > 0
         rows = (sample.rows[kept] / norms[kept, None]).astype(sample.rows.dtype)
-        cells = sample.cells[kept]
-        member = np.eye(len(sample.keys), dtype=rows.dtype)[cells]  # (m, groups)
+        member = np.eye(len(sample.keys), dtype=rows.dtype)[sample.cells[kept]]  # (m, groups)
         kernel = np.zeros((member.shape[1], member.shape[1]))
         for start in range(0, len(rows), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -169,8 +167,9 @@ def nearest(rows: Array, k: int, of: Array | None = None) -> tuple[Array, Array]
         unsure = _close(squares, here, chosen, near).all(axis=1)
         if unsure.any() and spare < len(rows) - 1:  # among more near copies than are chosen
             wide = centred.astype(np.float64)
-            among = _candidates(wide, np.vecdot(wide, wide), here[unsure], spare)
-            chosen[unsure], near[unsure] = among
+            chosen[unsure], near[unsure] = _candidates(
+                wide, np.vecdot(wide, wide), here[unsure], spare
+            )
         exact = _exact(scaled, squares, here, chosen, near)
         order = np.argsort(exact, axis=1, kind="stable")[:, :k]
         which[start : start + _CHUNK] = np.take_along_axis(chosen, order, axis=1)
