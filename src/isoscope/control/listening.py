@@ -11,20 +11,22 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
-from typing import ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 
 from isoscope.capture.feed import sample_inputs
 from isoscope.capture.model.load import Loaded
-from isoscope.capture.model.tokenizer import Tokenizer
 from isoscope.capture.sites import Sites
 from isoscope.capture.stacks import candidates
 from isoscope.capture.tap import Tap
 from isoscope.errors import ConfigError
 from isoscope.registry import unknown
 from isoscope.site import Site
+
+if TYPE_CHECKING:
+    from isoscope.capture.model.tokenizer import Tokenizer
 
 PUBLISHED = "published"  # the layers of I-STAR: the last one is after the final norm, if any
 P = ParamSpec("P")
@@ -164,7 +166,7 @@ def wrap_method(owner: object, name: str, around: Callable[..., object]) -> Call
     return partial(wrapper.remove, around)
 
 
-def as_loaded(body: nn.Module, tokenizer: Tokenizer | None = None) -> Loaded:
+def as_loaded(body: nn.Module, tokenizer: "Tokenizer | None" = None) -> Loaded:
     """Return a model in training as a feed takes it."""
     from isoscope.capture.model.network import takes  # loads transformers
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf, isfinite
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -22,7 +22,6 @@ from isoscope.accumulate.survey import Kind, Survey, variants
 from isoscope.capture.feed import Feed, Marks, Prepared, feed_for
 from isoscope.capture.listener import Listener, Marked
 from isoscope.capture.model.pooling import MODES, Pooling, read_pooling
-from isoscope.capture.model.tokenizer import Tokenizer
 from isoscope.capture.tap import by_rows, first_tensor
 from isoscope.control.listening import (
     EndPass,
@@ -44,6 +43,9 @@ from isoscope.study.model import CorpusSpec, open_documents
 from isoscope.study.passes import ListenerOptions, SiteKinds, first_pass
 from isoscope.study.reading import finalize_all, read_values
 from isoscope.types import Array
+
+if TYPE_CHECKING:
+    from isoscope.capture.model.tokenizer import Tokenizer
 
 DEAD = "dead-dimensions"  # not a measure of the package: an alarm, and nothing to report
 BATCH = 16  # held-out texts in a pass
@@ -372,7 +374,7 @@ def check_probes(probes: Sequence[object] | Mapping[str, object] | None) -> None
 def probe_batches(
     probes: Sequence[object],
     body: nn.Module,
-    tokenizer: Tokenizer | None,
+    tokenizer: "Tokenizer | None",
     *,
     length: int,
     tokens: int,

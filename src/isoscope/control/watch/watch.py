@@ -8,12 +8,12 @@ gradients and without drawing a random number.
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from isoscope.accumulate.survey import Survey
-from isoscope.capture.model.tokenizer import Tokenizer
 from isoscope.control.watch.alert import LOSS, PREFIX, Alert, AlertRule, usual_rules
 from isoscope.control.watch.logger import Log
 from isoscope.control.watch.observer import (
@@ -24,6 +24,9 @@ from isoscope.control.watch.observer import (
     probe_batches,
 )
 from isoscope.errors import ConfigError
+
+if TYPE_CHECKING:
+    from isoscope.capture.model.tokenizer import Tokenizer
 
 MEASURES = ("mean-cosine", "effective-rank", "isoscore-debiased", DEAD)
 ACTIONS = ("log", "stop")
@@ -58,7 +61,7 @@ class Watch:
         fine_tuning: bool = False,
         on_alert: OnAlert = "log",
         batch: bool = True,
-        tokenizer: Tokenizer | None = None,
+        tokenizer: "Tokenizer | None" = None,
         length: int = 64,
         tokens: int = 1024,
         modules: Sequence[str] | None = None,
