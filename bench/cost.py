@@ -160,15 +160,13 @@ from isoscope.capture.model.load import load
 from isoscope.engine.heap import give_back
 from isoscope.study.experiment import find_experiment
 from isoscope.source.corpus import open_corpus
-from isoscope.study.selection import schedule
-from isoscope.study.selection import take_documents
+from isoscope.study.frequency import Frequencies
+from isoscope.study.selection import schedule, select_documents
 
 give_back(find_experiment("survey").blocks)
 loaded = load(sys.argv[1])
 feed, corpus = feed_for(loaded), open_corpus()
-found = take_documents(
-    corpus.order(0), lambda i: feed.prepare(corpus.document(i)), tokens=int(sys.argv[2])
-)
+found = select_documents(corpus, feed, Frequencies(), seed=0, tokens=int(sys.argv[2]))
 for unit in schedule(found.items):
     for batch in unit:
         with torch.inference_mode():

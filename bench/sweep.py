@@ -118,8 +118,7 @@ def sweep(name):
 
 def curve(name):
     """Train with one penalty as the sweep of SST-2 does, with the same seeds and examples."""
-    from isoscope.study.document_state import choose_state
-    from isoscope.study.model import subject_of
+    from isoscope.study.model import choose_state, subject_of
 
     penalty, given, weights = CURVES[name]
     chosen = TASKS["sst2"]

@@ -1,7 +1,5 @@
 """Vectors are cut into units that end where documents end, whatever does them."""
 
-import sys
-
 import numpy as np
 import pytest
 
@@ -30,7 +28,7 @@ def folder(tmp_path):
 def small_units(monkeypatch):
     """Let a unit have 256 rows, and a block 64."""
     monkeypatch.setattr(module, "BLOCKS", 4)
-    monkeypatch.setattr(sys.modules["isoscope.study.lanes"], "block_rows", lambda *_: 64)
+    monkeypatch.setattr(module, "block_rows", lambda *_: 64)
 
 
 def plan_of(path, **options):

@@ -52,16 +52,8 @@ class PlainCommand(TyperCommand):
         return found[0].partition(" <")[0], found[1]
 
 
-class LazyCommand(PlainCommand):
-    """A command whose flags come from a spec, which is imported when they are needed."""
-
-    def build(self) -> Command:
-        """Return the function that is called, with the signature that typer reads."""
-        raise NotImplementedError
-
-    def describe(self) -> "Iterable[Option]":
-        """Return the options among its flags."""
-        raise NotImplementedError
+class SpecCommand(PlainCommand):
+    """The command of an experiment: its spec is imported when the flags are needed."""
 
     @cached_property
     def options(self) -> "dict[str, Option]":
@@ -102,10 +94,6 @@ class LazyCommand(PlainCommand):
     def callback(self, _none: object) -> None:
         """Take no function from typer."""
 
-
-class SpecCommand(LazyCommand):
-    """The command of an experiment."""
-
     @cached_property
     def experiment(self) -> "Experiment":
         """The experiment of this name."""
@@ -113,24 +101,23 @@ class SpecCommand(LazyCommand):
 
         return find_experiment(str(self.name))
 
-    def describe(self) -> "list[Option]":
+    def describe(self) -> "Iterable[Option]":
         """Return the options of the spec and of where it runs, in the order of help."""
         from isoscope.study.option import named_options
 
         own = list(self.experiment.spec.options().values())
         where = list(named_options(self.experiment.where).values())
-        inputs = {option.path[0] for option in own if option.about.argument}
         arguments = [option for option in own if option.about.argument]
+        inputs = {option.path[0] for option in arguments}
         first = [option for option in where if option.name == "output"]
         opening = [
             option for option in own if len(option.path) > 1 and option.path[0] in inputs
         ]
         ordered = [*arguments, *first, *(each for each in own if each not in opening)]
-        return list({each.name: each for each in [*ordered, *opening, *where]}.values())
+        return {each.name: each for each in [*ordered, *opening, *where]}.values()
 
     def build(self) -> Command:
         """Return a function that runs the experiment and prints its results."""
-        experiment = self.experiment
 
         def command(
             context: typer.Context,
@@ -143,7 +130,7 @@ class SpecCommand(LazyCommand):
             values = {name: None for name in nulls if options[name] is None} | set_options(
                 options
             )
-            run(experiment, values, style, quiet)
+            run(self.experiment, values, style, quiet)
 
         return formats(with_options(command, self.options.values()))
 
@@ -214,7 +201,8 @@ def default_text(option: "Option") -> str:
     if option.required or option.default is None or option.default is False:
         return ""
     if isinstance(option.default, tuple):
-        return ("," if option.about.commas else ", ").join(map(_word, option.default))
+        words = (f"{e:g}" if isinstance(e, float) else str(e) for e in option.default)
+        return ("," if option.about.commas else ", ").join(words)
     return str(option.default)
 
 
@@ -240,10 +228,6 @@ def extra_text(option: "Option") -> str:
 def epilog(examples: Sequence[str]) -> str:
     """Return examples as they stand below a help page."""
     return "\b\nExamples:\n" + "".join(f"  {line}\n" for line in examples) if examples else ""
-
-
-def _word(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _number(option: "Option", value: float) -> float | int:

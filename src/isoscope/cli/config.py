@@ -38,7 +38,9 @@ def take_settings(context: typer.Context, path: Path | None) -> Path | None:
         known = str(parameter.name)
         option = options.get(known)
         if value is None:
-            nulls += [known] if option is not None and _takes_none(option) else []
+            # None is a value of some options, and another one than their default.
+            if option is not None and option.default is not None:
+                nulls += [known] if NoneType in get_args(option.type) else []
             continue
         if option is not None and option.about.commas and isinstance(value, list):
             value = ",".join(_text(path, name, each) for each in value)
@@ -94,11 +96,6 @@ def _by_flag(context: typer.Context) -> "dict[str, core.Parameter]":
             if len(option) > 1 and not (option[0] == "-" and option[1] != "-"):
                 flags[option.lstrip("-").replace("_", "-")] = parameter
     return {name: flags[name] for name in flags if name not in NOT_IN_FILES}
-
-
-def _takes_none(option: "Option") -> bool:
-    """Whether none is a value of an option, and another one than its default."""
-    return NoneType in get_args(option.type) and option.default is not None
 
 
 def _section(content: dict[Yaml, Yaml], context: typer.Context) -> dict[Yaml, Yaml]:

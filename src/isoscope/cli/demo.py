@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from isoscope.cli.command import LazyCommand, set_options, with_options
+from isoscope.cli.command import SpecCommand, set_options, with_options
 from isoscope.cli.flags import AsJson, Command, Quiet, output, overwrite
 from isoscope.cli.output import note, progress, show
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 EXAMPLES = ("isoscope demo", "isoscope demo -o demo.html --quiet")
 
 
-class DemoCommand(LazyCommand):
+class DemoCommand(SpecCommand):
     """A command with flags of its own, and those of where a survey runs."""
 
     def describe(self) -> "Iterable[Option]":

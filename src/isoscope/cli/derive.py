@@ -51,35 +51,29 @@ def _section(experiment: "Experiment") -> str:
     options = [*experiment.spec.options().values(), *named_options(experiment.where).values()]
     options.sort(key=lambda option: not option.about.argument)
     head = ("flag", "keyword", "type", "default", "bounds", "help")
-    lines = [_row(head), _row(["---" for _ in head]), *map(_row, map(_cells, options))]
+    lines = [_row(head), _row(["---" for _ in head]), *map(_option_row, options)]
     return f"## {experiment.name}\n\n" + "".join(f"{line}\n" for line in lines)
 
 
-def _cells(option: "Option") -> list[str]:
-    default = "*required*" if option.required else default_text(option)
-    return [
-        f"`{_flags(option)}`",
-        f"`{option.name}`",
-        _kind(option),
-        default,
-        bounds_text(option).replace("<", "&lt;").replace(">", "&gt;"),
-        option.about.help,
-    ]
-
-
-def _flags(option: "Option") -> str:
-    if option.about.argument:
-        return option.about.metavar
+def _option_row(option: "Option") -> str:
     names = option.about.flag.replace("/", ", ") or f"--{option.flag}"
-    return f"{names} {option.about.metavar}".rstrip()
-
-
-def _kind(option: "Option") -> str:
+    flags = option.about.metavar
+    if not option.about.argument:
+        flags = f"{names} {flags}".rstrip()
     words = option.words
     kind = ", ".join(map(str, words)) if words else KINDS.get(option.plain, "text")
     kind = f"{kind}; several" if option.many else kind
     none = NoneType in get_args(option.type) and option.default is not None
-    return f"{kind}; or none" if none and not option.required else kind
+    return _row(
+        [
+            f"`{flags}`",
+            f"`{option.name}`",
+            f"{kind}; or none" if none and not option.required else kind,
+            "*required*" if option.required else default_text(option),
+            bounds_text(option).replace("<", "&lt;").replace(">", "&gt;"),
+            option.about.help,
+        ]
+    )
 
 
 def _row(cells: Iterable[str]) -> str:
@@ -143,7 +137,13 @@ class Names:
 
     def parse(self, text: str, function: Callable[..., Any]) -> str:
         """Return a type that the source of a function's module spells already."""
-        imported = _imports_of(function)
+        source = Path(str(sys.modules[function.__module__].__file__))
+        imported = {
+            alias.asname or alias.name: node.module
+            for node in ast.walk(ast.parse(source.read_text(encoding="utf-8")))
+            if isinstance(node, ast.ImportFrom) and node.module
+            for alias in node.names
+        }
         for word in re.findall(r"[A-Z]\w+", text):
             if word != "None":
                 self.add(imported.get(word, function.__module__), word)
@@ -167,17 +167,6 @@ def _definition(name: str, function: Callable[..., Any], names: Names) -> str:
     result = names.parse(kind, function) if isinstance(kind, str) else names.spell(kind)
     body = "".join(f"    {line},\n" for line in lines)
     return f"def {name}(\n{body}) -> {result}:\n    {_first_line(function)}\n"
-
-
-def _imports_of(function: Callable[..., Any]) -> dict[str, str]:
-    """Return where the names come from that the module of a function imports."""
-    source = Path(str(sys.modules[function.__module__].__file__)).read_text(encoding="utf-8")
-    return {
-        alias.asname or alias.name: node.module
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.ImportFrom) and node.module
-        for alias in node.names
-    }
 
 
 def _first_line(function: Callable[..., Any]) -> str:

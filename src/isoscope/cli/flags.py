@@ -34,11 +34,6 @@ def site(help: str = "A site; repeat it for more than one.") -> OptionInfo:
     return typer.Option("-s", "--site", metavar="SITE", help=help)
 
 
-def variant() -> OptionInfo:
-    """Return the flag of which rows are used."""
-    return typer.Option("--variant", metavar="NAME", help="Rows: all, no-special or no-sink.")
-
-
 def output(metavar: str, help: str) -> OptionInfo:
     """Return the flag of what is written."""
     return typer.Option("-o", "--output", metavar=metavar, help=help)
@@ -51,7 +46,8 @@ def overwrite(what: str) -> OptionInfo:
 
 Measures = Annotated[list[str] | None, measure()]
 Sites = Annotated[list[str] | None, site()]
-Variant = Annotated[str, variant()]
+ROWS = typer.Option("--variant", metavar="NAME", help="Rows: all, no-special or no-sink.")
+Variant = Annotated[str, ROWS]
 
 
 def formats(command: Command) -> Command:

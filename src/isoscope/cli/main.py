@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from isoscope.cli import check, compare, demo, pages, runs
+from isoscope.cli import demo, runs
 from isoscope.cli import list as listing
 from isoscope.cli.command import PlainCommand, SpecCommand, epilog
 from isoscope.errors import DOCS, IsoscopeError
@@ -94,13 +94,13 @@ def _derived() -> None:
 
 _FIRST = ("measure", "survey")
 _OWN = {
-    "merge": (runs.merge, runs.EXAMPLES["merge"]),
-    "read": (runs.read, runs.EXAMPLES["read"]),
-    "report": (pages.report, pages.EXAMPLES["report"]),
-    "figure": (pages.figure, pages.EXAMPLES["figure"]),
-    "compare": (compare.compare, compare.EXAMPLES),
-    "check": (check.check, check.EXAMPLES),
-    "list": (listing.list_names, listing.EXAMPLES),
+    "merge": runs.merge,
+    "read": runs.read,
+    "report": runs.report,
+    "figure": runs.figure,
+    "compare": runs.compare,
+    "check": runs.check,
+    "list": listing.list_names,
 }
 # In the order of the help page: experiments other than the first two stand before `list`.
 for _name in dict.fromkeys((*_FIRST, *list(_OWN)[:-1], *BUILT_IN, "list")):
@@ -109,8 +109,8 @@ for _name in dict.fromkeys((*_FIRST, *list(_OWN)[:-1], *BUILT_IN, "list")):
         _examples = epilog(_found.examples)
         app.command(_name, cls=SpecCommand, help=_found.help, epilog=_examples)(_derived)
     else:
-        _function, _lines = _OWN[_name]
-        app.command(_name, cls=PlainCommand, epilog=epilog(_lines))(_function)
+        _examples = epilog((runs.EXAMPLES | listing.EXAMPLES)[_name])
+        app.command(_name, cls=PlainCommand, epilog=_examples)(_OWN[_name])
 app.command("demo", cls=demo.DemoCommand, epilog=epilog(demo.EXAMPLES))(demo.demo)
 
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
@@ -75,11 +75,8 @@ def progress(*, quiet: bool = False, noun: str = "rows") -> Generator[Tick | Non
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    bar = Bar(noun)
-    try:
+    with closing(Bar(noun)) as bar:
         yield bar.tick
-    finally:
-        bar.close()
 
 
 class Bar:
@@ -133,10 +130,6 @@ def words(done: int, total: int | None, seconds: float, noun: str = "rows") -> s
     if rate:
         parts.append(f"{rate:,.0f} {noun}/s" if rate >= 10 else f"{rate:.1f} {noun}/s")
     if rate and total is not None:
-        parts.append(f"{_time((total - done) / rate)} left")
+        minutes, rest = divmod(round((total - done) / rate), 60)
+        parts.append(f"{minutes} min {rest} s left" if minutes else f"{rest} s left")
     return ", ".join(parts)
-
-
-def _time(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -1,8 +1,8 @@
 """What engines share: jobs, stages, progress, and the engine that works in this process."""
 
 import shutil
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
@@ -11,6 +11,7 @@ from typing import ClassVar, Protocol, TypeVar
 from isoscope.engine.heap import trim
 from isoscope.errors import ConfigError
 from isoscope.registry import unknown
+from isoscope.store.keepers import RecordKeeper, SummaryKeeper
 from isoscope.store.state import State
 from isoscope.store.working import Working
 
@@ -57,11 +58,9 @@ class Ticks(Protocol):
 
     def at(self, done: int) -> None:
         """Report how much of the unit is done; a retry may begin again from less."""
-        ...
 
     def note(self, text: str) -> None:
         """Record something that readers of the run should know."""
-        ...
 
 
 class Planned(Protocol):
@@ -87,7 +86,6 @@ class Worker(Protocol[R_co]):
 
     def enter(self, plan: object, stage: int, before: State | None) -> None:
         """Turn to a stage; `before` is the merged state of the one before it."""
-        ...
 
     def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> R_co:
         """Do one unit, knowing of no other; what is in `scratch` survives a kill."""
@@ -116,25 +114,6 @@ class Job:
     plan: Planned
     worker: Worker[object]  # that made the plan, open in this process
     working: Working  # the folder of the run
-
-
-class UnitKeeper(Protocol):
-    """Where results of units go."""
-
-    folder: Path | None
-    id: str
-
-    def missing(self) -> list[int]:
-        """Return the units that are not done yet, in order."""
-        ...
-
-    def add(self, unit: int, result: object, /) -> None:
-        """Keep the result of a unit."""
-        ...
-
-    def flush(self) -> None:
-        """Write what waits in memory, where there is a folder."""
-        ...
 
 
 @dataclass
@@ -197,7 +176,7 @@ class Stage:
 
     number: int
     units: Sequence[object]
-    keeper: UnitKeeper
+    keeper: SummaryKeeper | RecordKeeper  # where results of units go
     tracker: Tracker
     size: Callable[[int], int | None]  # how much a unit counts in progress
     before: State | None  # the merged state of the stage before
@@ -212,7 +191,6 @@ class Session(Protocol):
 
     def run(self, stage: Stage) -> None:
         """Do the units of a stage that are missing; return when all of them are kept."""
-        ...
 
 
 class Engine(Protocol):
@@ -230,10 +208,9 @@ class Here:
 
     takes_live = True
 
-    @contextmanager
-    def start(self, job: Job) -> Generator["HereSession"]:
+    def start(self, job: Job) -> AbstractContextManager["HereSession"]:
         """Begin with a job."""
-        yield HereSession(job)
+        return nullcontext(HereSession(job))
 
 
 @dataclass

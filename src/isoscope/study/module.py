@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias, TypeGuard, cast
 
+from isoscope.accumulate import Groups
+from isoscope.accumulate.survey import Survey
+from isoscope.display import Results
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import SourceError
@@ -14,14 +17,12 @@ from isoscope.study.passes import ListenerOptions, SiteKinds, first_pass
 from isoscope.study.plan import Plan, Unit
 from isoscope.study.reads import Reads, read_state
 from isoscope.study.run import Finished, Live, Runnable
+from isoscope.types import Reading
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from isoscope.accumulate.survey import Survey
     from isoscope.capture.feed.base import Marks
-    from isoscope.display import Results
-    from isoscope.types import Reading
 
 Inputs: TypeAlias = object  # a tensor, a tuple of arguments, or a dictionary of them
 Taps: TypeAlias = Mapping[str, str] | Sequence[str]
@@ -38,14 +39,19 @@ class ModulePlan(Plan, frozen=True, kw_only=True):
 
     def size(self, stage: int, unit: int) -> int | None:
         """Return None: a stream has no length."""
-        _ = stage, unit
 
 
-class ModuleSpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
-    """Measure any module at the modules named in `taps`."""
+class ModuleSpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
+    """Measure any module at the modules named in `taps`, over batches of your own.
+
+    A batch is what the module is called with (a tensor, a tuple or a dictionary), or a pair
+    of that and a boolean mask (documents, positions). Each entry of a batch is a document.
+    Measures that need a second pass are read off the sample.
+    """
 
     command: ClassVar[str] = "survey_module"
     plans: ClassVar[type[Plan]] = ModulePlan
+    worker_at: ClassVar[str] = "isoscope.study.module:ModuleWorker"
 
     module: Annotated[
         str | None, about("A torch module.", "MODULE", argument=True, path=True, live=True)
@@ -72,14 +78,6 @@ class ModuleSpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
         int, about("Seed of halves, groups and samples.", "N", least=0, most=2**63 - 1)
     ] = 0
 
-    def open(self, notify: Notify, live: Live | None = None) -> "ModuleWorker":
-        """Take the module, the batches and the taps as they are."""
-        _ = notify
-        given: Mapping[str, object] = live or {}
-        taps = self.taps.split(",") if self.taps is not None else cast(Taps, given["taps"])
-        module = cast("nn.Module", given["module"])
-        return ModuleWorker(self, module, cast(Iterable[Inputs], given["batches"]), taps)
-
 
 @dataclass(frozen=True)
 class ModuleBatch:
@@ -95,7 +93,6 @@ class ModuleBatch:
 
         from isoscope.capture.feed.base import Marks
 
-        _ = stack
         shape = (len(self.documents), length)
         if self.mask is None:
             real = torch.ones(shape, dtype=torch.bool)
@@ -114,19 +111,14 @@ class ModuleBatch:
 class ModuleWorker:
     """A module, its taps, and a stream of batches."""
 
-    def __init__(
-        self,
-        spec: ModuleSpec,
-        module: "nn.Module",
-        batches: Iterable[Inputs],
-        taps: Taps,
-    ) -> None:
+    def __init__(self, spec: ModuleSpec, notify: Notify, live: Live) -> None:
         from isoscope.capture.sites import Sites
 
         self.spec = spec
-        self.module = module
+        self.module = cast("nn.Module", live["module"])
         self.kinds = SiteKinds(spec.reads.names(), causes=False, named=spec.reads.measures)
-        stream = iter(batches)
+        taps = cast(Taps, live["taps"]) if spec.taps is None else spec.taps.split(",")
+        stream = iter(cast(Iterable[Inputs], live["batches"]))
         first = next(stream, None)
         if first is None:
             raise SourceError(
@@ -135,7 +127,9 @@ class ModuleWorker:
                 slug="corpus-empty",
             )
         self.batches: Iterator[Inputs] = chain([first], stream)
-        self.sites = Sites.of_modules(module, taps, lambda: self._call(_batch(first, 0).inputs))
+        self.sites = Sites.of_modules(
+            self.module, taps, lambda: self._call(_batch(first, 0).inputs)
+        )
 
     def content(self) -> dict[str, str]:
         """Return nothing: objects have no fingerprint."""
@@ -148,12 +142,8 @@ class ModuleWorker:
     def enter(self, plan: object, stage: int, before: State | None) -> None:
         """Nothing to prepare."""
 
-    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> "Survey":
+    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> Survey:
         """Sum what the taps say while the batches run."""
-        from isoscope.accumulate import Groups
-        from isoscope.accumulate.survey import Survey
-
-        _ = unit, scratch
         survey = Survey()
         options = ListenerOptions(
             sinks=self.spec.sinks,
@@ -172,11 +162,10 @@ class ModuleWorker:
             ticks.at(seen)
         return survey
 
-    def finish(self, done: Finished) -> "Results[Reading]":
+    def finish(self, done: Finished) -> Results[Reading]:
         """Return the readings."""
-        reads = self.spec.reads
-        options = reads.options(documents=True)
-        return read_state(done.state, reads.names(), self.spec.name, options, self.sites.names)
+        spec, options = self.spec, self.spec.reads.options(documents=True)
+        return read_state(done.state, spec.reads.names(), spec.name, options, self.sites.names)
 
     def _call(self, inputs: Inputs) -> None:
         import torch
@@ -192,18 +181,11 @@ class ModuleWorker:
 
 def _batch(batch: Inputs, start: int) -> ModuleBatch:
     """Return a batch with names for its documents: numbers, in the order they come."""
-    inputs, mask = _apart(batch)
+    inputs, mask = batch, None
+    if is_tuple(batch) and len(batch) == 2 and _is_mask(batch[1]):
+        inputs, mask = batch[0], batch[1]
     documents = tuple(f"document:{start + i}" for i in range(_size(inputs)))
     return ModuleBatch(inputs, documents, mask)
-
-
-def _apart(batch: Inputs) -> "tuple[Inputs, Tensor | None]":
-    """Return what the module is called with, and the mask where a pair has one."""
-    if is_tuple(batch) and len(batch) == 2:
-        inputs, mask = batch
-        if _is_mask(mask):
-            return inputs, mask
-    return batch, None
 
 
 def _is_mapping(value: object) -> TypeGuard[Mapping[str, object]]:
@@ -219,7 +201,10 @@ def _is_mask(value: object) -> "TypeGuard[Tensor]":
 def _size(inputs: Inputs) -> int:
     import torch
 
-    for value in _values(inputs):
+    values = inputs.values() if _is_mapping(inputs) else inputs
+    if isinstance(values, torch.Tensor) or not has_entries(values):
+        values = [values]
+    for value in values:
         if isinstance(value, torch.Tensor) and value.ndim:
             return len(value)
     raise SourceError(
@@ -227,14 +212,3 @@ def _size(inputs: Inputs) -> int:
         hint="pass what the module is called with: a tensor, a tuple or a dictionary",
         slug="corpus-kind",
     )
-
-
-def _values(inputs: Inputs) -> Iterable[object]:
-    """Return what may be a tensor in a batch."""
-    import torch
-
-    if isinstance(inputs, torch.Tensor):
-        return [inputs]
-    if _is_mapping(inputs):
-        return inputs.values()
-    return inputs if has_entries(inputs) else ()

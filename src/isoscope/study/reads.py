@@ -2,18 +2,18 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import Annotated, TypeAlias
 
+from isoscope.accumulate.survey import Survey
+from isoscope.display import READINGS, Results
 from isoscope.errors import RowError, TooFewRowsError
+from isoscope.measures import MEASURES, level
+from isoscope.measures.base import Level
+from isoscope.store.origin import Settings
+from isoscope.store.state import State
 from isoscope.study.option import Part, about
+from isoscope.study.reading import read_survey
 from isoscope.types import Reading
-
-if TYPE_CHECKING:
-    from isoscope.accumulate.survey import Survey
-    from isoscope.display import Results
-    from isoscope.measures.base import Level
-    from isoscope.store.origin import Settings
-    from isoscope.store.state import State
 
 Computed: TypeAlias = Mapping[str, float | bool]  # what measures are computed with, by name
 
@@ -49,16 +49,11 @@ def measure_names(
 
     Measures of tokens and texts are offered where there is `text`.
     """
-    from isoscope.measures import MEASURES
-
     if measures is not None:
-        if isinstance(measures, str):
-            measures = [measures]
-        for name in measures:
-            _ = MEASURES[name]
-        if not measures:
+        chosen = [measures] if isinstance(measures, str) else measures
+        if not chosen:
             raise nothing({})
-        return tuple(dict.fromkeys(measures))
+        return tuple(dict.fromkeys(MEASURES[name].name for name in chosen))
     there = [m for m in MEASURES.values() if text or m.offered != "text"]
     return tuple(m.name for m in there if all or m.default or m.offered == "text")
 
@@ -81,8 +76,6 @@ class MeasureFacts:
 
 def describe_measures() -> list[MeasureFacts]:
     """Return what is known of each measure."""
-    from isoscope.measures import MEASURES
-
     return [
         MeasureFacts(
             name=each.name,
@@ -100,10 +93,8 @@ def describe_measures() -> list[MeasureFacts]:
     ]
 
 
-def _limit(of: "Level") -> float | str | None:
+def _limit(of: Level) -> float | str | None:
     """Return a reference value with many rows: a number, or how it goes with the width d."""
-    from isoscope.measures import level
-
     many, widths = 10**15, (512, 768)
     found = [number for width in widths if (number := level(of, many, width)) is not None]
     if not found:
@@ -114,7 +105,7 @@ def _limit(of: "Level") -> float | str | None:
     return round(found[0], 3) + 0.0 if abs(found[0] - found[1]) < 1e-5 else "varies with d"
 
 
-def options_of(settings: "Settings") -> dict[str, float | bool]:
+def options_of(settings: Settings) -> dict[str, float | bool]:
     """Return the options that measures were computed with."""
     options = {
         "zeta": settings.zeta,
@@ -126,21 +117,17 @@ def options_of(settings: "Settings") -> dict[str, float | bool]:
 
 def companions(name: str) -> set[str]:
     """Return the readings that come along with a measure."""
-    from isoscope.measures import MEASURES
-
     return {f"{name}-{suffix}" for suffix in MEASURES[name].beside}
 
 
 def read_state(
-    state: "State",
+    state: State,
     names: Sequence[str],
     run: str,
     options: Computed,
     order: Sequence[str] = (),
-) -> "Results[Reading]":
+) -> Results[Reading]:
     """Return the readings of a state, a site at a time; memory holds one of them."""
-    from isoscope.display import READINGS, Results
-
     found, left_out = read_sites(state.by_site(order), names, run, options)
     if not found and not state.trouble:
         raise nothing(left_out)
@@ -157,34 +144,26 @@ def read_state(
 
 
 def read_sites(
-    surveys: Iterable["Survey"], names: Sequence[str], run: str, options: Computed
+    surveys: Iterable[Survey], names: Sequence[str], run: str, options: Computed
 ) -> tuple[list[Reading], dict[str, str]]:
     """Return the readings of surveys of a site each, and why some could not be computed."""
-    from isoscope.study.reading import read_survey
-
     found: list[Reading] = []
     left_out: dict[str, str] = {}
     for survey in surveys:
         readings, missing = read_survey(survey, names, run=run, **options)
         found += readings
         left_out.update(missing)
-    return found, {name: why for name, why in left_out.items() if not _by_text(name, found)}
+    # Matrices have no texts: a measure of texts that was computed elsewhere is not missing.
+    there = {each.measure for each in found if each.measure in MEASURES}
+    of_texts = {name for name in there if MEASURES[name].offered == "text"}
+    return found, {name: why for name, why in left_out.items() if name not in of_texts}
 
 
-def _by_text(name: str, found: Sequence[Reading]) -> bool:
-    """Whether a measure of texts was computed where there are texts: matrices have none."""
-    from isoscope.measures import MEASURES
-
-    return MEASURES[name].offered == "text" and any(each.measure == name for each in found)
-
-
-def refuse_not_finite(readings: "Results[Reading]") -> None:
+def refuse_not_finite(readings: Results[Reading]) -> None:
     """Raise where a site produced NaN or infinity; the others have been read."""
-    if readings.trouble:
-        site, why = next(iter(readings.trouble.items()))
-        more = (
-            f" and {len(readings.trouble) - 1} more sites" if len(readings.trouble) > 1 else ""
-        )
+    others = len(readings.trouble) - 1
+    for site, why in readings.trouble.items():
+        more = f" and {others} more sites" if others else ""
         raise RowError(
             f"expected finite numbers at {site}{more}, got NaN or infinity at {why}",
             hint="the other sites were measured; try --dtype=float32, or exclude the site",
@@ -194,9 +173,8 @@ def refuse_not_finite(readings: "Results[Reading]") -> None:
 
 def nothing(left_out: dict[str, str]) -> TooFewRowsError:
     """Return the error for a call of which nothing could be computed."""
-    problem = next(iter(left_out.values()), "a reading needs at least 1 measure, got 0")
     return TooFewRowsError(
-        problem,
+        next(iter(left_out.values()), "a reading needs at least 1 measure, got 0"),
         hint="none of these measures can be computed from these rows or this run; "
         "measure again with more rows, or with these measures",
         slug="nothing-to-read",
@@ -211,8 +189,6 @@ def isotropic_levels(
     Of rows in documents only what does not depend on their number: a value for independent
     rows would mislead.
     """
-    from isoscope.measures import MEASURES, level
-
     known: dict[tuple[str, int, int], float] = {}
     for each in readings:
         of = MEASURES[each.measure].isotropic if each.measure in MEASURES else None

@@ -3,13 +3,18 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, cast
+from typing import Annotated, Literal, TypeVar, cast
 
 from isoscope.accumulate import Accumulator
 from isoscope.accumulate.survey import Kind, variants
+from isoscope.display import READINGS, Results
 from isoscope.errors import ConfigError, MergeError
 from isoscope.registry import unknown
-from isoscope.store.run import Run, load, open_run
+from isoscope.store import check_target, mergeable, save
+from isoscope.store.atomic import staging
+from isoscope.store.run import Run, load, merge_states, open_run
+from isoscope.store.schema import STATE
+from isoscope.store.state import State
 from isoscope.study.option import Part, about
 from isoscope.study.plan import Plan, Unit
 from isoscope.study.reads import (
@@ -22,11 +27,7 @@ from isoscope.study.reads import (
     read_state,
 )
 from isoscope.study.run import Live, Planner
-from isoscope.types import CLASSES, VARIANTS
-
-if TYPE_CHECKING:
-    from isoscope.display import Results
-    from isoscope.types import Reading
+from isoscope.types import CLASSES, VARIANTS, Reading
 
 R_co = TypeVar("R_co", covariant=True)
 A = TypeVar("A", bound=Accumulator[object])
@@ -38,14 +39,8 @@ def merge(
     output: str | os.PathLike[str],
     *,
     overwrite: bool = False,
-) -> "Results[Reading]":
+) -> Results[Reading]:
     """Add up runs that were measured apart, into a new run folder."""
-    from isoscope.store import check_target, mergeable, save
-    from isoscope.store.atomic import staging
-    from isoscope.store.run import merge_states
-    from isoscope.store.schema import STATE
-    from isoscope.store.state import State
-
     target = check_target(output, overwrite)
     if not runs:
         raise ConfigError(
@@ -80,10 +75,8 @@ def read(
     *,
     measures: Sequence[str] | None = None,
     sites: Sequence[str] | None = None,
-) -> "Results[Reading]":
+) -> Results[Reading]:
     """Return the readings of a run folder; measures not yet read come from its summaries."""
-    from isoscope.display import READINGS, Results
-
     found = open_run(run)
     options = options_of(found.settings)
     kept, left_out = list(found.readings), tuple(found.left_out)
@@ -109,8 +102,7 @@ def read(
     if sites is not None:
         _known_sites(sites, (each.site for each in kept))
         kept = [each for each in kept if each.site in sites]
-    levels = isotropic_levels(kept, options)
-    return Results(kept, READINGS, left_out=left_out, isotropic=levels)
+    return Results(kept, READINGS, left_out=left_out, isotropic=isotropic_levels(kept, options))
 
 
 def _known_sites(sites: Sequence[str], there: Iterable[str]) -> None:

@@ -20,8 +20,7 @@ from isoscope.lab.probe.spec import AtSite, ProbePlan, ProbeSpec
 from isoscope.registry import unknown
 from isoscope.site import Site, is_matrix
 from isoscope.source.corpus.corpus import Corpus
-from isoscope.study.document_state import At, choose_state, take_states
-from isoscope.study.model import ModelSites, open_model
+from isoscope.study.model import At, ModelSites, choose_state, open_model, take_states
 from isoscope.study.run import Finished, Live, Planner
 from isoscope.study.selection import batches_of, prepare_documents
 from isoscope.types import Array

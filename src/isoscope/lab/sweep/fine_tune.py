@@ -11,8 +11,7 @@ from isoscope.capture.feed import Batch
 from isoscope.control import Penalty, PenaltyListener, penalised
 from isoscope.lab.sweep.encode import Encoded, Encoder
 from isoscope.lab.sweep.task import METRICS, Guess, SweepTask
-from isoscope.study.document_state import At, take_states
-from isoscope.study.model import ModelSites
+from isoscope.study.model import At, ModelSites, take_states
 from isoscope.training.train import Recipe, check_finite, copy_weights, train
 from isoscope.types import Array
 

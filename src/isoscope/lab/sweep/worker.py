@@ -41,9 +41,7 @@ from isoscope.lab.sweep.spec import Before, Cell, SweepPlan, SweepSpec
 from isoscope.lab.sweep.task import METRICS
 from isoscope.store import new_origin, save
 from isoscope.store.state import State
-from isoscope.study.document_state import At, choose_state
-from isoscope.study.model import model_content, open_model
-from isoscope.study.rows import absolute
+from isoscope.study.model import At, choose_state, model_content, open_model
 from isoscope.study.run import Finished, Live, Planner
 from isoscope.study.spec import digest
 from isoscope.training.train import DivergedError, Recipe, epoch_batches
@@ -231,7 +229,7 @@ class SweepWorker(Planner[Results[SweepLine]]):
             },
         )
         if target is not None:
-            flags = absolute(self.spec, ("model", "data", "test"))
+            flags = self.spec.to_config(absolute=True)
             flags |= {"rows": self.spec.rows or 0, "threads": plan.threads}
             save(
                 target,
