@@ -17,7 +17,7 @@ import torch
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
-from isoscope.accumulate import Accumulator, Groups, Moments, Reservoir
+from isoscope.accumulate import Groups, Moments, Reservoir
 from isoscope.accumulate.survey import Kind, Survey, variants
 from isoscope.capture.feed import Feed, Marks, Prepared, feed_for
 from isoscope.capture.listener import Listener, Marked
@@ -217,23 +217,20 @@ class Observer:
         whole = self._of_all_processes(survey)
         lost, found = set(whole.trouble), dict[tuple[str, str], float]()
         for site, _, here in variants(whole.held):
-            values = self._values(here)
+            with threadpool_limits(1, user_api="blas"):  # its threads would wait for torch's
+                summaries = finalize_all(here, intervals=False)
+                values = read_values(summaries, self._of_package)
+                if DEAD in self.measures and here[Moments].count > 1:
+                    values[DEAD] = dead_dimensions(
+                        summaries.of(Moments).covariance, summaries.of(Reservoir).rows
+                    )
             if all(map(isfinite, values.values())):
-                found |= {(name, site): value for name, value in values.items()}
+                found |= {
+                    (name, site): values[name] for name in self.measures if name in values
+                }
             else:
                 lost.add(site)
         return found, tuple(sorted(lost))
-
-    def _values(self, here: Mapping[Kind, Accumulator[object]]) -> dict[str, float]:
-        """Return what is defined of the measures, in their order."""
-        with threadpool_limits(1, user_api="blas"):  # its threads would wait for torch's
-            summaries = finalize_all(here, intervals=False)
-            values = read_values(summaries, self._of_package)
-            if DEAD in self.measures and here[Moments].count > 1:
-                values[DEAD] = dead_dimensions(
-                    summaries.of(Moments).covariance, summaries.of(Reservoir).rows
-                )
-        return {name: values[name] for name in self.measures if name in values}
 
     def _of_all_processes(self, survey: Survey) -> Survey:
         """Return the sums of all processes; one without any rows takes part."""

@@ -61,10 +61,6 @@ class Exhibit:
         """Return the curves of one kind, in the order of the run."""
         return [curve for curve in self.curves if isinstance(curve, kind)]
 
-    def by_variant(self, kind: type[C], variants: Iterable[str]) -> list[tuple[str, C]]:
-        """Return curves with their variants; that of all rows stands in for missing ones."""
-        return fill_variants(self.curves_of(kind), variants)
-
     def reading(self, measure: str, site: str, variant: str = "all") -> Reading | None:
         """Return a reading of all rows of a site, at the last step of a series."""
         place = (measure, site, variant, "")
@@ -103,9 +99,8 @@ class Exhibit:
         )
 
 
-def fill_variants(items: Sequence[V], variants: Iterable[str]) -> list[tuple[str, V]]:
+def fill_variants(items: Sequence[V], variants: Sequence[str]) -> list[tuple[str, V]]:
     """Return items with their variants; one of all rows stands in for missing ones."""
-    variants = list(variants)
     have = {(each.site, each.variant, getattr(each, "step", None)) for each in items}
     found = [(each.variant, each) for each in items]
     for each in items:

@@ -70,13 +70,16 @@ def show_series(exhibits: Sequence[Exhibit]) -> Panel | None:
         for each in exhibit.readings
         if each.step is not None and not each.group
     ]
-    if len({each.step for each in readings}) < 2:
+    steps = sorted({each.step for each in readings if each.step is not None})
+    if len(steps) < 2:
         return None
+    after = [step for step in steps if step > 0]
+    long = len(after) > 1 and after[-1] / after[0] >= LONG  # the early ones need more room
     charts = profile_charts(
         "series",
         exhibits,
         readings,
-        Axis(title="step", field="step", logarithmic=_is_long(readings)),
+        Axis(title="step", field="step", logarithmic=long),
         lambda each: _step_columns(exhibits, each),
         over="over steps",
     )
@@ -93,12 +96,6 @@ def _step_columns(exhibits: Sequence[Exhibit], quantity: Quantity) -> Columns:
         if (step := row["step"]) not in ("", None)
     ]
     return profile_columns([row | {"step": step, "order": step} for row, step in steps])
-
-
-def _is_long(readings: Sequence[Reading]) -> bool:
-    """Whether steps span so much that the early ones need a logarithmic axis."""
-    steps = sorted({each.step for each in readings if each.step is not None and each.step > 0})
-    return len(steps) > 1 and steps[-1] / steps[0] >= LONG
 
 
 def show_bands(exhibits: Sequence[Exhibit]) -> Panel | None:

@@ -13,6 +13,7 @@ from isoscope.display.page.section import (
     Panel,
     Section,
     as_columns,
+    fill_variants,
     site_switch,
     variant_switch,
 )
@@ -98,7 +99,7 @@ def _rows(exhibits: Sequence[Exhibit], variants: Sequence[str]) -> list[dict[str
     found: list[dict[str, Cell]] = []
     for exhibit in exhibits:
         run = f", {exhibit.name[:LONGEST]}" if len(exhibits) > 1 else ""
-        for variant, curve in exhibit.by_variant(SpectrumCurve, variants):
+        for variant, curve in fill_variants(exhibit.curves_of(SpectrumCurve), variants):
             for kind, rank, value, text in _points(exhibit, curve, run):
                 row = (exhibit.name, curve.site, variant, kind, rank, value, curve.rows, text)
                 found.append(dict(zip(COLUMNS, row, strict=True)))
