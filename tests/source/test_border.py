@@ -113,5 +113,5 @@ def test_a_bad_document_is_named_with_what_it_is(error, slug):
 
 
 def test_a_full_disk_says_where_there_may_be_room():
-    error = fault.disk_full("stdin", OSError(28, "No space left on device"))
+    error = fault.unreadable("stdin", OSError(28, "No space left on device"))
     assert error.slug == "disk-full" and "TMPDIR" in error.hint

@@ -11,7 +11,7 @@ import torch
 
 from isoscope.errors import SourceError
 from isoscope.source import open_source
-from isoscope.source.row_labels import add_labels, as_documents, as_strings
+from isoscope.source.columns import add_labels, as_documents, as_strings
 from isoscope.types import Chunk
 
 ROWS = np.ones((5, 2))

@@ -284,7 +284,7 @@ def test_missing_measures_are_read_at_the_sites_asked_for(tiny_run, monkeypatch)
 def test_merging_reads_one_place_at_a_time(tmp_path, monkeypatch):
     for i in range(2):
         measure(cloud(300, seed=i), output=tmp_path / f"r{i}", name=f"r{i}")
-    monkeypatch.setattr("isoscope.store.run.read_state", None)  # what reads a whole state
+    monkeypatch.setattr("isoscope.store.run.Run.survey", None)  # what reads a whole state
     total = merge([tmp_path / "r0", tmp_path / "r1"], tmp_path / "total")
     assert {reading.n for reading in total} == {600}
     assert {each.name for each in tmp_path.iterdir()} == {"r0", "r1", "total"}

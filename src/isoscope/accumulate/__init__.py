@@ -9,7 +9,7 @@ from isoscope.accumulate.groups import Groups, GroupsSummary
 from isoscope.accumulate.moments import Moments, MomentsSummary
 from isoscope.accumulate.named_rows import NamedRow, NamedRows, NamedRowsSummary
 from isoscope.accumulate.norms import Norms, NormsSummary
-from isoscope.accumulate.overlap import Overlap, OverlapSummary
+from isoscope.accumulate.overlap import Overlap
 from isoscope.accumulate.partitions import Partitions, PartitionsSummary
 from isoscope.accumulate.reservoir import Reservoir, ReservoirSummary
 from isoscope.accumulate.sentences import Sentences, SentencesSummary
@@ -63,7 +63,6 @@ __all__ = [
     "Norms",
     "NormsSummary",
     "Overlap",
-    "OverlapSummary",
     "Partitions",
     "PartitionsSummary",
     "Reservoir",

@@ -170,17 +170,14 @@ def variants(
         for classes, names in alike.items():
             parts = [held[site, each] for each in classes if each in CLASSES]
             own = dict(held.get((site, names[0]), {}))
-            whole = _merge_classes(parts)
+            whole = {
+                kind: merged(part[kind] for part in parts) if len(parts) > 1 else found
+                for kind, found in (parts[0] if parts else {}).items()
+            }
             overlap = own.pop(Overlap, None)
             if isinstance(overlap, Overlap) and len(parts) > 1:
                 overlap.correct(whole.values())
             yield site, tuple(names), whole | own
-
-
-def _merge_classes(parts: Sequence[Mapping[Kind, Accumulator[object]]]) -> Accumulators:
-    if len(parts) < 2:
-        return dict(*parts)
-    return {kind: merged(part[kind] for part in parts) for kind in parts[0]}
 
 
 def _align_kinds(ours: Accumulators, theirs: Mapping[Kind, Accumulator[object]]) -> None:

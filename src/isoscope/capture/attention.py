@@ -14,6 +14,7 @@ positions; three projections (canine, deberta), split into heads.
 import sys
 from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -22,7 +23,6 @@ from torch import Tensor, nn
 
 from isoscope.site import HEADS
 
-PARTS = HEADS
 Observe = Callable[[nn.Module, str, Tensor], None]  # part, and (batch, heads, positions, width)
 
 _observers: WeakKeyDictionary[nn.Module, list[Observe]] = WeakKeyDictionary()
@@ -40,7 +40,7 @@ def observe_attention(
             stack.enter_context(_wrap(name))
         for module in modules:
             _observers.setdefault(module, []).append(observe)
-            stack.callback(_forget, module, observe)
+            stack.callback(_observers[module].remove, observe)
         yield
 
 
@@ -51,12 +51,6 @@ def implementations(body: nn.Module) -> set[str]:
     return {name for name in names if isinstance(name, str)}
 
 
-def _forget(module: nn.Module, observe: Observe) -> None:
-    _observers[module].remove(observe)
-    if not _observers[module]:
-        del _observers[module]
-
-
 @contextmanager
 def _wrap(name: str) -> Generator[None]:
     """Let a name lead to the wrapper until the last listener has left."""
@@ -65,7 +59,7 @@ def _wrap(name: str) -> Generator[None]:
     functions = AttentionInterface._global_mapping  # pyright: ignore[reportPrivateUsage]
     with _lock:
         if not _in_use.get(name):
-            functions[name] = _Wrapper(name, functions.get(name))
+            functions[name] = _Wrapper(functions.get(name))
         _in_use[name] = _in_use.get(name, 0) + 1
     try:
         yield
@@ -80,12 +74,11 @@ def _wrap(name: str) -> Generator[None]:
                     functions[name] = wrapper.original
 
 
+@dataclass(frozen=True, slots=True)
 class _Wrapper:
     """An attention function that shows its arguments to whoever listens to the module."""
 
-    def __init__(self, name: str, original: Callable[..., object] | None) -> None:
-        self.name = name
-        self.original = original
+    original: Callable[..., object] | None
 
     def __call__(
         self,
@@ -97,7 +90,7 @@ class _Wrapper:
         **more: object,
     ) -> object:
         for observe in tuple(_observers.get(module, ())):
-            for part, tensor in zip(PARTS, (query, key, value), strict=True):
+            for part, tensor in zip(HEADS, (query, key, value), strict=True):
                 observe(module, part, tensor)
         function = self.original or _eager(module)
         return function(module, query, key, value, *rest, **more)
@@ -125,14 +118,12 @@ _HEADS = ("num_attention_heads", "num_heads", "n_heads", "n_head")
 _KEY_HEADS = ("num_key_value_heads", "num_kv_heads", *_HEADS)
 
 
-def projects(module: nn.Module) -> bool:
-    """Whether queries, keys and values of an attention module can be heard here."""
-    return _way(module) is not None
-
-
 @contextmanager
 def observe_projections(modules: list[nn.Module], observe: Observe) -> Generator[None]:
-    """Call `observe` for queries, keys and values of these modules while the block runs."""
+    """Call `observe` for queries, keys and values of these modules while the block runs.
+
+    Of modules that project in a way that is not known, nothing is observed.
+    """
     with ExitStack() as stack:
         for module in modules:
             way = _way(module)
@@ -157,7 +148,7 @@ def _by_method(module: nn.Module, observe: Observe, stack: ExitStack) -> None:
     def attend(
         query: Tensor, key: Tensor, value: Tensor, *rest: object, **more: object
     ) -> object:
-        for part, tensor in zip(PARTS, (query, key, value), strict=True):
+        for part, tensor in zip(HEADS, (query, key, value), strict=True):
             observe(module, part, tensor)
         return original(query, key, value, *rest, **more)
 
@@ -174,7 +165,7 @@ def _by_split(module: nn.Module, observe: Observe, stack: ExitStack) -> None:
     def hook(_module: nn.Module, _inputs: object, output: Tensor) -> None:
         split: Any = _splitter(module)
         heads = _rotate(module, split(module, output), rotary)
-        for part, tensor in zip(PARTS, heads, strict=True):
+        for part, tensor in zip(HEADS, heads, strict=True):
             observe(module, part, tensor)
 
     projection: Any = module.query_key_value
@@ -215,19 +206,19 @@ def _rotate(
 
 
 def _by_three(module: nn.Module, observe: Observe, stack: ExitStack) -> None:
-    for part, name in zip(PARTS, _triple(module) or (), strict=True):
+    for part, name in zip(HEADS, _triple(module) or (), strict=True):
         heads = _count(module, _HEADS if part == "q" else _KEY_HEADS)
-        hook = _split_hook(module, part, heads, observe)
+
+        def hook(
+            _module: nn.Module,
+            _inputs: object,
+            output: Tensor,
+            part: str = part,
+            heads: int = heads,
+        ) -> None:
+            observe(module, part, output.unflatten(-1, (heads, -1)).transpose(1, 2))
+
         stack.callback(module.get_submodule(name).register_forward_hook(hook).remove)
-
-
-def _split_hook(
-    module: nn.Module, part: str, heads: int, observe: Observe
-) -> Callable[[nn.Module, object, Tensor], None]:
-    def hook(_module: nn.Module, _inputs: object, output: Tensor) -> None:
-        observe(module, part, output.unflatten(-1, (heads, -1)).transpose(1, 2))
-
-    return hook
 
 
 def _triple(module: nn.Module) -> tuple[str, str, str] | None:

@@ -4,21 +4,16 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from torch import Tensor, nn
 
-from isoscope.capture.attention import (
-    PARTS,
-    Observe,
-    observe_attention,
-    observe_projections,
-    projects,
-)
+from isoscope.capture.attention import observe_attention, observe_projections
 from isoscope.capture.discover import CROSS
+from isoscope.capture.stacks import Trace
 from isoscope.capture.tap import Calls, Hear
-from isoscope.capture.trace import Trace
-from isoscope.site import Site
+from isoscope.site import HEADS, Site
 
 Way = Literal["interface", "projection"]
 
@@ -41,7 +36,7 @@ class HeadTrace:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self._found: dict[tuple[str, str, int], dict[Way, list[AttentionHead]]] = {}
+        self._found: dict[tuple[str, int, int], dict[Way, list[AttentionHead]]] = {}
         self._calls: Counter[tuple[Way, str, str]] = Counter()
 
     @contextmanager
@@ -55,8 +50,8 @@ class HeadTrace:
             and not CROSS.search(name.removeprefix(stack.path))
         ]
         with (
-            observe_attention(self.trace.body, own, self._recorder("interface")),
-            observe_projections([m for m in own if projects(m)], self._recorder("projection")),
+            observe_attention(self.trace.body, own, partial(self._record, "interface")),
+            observe_projections(own, partial(self._record, "projection")),
         ):
             yield
 
@@ -64,37 +59,33 @@ class HeadTrace:
         """Return the heads by site; the interface has priority."""
         found = [
             head
-            for _, ways in sorted(self._found.items(), key=lambda item: _order(item[0]))
+            for _, ways in sorted(self._found.items())  # by stack, part and layer
             for head in ways.get("interface", ways.get("projection", []))
         ]
         return {head.site: head for head in found}
 
-    def _recorder(self, way: Way) -> Observe:
-        def observe(module: nn.Module, part: str, tensor: Tensor) -> None:
-            name = self.trace.names[module]
-            call = self._calls[way, name, part]
-            self._calls[way, name, part] += 1
-            place = self.trace.place(name)
-            # keys of cross-attention, of a cache or of windows have another shape
-            if place is None or (tensor.shape[0], tensor.shape[2]) != place.shape[:2]:
-                return
-            sites = [
-                Site(part, place.layer, number, stack=place.stack)
-                for number in range(tensor.shape[1])
-            ]
-            heads = [
-                AttentionHead(str(site), name, way, part, call, number, tensor.shape[3])
-                for number, site in enumerate(sites)
-            ]
-            key = (place.stack, part, place.layer)
-            self._found.setdefault(key, {}).setdefault(way, heads)
-
-        return observe
-
-
-def _order(key: tuple[str, str, int]) -> tuple[str, int, int]:
-    stack, part, layer = key
-    return stack, PARTS.index(part), layer
+    def _record(self, way: Way, module: nn.Module, part: str, tensor: Tensor) -> None:
+        name = self.trace.names[module]
+        call = self._calls[way, name, part]
+        self._calls[way, name, part] += 1
+        place = self.trace.place(name)
+        # keys of cross-attention, of a cache or of windows have another shape
+        if place is None or (tensor.shape[0], tensor.shape[2]) != place.shape[:2]:
+            return
+        heads = [
+            AttentionHead(
+                site=str(Site(part, place.layer, number, stack=place.stack)),
+                module=name,
+                way=way,
+                part=part,
+                call=call,
+                number=number,
+                width=tensor.shape[3],
+            )
+            for number in range(tensor.shape[1])
+        ]
+        key = (place.stack, HEADS.index(part), place.layer)
+        self._found.setdefault(key, {}).setdefault(way, heads)
 
 
 @contextmanager
@@ -112,20 +103,17 @@ def hear_heads(
         key = (head.way, body.get_submodule(head.module), head.part, head.call)
         by_call.setdefault(key, []).append(head)
 
-    def observer(way: Way) -> Observe:
-        def observe(module: nn.Module, part: str, tensor: Tensor) -> None:
-            call = calls.number((way, module, part))
-            for head in by_call.get((way, module, part, call), ()):
-                hear(head.site, (tensor.detach() if detach else tensor)[:, head.number])
-
-        return observe
+    def observe(way: Way, module: nn.Module, part: str, tensor: Tensor) -> None:
+        call = calls.number((way, module, part))
+        for head in by_call.get((way, module, part, call), ()):
+            hear(head.site, (tensor.detach() if detach else tensor)[:, head.number])
 
     with ExitStack() as stack:
         through: Sequence[nn.Module] = _modules(by_call, "interface")
         if through:
-            stack.enter_context(observe_attention(body, through, observer("interface")))
+            stack.enter_context(observe_attention(body, through, partial(observe, "interface")))
         beside = _modules(by_call, "projection")
-        stack.enter_context(observe_projections(beside, observer("projection")))
+        stack.enter_context(observe_projections(beside, partial(observe, "projection")))
         yield
 
 

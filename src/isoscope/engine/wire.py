@@ -8,7 +8,7 @@ from typing import IO, cast
 
 from isoscope.engine.base import Opens
 from isoscope.errors import IsoscopeError
-from isoscope.store.tree import Node
+from isoscope.store.keepers import Node
 
 LENGTH = 8  # bytes in front of a message that say how long it is
 

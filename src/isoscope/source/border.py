@@ -51,26 +51,33 @@ def border(place: str, kind: str = "") -> Generator[None]:
         yield
     except IsoscopeError:
         raise
-    except OSError as error:
-        if kind and error.errno is None:  # pyarrow also raises OSError for broken content
-            raise damaged(place, kind, _reason(error)) from error
-        raise unreadable(place, error) from error
     except Exception as error:
+        # pyarrow also raises OSError, without a number, for broken content.
+        if isinstance(error, OSError) and (error.errno is not None or not kind):
+            raise unreadable(place, error) from error
         if not kind:
             raise
-        raise damaged(place, kind, _reason(error)) from error
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise damaged(place, kind, reason.rstrip(". ")) from error
 
 
 def unreadable(place: str, error: OSError) -> SourceError:
-    """Return the error for a missing file or one without read permission."""
+    """Return the error for a missing file, a full disk, or a file without read permission."""
     if isinstance(error, FileNotFoundError):
         return SourceError(
             f"expected a file or folder at {place}, got nothing of that name",
             hint="check the spelling and the folder you are in",
             slug="file-missing",
         )
+    reason = (error.strerror or str(error)).lower()
+    if error.errno in DISK_FULL:  # a temporary copy does not fit
+        return SourceError(
+            f"cannot copy {place} with {reason!r}",
+            hint="set TMPDIR to a folder with more room, or unpack it to a file yourself",
+            slug="disk-full",
+        )
     return SourceError(
-        f"expected a readable file at {place}, got {(error.strerror or str(error)).lower()!r}",
+        f"expected a readable file at {place}, got {reason!r}",
         hint="check its permissions and the disk or network it lies on",
         slug="file-unreadable",
     )
@@ -126,18 +133,9 @@ def describe_content(head: bytes) -> str:
     for magic, words in _KNOWN.items():
         if head.startswith(magic):
             return words
-    if _looks_like_safetensors(head):
+    if head[8:9] == b"{" and int.from_bytes(head[:8], "little") < 1 << 32:
         return "a safetensors file"
     return f"something else (it begins with {head[:8].hex(' ')})" if head else "nothing"
-
-
-def _looks_like_safetensors(head: bytes) -> bool:
-    return head[8:9] == b"{" and int.from_bytes(head[:8], "little") < 1 << 32
-
-
-def _reason(error: Exception) -> str:
-    first = str(error).strip().partition("\n")[0] or type(error).__name__
-    return first.rstrip(". ")
 
 
 class BadRecordError(Exception):
@@ -157,8 +155,7 @@ def decode_utf8(raw: bytes) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        byte = f"the byte 0x{raw[error.start]:02x}"
-        raise BadEncodingError(byte, error.start) from None
+        raise BadEncodingError(f"the byte 0x{raw[error.start]:02x}", error.start) from None
 
 
 def bad_row(place: str, number: int, width: int | None, error: BadRecordError) -> RowError:
@@ -230,13 +227,4 @@ def document_too_large(place: str, most: str) -> DocumentError:
         f"expected documents of {most} at most, got more in {place}",
         hint="cut it into smaller ones; text can be read a document per line: --per=line",
         slug="document-too-large",
-    )
-
-
-def disk_full(place: str, error: OSError) -> SourceError:
-    """Return the error for a temporary copy that did not fit."""
-    return SourceError(
-        f"cannot copy {place} with {(error.strerror or str(error)).lower()!r}",
-        hint="set TMPDIR to a folder with more room, or unpack it to a file yourself",
-        slug="disk-full",
     )

@@ -26,8 +26,7 @@ from isoscope.source.lines import (
     line_source,
     row_too_long,
 )
-from isoscope.source.row_source import Role, RowSource, VectorRequest
-from isoscope.source.shape import check_width, no_rows
+from isoscope.source.row_source import Role, RowSource, VectorRequest, check_width, no_rows
 
 SAMPLE = 64  # records from which the columns are determined
 
@@ -121,9 +120,10 @@ def csv_columns(
     if not body:
         raise no_rows(place)
     check_labels(request, names)
-    vector = _csv_vector(names, body, request, place, headed=headed)
-    listed = len(vector) == 1 and _is_list(body, vector[0])
-    width = _list_width(body, vector[0]) if listed else len(vector)
+    columns = [[row[i] if i < len(row) else "" for row in body] for i in range(len(names))]
+    vector = _csv_vector(names, columns, request, place, headed=headed)
+    listed = len(vector) == 1 and _holds(columns[vector[0]]) == "lists"
+    width = _list_width(columns[vector[0]]) if listed else len(vector)
     labels = {role: names.index(name) for role, name in request.roles.items()}
     return CsvColumns(
         separator,
@@ -225,47 +225,42 @@ def _list_body(cell: str) -> str:
 
 def _csv_vector(
     names: list[str],
-    body: list[list[str]],
+    columns: list[list[str]],
     request: VectorRequest,
     place: str,
     *,
     headed: bool,
 ) -> list[int]:
+    holds = [_holds(cells) for cells in columns]
     if request.column is not None:
         chosen = [names.index(name) for name in match_columns(request.column, names)]
         for i in chosen:
-            if not _is_numeric(body, i) and not (len(chosen) == 1 and _is_list(body, i)):
-                raise not_a_vector(place, names[i], f"{_cell(body[0], i)[:40]!r}")
+            if holds[i] != "numbers" and (len(chosen) > 1 or holds[i] != "lists"):
+                raise not_a_vector(place, names[i], f"{columns[i][0][:40]!r}")
         return chosen
-    free = [i for i, name in enumerate(names) if name not in request.labels]
-    lists = [names[i] for i in free if _is_list(body, i)]
+    free = [i for i, name in enumerate(names) if name not in request.roles.values()]
+    lists = [names[i] for i in free if holds[i] == "lists"]
     if lists:
         return [names.index(only_column(lists, place))]
     # A column without a name, or with pandas' name for none, numbers the rows.
     counted = ("", "Unnamed: 0") if headed and len(free) > 1 else ()
-    numeric = [i for i in free if names[i] not in counted and _is_numeric(body, i)]
+    numeric = [i for i in free if names[i] not in counted and holds[i] == "numbers"]
     if not numeric:
         raise no_vectors(place, names)
     return numeric
 
 
-def _is_numeric(body: list[list[str]], column: int) -> bool:
+def _holds(cells: list[str]) -> str:
+    """What a column holds: numbers, lists or nothing that could be a vector."""
     # One number is enough: a string among numbers is an error to report, not a reason to
     # skip the column.
-    return any(parse_number(_cell(cells, column)) is not None for cells in body)
+    if any(parse_number(cell) is not None for cell in cells):
+        return "numbers"
+    return "lists" if any(cell.lstrip().startswith("[") for cell in cells) else ""
 
 
-def _is_list(body: list[list[str]], column: int) -> bool:
-    lists = any(_cell(cells, column).lstrip().startswith("[") for cells in body)
-    return lists and not _is_numeric(body, column)
-
-
-def _list_width(body: list[list[str]], column: int) -> int:
-    for cells in body:
+def _list_width(cells: list[str]) -> int:
+    for cell in cells:
         with suppress(BadRecordError):
-            return len(parse_list(_cell(cells, column)))
+            return len(parse_list(cell))
     return 0
-
-
-def _cell(cells: list[str], column: int) -> str:
-    return cells[column] if column < len(cells) else ""

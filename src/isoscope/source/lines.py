@@ -15,9 +15,15 @@ from isoscope.source.border import (
     document_too_large,
 )
 from isoscope.source.bytes import ByteSource
-from isoscope.source.row_labels import add_labels
-from isoscope.source.row_source import PassCounts, Role, RowSource, VectorRequest
-from isoscope.source.shape import DECODED_BYTES, rows_per_chunk
+from isoscope.source.columns import add_labels
+from isoscope.source.row_source import (
+    DECODED_BYTES,
+    PassCounts,
+    Role,
+    RowSource,
+    VectorRequest,
+    rows_per_chunk,
+)
 from isoscope.types import Chunk
 
 MAX_LINE = 64 << 20  # bytes

@@ -9,21 +9,22 @@ import numpy as np
 from isoscope.errors import RowError, SourceError
 from isoscope.source.border import border
 from isoscope.source.columns import (
+    DOCUMENTS_PER_CHUNK,
+    LabelValues,
+    add_labels,
     check_labels,
+    labels_kind,
     match_columns,
     no_vectors,
     not_a_vector,
     only_column,
 )
-from isoscope.source.row_labels import (
-    DOCUMENTS_PER_CHUNK,
-    LabelValues,
-    add_labels,
-    labels_kind,
-)
-from isoscope.source.row_source import PassCounts, Role, RowSource, VectorRequest
-from isoscope.source.shape import (
+from isoscope.source.row_source import (
     DECODED_BYTES,
+    PassCounts,
+    Role,
+    RowSource,
+    VectorRequest,
     check_width,
     no_rows,
     plain_rows,
@@ -286,7 +287,7 @@ def _choose_columns(
 ) -> list[str]:
     if request.column is not None:
         return match_columns(request.column, list(types))
-    free = {name: kind for name, kind in types.items() if name not in request.labels}
+    free = {name: kind for name, kind in types.items() if name not in request.roles.values()}
     lists = [
         name for name, kind in free.items() if is_list(kind) and number_type(kind.value_type)
     ]

@@ -1,15 +1,20 @@
-"""A source of rows: which columns are requested of it, and its vectors in chunks."""
+"""A source of rows: what is requested of it, its vectors in chunks, and checks of these."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeAlias
+
+import numpy as np
 
 from isoscope.errors import SourceError
 from isoscope.source.segment import DocumentOrder, Segment, cut_segments
-from isoscope.source.shape import bytes_per_number, rows_per_chunk
-from isoscope.types import Chunk
+from isoscope.types import Array, Chunk, as_rows
 
+MAX_WIDTH = 1 << 20  # a row must fit into memory many times over
+CHUNK_BYTES = 24e6
+DECODED_BYTES = 8e6  # for formats that need room for decoding besides the rows
 Role = str  # of a column that accompanies the vectors: one of these three
 ROLES: tuple[Role, ...] = ("document", "id", "text")
 
@@ -31,11 +36,6 @@ class VectorRequest:
         """The columns of labels by role."""
         names = (self.document, self.id, self.text)
         return {role: name for role, name in zip(ROLES, names, strict=True) if name is not None}
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The columns that are not part of the vector."""
-        return tuple(self.roles.values())
 
 
 @dataclass(slots=True)
@@ -154,3 +154,120 @@ class RowSource:
     def fingerprint(self) -> str:
         """Identifies the content; of a stream, known once it is read."""
         return self.stamp()
+
+
+def rows_per_chunk(width: int, dtype: str, budget: float = CHUNK_BYTES) -> int:
+    """Rows of this width that fit into the budget of bytes, as float32 or float64.
+
+    At least 256, for the sake of matrix products, unless that is four times the budget.
+    """
+    row = max(1, width) * bytes_per_number(dtype)
+    return int(max(budget // row, min(256, 4 * budget // row), 1))
+
+
+def bytes_per_number(dtype: str) -> int:
+    """Bytes per number as float32 or float64."""
+    if dtype == "bfloat16":
+        return 4
+    return as_rows(np.empty(0, dtype=dtype)).dtype.itemsize
+
+
+def plain_rows(block: Array) -> Array:
+    """Rows in C order and native bytes, float32 or float64; a view where that is possible."""
+    native = block.dtype.newbyteorder("=")
+    # as_rows compares with native types only: swapped float64 would come out as float32.
+    with np.errstate(over="ignore"):  # long doubles beyond double become infinite
+        return as_rows(np.require(block, dtype=native, requirements=["C", "A"]))
+
+
+def check_matrix(shape: tuple[int, ...], place: str) -> tuple[int, int]:
+    """Return (n, d) of an array of vectors, or refuse what is not one."""
+    if len(shape) != 2:
+        raise SourceError(
+            f"expected a two-dimensional array (rows, width) in {place}, "
+            f"got {len(shape)} dimension{'' if len(shape) == 1 else 's'} {shape}",
+            hint="one row is one vector: reshape to (rows, width)"
+            if len(shape) < 2
+            else "flatten all but the last axis: rows.reshape(-1, rows.shape[-1])",
+            slug="not-two-dimensional",
+        )
+    n, d = shape
+    if n == 0:
+        raise no_rows(place)
+    check_width(d, place)
+    return n, d
+
+
+def check_width(d: int, place: str) -> int:
+    """Return the width of vectors, or refuse one that cannot be right."""
+    if d == 0:
+        raise SourceError(
+            f"expected vectors of width 1 or more in {place}, got width 0",
+            hint="check the step that writes the vectors",
+            slug="width-zero",
+        )
+    if d > MAX_WIDTH:
+        raise SourceError(
+            f"expected vectors of width {MAX_WIDTH} at most in {place}, got width {d}",
+            hint="one row is one vector: transpose the array if it lies the other way round",
+            slug="width-too-large",
+        )
+    return d
+
+
+def no_rows(place: str) -> SourceError:
+    """Return the error for a source without rows."""
+    return SourceError(
+        f"expected vectors in {place}, got 0 rows",
+        hint="check the step that writes it, and any filter before that",
+        slug="no-rows",
+    )
+
+
+def check_numeric(dtype: np.dtype[np.generic], place: str) -> None:
+    """Refuse an array that does not hold real numbers."""
+    if dtype.kind not in "fiub":
+        got, error = _NOT_REAL["" if dtype.names else dtype.kind]
+        raise error(f"expected real numbers in {place}, got {got.format(dtype)}")
+
+
+_STRINGS = (
+    "strings ({})",
+    partial(SourceError, hint="save the vectors as numbers, not as text", slug="strings"),
+)
+_NOT_REAL = defaultdict(  # what was found and its error, by the kind of a type
+    lambda: (
+        "the type {}",
+        partial(
+            SourceError,
+            hint="save a plain two-dimensional array of floats or integers",
+            slug="dtype-unsupported",
+        ),
+    ),
+    c=(
+        "complex numbers ({})",
+        partial(
+            SourceError,
+            hint="take the real part, or stack real and imaginary parts as columns",
+            slug="complex-numbers",
+        ),
+    ),
+    O=(
+        "pickled or Python objects",
+        partial(
+            SourceError,
+            hint="save an array of numbers: np.save(path, np.stack(rows).astype('float32'))",
+            slug="objects",
+        ),
+    ),
+    S=_STRINGS,
+    U=_STRINGS,
+    V=(
+        "raw bytes ({})",
+        partial(
+            SourceError,
+            hint="convert to float32 and save again; safetensors has bfloat16, npy has not",
+            slug="dtype-unsupported",
+        ),
+    ),
+)

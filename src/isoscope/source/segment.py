@@ -109,14 +109,13 @@ def cut_segments(source: "RowSource", rows: int) -> tuple[Segment, ...]:
     """
     parts = source.parts or (source,)
     whole = (Segment(first=0, last=len(parts)),)
-    if source.live or not source.rereadable:
+    alone = source.live or not source.rereadable
+    short = source.rows is not None and source.rows <= rows
+    uncut = len(parts) == 1 and len(parts[0].starts) == 1
+    # Only a full pass notices a document that comes back.
+    unseen = source.has_documents and any(part.documents is None for part in parts)
+    if alone or short or uncut or unseen:
         return whole
-    if source.rows is not None and source.rows <= rows:
-        return whole
-    if len(parts) == 1 and len(parts[0].starts) == 1:
-        return whole
-    if source.has_documents and any(part.documents is None for part in parts):
-        return whole  # only a full pass notices a document that comes back
     try:
         cuts = [(0, 0), *_cuts(parts, rows), (len(parts), 0)]
     except UnsortedError:

@@ -1,6 +1,5 @@
 """Saving a run: a new folder beside the old one, filled, then put in its place."""
 
-import errno
 import hashlib
 import os
 import sys
@@ -8,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
 from isoscope.accumulate.survey import Survey
 from isoscope.errors import RunExistsError, StoreError
-from isoscope.store.atomic import put_in_place, staging, sync
+from isoscope.store.atomic import put_in_place, staging, sync, writing
 from isoscope.store.origin import Origin, versions
 from isoscope.store.readings import write_readings
 from isoscope.store.schema import (
@@ -35,15 +33,6 @@ from isoscope.types import Reading
 BEGUN, PLAN = "begun.json", "plan.msgpack"
 # What an unfinished run may hold; the first two are of versions before there were plans.
 WORKING = {"units", "again", BEGUN, PLAN, "lock", "notes.json", "scratch"}
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-
-
-class Writes(Protocol):
-    """What can be saved: the state of a run."""
-
-    def write(self, path: Path) -> None:
-        """Write the state file."""
-        ...
 
 
 def check_target(
@@ -74,15 +63,15 @@ def is_unfinished(target: Path) -> bool:
     """Whether a folder holds units of a run that is not whole yet, and nothing else."""
     if not target.is_dir() or (target / MANIFEST).exists():
         return False
-    names = [each.name for each in target.iterdir()]
     return all(
-        name in WORKING or name.startswith("stage-") or name.endswith(".part") for name in names
+        each.name in WORKING or each.name.startswith("stage-") or each.suffix == ".part"
+        for each in target.iterdir()
     )
 
 
 def save(
     path: str | os.PathLike[str],
-    state: Writes | Survey,
+    state: State | Survey,
     readings: Sequence[Reading],
     origin: Origin,
     config: Mapping[str, object],
@@ -95,46 +84,36 @@ def save(
     The folder in which the units of this run were kept is replaced by it.
     """
     target = check_target(path, overwrite, resume=resume)
-    try:
-        with staging(target) as folder:
-            whole = State(state) if isinstance(state, Survey) else state
-            whole.write(folder / STATE)
-            write_readings(folder / READINGS, readings)
-            _write(folder / CONFIG, _yaml(config))
-            for name in (STATE, READINGS, CONFIG):
-                sync(folder / name)
-            marks = {name: mark(folder / name) for name in (STATE, READINGS)}
-            _write(folder / MANIFEST, _manifest(readings, origin, marks))
-            sync(folder / MANIFEST)
-            check_target(path, overwrite, resume=resume)  # someone else may have been faster
-            put_in_place(folder, target)
-    except OSError as error:
-        full = error.errno in FULL
-        raise StoreError(
-            f"cannot write a run to {str(target)!r}: {error.strerror or error}",
-            hint="free some space and try again; what was there is untouched"
-            if full
-            else "choose another folder; what was there is untouched",
-            slug="store-write",
-        ) from error
+    with writing(target, "what was there is untouched"), staging(target) as folder:
+        (State(state) if isinstance(state, Survey) else state).write(folder / STATE)
+        write_readings(folder / READINGS, readings)
+        (folder / CONFIG).write_bytes(_yaml(config))
+        for name in (STATE, READINGS, CONFIG):
+            sync(folder / name)
+        marks = {name: mark(folder / name) for name in (STATE, READINGS)}
+        (folder / MANIFEST).write_bytes(_manifest(readings, origin, marks))
+        sync(folder / MANIFEST)
+        check_target(path, overwrite, resume=resume)  # someone else may have been faster
+        put_in_place(folder, target)
     return target
 
 
 def _may_replace(target: Path, overwrite: bool) -> None:
     ours = target.is_dir() and (target / MANIFEST).is_file()
-    if not (ours or overwrite):
-        raise _exists(target, "choose another name for the output")
+    if not overwrite:
+        raise RunExistsError(
+            f"expected a new folder for the run, got {str(target)!r}, which exists",
+            hint=f"look at it with isoscope read {target} or isoscope report {target}; choose "
+            "another name, or replace the run with --overwrite"
+            if ours
+            else "choose another name for the output",
+            slug="store-exists",
+        )
     if not ours:
         raise StoreError(
             f"cannot overwrite {str(target)!r}: it is not a run folder",
             hint="choose another name, or remove it yourself",
             slug="store-foreign",
-        )
-    if not overwrite:
-        raise _exists(
-            target,
-            f"look at it with isoscope read {target} or isoscope report {target}; choose "
-            "another name, or replace the run with --overwrite",
         )
     foreign = sorted(each.name for each in target.iterdir() if each.name not in FILES)
     if foreign:
@@ -143,11 +122,6 @@ def _may_replace(target: Path, overwrite: bool) -> None:
             hint="move what is not part of the run elsewhere, or choose another name",
             slug="store-foreign",
         )
-
-
-def _exists(target: Path, hint: str) -> RunExistsError:
-    problem = f"expected a new folder for the run, got {str(target)!r}, which exists"
-    return RunExistsError(problem, hint=hint, slug="store-exists")
 
 
 def _may_write(target: Path) -> None:
@@ -179,11 +153,6 @@ def _yaml(config: Mapping[str, object]) -> bytes:
 
     text = yaml.safe_dump(plain_values(dict(config)), sort_keys=False, allow_unicode=True)
     return text.encode("utf-8")
-
-
-def _write(path: Path, content: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(content)
 
 
 def mark(path: Path) -> FileMark:

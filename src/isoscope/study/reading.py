@@ -260,7 +260,7 @@ def _from_sample(here: Mapping[Kind, Accumulator[object]], summaries: Summaries)
         sample.documents,
         np.arange(sample.count, dtype=np.uint64),
         independent=sample.independent,
-    ).reordered(np.argsort(sample.documents, kind="stable"))
+    ).reorder(np.argsort(sample.documents, kind="stable"))
     for kind, accumulator in second_passes(here, missing).items():
         accumulator.update(block)
         summaries[kind] = accumulator.finalize()

@@ -13,8 +13,8 @@ import pytest
 from isoscope.errors import SourceError
 from isoscope.source import lines
 from isoscope.source.bytes import FileBytes
-from isoscope.source.corpus import open_corpus, plain_text
-from isoscope.source.corpus.plain_text import read_text, read_whole
+from isoscope.source.corpus import open_corpus, texts
+from isoscope.source.corpus.texts import read_text, read_whole
 
 
 def written(tmp_path, raw):
@@ -167,7 +167,7 @@ def test_bad_files_can_be_left_out(folder):
 
 
 def test_a_file_that_would_fill_the_memory_is_refused(folder, monkeypatch):
-    monkeypatch.setattr(plain_text, "MAX_DOCUMENT", 8)
+    monkeypatch.setattr(texts, "MAX_DOCUMENT", 8)
     with pytest.raises(SourceError, match=r"b\.txt") as caught:
         open_corpus(folder)
     assert caught.value.slug == "document-too-large" and "--per=line" in caught.value.hint

@@ -7,12 +7,7 @@ import pytest
 from isoscope.errors import SourceError
 from isoscope.source.border import BadEncodingError, BadRecordError
 from isoscope.source.bytes import FileBytes
-from isoscope.source.corpus.text_corpus import (
-    TextCorpus,
-    TextFields,
-    check_unicode,
-    text_fields,
-)
+from isoscope.source.corpus.texts import TextCorpus, TextFields, check_unicode, text_fields
 from isoscope.source.jsonl import describe_value
 from isoscope.source.lines import RawRecord
 

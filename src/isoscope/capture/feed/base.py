@@ -13,38 +13,9 @@ from torch import Tensor, nn
 
 from isoscope.capture.feed.marks import Marks, PositionLayout
 from isoscope.errors import ConfigError
-from isoscope.types import Array
+from isoscope.types import Array, Document
 
 NO_SETTINGS: Any = SimpleNamespace()
-
-
-class DocumentLike(Protocol):
-    """A document: text, token ids, samples of sound or pixels, and where they came from."""
-
-    @property
-    def id(self) -> str:
-        """Its id, unique in the corpus."""
-        ...
-
-    @property
-    def content(self) -> object:
-        """Text, (n,) token ids or samples, or (H, W, 3) pixels."""
-        ...
-
-    @property
-    def target(self) -> str | None:
-        """A transcript or translation, for the decoder."""
-        ...
-
-    @property
-    def rate(self) -> int:
-        """Samples per second of sound."""
-        ...
-
-    @property
-    def place(self) -> str:
-        """The file, for messages."""
-        ...
 
 
 class ModelConfig(Protocol):
@@ -105,7 +76,7 @@ class Feed(ABC):
         self.device, self.dtype = placement(body)
 
     @abstractmethod
-    def prepare(self, document: DocumentLike) -> Prepared | None:
+    def prepare(self, document: Document) -> Prepared | None:
         """Return the document made ready, or None if it is too short to measure."""
 
     def batch(self, prepared: Sequence[Prepared]) -> Batch:
@@ -130,10 +101,9 @@ def config_of(body: nn.Module) -> ModelConfig:
 
 def placement(body: nn.Module) -> tuple[torch.device, torch.dtype]:
     """Return the device inputs go to, and the type that real-valued ones have."""
-    for parameter in body.parameters():
-        if parameter.is_floating_point():
-            return parameter.device, parameter.dtype
-    return torch.device("cpu"), torch.float32
+    default = torch.empty(0, device="cpu", dtype=torch.float32)
+    real = next((each for each in body.parameters() if each.is_floating_point()), default)
+    return real.device, real.dtype
 
 
 def parameters(body: nn.Module) -> frozenset[str]:
@@ -141,10 +111,12 @@ def parameters(body: nn.Module) -> frozenset[str]:
     return frozenset(inspect.signature(body.forward).parameters)
 
 
-def wrong_kind(document: DocumentLike, expected: str) -> ConfigError:
+def wrong_kind(document: Document, expected: str) -> ConfigError:
     """Return the error for a document of a kind that the model does not take."""
+    place = f" ({document.place})" if document.place else ""
     return ConfigError(
-        f"expected {expected}, got {_kind(document.content)}{_where(document)}",
+        f"expected {expected}, got {_kind(document.content)} in document {document.id!r}"
+        f"{place}",
         hint="give a corpus of the kind this model reads: text or tokens, audio, or images",
         slug="corpus-kind",
     )
@@ -161,11 +133,6 @@ def _kind(content: object) -> str:
     if len(shape) == 1 and kind in "iu":
         return "token ids"
     return "audio" if len(shape) == 1 and kind == "f" else f"an array of shape {tuple(shape)}"
-
-
-def _where(document: DocumentLike) -> str:
-    place = f" ({document.place})" if document.place else ""
-    return f" in document {document.id!r}{place}"
 
 
 def missing_processor(kind: str) -> ConfigError:

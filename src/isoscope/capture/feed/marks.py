@@ -56,9 +56,8 @@ class TokenLayout:
         return Marks(*(pad(each, (0, more)) for each in (self.real, self.special, self.tokens)))
 
 
-@dataclass(frozen=True)
-class MoleculeLayout:
-    """A position is a character, or a molecule of `rate` of them (canine).
+def molecule_marks(characters: TokenLayout, rate: int, length: int) -> Marks:
+    """Return the marks of characters, or of molecules of `rate` of them (canine).
 
     Molecule 0 is the first character, [CLS], once more; molecule j is made of characters
     (j-1)*rate to j*rate-1. The model attends to molecule j if block j of characters has a real
@@ -66,58 +65,39 @@ class MoleculeLayout:
     made of real characters only. (The block after the last of them, cut or whole, gave way to
     [CLS].) A molecule is special if all its characters are.
     """
-
-    characters: TokenLayout
-    rate: int
-
-    def __call__(self, length: int) -> Marks:
-        """Return the marks of a tensor of this length."""
-        padded = self.characters.real.shape[1]
-        if length == padded:
-            return self.characters(length)
-        if length != padded // self.rate:
-            raise unknown_positions(padded // self.rate, length)
-        blocks = (len(self.characters.real), length, self.rate)
-        real = self.characters.real.reshape(blocks).any(dim=2)
-        special = self.characters.special.reshape(blocks).all(dim=2)
-        special = torch.cat([self.characters.special[:, :1], special[:, :-1]], dim=1)
-        return Marks(real, special & real, None)
+    padded = characters.real.shape[1]
+    if length == padded:
+        return characters(length)
+    if length != padded // rate:
+        raise unknown_positions(padded // rate, length)
+    blocks = (len(characters.real), length, rate)
+    real = characters.real.reshape(blocks).any(dim=2)  # (B, length)
+    special = characters.special.reshape(blocks).all(dim=2)
+    special = torch.cat([characters.special[:, :1], special[:, :-1]], dim=1)
+    return Marks(real, special & real, None)
 
 
-@dataclass(frozen=True)
-class FrameLayout:
-    """A position is a frame of sound; frames that reach past the end of a clip do not count."""
+def frame_marks(counts: Sequence[int], total: int, device: torch.device, length: int) -> Marks:
+    """Return the marks of frames of sound: those that reach past a clip's end do not count.
 
-    counts: tuple[int, ...]
-    total: int  # of the padded batch
-    device: torch.device
-
-    def __call__(self, length: int) -> Marks:
-        """Return the marks of a tensor of this length."""
-        if length != self.total:
-            raise unknown_positions(self.total, length)
-        real = within(self.counts, length, self.device)
-        return Marks(real, torch.zeros_like(real), None)
+    `counts` are the frames of each clip, `total` those of the padded batch.
+    """
+    if length != total:
+        raise unknown_positions(total, length)
+    real = within(counts, length, device)
+    return Marks(real, torch.zeros_like(real), None)
 
 
-@dataclass(frozen=True)
-class PatchLayout:
-    """A position is a patch or a place of a feature map; tokens before the patches are special.
+def patch_marks(images: int, patches: int | None, device: torch.device, length: int) -> Marks:
+    """Return the marks of patches, or places of a map; tokens before patches are special.
 
     A stack with more positions than there are patches has put its own in front: [CLS],
     distillation and register tokens. Stages of convolutional and of hierarchical networks
-    have as many or fewer, all of the image.
+    have as many or fewer, all of the image. `patches` is None where a model cuts none.
     """
-
-    images: int
-    patches: int | None  # None: the model does not cut patches
-    device: torch.device
-
-    def __call__(self, length: int) -> Marks:
-        """Return the marks of a tensor of this length."""
-        extra = 0 if self.patches is None else max(0, length - self.patches)
-        special = within([extra] * self.images, length, self.device)
-        return Marks(torch.ones_like(special), special, None)
+    extra = 0 if patches is None else max(0, length - patches)
+    special = within([extra] * images, length, device)
+    return Marks(torch.ones_like(special), special, None)
 
 
 def unknown_positions(expected: int, got: int) -> ConfigError:

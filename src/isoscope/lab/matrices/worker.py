@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from isoscope.accumulate import Moments, Partitions
-from isoscope.capture.matrices import are_tied
+from isoscope.capture.sites import are_tied
 from isoscope.display import Results
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks

@@ -9,15 +9,15 @@ from importlib import import_module
 from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from isoscope.errors import DocumentError, SourceError
 from isoscope.hashing import splitmix64, text_key
 from isoscope.source.border import refuse_columns
-from isoscope.source.fingerprint import of_file, of_parts
-from isoscope.types import Array
+from isoscope.source.bytes import of_file, of_parts
+from isoscope.types import Array, Document
 
 Kind = Literal["text", "tokens", "audio", "image"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -56,22 +56,6 @@ class CorpusRequest:
     def stamp(self) -> str:
         """The options that decide which content is read."""
         return "\0".join([self.text, self.target or "", self.id or ""])
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A text, a sequence of tokens, a sound or an image, with its name.
-
-    Content is a string, a 1-D int64 array, a 1-D float32 array (mono) or a uint8 array
-    of shape (height, width, 3), depending on the kind of the corpus.
-    """
-
-    id: str
-    content: Any
-    target: str | None = None  # transcript or target text, where the corpus has one
-    rate: int = 0  # audio: samples per second, as stored in the file
-    place: str = ""  # file and line, for messages
-    label: str | None = None  # from the column of labels, where one was named
 
 
 class Dropped(dict[str, tuple[int, str]]):

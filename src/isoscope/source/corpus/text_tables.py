@@ -15,9 +15,9 @@ from isoscope.source.border import (
     printable,
 )
 from isoscope.source.bytes import FileBytes, RandomBytes, TemporaryBytes
+from isoscope.source.columnar import PARQUET_KIND, ParquetFile
 from isoscope.source.corpus.corpus import CorpusRequest
-from isoscope.source.corpus.plain_text import check_text
-from isoscope.source.corpus.text_corpus import TextCorpus, TextFields, text_fields
+from isoscope.source.corpus.texts import TextCorpus, TextFields, check_text, text_fields
 from isoscope.source.csv import count_names, guess_separator, split_cells, split_tabs
 from isoscope.source.jsonl import decode_json, describe_value
 from isoscope.source.lines import (
@@ -27,7 +27,6 @@ from isoscope.source.lines import (
     filled_lines,
     text_too_long,
 )
-from isoscope.source.parquet import KIND, ParquetFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,8 +89,8 @@ def open_jsonl(data: RandomBytes, request: CorpusRequest) -> TextCorpus:
         values = [value.get(each) if each else None for each in request.roles]
         return text_fields(*values, named=request.id is not None)
 
-    records = _read(data, filled_lines)
-    return TextCorpus(data, records, parse, request.stamp, skip_bad=request.skip_bad)
+    lines = _read(data, filled_lines)
+    return TextCorpus(data, lines, parse, request.stamp, skip_bad=request.skip_bad)
 
 
 def json_fields(data: RandomBytes, *, first: bool = True) -> list[str] | None:
@@ -162,7 +161,7 @@ def _copy_rows(
     _check_types(file.schema, request, copy.place)
     columns = list(dict.fromkeys(each for each in request.roles if each is not None))
     number = 0
-    with border(copy.place, KIND):
+    with border(copy.place, PARQUET_KIND):
         for batch in file.batches(columns, ROWS):
             values = [_column_values(batch, each) for each in request.roles]
             for row in zip(*values, strict=True):

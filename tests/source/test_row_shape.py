@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.source.shape import bytes_per_number, plain_rows, rows_per_chunk
+from isoscope.source.row_source import bytes_per_number, plain_rows, rows_per_chunk
 
 
 @pytest.mark.parametrize(

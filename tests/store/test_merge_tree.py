@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoscope.store.tree import Node, Tree
+from isoscope.store.keepers import Node, Tree
 
 
 def joined(_node, left, right):
@@ -18,7 +18,7 @@ def joined(_node, left, right):
 def grown(order, units):
     tree = Tree(units, joined)
     for unit in order:
-        tree.add(unit, chr(97 + unit))
+        tree.put(Node(0, unit), chr(97 + unit))
     return tree
 
 
@@ -52,7 +52,7 @@ def test_what_is_missing_is_what_did_not_come(units, seed):
 def test_a_node_that_was_kept_is_merged_when_its_sibling_comes():
     tree = grown([0, 1, 2], 4)
     assert tree.roots == ["(ab)", "c"]
-    tree.add(3, "d")
+    tree.put(Node(0, 3), "d")
     assert tree.roots == ["((ab)(cd))"]
 
 
@@ -80,10 +80,10 @@ def test_a_merge_that_fails_leaves_neither_half_to_be_counted_again():
         raise KeyboardInterrupt
 
     tree = Tree(4, fail)
-    tree.add(0, "a")
-    tree.add(2, "c")
+    tree.put(Node(0, 0), "a")
+    tree.put(Node(0, 2), "c")
     with pytest.raises(KeyboardInterrupt):
-        tree.add(1, "b")
+        tree.put(Node(0, 1), "b")
     assert tree.roots == ["c"]
     assert list(tree.missing()) == [0, 1, 3]
 

@@ -1,4 +1,4 @@
-"""arrow: files and streams, several batches, hostile offsets."""
+"""Columnar files: arrow as files and streams, several batches, hostile offsets."""
 
 import io
 
