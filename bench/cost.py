@@ -102,7 +102,7 @@ class Bench:
             survey.meet((site, variant), classes, width=width, folded=True)
 
         listener = Listener(
-            take, survey.spoil, meet, folded=True, sketched=sketched, bands=bands
+            take, survey.drop, meet, folded=True, sketched=sketched, bands=bands
         )
         with threadpool_limits(1, user_api="blas"):
             for batch in self.batches:

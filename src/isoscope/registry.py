@@ -21,6 +21,14 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
     )
 
 
+def check_names(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise for the first name that is not known."""
+    there = list(known)
+    for name in names:
+        if name not in there:
+            raise unknown(kind, name, there)
+
+
 class Registry(dict[str, T]):
     """Things of one kind by name, in the order they were added."""
 

@@ -42,7 +42,7 @@ def summaries(unit):
         )
         survey.update((site, "all"), KINDS, block)
     if unit == 6:
-        survey.spoil("resid.1", "document 6")
+        survey.drop("resid.1", "document 6")
     return survey.to_state()
 
 

@@ -83,8 +83,8 @@ def test_one_run_is_copied_with_its_second_passes(run_of, tmp_path):
 
 def test_a_site_in_trouble_is_carried_on_with_the_first_reason(run_of, tmp_path):
     parts = [survey(i) for i in range(3)]
-    parts[1].spoil("resid.1", "NaN in document 7")
-    parts[2].spoil("resid.1", "NaN in document 9")
+    parts[1].drop("resid.1", "NaN in document 7")
+    parts[2].drop("resid.1", "NaN in document 9")
     merge_states([run_of(f"r{i}", part) for i, part in enumerate(parts)], tmp_path / "out")
     reader = StateReader(tmp_path / "out")
     assert reader.trouble == {"resid.1": "NaN in document 7"}

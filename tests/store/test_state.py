@@ -68,7 +68,7 @@ def test_sites_come_one_at_a_time(tmp_path):
 
 def test_a_spoilt_site_stays_spoilt(tmp_path):
     good, bad = survey(1), survey(2)
-    bad.spoil("resid.1", "NaN in document 7")
+    bad.drop("resid.1", "NaN in document 7")
     write_state(tmp_path / "good", good)
     write_state(tmp_path / "bad", bad)
     for left, right in (("good", "bad"), ("bad", "good")):
@@ -88,8 +88,8 @@ def test_nothing_is_left_behind_by_a_failure(tmp_path):
 
 def test_the_first_reason_of_a_site_in_trouble_stays(tmp_path):
     first, second = survey(1), survey(2)
-    first.spoil("resid.1", "NaN in document 7")
-    second.spoil("resid.1", "NaN in document 9")
+    first.drop("resid.1", "NaN in document 7")
+    second.drop("resid.1", "NaN in document 9")
     write_state(tmp_path / "a", first)
     write_state(tmp_path / "b", second)
     join_states(tmp_path / "a", tmp_path / "b", tmp_path / "ab")

@@ -20,7 +20,7 @@ from isoscope.accumulate.sums import (
     TokenTypes,
     lazy,
 )
-from isoscope.hashing import GROUPS, ordinal_documents
+from isoscope.hashing import GROUPS, ordinal_documents, type_hashes
 from isoscope.types import Array, as_rows
 
 _SAMPLE = 64  # rows looked at to find an origin
@@ -87,7 +87,8 @@ class Membership:
     def types(self) -> TokenTypes:
         """The token types; only where rows are tokens."""
         assert self.tokens is not None
-        return TokenTypes.of(self.tokens)
+        ids, where = np.unique(self.tokens, return_inverse=True)
+        return TokenTypes(ids, type_hashes(ids), where)
 
     @lazy
     def cells(self) -> Cells:

@@ -63,7 +63,7 @@ class Survey:
     seen: dict[str, int] = field(default_factory=dict[str, int])  # rows of each source
     _met: tuple[Sequence[DocumentSums], Meeting] | None = None
 
-    def spoil(self, site: str, why: str) -> None:
+    def drop(self, site: str, why: str) -> None:
         """Drop a site whose rows cannot be measured. The others stay."""
         self.trouble.setdefault(site, why)
         for place in [place for place in self.held if place[0] == site]:
@@ -94,7 +94,7 @@ class Survey:
     def merge(self, other: "Survey") -> None:
         """Take in everything another survey has seen."""
         for site, why in other.trouble.items():
-            self.spoil(site, why)
+            self.drop(site, why)
         for source, rows in other.seen.items():
             self.seen[source] = self.seen.get(source, 0) + rows
         for place, theirs in other.held.items():

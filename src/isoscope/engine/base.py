@@ -84,10 +84,10 @@ class Planned(Protocol):
 class Worker(Protocol[R_co]):
     """A spec that is open in some process: what it names is loaded and ready."""
 
-    def enter(self, plan: object, stage: int, before: State | None) -> None:
+    def enter(self, plan: object, stage: int, before: State | None, /) -> None:
         """Turn to a stage; `before` is the merged state of the one before it."""
 
-    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> R_co:
+    def run(self, unit: object, scratch: Scratch, ticks: Ticks, /) -> R_co:
         """Do one unit, knowing of no other; what is in `scratch` survives a kill."""
         ...
 

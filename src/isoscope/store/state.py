@@ -187,7 +187,7 @@ class State:
         """Return the state of a first pass with what a second one has found beside it."""
         if isinstance(self._content, Survey) and isinstance(second._content, Survey):
             for site, why in second.trouble.items():
-                self._content.spoil(site, why)
+                self._content.drop(site, why)
             for place, found in second._content.held.items():
                 if place[0] not in self._content.trouble:
                     self._content.held.setdefault(place, {}).update(found)

@@ -91,7 +91,7 @@ def first_pass(survey: Survey, kinds: SiteKinds, options: ListenerOptions) -> "L
         shape: tuple[int, ...] = classes[0].units.shape
         survey.meet((site, variant), classes, width=shape[1], folded=bool(options.folded))
 
-    return options.listener(take, survey.spoil, meet)
+    return options.listener(take, survey.drop, meet)
 
 
 def second_pass(survey: Survey, options: ListenerOptions) -> "Listener":
@@ -101,7 +101,7 @@ def second_pass(survey: Survey, options: ListenerOptions) -> "Listener":
         for part in survey.held.get((site, variant), {}).values():
             part.update(block)
 
-    return options.listener(take, survey.spoil)
+    return options.listener(take, survey.drop)
 
 
 def begin_second(before: State, sites: Sequence[str], kinds: SiteKinds) -> Survey:

@@ -50,7 +50,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     stages: tuple[tuple[Unit, ...], ...]
     threads: int = 1
 
-    def size(self, stage: int, unit: int) -> int | None:
+    def size(self, stage: int, unit: int, /) -> int | None:
         """Return how much a unit counts in progress; None where that is not known."""
         return 1
 

@@ -3,11 +3,12 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar, cast
+from typing import Annotated, ClassVar, Literal, TypeVar, cast
 
 from isoscope.accumulate import Accumulator
 from isoscope.accumulate.survey import Kind, variants
 from isoscope.display import READINGS, Results
+from isoscope.engine import Notify
 from isoscope.errors import ConfigError, MergeError
 from isoscope.registry import unknown
 from isoscope.store import check_target, mergeable, save
@@ -26,7 +27,7 @@ from isoscope.study.reads import (
     read_sites,
     read_state,
 )
-from isoscope.study.run import Live, Planner
+from isoscope.study.run import Live, Planner, Runnable
 from isoscope.types import CLASSES, VARIANTS, Reading
 
 R_co = TypeVar("R_co", covariant=True)
@@ -165,11 +166,20 @@ class SavedPlan(Plan, frozen=True, kw_only=True):
     stages: tuple[tuple[SavedSite, ...], ...]
 
 
+class SavedRunSpec(Runnable[R_co], frozen=True, kw_only=True):
+    """A spec of work on the sites of a saved run."""
+
+    keeps: ClassVar[str] = "records"
+    plans: ClassVar[type[Plan]] = SavedPlan
+
+    read: SavedSites
+
+
 class SavedRunWorker(Planner[R_co]):
     """An open run whose sites are worked on one by one."""
 
-    def __init__(self, read: SavedSites, live: Live) -> None:
-        self.read = read
+    def __init__(self, spec: SavedRunSpec[R_co], _notify: Notify, live: Live) -> None:
+        self.read = read = spec.read
         given = live.get("run")
         self.saved = given if isinstance(given, Run) else load(read.run or "")
         _known_sites(read.sites or (), self.saved.sites)

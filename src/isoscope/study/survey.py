@@ -439,7 +439,7 @@ def sum_matrix(
     bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
     if len(bad):
         spoilt = Survey()
-        spoilt.spoil(site, f"row {bad[0]} of the matrix")
+        spoilt.drop(site, f"row {bad[0]} of the matrix")
         return spoilt
     shape: tuple[int, ...] = matrix.shape
     step = block_rows(shape[1])

@@ -9,7 +9,7 @@ from isoscope import api
 from isoscope.accumulate import ArrayBlock
 from isoscope.accumulate.survey import Survey
 from isoscope.causes import ORDER
-from isoscope.causes.site_causes import NO_BANDS, site_causes
+from isoscope.causes.cause import NO_BANDS, site_causes
 from isoscope.display import Results
 from isoscope.errors import ConfigError, StoreError, UndefinedError, UnknownNameError
 from isoscope.hashing import named_documents

@@ -81,7 +81,7 @@ def test_questions_without_an_answer_are_counted(tmp_path):
     more += [{"id": "2", "question": "Who?", "answers": [], "is_impossible": True}]
     found, remarks = read(tmp_path / "a.json", content)
     assert len(found) == 1
-    assert remarks == ["questions without an answer in their text left out of a.json: 1"]
+    assert remarks == ["questions without an answer in their text skipped in a.json: 1"]
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])

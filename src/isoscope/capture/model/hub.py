@@ -85,7 +85,7 @@ def _find_cached(options: dict[str, Any], patterns: list[str], weights: bool) ->
 def _fetch(options: dict[str, Any], allowed: list[str]) -> Path:
     from huggingface_hub import constants, snapshot_download
 
-    # Telemetry would ask the public hub first, whatever host was said.
+    # Telemetry would ask the public hub first, whatever host is set.
     before, constants.HF_HUB_DISABLE_TELEMETRY = constants.HF_HUB_DISABLE_TELEMETRY, True
     try:
         with quiet():

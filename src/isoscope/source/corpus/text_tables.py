@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from isoscope.errors import SourceError
@@ -10,6 +11,7 @@ from isoscope.source.border import (
     BadRecordError,
     bad_document,
     border,
+    damaged,
     no_column,
     no_documents,
     printable,
@@ -126,6 +128,30 @@ def open_parquet(data: FileBytes, request: CorpusRequest) -> TextCorpus:
         unit="row",
         skip_bad=request.skip_bad,
     )
+
+
+def read_objects(
+    path: Path, on_bad: Callable[[str], None] | None = None
+) -> Iterator[tuple[str, object]]:
+    """The place and value of each line of jsonl, or row of parquet, with all its columns.
+
+    A line that is not JSON is an error, or is skipped and its place passed to `on_bad`.
+    """
+    data = FileBytes(path)
+    if path.suffix.lower() in (".parquet", ".pq"):
+        with border(data.place, PARQUET_KIND):
+            batches = ParquetFile(data).batches(None, ROWS)
+            rows = (row for batch in batches for row in batch.to_pylist())
+            yield from ((f"{path}, row {number}", row) for number, row in enumerate(rows))
+        return
+    for record in _read(data, filled_lines):
+        place = f"{path}, line {record.number}"
+        try:
+            yield place, decode_json(record.raw)
+        except BadRecordError as error:
+            if on_bad is None:
+                raise damaged(place, "a jsonl file", str(error)) from error
+            on_bad(place)
 
 
 def _read_header(

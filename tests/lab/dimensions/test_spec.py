@@ -13,7 +13,7 @@ from isoscope.accumulate import ArrayBlock, Directions, Reservoir
 from isoscope.accumulate.survey import variants
 from isoscope.api import measure
 from isoscope.errors import TooFewRowsError
-from isoscope.lab.dimensions.worker import cosine_r_squared, excess_kurtosis
+from isoscope.lab.dimensions.spec import cosine_r_squared, excess_kurtosis
 
 
 def cloud(n=80, d=6, seed=0):
