@@ -1,8 +1,8 @@
-"""What is derived from specs: the page of all options, and the type stub of the package.
+"""What is derived from specs and modules: the pages of options and files, and the type stub.
 
 Signatures that follow from specs are made when the program runs, and a type checker does not
-run it. `python -m isoscope.cli.derive stub` prints the stub, `... options` the page; `make
-derive` writes both.
+run it. `python -m isoscope.cli.derive stub` prints the stub, `... options` and `... files`
+the pages; `make derive` writes all three.
 """
 
 import ast
@@ -31,6 +31,12 @@ PAGE_HEAD = """# Options
 All options of the commands that compute something. Flags without the hyphens in front are
 the keys of a `--config` file; keywords are those of the Python function of the same name. Every
 value is checked by the same spec, whichever way it comes.
+"""
+FILES_HEAD = """# Every file
+
+<!-- Written by `make derive`, from the first sentence of each module: edit those. -->
+
+The modules of `src/isoscope`, by folder. [How it works](how-it-works.md) says what the folders are for.
 """
 STUB_HEAD = '''"""Measure, explain and control the anisotropy of Transformer representations."""
 
@@ -78,6 +84,19 @@ def _option_row(option: "Option") -> str:
 
 def _row(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def files() -> str:
+    """Return docs/files.md: every module with the first sentence of its docstring."""
+    root, sections = Path(isoscope.__path__[0]), dict[str, str]()
+    for path in sorted(root.rglob("*.py")):
+        folder = path.relative_to(root).parent.as_posix()
+        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        sentence = text.partition("\n\n")[0].replace("\n", " ")
+        sections.setdefault(folder, f"\n## {folder.replace('.', 'isoscope')}\n\n")
+        if sentence:
+            sections[folder] += f"- `{path.name}`: {sentence}\n"
+    return FILES_HEAD + "".join(sections.values())
 
 
 def stub() -> str:
@@ -180,4 +199,4 @@ def _quote(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write({"stub": stub, "options": page}[sys.argv[1]]())
+    sys.stdout.write({"stub": stub, "options": page, "files": files}[sys.argv[1]]())

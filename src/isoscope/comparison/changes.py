@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 
 from isoscope.display import (
     DATA,
@@ -12,8 +12,8 @@ from isoscope.display import (
     RecordLayout,
     Results,
     Table,
-    finite_line,
     format_value,
+    line_of,
     non_empty,
     numbers,
     plain,
@@ -112,7 +112,7 @@ def _columns(changes: Sequence[Change], warnings: Sequence[str]) -> tuple[Column
 
 
 def _record(change: Change) -> Line:
-    return finite_line(asdict(change) | {"warnings": list(change.warnings)})
+    return line_of(change)
 
 
 CHANGES = RecordLayout(

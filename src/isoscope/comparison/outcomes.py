@@ -1,7 +1,6 @@
 """The outcomes of a check as tables, as a summary for CI, and as JUnit XML."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from xml.etree import ElementTree
 
 from isoscope.display import (
@@ -10,9 +9,9 @@ from isoscope.display import (
     RecordLayout,
     Results,
     Table,
-    finite_line,
     for_markdown,
     format_value,
+    line_of,
     non_empty,
     numbers,
     plain,
@@ -105,7 +104,7 @@ def _line(outcome: GateOutcome, what: str) -> tuple[str, ...]:
 
 
 def _record(outcome: GateOutcome) -> Line:
-    return finite_line(asdict(outcome))
+    return line_of(outcome)
 
 
 def _fails(outcome: GateOutcome) -> bool:

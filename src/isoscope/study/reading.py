@@ -33,7 +33,7 @@ from isoscope.accumulate.survey import SECOND_PASS, Kind, Place, Survey, variant
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measures import MEASURES, Measure, level
 from isoscope.measures.interval import Spread, interval, spread
-from isoscope.measures.mean_cosine import over_pairs
+from isoscope.measures.mean_cosine import mean_cosine
 from isoscope.measures.view import GroupView, Summaries, Units, View
 from isoscope.measures.view.spectrum import decompose
 from isoscope.site import HEADS, MATRICES, Site
@@ -338,8 +338,8 @@ def by_band(place: Place, bands: BandsSummary, *, run: str, d: int) -> list[Read
         units = _band_units(bands, band)
         if units.count < 2:
             continue
-        value = over_pairs(units)
-        low, high = interval(units, over_pairs, value, logarithmic=False) or (None, None)
+        value = mean_cosine(units)
+        low, high = interval(units, mean_cosine, value, logarithmic=False) or (None, None)
         readings.append(
             Reading(
                 run=run,

@@ -5,8 +5,7 @@ eigendecomposition. Here a score returns its value and, for the backward pass, i
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -30,12 +29,8 @@ class ScoreResult:
 UNDEFINED = ScoreResult(0.0, None, defined=False)
 
 
-class Score(Protocol):
-    """Something that computes one number from the rows of a cloud."""
-
-    def __call__(self, rows: Tensor, selection: RowSelection, world: World) -> ScoreResult:
-        """Return the result for the rows (k, d) of this process and those of the others."""
-        ...
+# One number of a cloud, from the rows (k, d) of this process and those of the others.
+Score = Callable[[Tensor, RowSelection, World], ScoreResult]
 
 
 @dataclass
@@ -45,7 +40,7 @@ class Evaluation:
     score: Score | None  # None gives zero, and no collective is called
     selection: RowSelection | None
     world: World
-    result: ScoreResult = field(default=UNDEFINED)
+    result: ScoreResult = UNDEFINED
 
     def of(self, layers: Sequence[Tensor]) -> Tensor:
         """Return the value as a tensor that knows its gradient."""
@@ -67,9 +62,10 @@ class _Fused(torch.autograd.Function):
                 rows = selection.gather(layers)
                 evaluation.result = evaluation.score(rows, selection, evaluation.world)
         ctx.evaluation = evaluation
-        ctx.specs = [LayerSpec.of(layer) for layer in layers]
-        value = evaluation.result.value
-        return torch.tensor(value, dtype=sum_dtype(last.dtype), device=last.device)
+        ctx.specs = [LayerSpec(each.shape, each.dtype, each.device) for each in layers]
+        return torch.tensor(
+            evaluation.result.value, dtype=sum_dtype(last.dtype), device=last.device
+        )
 
     @staticmethod
     @once_differentiable

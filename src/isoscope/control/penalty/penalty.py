@@ -77,10 +77,7 @@ class Schedule:
 
     def at(self, call: int) -> float:
         """Return the weight of a call; the first call has number 0 and a weight above zero."""
-        return self.at_step(call // self.accumulate)
-
-    def at_step(self, step: int) -> float:
-        """Return the weight of a step of the optimiser, from 0."""
+        step = call // self.accumulate  # of the optimiser, from 0
         warm = min(1.0, (step + 1) / self.warmup) if self.warmup else 1.0
         shaped = self.factor(step) if self.factor is not None else 1.0
         return check_weight(self.weight * warm * shaped)
@@ -147,6 +144,7 @@ class Penalty(nn.Module, ABC):
 
     default_layers: ClassVar[Layers] = "all"  # the default of `layers`
     default_per_layer: ClassVar[bool] = False  # the default of `per_layer`
+    lacks: ClassVar[bool] = False  # the score is what the measure lacks of 1
 
     def __init__(
         self,
@@ -166,10 +164,17 @@ class Penalty(nn.Module, ABC):
         self.schedule = Schedule(weight, warmup, schedule, accumulate)
         self.sites = sites if isinstance(sites, str) else tuple(sites)
         self.layers = self.default_layers if layers is None else layers
-        self.rows = _check_rows(rows)
+        if rows is not None and (type(rows) is not int or rows < 2):
+            raise ConfigError(
+                f"expected a budget of 2 rows or more, got {rows!r}",
+                hint="give a whole number, or None to take every real token",
+                slug="penalty-rows",
+            )
+        self.rows = rows
         self.per_layer = self.default_per_layer if per_layer is None else per_layer
-        hint = "any such number will do; the same one draws the same rows"
-        self.seed = check_count("seed", seed, 0, hint)
+        self.seed = check_count(
+            "seed", seed, 0, "any such number will do; the same one draws the same rows"
+        )
         self.join = join
         self.call = 0  # training calls so far
         self.step: int | None = None  # of the optimiser, where a trainer counts them
@@ -181,16 +186,12 @@ class Penalty(nn.Module, ABC):
         return self._weight(self.call)
 
     def _weight(self, call: int) -> float:
-        schedule = self.schedule
-        return schedule.at(call) if self.step is None else schedule.at_step(self.step)
+        first = None if self.step is None else self.step * self.schedule.accumulate
+        return self.schedule.at(call if first is None else first)
 
     @abstractmethod
     def _score(self, number: int) -> Score:
         """Return what is computed from the cloud of this number."""
-
-    def _measure(self, value: float) -> float:
-        """Return the measure that belongs to a value of the score."""
-        return value
 
     def _prepare(self, layers: list[Tensor]) -> None:
         """Look at the layers before anything is computed."""
@@ -235,19 +236,22 @@ class Penalty(nn.Module, ABC):
         if weight == 0 or tokens.total < 2:  # one token has no shape, in however many layers
             self.reading = None
             return Evaluation(None, None, World()).of(layers)
-        values: list[Tensor] = []
-        evaluations: list[Evaluation] = []
-        for place, cloud in enumerate(
-            [[layer] for layer in layers] if self.per_layer else [layers]
-        ):
-            seed = (self.seed, number, place)
-            halved = self._in_halves(tokens)
-            rows = RowSelection.of(tokens, cloud, self.rows, seed, halved=halved)
-            evaluations.append(Evaluation(self._score(place), rows, world))
-            values.append(evaluations[-1].of(cloud))
+        clouds = [[layer] for layer in layers] if self.per_layer else [layers]
+        halved = self._in_halves(tokens)
+        evaluations = [
+            Evaluation(
+                self._score(place),
+                RowSelection.of(
+                    tokens, cloud, self.rows, (self.seed, number, place), halved=halved
+                ),
+                world,
+            )
+            for place, cloud in enumerate(clouds)
+        ]
+        values = [each.of(cloud) for each, cloud in zip(evaluations, clouds, strict=True)]
         self._finish([each.score for each in evaluations])
         results = [each.result for each in evaluations if each.result.defined]
-        readings = [self._measure(each.value) for each in results]
+        readings = [1 - each.value if self.lacks else each.value for each in results]
         self.reading = sum(readings) / len(readings) if readings else None
         value = values[0] if len(values) == 1 else torch.stack(values).mean()
         return value * weight
@@ -275,18 +279,6 @@ class Penalty(nn.Module, ABC):
         """Return the settings."""
         own = f"{self.schedule}, sites={self.sites!r}, layers={self.layers!r}, rows={self.rows}"
         return own + (", per_layer=True" if self.per_layer else "")
-
-
-def _check_rows(rows: object) -> int | None:
-    if rows is None:
-        return None
-    if not isinstance(rows, int) or rows < 2:
-        raise ConfigError(
-            f"expected a budget of 2 rows or more, got {rows!r}",
-            hint="give a whole number, or None to take every real token",
-            slug="penalty-rows",
-        )
-    return rows
 
 
 def check_widths(layers: Sequence[Tensor]) -> None:

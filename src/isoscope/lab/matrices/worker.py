@@ -19,7 +19,7 @@ from isoscope.lab.matrices.results import (
     matrix_tables,
 )
 from isoscope.lab.matrices.spec import MatricesPlan, MatricesSpec, OneMatrix
-from isoscope.measures.partition import as_published, log_two_sided, reference
+from isoscope.measures.partition import as_published, log_ratio, reference
 from isoscope.measures.view import PartitionSums
 from isoscope.site import UNEMBED
 from isoscope.study.model import open_model
@@ -83,7 +83,7 @@ def partition_of(
     second = sum_matrix(matrix, site, (Moments,), (Partitions,)).held[site, "all"][Partitions]
     lengths = np.linalg.norm(matrix.astype(np.float64), axis=1)
     seen = PartitionSums(**vars(second.finalize()), lengths=lengths)
-    log = log_two_sided(seen)
+    log = log_ratio(seen)
     draws = reference(seen) if against_random else []
     return MatrixIsotropy(
         site=site,
