@@ -36,7 +36,8 @@ FILES_HEAD = """# Every file
 
 <!-- Written by `make derive`, from the first sentence of each module: edit those. -->
 
-The modules of `src/isoscope`, by folder. [How it works](how-it-works.md) says what the folders are for.
+The modules of `src/isoscope`, by folder.
+[How it works](how-it-works.md) says what the folders are for.
 """
 STUB_HEAD = '''"""Measure, explain and control the anisotropy of Transformer representations."""
 
