@@ -31,7 +31,7 @@ OPTIONS = named_options(Paint)
 @pytest.mark.parametrize(
     ("name", "extra"),
     [
-        ("what", "  [required]"),
+        ("what", ""),
         ("coats", "  [default: 2; x>=1]"),
         ("thin", "  [default: 0.5; 0.0<=x<=1.0]"),
         ("most", "  [x<=9]"),

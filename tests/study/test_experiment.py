@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from isoscope.cli.main import app
 from isoscope.errors import ConfigError, UnknownNameError

@@ -4,11 +4,11 @@ import sys
 from collections.abc import Iterable
 from dataclasses import asdict
 from json import dumps
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from isoscope.cli.flags import AsJson
+from isoscope.cli.flags import as_json
 from isoscope.cli.output import note, show_table
 from isoscope.errors import ConfigError
 from isoscope.registry import unknown
@@ -26,22 +26,19 @@ EXAMPLES = {
 LATER = ("claims",)
 
 
-def list_names(
-    what: Annotated[
-        str, typer.Argument(metavar="WHAT", help="What to list: measures or sites.")
-    ],
-    model: Annotated[
-        str | None,
-        typer.Argument(metavar="[MODEL]", help="For sites: a folder, a GGUF file or a name."),
-    ] = None,
-    trust_remote_code: Annotated[
-        bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
+@click.argument("what", metavar="WHAT", help="What to list: measures or sites.")
+@click.argument(
+    "model",
+    metavar="[MODEL]",
+    required=False,
+    help="For sites: a folder, a GGUF file or a name.",
+)
+@click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model.")
+@as_json
+def list_names(what: str, model: str | None, trust_remote_code: bool, style: str) -> None:
     """List the measures, or the sites of a model."""
     if what == "sites":
-        records, shown = _sites(model, trust_remote_code, quiet=as_json)
+        records, shown = _sites(model, trust_remote_code, quiet=bool(style))
     elif what == "measures":
         records, shown = _measures()
     elif what in LATER:
@@ -50,7 +47,7 @@ def list_names(
         )
     else:
         raise unknown("list", what, ("measures", "sites", *LATER))
-    if as_json:
+    if style:
         sys.stdout.write("".join(dumps(each) + "\n" for each in records))
     else:
         show_table(shown)

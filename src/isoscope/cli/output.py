@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
-import typer
+import click
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +57,7 @@ def note(text: str, *, quiet: bool) -> None:
     if not quiet:
         from isoscope.display.escape import plain
 
-        typer.echo(plain(text), err=True)
+        click.echo(plain(text), err=True)
 
 
 def show_file(path: "Path", facts: dict[str, str | int], *, as_json: bool) -> None:
@@ -66,7 +66,7 @@ def show_file(path: "Path", facts: dict[str, str | int], *, as_json: bool) -> No
 
     from isoscope.display.escape import plain
 
-    typer.echo(dumps(facts) if as_json else plain(str(path)))
+    click.echo(dumps(facts) if as_json else plain(str(path)))
 
 
 @contextmanager

@@ -2,27 +2,13 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 import isoscope as iso
-from isoscope.cli.config import ConfigFile
-from isoscope.cli.flags import (
-    ROWS,
-    AsJson,
-    Measures,
-    Quiet,
-    Run,
-    Runs,
-    Sites,
-    Variant,
-    formats,
-    measure,
-    output,
-    overwrite,
-    site,
-)
+from isoscope.cli import flags
+from isoscope.cli.config import config_file
+from isoscope.cli.flags import PATH, as_json, formats, measures, output, overwrite, quiet, sites
 from isoscope.cli.output import note, show, show_file
 from isoscope.errors import StoreError
 
@@ -56,71 +42,77 @@ EXAMPLES = {
 }
 
 
-def merge(
-    runs: Runs,
-    whole: Annotated[Path, output("RUN", "The new run folder.")],
-    replace: Annotated[bool, overwrite("run folder")] = False,
-    as_json: AsJson = False,
-    config: ConfigFile = None,
-    quiet: Quiet = False,
-) -> None:
+@flags.runs
+@output("RUN", "The new run folder.")
+@overwrite("run folder")
+@as_json
+@config_file
+@quiet
+def merge(runs: list[Path], target: Path, overwrite: bool, style: str, quiet: bool) -> None:
     """Merge runs of separate parts into one run.
 
     The numbers are those of all rows together. Runs can be merged when they were measured
     with the same settings and seed, on rows of one width and type, and no source occurs in
     two of them.
     """
-    show(iso.merge(runs, whole, overwrite=replace), "json" if as_json else "", quiet=quiet)
-    note(f"saved {whole}", quiet=quiet)
+    show(iso.merge(runs, target, overwrite=overwrite), style, quiet=quiet)
+    note(f"saved {target}", quiet=quiet)
 
 
+@flags.run
+@measures()
+@sites()
 @formats
-def read(run: Run, names: Measures = None, sites: Sites = None, style: str = "") -> None:
+def read(run: Path, names: tuple[str, ...], sites: tuple[str, ...], style: str) -> None:
     """Print the readings of a run folder."""
     show(iso.read(run, measures=names or None, sites=sites or None), style)
 
 
-def report(
-    runs: Runs,
-    page: Annotated[Path, output("PAGE", "The HTML file to write.")],
-    replace: Annotated[bool, overwrite("page")] = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
+@flags.runs
+@output("PAGE", "The HTML file to write.")
+@overwrite("page")
+@as_json
+@quiet
+def report(runs: list[Path], target: Path, overwrite: bool, style: str, quiet: bool) -> None:
     """Write a page about one or several runs and print its path.
 
     One file of less than 1.5 MB: a verdict, every measure over depth, spectra, outlier
     dimensions, causes, the final norm, and every number in a table.
     """
-    iso.report(runs, page, overwrite=replace)
-    size = page.stat().st_size
-    show_file(page, {"page": str(page), "bytes": size, "runs": len(runs)}, as_json=as_json)
-    note(f"{size / 1e6:.2f} MB; open it in a browser", quiet=quiet or as_json)
+    iso.report(runs, target, overwrite=overwrite)
+    size = target.stat().st_size
+    facts: dict[str, str | int] = {"page": str(target), "bytes": size, "runs": len(runs)}
+    show_file(target, facts, as_json=bool(style))
+    note(f"{size / 1e6:.2f} MB; open it in a browser", quiet=quiet or bool(style))
 
 
+@flags.runs
+@output("FILE", "The file to write: .pdf, .svg or .png.")
+@click.option(
+    "--kind",
+    metavar="KIND",
+    default="layers",
+    help="Chart: layers, series, spectrum, dimensions, causes, bands, norm, embeddings or "
+    "sweep.",
+)
+@measures()
+@click.option("-s", "--site", metavar="SITE", help="The site of a spectrum, bands or a series.")
+@click.option("--variant", metavar="NAME", help=flags.ROWS)
+@click.option("--plain", is_flag=True, help="Show plain estimates, not debiased ones.")
+@click.option("--width", metavar="MM", type=float, default=84.0, help="Width in millimetres.")
+@overwrite("file")
+@as_json
 def figure(
-    runs: Runs,
-    file: Annotated[Path, output("FILE", "The file to write: .pdf, .svg or .png.")],
-    kind: Annotated[
-        str,
-        typer.Option(
-            "--kind",
-            metavar="KIND",
-            help="Chart: layers, series, spectrum, dimensions, causes, bands, norm, "
-            "embeddings or sweep.",
-        ),
-    ] = "layers",
-    names: Measures = None,
-    one: Annotated[str | None, site("The site of a spectrum, bands or a series.")] = None,
-    rows: Annotated[str | None, ROWS] = None,
-    plain: Annotated[
-        bool, typer.Option("--plain", help="Show plain estimates, not debiased ones.")
-    ] = False,
-    width: Annotated[
-        float, typer.Option("--width", metavar="MM", help="Width in millimetres.")
-    ] = 84.0,
-    replace: Annotated[bool, overwrite("file")] = False,
-    as_json: AsJson = False,
+    runs: list[Path],
+    target: Path,
+    kind: str,
+    names: tuple[str, ...],
+    site: str | None,
+    variant: str | None,
+    plain: bool,
+    width: float,
+    overwrite: bool,
+    style: str,
 ) -> None:
     """Write a chart at the width of a column, and print its path.
 
@@ -128,46 +120,43 @@ def figure(
     """
     made = iso.figure(
         runs,
-        file,
+        target,
         kind=kind,
         measures=names or None,
-        site=one,
-        variant=rows,
+        site=site,
+        variant=variant,
         plain=plain,
         width=width,
-        overwrite=replace,
+        overwrite=overwrite,
     )
-    size = made.stat().st_size
-    show_file(made, {"figure": str(made), "kind": kind, "bytes": size}, as_json=as_json)
+    facts: dict[str, str | int] = {"figure": str(made), "kind": kind}
+    show_file(made, facts | {"bytes": made.stat().st_size}, as_json=bool(style))
 
 
+@click.argument(
+    "first", metavar="A", type=PATH, help="A run folder written by -o, or a file of vectors."
+)
+@click.argument("second", metavar="B", type=PATH, help="The run or file to compare with A.")
+@measures("A measure; repeat it for more than one. Without it, the main ones.")
+@click.option("--all", is_flag=True, help="Compare all measures that both runs have.")
+@sites("A site of A; repeat it for more than one.")
+@click.option("--variant", metavar="NAME", default="all", help=flags.ROWS)
+@click.option(
+    "--match",
+    metavar="HOW",
+    default="name",
+    help="Match sites by name, or layers by relative depth.",
+)
 @formats
 def compare(
-    first: Annotated[
-        Path,
-        typer.Argument(metavar="A", help="A run folder written by -o, or a file of vectors."),
-    ],
-    second: Annotated[
-        Path, typer.Argument(metavar="B", help="The run or file to compare with A.")
-    ],
-    names: Annotated[
-        list[str] | None,
-        measure("A measure; repeat it for more than one. Without it, the main ones."),
-    ] = None,
-    all_: Annotated[
-        bool, typer.Option("--all", help="Compare all measures that both runs have.")
-    ] = False,
-    sites: Annotated[
-        list[str] | None, site("A site of A; repeat it for more than one.")
-    ] = None,
-    variant: Variant = "all",
-    match: Annotated[
-        str,
-        typer.Option(
-            "--match", metavar="HOW", help="Match sites by name, or layers by relative depth."
-        ),
-    ] = "name",
-    style: str = "",
+    first: Path,
+    second: Path,
+    names: tuple[str, ...],
+    all: bool,
+    sites: tuple[str, ...],
+    variant: str,
+    match: str,
+    style: str,
 ) -> None:
     """Print two runs side by side, and what changed.
 
@@ -175,48 +164,43 @@ def compare(
     paired by document group and far sharper. "changed" means significant at 5 % after
     Holm's correction over the rows.
     """
-    show(
-        iso.compare(
-            first,
-            second,
-            measures=names or None,
-            sites=sites or None,
-            variant=variant,
-            match=match,
-            all=all_,
-        ),
-        style,
+    changes = iso.compare(
+        first,
+        second,
+        measures=names or None,
+        sites=sites or None,
+        variant=variant,
+        match=match,
+        all=all,
     )
+    show(changes, style)
 
 
+@flags.run
+@click.option(
+    "--fail-if",
+    "rules",
+    multiple=True,
+    metavar="RULE",
+    help="What must not be true: MEASURE[@SITE][/VARIANT] > NUMBER; repeat it for more than "
+    "one. 0.9x means nine tenths of the baseline.",
+)
+@click.option("--baseline", metavar="RUN", type=PATH, help="The run that x in rules refers to.")
+@click.option("--junit", metavar="FILE", type=PATH, help="Write JUnit XML to a file.")
+@click.option(
+    "--markdown", metavar="FILE", type=PATH, help="Write a summary in Markdown to a file."
+)
+@as_json
+@config_file
+@quiet
 def check(
-    run: Run,
-    rules: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--fail-if",
-            metavar="RULE",
-            help="What must not be true: MEASURE[@SITE][/VARIANT] > NUMBER; repeat it for "
-            "more than one. 0.9x means nine tenths of the baseline.",
-        ),
-    ] = None,
-    baseline: Annotated[
-        Path | None,
-        typer.Option("--baseline", metavar="RUN", help="The run that x in rules refers to."),
-    ] = None,
-    junit: Annotated[
-        Path | None,
-        typer.Option("--junit", metavar="FILE", help="Write JUnit XML to a file."),
-    ] = None,
-    markdown: Annotated[
-        Path | None,
-        typer.Option(
-            "--markdown", metavar="FILE", help="Write a summary in Markdown to a file."
-        ),
-    ] = None,
-    as_json: AsJson = False,
-    config: ConfigFile = None,
-    quiet: Quiet = False,
+    run: Path,
+    rules: tuple[str, ...],
+    baseline: Path | None,
+    junit: Path | None,
+    markdown: Path | None,
+    style: str,
+    quiet: bool,
 ) -> None:
     """Check a run against rules, as a gate for CI.
 
@@ -227,8 +211,8 @@ def check(
     from isoscope.comparison.check import refuse
     from isoscope.comparison.outcomes import as_junit
 
-    outcomes = iso.check(run, rules or [], baseline=baseline)
-    show(outcomes, "json" if as_json else "")
+    outcomes = iso.check(run, rules, baseline=baseline)
+    show(outcomes, style)
     if junit is not None:
         _write(junit, as_junit(outcomes))
     if markdown is not None:
