@@ -27,12 +27,12 @@ from isoscope.capture.listener import Listener
 from isoscope.capture.model.load import load
 from isoscope.capture.runner import Runner
 from isoscope.capture.sites import Sites
-from isoscope.engine.heap import give_back
+from isoscope.engine.allocator import give_back
 from isoscope.source.corpus import open_corpus
 from isoscope.study.experiment import find_experiment
 from isoscope.study.frequency import Frequencies
+from isoscope.study.measure_choice import measure_names
 from isoscope.study.reading import kinds_for
-from isoscope.study.reads import measure_names
 
 RESULTS = Path(__file__).parent / "results" / "cost.json"
 TURNS = 7
@@ -157,7 +157,7 @@ import sys
 import torch
 from isoscope.capture.feed import feed_for
 from isoscope.capture.model.load import load
-from isoscope.engine.heap import give_back
+from isoscope.engine.allocator import give_back
 from isoscope.study.experiment import find_experiment
 from isoscope.source.corpus import open_corpus
 from isoscope.study.frequency import Frequencies

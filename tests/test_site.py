@@ -179,7 +179,7 @@ GRAMMAR = re.compile(
     r"""|(startswith|endswith|removeprefix|removesuffix)\(f?["'][^"']*"""
     r"""\b(resid|norm|attn|mlp|embed|stage|grad|gradw|pooled|in|mid|out)\.?["']"""
 )
-LATER = {"study/runs.py"}
+LATER = {"study/saved_runs.py"}
 
 
 def offenders(source):

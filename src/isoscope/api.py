@@ -12,10 +12,10 @@ from isoscope.exhibit.demo import demo
 from isoscope.exhibit.render import figure, load, report
 from isoscope.study.experiment import BUILT_IN, find_experiment
 from isoscope.study.keywords import function_of
-from isoscope.study.module import ModuleSpec
-from isoscope.study.runs import merge as merge
-from isoscope.study.runs import read as read
+from isoscope.study.saved_runs import merge as merge
+from isoscope.study.saved_runs import read as read
 from isoscope.study.spec import EngineOptions
+from isoscope.study.torch_module import ModuleSpec
 
 __all__ = [
     "check",

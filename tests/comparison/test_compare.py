@@ -8,7 +8,7 @@ import pytest
 import isoscope as iso
 from isoscope.errors import ConfigError, SourceError, StoreError, UnknownNameError
 from isoscope.store import load
-from isoscope.study.runs import read
+from isoscope.study.saved_runs import read
 
 
 def by_measure(changes):

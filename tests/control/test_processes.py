@@ -12,7 +12,7 @@ from torch import nn
 
 from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine
 from isoscope.control.penalty.shrinkage import streamed
-from isoscope.control.world import World
+from isoscope.control.processes import World
 
 SOURCE = Path(__file__).parents[2] / "src"
 WIDTH = 10

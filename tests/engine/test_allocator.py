@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from isoscope.engine.heap import trim
+from isoscope.engine.allocator import trim
 
 KEPT = """
 import numpy as np
-from isoscope.engine.heap import trim
+from isoscope.engine.allocator import trim
 
 def resident():
     with open("/proc/self/status") as lines:

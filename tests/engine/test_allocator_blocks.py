@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from isoscope.engine.heap import give_back
+from isoscope.engine.allocator import give_back
 
 PEAK = """
 import threading
 import numpy as np
-from isoscope.engine.heap import give_back
+from isoscope.engine.allocator import give_back
 
 def resident():
     with open("/proc/self/status") as lines:

@@ -37,7 +37,7 @@ def test_it_is_not_in_the_default_set_and_has_an_interval(measured):
     rows = np.random.default_rng(1).normal(size=(500, 5))
     reading = measured(rows, NAME)[NAME]
     assert reading.low < reading.value < reading.high
-    from isoscope.study.reads import measure_names
+    from isoscope.study.measure_choice import measure_names
 
     assert NAME not in measure_names(None)
     assert NAME in measure_names(None, all=True)

@@ -5,8 +5,8 @@ import zipfile
 import pytest
 
 from isoscope.errors import SourceError, UnknownNameError
-from isoscope.source import border as fault
-from isoscope.source.border import (
+from isoscope.source import file_errors as fault
+from isoscope.source.file_errors import (
     border,
     describe_content,
     empty,

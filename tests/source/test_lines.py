@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from isoscope.errors import RowError, SourceError
 from isoscope.source import lines as module
-from isoscope.source.border import BadEncodingError, BadRecordError
 from isoscope.source.bytes import TemporaryBytes
 from isoscope.source.csv import csv_columns, is_header, parse_list, parse_number, split_cells
+from isoscope.source.file_errors import BadEncodingError, BadRecordError
 from isoscope.source.lines import (
     RawRecord,
     batches_of,

@@ -6,7 +6,7 @@ from isoscope.accumulate.survey import Survey
 from isoscope.errors import TooFewRowsError, UnknownNameError
 from isoscope.store.origin import Settings
 from isoscope.store.state import State
-from isoscope.study.reads import (
+from isoscope.study.measure_choice import (
     Reads,
     companions,
     measure_names,

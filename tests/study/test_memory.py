@@ -7,8 +7,8 @@ from isoscope.accumulate import ArrayBlock
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.capture.runner import free_memory
 from isoscope.hashing import named_documents
+from isoscope.study.measure_choice import measure_names
 from isoscope.study.reading import kinds_for
-from isoscope.study.reads import measure_names
 from isoscope.study.selection import (
     ROW_CLASSES,
     as_bytes,

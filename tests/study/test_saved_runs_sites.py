@@ -8,7 +8,7 @@ from isoscope.accumulate import Tally
 from isoscope.api import measure
 from isoscope.errors import UnknownNameError
 from isoscope.store.state import StateReader
-from isoscope.study.runs import summaries_of
+from isoscope.study.saved_runs import summaries_of
 
 
 def counts(run, sites, variant):

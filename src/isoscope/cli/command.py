@@ -88,8 +88,8 @@ def run(
 ) -> None:
     """Do an experiment and print what it found."""
     from isoscope.display import Results
-    from isoscope.engine.heap import give_back
-    from isoscope.study.reads import refuse_not_finite
+    from isoscope.engine.allocator import give_back
+    from isoscope.study.measure_choice import refuse_not_finite
 
     if experiment.blocks is not None:
         give_back(experiment.blocks)

@@ -81,7 +81,7 @@ def _sites(
 def _measures() -> "tuple[list[dict[str, object]], Table]":
     """Return the measures as records and as a table."""
     from isoscope.display.table import Column, Table
-    from isoscope.study.reads import describe_measures
+    from isoscope.study.measure_choice import describe_measures
 
     records = describe_measures()
 

@@ -10,7 +10,7 @@ from isoscope.display import Results, usual_measures
 from isoscope.errors import ConfigError
 from isoscope.measures.difference import holm, is_same
 from isoscope.registry import check_names
-from isoscope.study.reads import companions, measure_names
+from isoscope.study.measure_choice import companions, measure_names
 from isoscope.types import VARIANTS, Change, Reading
 
 LEVEL = 0.05

@@ -14,10 +14,10 @@ from isoscope.measures.difference import Difference, difference_by_group, indepe
 from isoscope.measures.interval import Spread
 from isoscope.store import Run, load, open_run
 from isoscope.study.keywords import call
+from isoscope.study.measure_choice import options_of
 from isoscope.study.reading import survey_spreads
-from isoscope.study.reads import options_of
 from isoscope.study.rows import MeasureSpec
-from isoscope.study.runs import read
+from isoscope.study.saved_runs import read
 from isoscope.types import Reading
 
 Key = tuple[str, int | None, str]  # site, step, measure

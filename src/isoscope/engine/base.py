@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import RLock
 from typing import ClassVar, Protocol, TypeVar
 
-from isoscope.engine.heap import trim
+from isoscope.engine.allocator import trim
 from isoscope.errors import ConfigError
 from isoscope.registry import unknown
 from isoscope.store.keepers import RecordKeeper, SummaryKeeper

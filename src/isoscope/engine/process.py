@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO
 
 from isoscope.engine import wire
+from isoscope.engine.allocator import trim
 from isoscope.engine.base import Notify, Scratch, Worker
-from isoscope.engine.heap import trim
 from isoscope.store.keepers import SummaryKeeper
 from isoscope.store.state import State
 

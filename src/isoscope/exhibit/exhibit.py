@@ -16,7 +16,7 @@ from isoscope.site import is_matrix
 from isoscope.store.origin import Identity, Settings
 from isoscope.store.run import Run, load
 from isoscope.study.experiment import known_experiments
-from isoscope.study.reads import options_of
+from isoscope.study.measure_choice import options_of
 from isoscope.types import Curve, Reading
 
 NOUNS = {"text": "tokens", "tokens": "tokens", "audio": "frames", "image": "patches"}

@@ -17,7 +17,7 @@ from isoscope.measures import MEASURES
 from isoscope.registry import check_names, unknown
 from isoscope.store import load as load_run
 from isoscope.store.run import Run
-from isoscope.study.reads import isotropic_levels, options_of
+from isoscope.study.measure_choice import isotropic_levels, options_of
 from isoscope.types import DEBIASED_TWINS, Reading
 
 SUFFIXES = (".pdf", ".svg", ".png")

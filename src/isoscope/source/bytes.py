@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias, cast
 
 from isoscope.errors import SourceError
-from isoscope.source.border import border, damaged, empty, file_changed, truncated
+from isoscope.source.file_errors import border, damaged, empty, file_changed, truncated
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

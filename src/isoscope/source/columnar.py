@@ -6,8 +6,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from isoscope.source.border import ARROW_FILE, ARROW_STREAM, PARQUET, border, wrong_kind
 from isoscope.source.bytes import ByteSource
+from isoscope.source.file_errors import ARROW_FILE, ARROW_STREAM, PARQUET, border, wrong_kind
 from isoscope.source.record_batch import BatchTable, table_source
 from isoscope.source.row_source import RowSource, VectorRequest
 

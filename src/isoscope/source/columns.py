@@ -14,8 +14,8 @@ import numpy as np
 
 from isoscope.errors import SourceError
 from isoscope.registry import unknown
-from isoscope.source.border import printable
 from isoscope.source.bytes import open_bytes
+from isoscope.source.file_errors import printable
 from isoscope.source.npy import check_size, map_array, read_header
 from isoscope.source.row_source import (
     PassCounts,

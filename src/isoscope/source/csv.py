@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import BinaryIO
 
-from isoscope.source.border import BadRecordError, bad_row, decode_utf8
 from isoscope.source.bytes import ByteSource
 from isoscope.source.columns import (
     check_labels,
@@ -16,6 +15,7 @@ from isoscope.source.columns import (
     not_a_vector,
     only_column,
 )
+from isoscope.source.file_errors import BadRecordError, bad_row, decode_utf8
 from isoscope.source.lines import (
     MAX_LINE,
     Labels,

@@ -6,9 +6,9 @@ from typing import Any, BinaryIO, TypeAlias
 
 from isoscope.errors import ColumnError
 from isoscope.registry import unknown
-from isoscope.source.border import BadEncodingError, BadRecordError, bad_row
 from isoscope.source.bytes import ByteSource
 from isoscope.source.columns import check_labels, only_column
+from isoscope.source.file_errors import BadEncodingError, BadRecordError, bad_row
 from isoscope.source.lines import (
     Labels,
     ParseRow,

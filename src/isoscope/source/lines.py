@@ -7,15 +7,15 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from isoscope.errors import SourceError
-from isoscope.source.border import (
+from isoscope.source.bytes import ByteSource
+from isoscope.source.columns import add_labels
+from isoscope.source.file_errors import (
     BOM,
     BadRecordError,
     bad_row,
     border,
     document_too_large,
 )
-from isoscope.source.bytes import ByteSource
-from isoscope.source.columns import add_labels
 from isoscope.source.row_source import (
     DECODED_BYTES,
     PassCounts,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
 import numpy as np
 
 from isoscope.errors import RowError, SourceError
-from isoscope.source.border import border
 from isoscope.source.bytes import of_parts, spread
 from isoscope.source.columns import not_a_vector
+from isoscope.source.file_errors import border
 from isoscope.source.npy import refuse_column
 from isoscope.source.record_batch import BatchTable, is_list, storage_type, table_source
 from isoscope.source.row_source import (

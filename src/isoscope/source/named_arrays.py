@@ -16,7 +16,6 @@ import numpy as np
 
 from isoscope.errors import SourceError
 from isoscope.registry import unknown
-from isoscope.source.border import ZIP, border, damaged, printable, truncated, wrong_kind
 from isoscope.source.bytes import ByteSource, read_exactly
 from isoscope.source.columns import (
     DOCUMENTS_PER_CHUNK,
@@ -25,6 +24,7 @@ from isoscope.source.columns import (
     labels_kind,
     labels_length,
 )
+from isoscope.source.file_errors import ZIP, border, damaged, printable, truncated, wrong_kind
 from isoscope.source.npy import ArrayHeader, map_array, map_blocks, read_blocks, read_header
 from isoscope.source.row_source import (
     PassCounts,

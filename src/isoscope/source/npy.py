@@ -14,8 +14,8 @@ from typing import BinaryIO
 import numpy as np
 
 from isoscope.errors import ColumnError, SourceError
-from isoscope.source.border import NPY, border, damaged, truncated, wrong_kind
 from isoscope.source.bytes import ByteSource, fill, read_exactly
+from isoscope.source.file_errors import NPY, border, damaged, truncated, wrong_kind
 from isoscope.source.row_source import (
     CHUNK_BYTES,
     PassCounts,

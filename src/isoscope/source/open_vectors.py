@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from isoscope.errors import SourceError
-from isoscope.source.border import (
+from isoscope.source.bytes import ByteSource, StreamBytes, of_parts, open_bytes
+from isoscope.source.columnar import open_arrow, open_parquet
+from isoscope.source.columns import attach_labels
+from isoscope.source.csv import open_csv
+from isoscope.source.file_errors import (
     ARROW_FILE,
     ARROW_STREAM,
     BOM,
@@ -17,10 +21,6 @@ from isoscope.source.border import (
     describe_content,
     empty,
 )
-from isoscope.source.bytes import ByteSource, StreamBytes, of_parts, open_bytes
-from isoscope.source.columnar import open_arrow, open_parquet
-from isoscope.source.columns import attach_labels
-from isoscope.source.csv import open_csv
 from isoscope.source.jsonl import open_jsonl
 from isoscope.source.memory import is_frame, open_array, open_frame
 from isoscope.source.named_arrays import open_npz, open_safetensors

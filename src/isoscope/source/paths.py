@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from isoscope.errors import SourceError
-from isoscope.source.border import border
+from isoscope.source.file_errors import border
 
 RUN = "run.json"  # the file that makes a folder a run
 STDIN = "standard input"

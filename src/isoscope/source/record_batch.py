@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isoscope.errors import RowError, SourceError
-from isoscope.source.border import border
 from isoscope.source.columns import (
     DOCUMENTS_PER_CHUNK,
     LabelValues,
@@ -19,6 +18,7 @@ from isoscope.source.columns import (
     not_a_vector,
     only_column,
 )
+from isoscope.source.file_errors import border
 from isoscope.source.row_source import (
     DECODED_BYTES,
     PassCounts,

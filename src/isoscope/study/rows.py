@@ -19,11 +19,11 @@ from isoscope.source.segment import Segment
 from isoscope.store import Origin, new_origin, save
 from isoscope.store.state import State
 from isoscope.study.lanes import LANES, Progress, block_rows, run
+from isoscope.study.measure_choice import Computed, Reads, read_state
 from isoscope.study.option import about
 from isoscope.study.passes import SiteKinds
 from isoscope.study.plan import Plan, Unit
 from isoscope.study.reading import second_passes
-from isoscope.study.reads import Computed, Reads, read_state
 from isoscope.study.run import Finished, Live, Runnable
 from isoscope.types import Chunk, Reading
 

@@ -16,9 +16,7 @@ from isoscope.store.atomic import staging
 from isoscope.store.run import Run, load, merge_states, open_run
 from isoscope.store.schema import STATE
 from isoscope.store.state import State
-from isoscope.study.option import Part, about
-from isoscope.study.plan import Plan, Unit
-from isoscope.study.reads import (
+from isoscope.study.measure_choice import (
     companions,
     isotropic_levels,
     measure_names,
@@ -27,6 +25,8 @@ from isoscope.study.reads import (
     read_sites,
     read_state,
 )
+from isoscope.study.option import Part, about
+from isoscope.study.plan import Plan, Unit
 from isoscope.study.run import Live, Planner, Runnable
 from isoscope.types import CLASSES, VARIANTS, Reading
 

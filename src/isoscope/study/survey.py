@@ -22,6 +22,7 @@ from isoscope.store.origin import SourceRecord
 from isoscope.store.state import State
 from isoscope.study.frequency import Frequencies
 from isoscope.study.lanes import block_rows
+from isoscope.study.measure_choice import Reads
 from isoscope.study.model import (
     ModelSites,
     ModelSpec,
@@ -40,7 +41,6 @@ from isoscope.study.passes import (
     second_pass,
 )
 from isoscope.study.plan import Packed, Plan, Unit
-from isoscope.study.reads import Reads
 from isoscope.study.rows import finish_readings, sum_rows
 from isoscope.study.run import Finished, Live, Runnable
 from isoscope.study.selection import (

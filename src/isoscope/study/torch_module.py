@@ -11,10 +11,10 @@ from isoscope.display import Results
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import SourceError
+from isoscope.study.measure_choice import Reads, read_state
 from isoscope.study.option import about, has_entries, is_tuple
 from isoscope.study.passes import ListenerOptions, SiteKinds, first_pass
 from isoscope.study.plan import Plan, Unit
-from isoscope.study.reads import Reads, read_state
 from isoscope.study.run import Finished, Live, Planner, Runnable
 from isoscope.types import Reading
 
@@ -50,7 +50,7 @@ class ModuleSpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
 
     command: ClassVar[str] = "survey_module"
     plans: ClassVar[type[Plan]] = ModulePlan
-    worker_at: ClassVar[str] = "isoscope.study.module:ModuleWorker"
+    worker_at: ClassVar[str] = "isoscope.study.torch_module:ModuleWorker"
 
     module: Annotated[
         str | None, about("A torch module.", "MODULE", argument=True, path=True, live=True)

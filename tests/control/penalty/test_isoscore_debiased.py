@@ -9,7 +9,7 @@ from isoscope.api import measure
 from isoscope.control import DebiasedIsotropy
 from isoscope.control.penalty.isoscore_debiased import LEAST, debiased_score
 from isoscope.control.penalty.row_selection import RealTokens, RowSelection
-from isoscope.control.world import World
+from isoscope.control.processes import World
 from isoscope.hashing import named_documents
 
 

@@ -8,7 +8,7 @@ from isoscope.api import measure
 from isoscope.control import MeanCosine
 from isoscope.control.penalty.mean_cosine import cosine_score
 from isoscope.control.penalty.row_selection import RowSelection
-from isoscope.control.world import World
+from isoscope.control.processes import World
 
 
 def batch(dtype=torch.float64, seed=0):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from isoscope.control.penalty.product import Centred, Shape, scale_and_shift, scatter_of
-from isoscope.control.world import World
+from isoscope.control.processes import World
 
 
 def rows(n, d, shift=5.0):

@@ -11,7 +11,7 @@ from isoscope.control.penalty.row_selection import (
     documents_of,
     sum_dtype,
 )
-from isoscope.control.world import World
+from isoscope.control.processes import World
 from isoscope.errors import PenaltyError
 
 HIDDEN = torch.arange(2.0 * 3 * 2).reshape(2, 3, 2)

@@ -5,9 +5,9 @@ import os
 import pytest
 
 from isoscope.errors import SourceError
-from isoscope.source.border import BadEncodingError, BadRecordError
 from isoscope.source.bytes import FileBytes
 from isoscope.source.corpus.texts import TextCorpus, TextFields, check_unicode, text_fields
+from isoscope.source.file_errors import BadEncodingError, BadRecordError
 from isoscope.source.jsonl import describe_value
 from isoscope.source.lines import RawRecord
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from isoscope.control.penalty.row_selection import LayerSpec, RowSelection, sum_dtype
-from isoscope.control.world import World
+from isoscope.control.processes import World
 
 Slope = Callable[[float], Tensor]  # (k, d): the derivative by each row, times a number
 

@@ -11,7 +11,7 @@ from isoscope.control.penalty.fused import UNDEFINED, Score, ScoreResult
 from isoscope.control.penalty.penalty import Penalty
 from isoscope.control.penalty.product import Centred, Shape, scale_and_shift, scatter_of
 from isoscope.control.penalty.row_selection import RealTokens, RowSelection
-from isoscope.control.world import World
+from isoscope.control.processes import World
 
 LEAST = 8  # rows below which the estimator is noise
 ROUNDING = 64  # units of rounding in sums of rows; below, a difference of sums says nothing

@@ -20,7 +20,7 @@ from isoscope.control.penalty.product import (
 )
 from isoscope.control.penalty.row_selection import RowSelection
 from isoscope.control.penalty.shrinkage import TOKENS, check_matrix, check_tokens, streamed
-from isoscope.control.world import World
+from isoscope.control.processes import World
 from isoscope.errors import ConfigError
 from isoscope.measures.isoscore_star import ZETA, check_zeta
 

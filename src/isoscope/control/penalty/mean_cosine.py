@@ -9,7 +9,7 @@ from torch import Tensor
 from isoscope.control.penalty.fused import UNDEFINED, Score, ScoreResult
 from isoscope.control.penalty.penalty import Options, Penalty
 from isoscope.control.penalty.row_selection import RowSelection
-from isoscope.control.world import World
+from isoscope.control.processes import World
 
 
 def cosine_score(

@@ -19,7 +19,7 @@ from isoscope.control.penalty.row_selection import (
     RowSelection,
     select_layers,
 )
-from isoscope.control.world import World
+from isoscope.control.processes import World
 from isoscope.errors import ConfigError, PenaltyError
 
 Factor = Callable[[int], float]  # optimiser step, from 0: what the weight is multiplied by

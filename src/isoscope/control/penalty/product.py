@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isoscope.control.world import World
+from isoscope.control.processes import World
 
 _WORTH_CUTTING = 96  # columns; below, a product is over before it is cut
 

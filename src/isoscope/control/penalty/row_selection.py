@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.control.world import World
+from isoscope.control.processes import World
 from isoscope.errors import PenaltyError
 from isoscope.types import Array
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from isoscope.control.listening import Pass, SiteListener, device_of, evaluating
 from isoscope.control.penalty.product import symmetric_product
 from isoscope.control.penalty.row_selection import Layers, layer_numbers, real_places, sum_dtype
-from isoscope.control.world import World
+from isoscope.control.processes import World
 from isoscope.errors import ConfigError, StreamError
 
 TOKENS = 250_000  # as published

@@ -34,7 +34,7 @@ from isoscope.control.listening import (
     token_argument,
     wrap_method,
 )
-from isoscope.control.world import World
+from isoscope.control.processes import World
 from isoscope.errors import ConfigError
 from isoscope.measures import MEASURES
 from isoscope.registry import unknown

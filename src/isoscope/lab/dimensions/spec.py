@@ -23,7 +23,7 @@ from isoscope.errors import TooFewRowsError
 from isoscope.lab.dimensions.results import DIMENSIONS, Dimension, SiteDimensions
 from isoscope.measures.interval import LEAST_DOCUMENTS, quantile, standard_error
 from isoscope.study.run import Finished
-from isoscope.study.runs import (
+from isoscope.study.saved_runs import (
     SavedRunSpec,
     SavedRunWorker,
     SavedSite,

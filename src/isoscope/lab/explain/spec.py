@@ -10,7 +10,7 @@ from isoscope.engine import Scratch, Ticks
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.lab.explain.results import CAUSES
 from isoscope.study.run import Finished
-from isoscope.study.runs import SavedRunSpec, SavedRunWorker, SavedSite
+from isoscope.study.saved_runs import SavedRunSpec, SavedRunWorker, SavedSite
 
 
 class ExplainSpec(SavedRunSpec[Results[Cause]], frozen=True, kw_only=True):

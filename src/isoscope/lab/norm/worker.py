@@ -37,7 +37,7 @@ from isoscope.site import Site
 from isoscope.store import Run, load
 from isoscope.study.model import open_model
 from isoscope.study.run import Finished, Live, Planner
-from isoscope.study.runs import summaries_of, summary_of
+from isoscope.study.saved_runs import summaries_of, summary_of
 from isoscope.types import VARIANTS, Array
 
 T = TypeVar("T")

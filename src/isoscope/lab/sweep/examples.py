@@ -12,10 +12,10 @@ from isoscope.errors import ConfigError, SourceError, UnknownColumnError
 from isoscope.lab.sweep.spec import SweepSpec
 from isoscope.lab.sweep.task import METRICS, Example, Kind, Span, SweepTask, score_of
 from isoscope.registry import Registry
-from isoscope.source.border import border
 from isoscope.source.corpus import Document, open_corpus
 from isoscope.source.corpus.corpus import Dropped
 from isoscope.source.corpus.text_tables import read_objects
+from isoscope.source.file_errors import border
 
 SKIP = "--skip-bad drops and counts such rows"
 FORMATS = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet", ".pq", ".json", ".gz")

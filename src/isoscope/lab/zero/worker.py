@@ -29,7 +29,7 @@ from isoscope.study.model import ModelSites, open_documents, open_model
 from isoscope.study.passes import ListenerOptions, SiteKinds, first_pass
 from isoscope.study.plan import Packed
 from isoscope.study.run import Finished, Live, Planner
-from isoscope.study.runs import summary_of
+from isoscope.study.saved_runs import summary_of
 from isoscope.study.selection import batches_of, prepare_documents
 from isoscope.types import Array
 

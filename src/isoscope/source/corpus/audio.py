@@ -7,14 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isoscope.errors import DocumentError
-from isoscope.source.border import (
-    SKIP,
-    BadRecordError,
-    border,
-    decode_utf8,
-    document_too_large,
-    printable,
-)
 from isoscope.source.bytes import FileBytes, RandomBytes, of_file, of_parts
 from isoscope.source.corpus.corpus import CorpusRequest, Document, FileCorpus, import_extra
 from isoscope.source.corpus.text_tables import (
@@ -26,6 +18,14 @@ from isoscope.source.corpus.text_tables import (
     tsv_header,
 )
 from isoscope.source.corpus.texts import TextCorpus, TextFields, read_text, text_lines
+from isoscope.source.file_errors import (
+    SKIP,
+    BadRecordError,
+    border,
+    decode_utf8,
+    document_too_large,
+    printable,
+)
 from isoscope.types import Array
 
 if TYPE_CHECKING:

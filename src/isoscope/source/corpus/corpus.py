@@ -15,8 +15,8 @@ import numpy as np
 
 from isoscope.errors import DocumentError, SourceError
 from isoscope.hashing import splitmix64, text_key
-from isoscope.source.border import refuse_columns
 from isoscope.source.bytes import of_file, of_parts
+from isoscope.source.file_errors import refuse_columns
 from isoscope.types import Array, Document
 
 Kind = Literal["text", "tokens", "audio", "image"]

@@ -11,7 +11,6 @@ import numpy as np
 
 from isoscope.errors import SourceError
 from isoscope.registry import unknown
-from isoscope.source.border import border, describe_content, no_documents, printable
 from isoscope.source.bytes import FileBytes, RandomBytes, copy_stream, open_text
 from isoscope.source.corpus.audio import AUDIO, AudioFiles, is_companion
 from isoscope.source.corpus.corpus import (
@@ -34,6 +33,7 @@ from isoscope.source.corpus.texts import (
     open_whole,
 )
 from isoscope.source.corpus.token_ids import TokenIds
+from isoscope.source.file_errors import border, describe_content, no_documents, printable
 from isoscope.source.paths import STDIN, list_files, open_path
 
 TEXT = (".txt", ".text", ".md", ".smi")

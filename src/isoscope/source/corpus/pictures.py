@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isoscope.errors import DocumentError, SourceError
-from isoscope.source.border import SKIP, border, damaged, printable, refuse_columns, truncated
 from isoscope.source.bytes import FileBytes, RandomBytes, TemporaryBytes, gzip_pieces
 from isoscope.source.corpus.corpus import (
     Corpus,
@@ -18,6 +17,14 @@ from isoscope.source.corpus.corpus import (
     Document,
     FileCorpus,
     import_extra,
+)
+from isoscope.source.file_errors import (
+    SKIP,
+    border,
+    damaged,
+    printable,
+    refuse_columns,
+    truncated,
 )
 from isoscope.types import Array
 

@@ -7,7 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from isoscope.errors import SourceError
-from isoscope.source.border import (
+from isoscope.source.bytes import FileBytes, RandomBytes, TemporaryBytes
+from isoscope.source.columnar import PARQUET_KIND, ParquetFile
+from isoscope.source.corpus.corpus import CorpusRequest
+from isoscope.source.corpus.texts import TextCorpus, TextFields, check_text, text_fields
+from isoscope.source.csv import count_names, guess_separator, split_cells, split_tabs
+from isoscope.source.file_errors import (
     BadRecordError,
     bad_document,
     border,
@@ -16,11 +21,6 @@ from isoscope.source.border import (
     no_documents,
     printable,
 )
-from isoscope.source.bytes import FileBytes, RandomBytes, TemporaryBytes
-from isoscope.source.columnar import PARQUET_KIND, ParquetFile
-from isoscope.source.corpus.corpus import CorpusRequest
-from isoscope.source.corpus.texts import TextCorpus, TextFields, check_text, text_fields
-from isoscope.source.csv import count_names, guess_separator, split_cells, split_tabs
 from isoscope.source.jsonl import decode_json, describe_value
 from isoscope.source.lines import (
     RawRecord,

@@ -13,7 +13,15 @@ import numpy as np
 
 from isoscope.errors import DocumentError, SourceError
 from isoscope.hashing import text_key
-from isoscope.source.border import (
+from isoscope.source.bytes import (
+    RandomBytes,
+    TemporaryBytes,
+    copy_stream,
+    of_parts,
+    open_text,
+)
+from isoscope.source.corpus.corpus import Corpus, CorpusRequest, Document, FileCorpus
+from isoscope.source.file_errors import (
     BOM,
     BadEncodingError,
     BadRecordError,
@@ -25,14 +33,6 @@ from isoscope.source.border import (
     file_changed,
     refuse_columns,
 )
-from isoscope.source.bytes import (
-    RandomBytes,
-    TemporaryBytes,
-    copy_stream,
-    of_parts,
-    open_text,
-)
-from isoscope.source.corpus.corpus import Corpus, CorpusRequest, Document, FileCorpus
 from isoscope.source.jsonl import describe_value
 from isoscope.source.lines import RawRecord, read_lines, text_too_long
 from isoscope.types import Array

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from isoscope.errors import SourceError
-from isoscope.source.border import border, refuse_columns
 from isoscope.source.bytes import of_file
 from isoscope.source.corpus.corpus import Corpus, CorpusRequest, Document
+from isoscope.source.file_errors import border, refuse_columns
 from isoscope.source.npy import ArrayHeader, check_size, map_array, map_blocks, read_header
 
 MOST = 1 << 31  # no vocabulary is larger
