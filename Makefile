@@ -83,10 +83,11 @@ check: test slow docs  ## test, slow and docs: all of it
 cover: $(DEV)  ## tests with branch coverage
 	$(PYTEST) --cov --cov-report=term-missing
 
-derive: $(DEV)  ## write what follows from specs: the type stub and docs/options.md
+derive: $(DEV)  ## write what follows from the source: the type stub, docs/options.md and docs/files.md
 	$(BIN)/python -m isoscope.cli.derive stub > src/isoscope/__init__.pyi.new
 	mv src/isoscope/__init__.pyi.new src/isoscope/__init__.pyi
 	$(BIN)/python -m isoscope.cli.derive options > docs/options.md
+	$(BIN)/python -m isoscope.cli.derive files > docs/files.md
 
 docs: $(DEV)  ## build the documentation into site/
 	$(BIN)/zensical build --clean --strict

@@ -27,12 +27,12 @@ from isoscope.capture.listener import Listener
 from isoscope.capture.model.load import load
 from isoscope.capture.runner import Runner
 from isoscope.capture.sites import Sites
-from isoscope.engine.heap import give_back
+from isoscope.engine.allocator import give_back
 from isoscope.source.corpus import open_corpus
 from isoscope.study.experiment import find_experiment
 from isoscope.study.frequency import Frequencies
+from isoscope.study.measure_choice import measure_names
 from isoscope.study.reading import kinds_for
-from isoscope.study.reads import measure_names
 
 RESULTS = Path(__file__).parent / "results" / "cost.json"
 TURNS = 7
@@ -102,7 +102,7 @@ class Bench:
             survey.meet((site, variant), classes, width=width, folded=True)
 
         listener = Listener(
-            take, survey.spoil, meet, folded=True, sketched=sketched, bands=bands
+            take, survey.drop, meet, folded=True, sketched=sketched, bands=bands
         )
         with threadpool_limits(1, user_api="blas"):
             for batch in self.batches:
@@ -157,18 +157,16 @@ import sys
 import torch
 from isoscope.capture.feed import feed_for
 from isoscope.capture.model.load import load
-from isoscope.engine.heap import give_back
+from isoscope.engine.allocator import give_back
 from isoscope.study.experiment import find_experiment
 from isoscope.source.corpus import open_corpus
-from isoscope.study.selection import schedule
-from isoscope.study.selection import take_documents
+from isoscope.study.frequency import Frequencies
+from isoscope.study.selection import schedule, select_documents
 
 give_back(find_experiment("survey").blocks)
 loaded = load(sys.argv[1])
 feed, corpus = feed_for(loaded), open_corpus()
-found = take_documents(
-    corpus.order(0), lambda i: feed.prepare(corpus.document(i)), tokens=int(sys.argv[2])
-)
+found = select_documents(corpus, feed, Frequencies(), seed=0, tokens=int(sys.argv[2]))
 for unit in schedule(found.items):
     for batch in unit:
         with torch.inference_mode():

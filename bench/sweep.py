@@ -23,11 +23,11 @@ import torch
 import isoscope as iso
 from isoscope.display.frames import plain_value
 from isoscope.lab.sweep.encode import Encoder
-from isoscope.lab.sweep.examples import TaskOptions, read_task
+from isoscope.lab.sweep.examples import read_task
 from isoscope.lab.sweep.fine_tune import Trainer
-from isoscope.lab.sweep.penalties import checked_choice
+from isoscope.lab.sweep.penalties import Choice
 from isoscope.lab.sweep.results import LOSS, TASK, CellRecord, cell_of, sweep_results
-from isoscope.lab.sweep.spec import Cell
+from isoscope.lab.sweep.spec import Cell, SweepSpec
 from isoscope.lab.sweep.worker import CellRunner
 from isoscope.measures.difference import holm, paired_difference
 from isoscope.store.keepers import RecordKeeper
@@ -118,21 +118,22 @@ def sweep(name):
 
 def curve(name):
     """Train with one penalty as the sweep of SST-2 does, with the same seeds and examples."""
-    from isoscope.study.document_state import choose_state
-    from isoscope.study.model import subject_of
+    from isoscope.study.model import choose_state, subject_of
 
     penalty, given, weights = CURVES[name]
     chosen = TASKS["sst2"]
     train, test = (data(each) for each in chosen["files"])
     subject = subject_of(model())
-    task = read_task(train, test, TaskOptions("sst2"))
+    task = read_task(
+        SweepSpec.of(model=str(model()), data=str(train), test=str(test), task="sst2")
+    )
     encoder = Encoder(subject, chosen["length"])
     parts = [encoder.encode(task, each) for each in (task.train, task.test)]
     steps = chosen["steps"]
     recipe = Recipe(steps, BATCH, chosen["learning_rate"], (steps,))
     cells = CellRunner(
         Trainer(subject, task, encoder, *parts),
-        checked_choice(penalty, **given),
+        Choice(penalty, **given),
         recipe,
         choose_state(subject, None, as_pooled=True),
         256,

@@ -78,7 +78,7 @@ def write_corpus(path: Path) -> None:
     """Write documents of 20 to 250 words, cut from the bundled text anew three times over."""
     bundled = find_spec("isoscope").submodule_search_locations[0]
     words = (Path(bundled) / "source/corpus/bundled/text.txt").read_text("utf-8").split()
-    rng, documents = random.Random(0), []  # noqa: S311
+    rng, documents = random.Random(0), []
     for _ in range(5):
         start = rng.randrange(50)
         while start < len(words):
@@ -180,7 +180,6 @@ def small(folder: Path) -> list[dict]:
     empty = folder / "none"
     numpy = [sys.executable, "-c", "import numpy"]
     return [take_turns(name, numpy, command, empty) for name, command in commands.items()]
-
 
 
 PARTS = {"minilm": minilm, "smollm": smollm, "llama": llama, "small": small}

@@ -237,7 +237,7 @@ def feeders():
 def test_two_places_feed_sums_rows_and_models():
     of_samples = {
         "study/reading.py",
-        "measures/view/grouped.py",
+        "measures/view/summaries.py",
     }  # rows that are kept already
     assert feeders().keys() - of_samples == {"study/lanes.py", "study/passes.py"}
 

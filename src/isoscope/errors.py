@@ -1,6 +1,7 @@
 """Errors a user can cause: the problem, a hint and an address; the command line prints them."""
 
 import re
+from functools import partial
 from typing import ClassVar
 
 DOCS = "docs/errors.md"
@@ -42,11 +43,7 @@ class IsoscopeError(Exception):
         return f"{self.problem}\n  hint: {self.hint}\n  see:  {DOCS}#{self.slug}"
 
     def __reduce__(self) -> tuple[object, ...]:  # so that it survives a process pool
-        return _rebuild, (type(self), self.problem, self.hint, self.slug)
-
-
-def _rebuild(kind: type[IsoscopeError], problem: str, hint: str, slug: str) -> IsoscopeError:
-    return kind(problem, hint=hint, slug=slug)
+        return partial(type(self), hint=self.hint, slug=self.slug), (self.problem,)
 
 
 def as_keywords(text: str) -> str:

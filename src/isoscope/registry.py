@@ -1,8 +1,8 @@
-"""A dictionary of named things that suggests the right name when a wrong one is asked for."""
+"""A dictionary of named things that suggests the right name when a wrong one is looked up."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from isoscope.errors import UnknownColumnError, UnknownNameError
 
@@ -21,33 +21,26 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
     )
 
 
-class Registry(Generic[T]):
+def check_names(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise for the first name that is not known."""
+    there = list(known)
+    for name in names:
+        if name not in there:
+            raise unknown(kind, name, there)
+
+
+class Registry(dict[str, T]):
     """Things of one kind by name, in the order they were added."""
 
     def __init__(self, kind: str) -> None:
+        super().__init__()
         self.kind = kind
-        self._things: dict[str, T] = {}
 
     def add(self, name: str, thing: T) -> None:
-        """File a thing; a name is given once."""
-        if name in self._things:
+        """Add a thing under a name that is not taken."""
+        if name in self:
             raise ValueError(f"{self.kind} {name!r} is registered twice")
-        self._things[name] = thing
+        self[name] = thing
 
-    def __getitem__(self, name: str) -> T:
-        if name not in self._things:
-            raise unknown(self.kind, name, self._things)
-        return self._things[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._things
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._things)
-
-    def __len__(self) -> int:
-        return len(self._things)
-
-    def values(self) -> Iterator[T]:
-        """Return the things, in the order they were added."""
-        return iter(self._things.values())
+    def __missing__(self, name: str) -> T:
+        raise unknown(self.kind, name, self)

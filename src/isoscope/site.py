@@ -80,11 +80,6 @@ class Site:
         return self.family in MATRICES and self.layer is None
 
     @property
-    def is_pooled(self) -> bool:
-        """Whether there is one vector per document."""
-        return self.family == POOLED
-
-    @property
     def is_stream(self) -> bool:
         """Whether it lies on the way from the embeddings to the output, between parts."""
         return self.region.endswith(_REGIONS["resid"])

@@ -1,4 +1,4 @@
-"""The nouns that every folder shares: chunk, reading, change, outcome, curves, note."""
+"""The nouns that every folder shares: chunk, document, reading, change, curves, note."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,6 +45,22 @@ class Chunk:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text, a sequence of tokens, a sound or an image, with its name.
+
+    Content is a string, a 1-D int64 array, a 1-D float32 array (mono) or a uint8 array
+    of shape (height, width, 3), depending on the kind of the corpus.
+    """
+
+    id: str
+    content: Any
+    target: str | None = None  # transcript or target text, where the corpus has one
+    rate: int = 0  # audio: samples per second, as stored in the file
+    place: str = ""  # file and line, for messages
+    label: str | None = None  # from the column of labels, where one was named
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,7 +158,7 @@ def test_independent_rows_are_documents_of_one_row(make_block):
     rows[7] = 0
     alone, named = make_block(rows), make_block(rows, [1] * 90)
     assert alone.independent and not named.independent
-    assert len(alone.runs) == len(named.runs) == 91
+    assert len(alone.members.runs) == len(named.members.runs) == 91
     np.testing.assert_array_equal(alone.document_sums[0].sum(), 89)
     np.testing.assert_allclose(named.document_sums[0].sum(), 89)
     np.testing.assert_array_equal(named.document_sums[1].sum(), 89)
@@ -171,7 +171,7 @@ def test_rows_without_documents_are_called_by_their_ordinal():
 
 
 def test_runs_say_where_each_document_begins(make_block):
-    assert make_block(np.ones((6, 2)), [2, 1, 3]).runs.tolist() == [0, 2, 3, 6]
+    assert make_block(np.ones((6, 2)), [2, 1, 3]).members.runs.tolist() == [0, 2, 3, 6]
 
 
 @given(cloud=clouds())
@@ -221,7 +221,7 @@ def test_about_takes_the_centre_from_every_row_and_keeps_the_rest(make_block):
 
 def test_reordered_rows_keep_their_documents_and_positions(make_block):
     block = make_block(np.arange(6.0).reshape(3, 2), [2, 1])
-    moved = block.reordered(np.array([2, 0, 1]))
+    moved = block.reorder(np.array([2, 0, 1]))
     assert moved.rows[:, 0].tolist() == [4, 0, 2]
     np.testing.assert_array_equal(moved.documents, block.documents[[2, 0, 1]])
     np.testing.assert_array_equal(moved.positions, block.positions[[2, 0, 1]])
@@ -246,5 +246,5 @@ def test_the_directions_are_the_same_for_ever():
 def test_names_of_documents_may_be_hashed_before(make_block):
     rows = np.ones((4, 2))
     block = ArrayBlock(rows, named_documents(np.array(["a", "a", "b", "b"])))
-    assert len(block.runs) == 3
+    assert len(block.members.runs) == 3
     assert block.positions.tolist() == [0, 0, 0, 0]

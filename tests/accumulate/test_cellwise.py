@@ -23,14 +23,14 @@ class Kept:
 class Counter(Cellwise[Kept]):
     """Rows of every cell."""
 
-    shapes = {"rows": "", "total": "d"}  # noqa: RUF012
+    shapes = {"rows": (), "total": ("width",)}  # noqa: RUF012
 
     def _add(self, block):
         cells = block.cells
         sizes = np.diff(cells.starts).astype(float)
         parts = {"rows": sizes, "total": block.sums.total}
         self._take_in(cells.keys, cells.folded, parts)
-        self.documents += len(block.runs) - 1
+        self.documents += len(block.members.runs) - 1
 
     def finalize(self):
         rows = self.parts["rows"].tolist()

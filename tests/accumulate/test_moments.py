@@ -89,7 +89,7 @@ def test_moved_sums_are_those_about_the_other_origin(rows, step):
         squares = (z * z).sum(axis=1)
         return Half(7.0, origin, z.sum(0), z.T @ z, squares @ z, float(squares @ squares))
 
-    moved, slow = about(np.ones(WIDTH)).moved(step), about(np.ones(WIDTH) - step)
+    moved, slow = about(np.ones(WIDTH)).shift(step), about(np.ones(WIDTH) - step)
     for name in ("origin", "total", "scatter", "cubic", "quartic"):
         np.testing.assert_allclose(getattr(moved, name), getattr(slow, name), atol=1e-8)
 
@@ -152,7 +152,7 @@ def test_raw_fourth_powers_would_have_been_no_number_at_all():
     squares = (rows * rows).sum(axis=1)
     raw = Half(n, np.zeros(48), rows.sum(0), rows.T @ rows, squares @ rows, squares @ squares)
     quartic = by_definition(far_away())[3]
-    assert abs(raw.moved(-mean).quartic / quartic - 1) > 0.5
+    assert abs(raw.shift(-mean).quartic / quartic - 1) > 0.5
 
 
 def test_an_outlier_dimension_of_a_million_spreads_costs_few_digits(make_block, feed):

@@ -118,10 +118,11 @@ def test_many_documents_in_classes_are_the_whole_ones(split):
 @given(split=splits())
 def test_the_order_of_classes_does_not_matter(split):
     rows, number, classes, batch = split
-    one = whole_and_parts(rows, number, classes, batch)[2].finalize()
-    other = whole_and_parts(rows, number, 3 - classes, batch)[2].finalize()
-    np.testing.assert_allclose(one.own, other.own, atol=1e-9)
-    np.testing.assert_array_equal(one.pairs, other.pairs)
+    one = whole_and_parts(rows, number, classes, batch)[2]
+    other = whole_and_parts(rows, number, 3 - classes, batch)[2]
+    np.testing.assert_allclose(one.parts["own"], other.parts["own"], atol=1e-9)
+    np.testing.assert_array_equal(one.parts["pairs"], other.parts["pairs"])
+    assert one.finalize() == other.finalize()
     assert (one.documents, one.row_pairs) == (other.documents, other.row_pairs)
 
 
@@ -143,10 +144,9 @@ def test_classes_that_share_no_document_lack_nothing():
     _, _, overlap = whole_and_parts(
         rows, number, np.array([0, 0, 1, 1]), np.zeros(4, dtype=int)
     )
-    found = overlap.finalize()
-    assert (found.documents, found.row_pairs) == (0, 0.0)
-    assert not found.own.any()
-    assert not found.pairs.any()
+    assert (overlap.finalize(), overlap.row_pairs) == (0, 0.0)
+    assert not overlap.parts["own"].any()
+    assert not overlap.parts["pairs"].any()
 
 
 def test_it_comes_back_from_its_state():

@@ -12,7 +12,7 @@ AXES = np.linalg.qr(np.random.default_rng(42).normal(size=(4, 4)))[0]
 
 
 def assert_sums(summary, block, axes):
-    keys = block.documents if len(block.runs) <= 33 else block.documents % np.uint64(32)
+    keys = block.documents if len(block.members.runs) <= 33 else block.documents % np.uint64(32)
     for i, key in enumerate(np.unique(keys)):
         along = block.rows[keys == key].astype(np.float64) @ axes
         np.testing.assert_allclose(summary.plus[i], logsumexp(along, axis=0), rtol=1e-12)

@@ -9,8 +9,8 @@ import transformers
 
 from isoscope.api import survey
 from isoscope.source.corpus import open_corpus
+from isoscope.study.measure_choice import measure_names
 from isoscope.study.model import load_model
-from isoscope.study.reads import measure_names
 from stored import SPANS_LESS, Read, Stored, compared, stored
 
 # How rxnfp and rxnmapper cut reaction SMILES: an atom, a bond, a bracket, a number.

@@ -267,8 +267,8 @@ def test_sweeps_are_not_merged(swept, tmp_path):
 def test_layers_are_words_or_numbers():
     assert layers_of(None) is None
     assert layers_of(("last",)) == "last"
-    assert layers_of(SweepSpec.of(model="m", data="d", layers="0,2").layers) == [0, 2]
-    assert layers_of(SweepSpec.of(model="m", data="d", layers=[0, 2]).layers) == [0, 2]
-    assert layers_of(SweepSpec.of(model="m", data="d", layers=2).layers) == [2]
+    assert layers_of(SweepSpec.of(model="m", data="d", layers="0,2").layers) == (0, 2)
+    assert layers_of(SweepSpec.of(model="m", data="d", layers=[0, 2]).layers) == (0, 2)
+    assert layers_of(SweepSpec.of(model="m", data="d", layers=2).layers) == (2,)
     with pytest.raises(IsoscopeError, match="numbers of layers"):
         layers_of(("first",))

@@ -19,7 +19,7 @@ from isoscope.errors import (
 )
 from isoscope.exhibit.demo import measure_cone
 from isoscope.measures import MEASURES
-from isoscope.study.reads import measure_names
+from isoscope.study.measure_choice import measure_names
 
 SOME = ["mean-cosine", "isoscore", "effective-rank", "norm-spread"]
 DEFAULT = [m.name for m in MEASURES.values() if m.default and m.offered != "text"]

@@ -6,9 +6,8 @@ from families import FAMILIES
 from torch import nn
 
 from isoscope.capture.discover import is_flat, plan_taps
-from isoscope.capture.stacks import find_stacks
+from isoscope.capture.stacks import BlockRun, Trace, find_stacks
 from isoscope.capture.tap import listening
-from isoscope.capture.trace import BlockRun, Trace
 from isoscope.errors import SourceError
 
 

@@ -6,7 +6,7 @@ from families import FAMILIES
 from torch import nn
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForSeq2SeqLM
 
-from isoscope.capture.matrices import are_tied, token_matrices
+from isoscope.capture.sites import are_tied, token_matrices
 
 
 @pytest.mark.parametrize("tie", [True, False])

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from isoscope.capture.positions import Positions, sinks
+from isoscope.capture.listener import Positions, sinks
 from isoscope.hashing import named_documents
 
 CPU = torch.device("cpu")

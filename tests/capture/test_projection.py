@@ -5,7 +5,7 @@ import torch
 from families import FAMILIES
 from torch import nn
 
-from isoscope.capture.attention import observe_projections, projects
+from isoscope.capture.attention import observe_projections
 
 
 def attention_of(name, model):
@@ -29,7 +29,6 @@ def test_every_part_is_overheard_head_by_head(name):
     model, seen = family.built(), {}
     module = attention_of(name, model)
     members = sorted(vars(module))
-    assert projects(module)
     with (
         torch.no_grad(),
         observe_projections([module], lambda _, part, t: seen.update({part: t})),
@@ -68,6 +67,9 @@ def test_the_method_is_given_back_after_an_error():
 
 
 def test_other_modules_project_nothing():
-    assert not projects(nn.Linear(2, 2))
-    assert not projects(nn.MultiheadAttention(4, 2))
-    assert not projects(FAMILIES["rwkv"].built().blocks[0].attention)
+    rwkv = FAMILIES["rwkv"].built().blocks[0].attention
+    others = [nn.Linear(2, 2), nn.MultiheadAttention(4, 2), rwkv]
+    with observe_projections(others, lambda *_: None):
+        hooks = [each._forward_hooks for other in others for each in other.modules()]
+        assert not any(hooks)
+        assert not any("_attn" in vars(other) for other in others)

@@ -66,7 +66,7 @@ def heard(found, batches, sites, **how):
         if site == "pooled":
             pooled.append(block.tensor.clone())
 
-    listener = Listener(take, survey.spoil)
+    listener = Listener(take, survey.drop)
     runner = Runner(found.loaded.body, found.sites, feed_for(found.loaded), **how)
     runner.run(sites, batches, listener, told.append)
     return survey, pooled, told

@@ -3,8 +3,7 @@
 import torch
 from torch import nn
 
-from isoscope.capture.stacks import find_stacks
-from isoscope.capture.trace import Trace
+from isoscope.capture.stacks import Trace, find_stacks
 
 
 class Twice(nn.Module):

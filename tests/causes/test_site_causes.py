@@ -2,7 +2,7 @@
 
 import pytest
 
-from isoscope.causes.site_causes import NO_COUNTS, site_causes
+from isoscope.causes.cause import NO_COUNTS, site_causes
 from planted_survey import surveyed
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-import typer
 import yaml
 
 from isoscope.cli.main import app
@@ -143,7 +142,7 @@ def test_the_workflow_is_yaml_whose_commands_are_ours():
     words = [shlex.split(line) for line in lines]
     ours = [line[1:] for line in words if line[0] == "isoscope"]
     assert [line[0] for line in ours] == ["survey", "survey", "check"]
-    commands = typer.main.get_command(app).commands
+    commands = app.commands
     for name, *arguments in ours:
         parsed_line = commands[name].make_context(name, arguments)
         assert parsed_line.params

@@ -1,10 +1,7 @@
 """Flags of models: the same words in every command that loads one."""
 
-import typer
-
 from isoscope.cli.main import app
 
-GROUP = typer.main.get_command(app)
 LOADING = ("survey", "norm", "matrices", "zero", "probe")
 SHARED = ("model", "--dtype", "--device", "--trust-remote-code", "--length", "--batch")
 
@@ -12,10 +9,12 @@ SHARED = ("model", "--dtype", "--device", "--trust-remote-code", "--length", "--
 def test_a_flag_has_one_meaning_everywhere():
     said = {}
     for name in LOADING:
-        for parameter in GROUP.commands[name].params:  # pyright: ignore
+        for parameter in app.commands[name].params:  # pyright: ignore
             for flag in SHARED:
                 if flag in parameter.opts:
-                    said.setdefault(flag, {}).setdefault(parameter.help, set()).add(name)
+                    said.setdefault(flag, {}).setdefault(
+                        parameter.help.partition("  [")[0], set()
+                    ).add(name)
     assert set(said) == set(SHARED)
     assert {flag: len(texts) for flag, texts in said.items()} == dict.fromkeys(SHARED, 1)
     everywhere = {"model", "--dtype", "--device", "--trust-remote-code"}

@@ -100,7 +100,7 @@ def test_bad_documents_are_skipped_where_that_is_asked_for(isoscope, model, corp
         "survey", model, "reviews.jsonl", "--column", "text", "--skip-bad", *QUICK[:-1]
     )
     assert done.exit_code == 0, done.stderr
-    assert "documents that cannot be read left out: 1" in done.stderr
+    assert "documents that cannot be read skipped: 1" in done.stderr
 
 
 def test_turns_are_announced_with_the_figure(isoscope, model, corpus, monkeypatch):

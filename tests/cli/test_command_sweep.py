@@ -54,8 +54,8 @@ def test_bad_rows_are_left_out_with_a_remark_if_asked(isoscope, examples):
     words = ("gap.jsonl", "--label", "stars", "--skip-bad", "--weights", 1, "-o", "runs/s")
     done = isoscope("sweep", "models/minilm", *words, *QUICK)
     assert done.exit_code == 0, done.stderr
-    assert "rows without a label or a second text left out: 1" in done.stdout
-    assert "documents that cannot be read left out: 1" in done.stdout
+    assert "rows without a label or a second text skipped: 1" in done.stdout
+    assert "documents that cannot be read skipped: 1" in done.stdout
     assert "skip-bad: true" in (examples / "runs/s/config.yaml").read_text()
 
 

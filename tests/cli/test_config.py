@@ -1,34 +1,32 @@
 """Flags out of a file."""
 
 from pathlib import Path
-from typing import Annotated
 
+import click
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from isoscope.cli.config import ConfigFile
+from isoscope.cli.config import config_file
 from isoscope.cli.main import Commands
 
-app = typer.Typer(cls=Commands)
+app = Commands("paints")
 
 
 @app.command("paint")
-def paint(
-    what: Annotated[str, typer.Argument(metavar="WHAT")],
-    colours: Annotated[list[str] | None, typer.Option("-c", "--colour")] = None,
-    coats: Annotated[int, typer.Option(min=1)] = 1,
-    thin: Annotated[float, typer.Option("--thin")] = 0.5,
-    in_a_hurry: Annotated[bool, typer.Option("--in-a-hurry")] = False,
-    name: Annotated[str | None, typer.Option("--name")] = None,
-    config: ConfigFile = None,
-) -> None:
-    typer.echo(f"{what} {colours} {coats} {thin} {in_a_hurry} {name}")
+@click.argument("what", metavar="WHAT")
+@click.option("-c", "--colour", "colours", multiple=True)
+@click.option("--coats", type=click.IntRange(min=1), default=1)
+@click.option("--thin", type=float, default=0.5)
+@click.option("--in-a-hurry", is_flag=True)
+@click.option("--name")
+@config_file
+def paint(what, colours, coats, thin, in_a_hurry, name) -> None:
+    click.echo(f"{what} {list(colours) or None} {coats} {thin} {in_a_hurry} {name}")
 
 
 @app.command("sand")
 def sand() -> None:
-    typer.echo("sanded")
+    click.echo("sanded")
 
 
 @pytest.fixture

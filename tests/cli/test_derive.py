@@ -6,7 +6,7 @@ from typing import Annotated
 import pytest
 
 from isoscope.cli.command import bounds_text, default_text, extra_text
-from isoscope.cli.derive import page
+from isoscope.cli.derive import files, page
 from isoscope.study.experiment import built_in
 from isoscope.study.option import Part, about, named_options
 
@@ -31,7 +31,7 @@ OPTIONS = named_options(Paint)
 @pytest.mark.parametrize(
     ("name", "extra"),
     [
-        ("what", "  [required]"),
+        ("what", ""),
         ("coats", "  [default: 2; x>=1]"),
         ("thin", "  [default: 0.5; 0.0<=x<=1.0]"),
         ("most", "  [x<=9]"),
@@ -63,3 +63,11 @@ def test_the_page_has_every_option_of_every_command():
 def test_the_page_in_the_documentation_is_up_to_date():
     written = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
     assert written == page(), "run make derive"
+
+
+def test_the_page_of_files_is_up_to_date_and_names_every_module():
+    written = (ROOT / "docs" / "files.md").read_text(encoding="utf-8")
+    assert written == files(), "run make derive"
+    source = ROOT / "src" / "isoscope"
+    modules = [path for path in source.rglob("*.py") if path.stat().st_size]
+    assert written.count("\n- `") == len(modules) > 200

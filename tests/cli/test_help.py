@@ -4,12 +4,10 @@ import re
 import shlex
 
 import pytest
-import typer
 
 from isoscope.cli.main import app
 
-GROUP = typer.main.get_command(app)
-COMMANDS = ["", *GROUP.commands]  # pyright: ignore
+COMMANDS = ["", *app.commands]  # pyright: ignore
 
 
 def help_of(isoscope, command):
@@ -48,7 +46,7 @@ def test_help_is_plain(isoscope, command):
 
 def test_the_same_letter_means_the_same_everywhere():
     letters: dict[str, set[str]] = {}
-    for command in GROUP.commands.values():  # pyright: ignore
+    for command in app.commands.values():  # pyright: ignore
         for parameter in command.params:
             short = [opt for opt in parameter.opts if re.fullmatch("-[a-z]", opt)]
             for letter in short:
@@ -62,7 +60,7 @@ def test_the_same_letter_means_the_same_everywhere():
 
 
 def test_measure_has_the_flags_of_the_contract():
-    flags = {opt for p in GROUP.commands["measure"].params for opt in p.opts}  # pyright: ignore
+    flags = {opt for p in app.commands["measure"].params for opt in p.opts}  # pyright: ignore
     assert flags == {
         "vectors", "-m", "--measure", "--all", "-o", "--output", "--column", "--document",
         "--id", "--text", "--name", "--skip-bad", "--as-published", "--zeta", "--seed",

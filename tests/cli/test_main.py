@@ -202,7 +202,24 @@ def test_a_name_no_terminal_can_show_is_no_reason_to_fail(shell):
 
 
 def test_commands_are_listed_in_the_order_of_work():
-    assert [c.name for c in app.registered_commands] == [
+    assert list(app.commands) == [
         "measure", "survey", "merge", "read", "report", "figure", "compare", "check",
         "dimensions", "explain", "matrices", "norm", "probe", "sweep", "zero", "list", "demo",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_can_be_taught_the_commands(isoscope, shell):
+    done = isoscope("--show-completion", shell)
+    assert done.exit_code == 0 and "_ISOSCOPE_COMPLETE" in done.stdout
+    assert isoscope("--show-completion", "dos").exit_code == 2
+
+
+def test_completion_knows_commands_and_flags(monkeypatch, isoscope):
+    monkeypatch.setenv("_ISOSCOPE_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "isoscope surv")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert "plain,survey" in isoscope().stdout
+    monkeypatch.setenv("COMP_WORDS", "isoscope survey --tok")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    assert "plain,--tokens" in isoscope().stdout

@@ -4,25 +4,15 @@ import re
 
 import pytest
 
-from isoscope.cli.flags import choose_format
 from isoscope.cli.output import note, show
 from isoscope.display import READINGS as LAID_OUT
 from isoscope.display import RecordLayout, Results
 from isoscope.display.frames import Field
 from isoscope.display.table import Column, Table
-from isoscope.errors import ConfigError
 from isoscope.types import Reading
 
 ONE = Reading("a", "rows", "all", "", None, "isoscore", 0.5, 0.4, 0.6, 9, 3)
 READINGS = Results([ONE], LAID_OUT, left_out=["twonn: needs at least 9 rows"])
-
-
-def test_one_format_is_chosen_and_two_are_refused():
-    assert choose_format(json=False, csv=False) == ""
-    assert choose_format(json=False, csv=True) == "csv"
-    with pytest.raises(ConfigError) as caught:
-        choose_format(json=True, csv=True)
-    assert caught.value.problem == "cannot print --json with --csv"
 
 
 @pytest.mark.parametrize("style", ["json", "csv"])

@@ -4,8 +4,8 @@ import pytest
 
 import isoscope as iso
 from isoscope.comparison.check import refuse
-from isoscope.comparison.outcomes import exit_code, worst
-from isoscope.errors import ConfigError, GateError, UnknownNameError
+from isoscope.comparison.outcomes import worst
+from isoscope.errors import ConfigError, GateError, IsoscopeError, UnknownNameError
 
 ROWS = [
     ("embed", "mean-cosine", 0.2, 0.1, 0.3),
@@ -17,6 +17,15 @@ ROWS = [
 
 def states(outcomes):
     return [(each.site, each.state) for each in outcomes]
+
+
+def exit_code(outcomes):
+    """Return the code that the command ends with."""
+    try:
+        refuse(outcomes)
+    except IsoscopeError as error:
+        return error.code
+    return 0
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from transformers import (
 from isoscope.control.listening import (
     SiteListener,
     find_sites,
-    observe_forward,
     select_sites,
     wrap_method,
 )
@@ -39,33 +38,35 @@ def llama():
     return small(LlamaForCausalLM, LlamaConfig, num_hidden_layers=3, intermediate_size=32)
 
 
+def listening(net, end):
+    """Return the block in which the end of every pass of a net is reported."""
+    listener = SiteListener(net, (), modules=["0"])
+    return listener.listening(lambda *_: None, end=end)
+
+
 def test_both_ways_to_call_a_module_are_observed():
-    net, seen = nn.Linear(3, 2), []
-    rows = torch.ones(1, 3)
-    with observe_forward(
-        net,
-        lambda arguments, keywords: seen.append((len(arguments), set(keywords))),
-        lambda complete: seen.append(complete),
-    ):
+    seen, rows = [], torch.ones(1, 3)
+    net = nn.Sequential(nn.Linear(3, 2))
+    with listening(net, lambda ended, complete: seen.append((ended.number, complete))):
         net(rows)
         net.forward(input=rows)
         assert list(inspect.signature(net.forward).parameters) == ["input"]
-    assert seen == [(1, set()), True, (0, {"input"}), True]
+    assert seen == [(0, True), (1, True)]
     net(rows)
-    assert len(seen) == 4 and "forward" not in vars(net)
+    assert len(seen) == 2 and "forward" not in vars(net)
 
 
 def test_a_forward_of_ones_own_comes_back_after_an_error_too():
-    net = nn.Linear(3, 2)
+    net = nn.Sequential(nn.Linear(3, 2))
     own = net.forward = lambda rows: rows
-    with pytest.raises(KeyError), observe_forward(net, lambda *_: None, lambda _: None):
+    with pytest.raises(KeyError), listening(net, lambda *_: None):
         raise KeyError
     assert net.forward is own
 
 
 def test_the_end_of_a_pass_is_reported_whether_it_raised_or_not():
-    net, seen = nn.Linear(3, 2), []
-    with observe_forward(net, lambda *_: None, seen.append):
+    net, seen = nn.Sequential(nn.Linear(3, 2)), []
+    with listening(net, lambda _, complete: seen.append(complete)):
         net(torch.ones(1, 3))
         with pytest.raises(RuntimeError):
             net(torch.ones(1, 7))

@@ -21,18 +21,18 @@ BYTES = ("state.safetensors", "readings.parquet")
 CUSTOM = """
 import os
 from pathlib import Path
-from isoscope.engine import base, heap
+from isoscope.engine import allocator, base
 from isoscope.store.keepers import SummaryKeeper
 SummaryKeeper.__init__.__kwdefaults__["patience"] = float(os.environ["TEST_PATIENCE"])
 busy = Path(__file__).with_name(f"busy-{os.getpid()}")
-begin, trim = base.Scratch.__init__, heap.trim
+begin, trim = base.Scratch.__init__, allocator.trim
 def begin_unit(self, *arguments):
     busy.touch()
     begin(self, *arguments)
 def end_unit():
     busy.unlink(missing_ok=True)
     trim()
-base.Scratch.__init__, heap.trim = begin_unit, end_unit
+base.Scratch.__init__, allocator.trim = begin_unit, end_unit
 """
 
 

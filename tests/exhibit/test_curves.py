@@ -92,10 +92,10 @@ def test_a_surveyed_site_has_a_spectrum_scores_and_causes(surveyed):
     causes = []
     for survey in surveyed.by_site():
         (site,) = {site for site, _ in survey.held}
-        found = curves_of(survey, site, "run")
-        assert {SpectrumCurve, DimensionScores} <= set(map(type, found.curves))
-        assert all(n > 1 for n in found.effective.values())
-        shares = [c.causes for c in found.curves if isinstance(c, CauseShares)]
+        curves, effective = curves_of(survey, site, "run")
+        assert {SpectrumCurve, DimensionScores} <= set(map(type, curves))
+        assert all(n > 1 for n in effective.values())
+        shares = [c.causes for c in curves if isinstance(c, CauseShares)]
         causes += [sum(each.share for each in found) for found in shares]
     assert len(causes) >= 4  # where there is no mean cosine there is nothing to explain
     assert causes == pytest.approx([1.0] * len(causes))
@@ -111,7 +111,7 @@ def test_sinks_are_what_the_variance_loses_without_them():
         part = Moments(8)
         part.update(ArrayBlock(rows))
         survey.held["resid.0", kind] = {Moments: part}
-    (sinks,) = [c for c in curves_of(survey, "resid.0", "x").curves if isinstance(c, SinkShare)]
+    (sinks,) = [c for c in curves_of(survey, "resid.0", "x")[0] if isinstance(c, SinkShare)]
     assert sinks.rows == 100
     assert sinks.share == pytest.approx(1 - 900 / (900 + 1e6), abs=0.01)
 

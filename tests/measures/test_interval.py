@@ -18,7 +18,7 @@ from isoscope.measures.interval import (
     spread,
     standard_error,
 )
-from isoscope.measures.mean_cosine import over_pairs
+from isoscope.measures.mean_cosine import mean_cosine
 from isoscope.measures.view import GroupView, Units
 
 numbers = st.floats(-100, 100)
@@ -139,9 +139,9 @@ def test_a_spread_is_what_the_interval_is_made_of(viewed):
     rows = np.random.default_rng(4).normal(size=(300, 6)) + 0.5
     names = np.repeat(np.arange(50), 6).astype(str)
     view = viewed(Units, rows, names)
-    value = over_pairs(view)
-    found = spread(view, over_pairs, value)
-    low, high = interval(view, over_pairs, value, logarithmic=False)
+    value = mean_cosine(view)
+    found = spread(view, mean_cosine, value)
+    low, high = interval(view, mean_cosine, value, logarithmic=False)
     assert quantile(found.freedom) * found.error == pytest.approx((high - low) / 2)
     assert len(found.keys) == len(found.parts) == view.groups
     assert found.parts.sum() == pytest.approx(0, abs=1e-12)
@@ -150,4 +150,4 @@ def test_a_spread_is_what_the_interval_is_made_of(viewed):
 def test_where_there_is_no_interval_there_is_no_spread(viewed):
     rows = np.random.default_rng(4).normal(size=(20, 6))
     view = viewed(Units, rows, np.repeat(np.arange(5), 4).astype(str))
-    assert spread(view, over_pairs, over_pairs(view)) is None
+    assert spread(view, mean_cosine, mean_cosine(view)) is None

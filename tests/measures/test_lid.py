@@ -1,9 +1,11 @@
 """Local intrinsic dimension against distances sorted one by one, and surfaces of known one."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from isoscope.measures.lid import of_distances
+from isoscope.measures.lid import lid
 
 NAME = "lid"
 
@@ -35,7 +37,7 @@ def test_it_is_not_in_the_default_set_and_has_an_interval(measured):
     rows = np.random.default_rng(1).normal(size=(500, 5))
     reading = measured(rows, NAME)[NAME]
     assert reading.low < reading.value < reading.high
-    from isoscope.study.reads import measure_names
+    from isoscope.study.measure_choice import measure_names
 
     assert NAME not in measure_names(None)
     assert NAME in measure_names(None, all=True)
@@ -53,4 +55,4 @@ def test_equal_distances_have_no_dimension():
     from isoscope.errors import UndefinedError
 
     with pytest.raises(UndefinedError, match="neighbours at different distances"):
-        of_distances(np.ones((4, 100)))
+        lid(SimpleNamespace(first=lambda k: np.ones((4, k))))

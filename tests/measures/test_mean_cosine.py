@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from isoscope.errors import TooFewRowsError
 from isoscope.measures.interval import interval
-from isoscope.measures.mean_cosine import mean_cosine, over_pairs
+from isoscope.measures.mean_cosine import mean_cosine
 from isoscope.measures.view import Units
 
 # Multiples of 1/8: zeros, copies and ties turn up by themselves, and nothing underflows.
@@ -71,7 +71,7 @@ def test_one_usable_row_has_no_pair(value):
 def test_the_function_reads_the_sum_of_unit_vectors(viewed):
     rows = np.random.default_rng(3).normal(size=(12, 3)) + 1
     seen = viewed(Units, rows)
-    assert mean_cosine(seen) == over_pairs(seen) == pytest.approx(by_definition(rows))
+    assert mean_cosine(seen) == pytest.approx(by_definition(rows))
 
 
 def test_without_a_group_it_is_the_mean_cosine_of_the_others(viewed):
@@ -95,5 +95,5 @@ def test_one_row_that_is_left_has_no_mean_cosine_and_the_whole_no_interval():
         keys=np.arange(9, dtype=np.uint64),
     )
     with np.errstate(all="ignore"):
-        assert not np.isfinite(over_pairs(seen.without(8)))
-        assert interval(seen, over_pairs, 0.5, logarithmic=False) is None
+        assert not np.isfinite(mean_cosine(seen.without(8)))
+        assert interval(seen, mean_cosine, 0.5, logarithmic=False) is None

@@ -1,12 +1,14 @@
 """mle-dimension against the definition: twenty neighbours of every row, by hand."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from isoscope.errors import TooFewRowsError, UndefinedError
-from isoscope.measures.mle_dimension import of_distances
+from isoscope.measures.mle_dimension import mle_dimension
 
 
 def by_definition(rows):
@@ -49,7 +51,7 @@ def test_rows_that_are_all_equally_far_have_no_dimension(value):
     with pytest.raises(TooFewRowsError, match="neighbours at different distances, got equal"):
         value(np.eye(40), "mle-dimension")
     with pytest.raises(UndefinedError, match="neighbours at different distances, got equal"):
-        of_distances(np.ones((30, 20)))
+        mle_dimension(SimpleNamespace(first=lambda k: np.ones((30, k))))
 
 
 def test_a_document_that_has_most_of_the_rows_leaves_no_interval(measured):

@@ -6,13 +6,12 @@ import pytest
 from isoscope.errors import IsoscopeError, SourceError
 from isoscope.source.columns import (
     check_labels,
-    label_arrays,
     match_columns,
     only_column,
-    vectors_array,
 )
+from isoscope.source.named_arrays import label_arrays, vectors_array
 from isoscope.source.npy import ArrayHeader
-from isoscope.source.request import VectorRequest
+from isoscope.source.row_source import VectorRequest
 
 NAMES = ["id", "e0", "e1", "e10", "a,b", "x*"]
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from isoscope.source.fingerprint import PAGE, PAGES, of_file, of_parts, spread
+from isoscope.source.bytes import PAGE, PAGES, of_file, of_parts, spread
 
 
 def test_the_same_content_elsewhere_has_the_same_fingerprint(tmp_path):

@@ -8,20 +8,18 @@ from hypothesis import strategies as st
 
 from isoscope.errors import RowError, SourceError
 from isoscope.source import lines as module
-from isoscope.source.border import BadEncodingError, BadRecordError
 from isoscope.source.bytes import TemporaryBytes
 from isoscope.source.csv import csv_columns, is_header, parse_list, parse_number, split_cells
+from isoscope.source.file_errors import BadEncodingError, BadRecordError
 from isoscope.source.lines import (
-    LineFormat,
     RawRecord,
     batches_of,
     csv_records,
     filled_lines,
-    parse_batch,
+    line_source,
     row_too_long,
 )
-from isoscope.source.request import VectorRequest
-from isoscope.source.row_source import PassCounts
+from isoscope.source.row_source import VectorRequest
 
 
 def test_lines_are_numbered_and_blank_ones_left_out():
@@ -130,23 +128,22 @@ def parse(line):
         raise BadRecordError("a word") from None
 
 
-def parsed(width, roles=(), *, start=0, counts=None, skip_bad=False):
-    lines = LineFormat(width, roles, "", iter, parse)
-    request = VectorRequest(skip_bad=skip_bad)
+def parsed(width, **options):
     data = TemporaryBytes("s", "f")
-    return parse_batch(data, request, lines, BATCH, start, counts or PassCounts())
+    request = VectorRequest(**options)
+    return line_source(data, request, width, "", lambda _: iter(BATCH), parse)
 
 
 def test_lines_that_are_no_rows_are_dropped_and_counted():
-    counts = PassCounts()
-    chunk = parsed(2, ("document", "id"), start=10, counts=counts, skip_bad=True)
-    assert chunk.rows.tolist() == [[1, 2], [3, 4]] and counts.skipped == 1
-    assert list(chunk.ordinals) == [10, 12] and list(chunk.documents) == ["d", "d"]
+    source = parsed(2, document="d", id="i", skip_bad=True)
+    (chunk,) = source.chunks()
+    assert chunk.rows.tolist() == [[1, 2], [3, 4]] and source.skipped == 1
+    assert list(chunk.ordinals) == [0, 2] and list(chunk.documents) == ["d", "d"]
     assert chunk.ids == ["1 2", "3 4"] and chunk.texts is None
 
 
 def test_or_refused_by_their_number():
     with pytest.raises(RowError, match="expected 2 numbers in line 4 of f, got a word"):
-        parsed(2)
+        list(parsed(2).chunks())
     with pytest.raises(RowError, match="expected 3 numbers in line 3 of f, got 2"):
-        parsed(3)
+        list(parsed(3).chunks())

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 from isoscope.errors import SourceError
 from isoscope.source import npy, open_source
 from isoscope.source.npy import ArrayHeader, map_array, map_blocks, read_header
-from isoscope.source.shape import plain_rows
+from isoscope.source.row_source import plain_rows
 
 matrices = hnp.arrays(
     dtype=st.one_of(

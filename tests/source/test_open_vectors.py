@@ -13,7 +13,7 @@ import pytest
 from isoscope.errors import IsoscopeError, SourceError
 from isoscope.source import SUFFIXES, RowSource, open_source
 from isoscope.source.open_vectors import OPENERS, open_file
-from isoscope.source.request import VectorRequest
+from isoscope.source.row_source import VectorRequest
 
 DTYPES = ["float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool"]
 FORMATS = ["npy", "npz", "safetensors", "parquet", "arrow", "feather", "jsonl", "csv", "tsv"]

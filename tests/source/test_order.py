@@ -6,11 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoscope.errors import SourceError
-from isoscope.source.order import (
+from isoscope.source.row_source import (
     DocumentOrder,
-    SeenHashes,
     UnsortedError,
-    in_order,
     ordinals_of,
 )
 from isoscope.types import Chunk
@@ -39,27 +37,33 @@ def by_definition(documents):
 @given(documents=names, size=st.integers(1, 10), as_text=st.booleans())
 def test_the_first_row_that_comes_back_is_named(documents, size, as_text):
     expected = by_definition(documents)
-    chunks = in_order(chunked(documents, size, as_text))
+    order = DocumentOrder()
     if expected is None:
-        assert sum(len(each) for each in chunks) == len(documents)
+        for each in chunked(documents, size, as_text):
+            order.find_starts(each)
         return
     with pytest.raises(SourceError, match=rf"again in row {expected} of f"):
-        list(chunks)
+        for each in chunked(documents, size, as_text):
+            order.find_starts(each)
 
 
 def test_a_million_documents_take_a_few_megabytes():
-    seen = SeenHashes()
-    hashes = np.random.default_rng(0).permutation(1_000_000).astype(np.int64)
-    for at in range(0, len(hashes), 5000):
-        assert seen.add(hashes[at : at + 5000]) is None
-    assert sum(each.nbytes for each in seen._runs) == 8_000_000
-    assert len(seen._runs) < 12
-    assert seen.add(np.array([-1, int(hashes[123_456])])) == 1
+    order = DocumentOrder()
+    documents = np.random.default_rng(0).permutation(1_000_000)
+    for chunk in chunked(documents, 5000, False):
+        order.find_starts(chunk)
+    assert sum(each.nbytes for each in order._runs) == 8_000_000
+    assert len(order._runs) < 12
+    with pytest.raises(UnsortedError, match="again in row 1 of f"):
+        order.find_starts(
+            Chunk(np.zeros((2, 1)), "s", 0, np.array([-1, documents[7]]), place="f")
+        )
 
 
 def test_chunks_without_documents_or_rows_pass():
     chunks = [Chunk(np.zeros((2, 1)), "s", 0), Chunk(np.zeros((0, 1)), "s", 2, np.array([]))]
-    assert len(list(in_order(chunks))) == 2
+    order = DocumentOrder()
+    assert [len(order.find_starts(each)) for each in chunks] == [0, 0]
 
 
 def test_the_rows_that_begin_a_document_are_found_across_chunks():

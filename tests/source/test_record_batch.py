@@ -1,5 +1,7 @@
 """Record batches: every way a list can fail to be a vector, found in one go."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoscope.errors import RowError, SourceError
-from isoscope.source.record_batch import BatchConverter, first_width, is_list, vector_columns
-from isoscope.source.request import VectorRequest
-from isoscope.source.row_source import PassCounts
+from isoscope.source.record_batch import first_width, is_list, vector_columns
+from isoscope.source.row_source import PassCounts, VectorRequest
 
 cells = st.one_of(
     st.none(), st.lists(st.one_of(st.none(), st.floats(-9, 9)), min_size=0, max_size=4)
@@ -17,8 +18,8 @@ cells = st.one_of(
 
 
 def converter(batch, *, skip_bad, width=3):
-    plan = vector_columns(batch.schema, VectorRequest(column="v"), "t")
-    return BatchConverter(plan, width, "t", "t", skip_bad)
+    request = VectorRequest(column="v", skip_bad=skip_bad)
+    return replace(vector_columns(batch.schema, request, "t", "t"), width=width)
 
 
 @given(values=st.lists(cells, min_size=1, max_size=12), cut=st.integers(0, 3))
@@ -66,9 +67,9 @@ def test_text_that_is_not_utf8_is_refused():
     offsets = pa.py_buffer(np.array([0, 2], dtype=np.int32).tobytes())
     bad = pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(b"\xff\xfe")])
     batch = pa.RecordBatch.from_arrays([pa.array([[1.0]]), bad], names=["v", "t"])
-    plan = vector_columns(batch.schema, VectorRequest(text="t"), "f")
+    plan = replace(vector_columns(batch.schema, VectorRequest(text="t"), "f", "f"), width=1)
     with pytest.raises(SourceError, match="expected UTF-8 text as texts of f") as caught:
-        BatchConverter(plan, 1, "f", "f", False).chunk(batch, 0, PassCounts())
+        plan.chunk(batch, 0, PassCounts())
     assert caught.value.slug == "not-utf8"
 
 
@@ -76,12 +77,12 @@ FLOATS = pa.list_(pa.float32())
 
 
 def chosen(fields, **asked):
-    return vector_columns(pa.schema(fields), VectorRequest(**asked), "t")
+    return vector_columns(pa.schema(fields), VectorRequest(**asked), "t", "t")
 
 
 def test_lists_go_before_plain_columns():
     plan = chosen([("x", pa.float64()), ("v", FLOATS), ("words", pa.list_(pa.string()))])
-    assert plan.vector == ("v",) and plan.listed and plan.width is None
+    assert plan.vector == ("v",) and plan.listed and plan.width == 0
     assert plan.dtype == "float32" and plan.names == ["v"]
 
 

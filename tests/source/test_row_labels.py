@@ -1,7 +1,6 @@
 """Labels beside the vectors: as many as rows, whatever they are kept in."""
 
 import io
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,8 @@ import torch
 
 from isoscope.errors import SourceError
 from isoscope.source import open_source
-from isoscope.source.row_labels import as_documents, as_strings, label_chunk
+from isoscope.source.columns import add_labels, as_documents, as_strings
+from isoscope.types import Chunk
 
 ROWS = np.ones((5, 2))
 NUMBERS = [1, 1, 2, 2, 3]
@@ -174,7 +174,7 @@ def test_ids_and_texts_are_strings():
 
 
 def test_labels_by_role_are_those_of_a_chunk():
-    origin = SimpleNamespace(name="s", place="f")
-    found = label_chunk(np.ones((1, 2)), origin, 3, {"document": [1], "id": [2]})
+    chunk = Chunk(np.ones((1, 2)), "s", 3, place="f")
+    found = add_labels(chunk, {"document": [1], "id": [2]})
     assert found.documents.tolist() == [1] and found.ids == ["2"] and found.texts is None
     assert (found.source, found.start, found.place) == ("s", 3, "f")

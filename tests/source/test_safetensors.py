@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 
 from isoscope.errors import SourceError
 from isoscope.source import open_source
-from isoscope.source.safetensors import from_bfloat16
+from isoscope.source.named_arrays import from_bfloat16
 
 
 def packed(header, content=b"", length=None):

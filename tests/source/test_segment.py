@@ -17,9 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoscope.errors import SourceError
-from isoscope.source import open_source, row_labels
-from isoscope.source.order import ordinals_of
-from isoscope.source.segment import Segment
+from isoscope.source import columns, open_source
+from isoscope.source.row_source import Segment, ordinals_of
 
 SIZES = (1, 3, 7, 10, 25, 49, 50, 1000)
 DOCUMENTS = sorted(int(each) for each in np.random.default_rng(5).integers(0, 17, 50))
@@ -220,7 +219,7 @@ def test_any_folder_with_any_labels_beside_it(sizes, rows, some, data, tmp_path_
         np.save(folder / f"{i}.npy", np.random.default_rng(i).normal(size=(n, 2)))
     np.save(folder / "doc.npy", documents)
     source = open_source(folder, document=folder / "doc.npy", id=folder / "doc.npy")
-    with patch.object(row_labels, "DOCUMENTS_PER_CHUNK", some):
+    with patch.object(columns, "DOCUMENTS_PER_CHUNK", some):
         assert check(source, rows) == groups(documents, rows)
     (folder / "doc.npy").unlink()
     assert check(open_source(folder), rows) == groups(range(total), rows)

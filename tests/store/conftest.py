@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors import safe_open
 from safetensors.numpy import save as library_bytes
 
 from isoscope.display import READINGS, Results
@@ -19,6 +20,13 @@ def write_as_library(path, meta, arrays):
     content = library_bytes(whole, metadata={META: json.dumps(meta)})
     with Path(path).open("xb") as file:  # not by name: Python reports a full disk as such
         file.write(content)
+
+
+def read_as_library(path):
+    """Read the description and the arrays of a state file as the library of the format does."""
+    with safe_open(path, framework="numpy") as file:
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        return json.loads(file.metadata()[META]), arrays
 
 
 class Box:
@@ -74,6 +82,11 @@ def box():
 @pytest.fixture(scope="session", name="write_as_library")
 def write_as_library_fixture():
     return write_as_library
+
+
+@pytest.fixture(scope="session", name="read_as_library")
+def read_as_library_fixture():
+    return read_as_library
 
 
 @pytest.fixture

@@ -13,9 +13,8 @@ import yaml
 
 from isoscope.errors import RunExistsError, StoreError
 from isoscope.store import check_target, load, save
-from isoscope.store.folder import mark
+from isoscope.store.run import mark
 from isoscope.store.schema import FILES
-from isoscope.store.state import read_state
 
 SOURCES = Path(__file__).parents[2] / "src"
 
@@ -173,11 +172,10 @@ def test_what_a_killed_process_left_behind_is_in_nobodys_way(here, write):
 KILLED_EVERYWHERE = """
 import json, os, shutil, signal, sys
 from pathlib import Path
-from isoscope.store import atomic, folder, load
+from isoscope.store import atomic, load, run as saving
 sys.path.insert(0, sys.argv[1])
-from conftest import Box, saved_run
+from conftest import Box, read_as_library, saved_run
 from isoscope.store.schema import STATE
-from isoscope.store.state import read_state
 
 here, replacing = Path(sys.argv[2]), sys.argv[3] == "replacing"
 
@@ -194,7 +192,7 @@ def killing(moment):
         return instead
     for place, name in [(os, "fsync"), (os, "mkdir"), (os, "rename"), (shutil, "rmtree"),
                         (os, "unlink"), (atomic, "exchange"), (Box, "write"),
-                        (folder, "write_readings"), (folder, "_write")]:
+                        (saving, "write_readings"), (Path, "write_bytes")]:
         setattr(place, name, wrapped(getattr(place, name)))
 
 def child(work):
@@ -213,9 +211,9 @@ def replace(moment):
 def check():
     run = load(here / "run")
     fill = run.readings[0].value
-    meta, arrays = read_state(run.path / STATE)
+    meta, arrays = read_as_library(run.path / STATE)
     assert meta["fill"] == fill and (arrays["rows.sum"] == fill).all()
-    assert folder.mark(run.path / STATE) == run.manifest.files[STATE]
+    assert saving.mark(run.path / STATE) == run.manifest.files[STATE]
     (here / "seen").write_text(str(fill))
 
 saved_run(here / "warm"); load(here / "warm")  # imports once, not in every child
@@ -313,7 +311,7 @@ def test_a_full_disk_leaves_the_old_run(small_disk, write):
     assert contents(small_disk) == before
 
 
-def test_a_disk_that_fills_at_any_file_leaves_the_old_run(small_disk, write):
+def test_a_disk_that_fills_at_any_file_leaves_the_old_run(small_disk, write, read_as_library):
     write(small_disk / "run", fill=1.0)
     ballast = small_disk / "ballast"
     outcomes = []
@@ -328,7 +326,7 @@ def test_a_disk_that_fills_at_any_file_leaves_the_old_run(small_disk, write):
             assert error.slug == "store-write"
             outcomes.append(False)
             assert load(small_disk / "run").readings[0].value == value
-        _, arrays = read_state(small_disk / "run" / "state.safetensors")
+        _, arrays = read_as_library(small_disk / "run" / "state.safetensors")
         assert np.unique(arrays["rows.sum"]) == [load(small_disk / "run").readings[0].value]
         assert sorted(each.name for each in small_disk.iterdir()) == ["ballast", "run"]
         ballast.unlink()

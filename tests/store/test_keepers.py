@@ -15,9 +15,8 @@ from isoscope.accumulate import ACCUMULATORS, ArrayBlock, Moments, Overlap, Rese
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.errors import StoreError
 from isoscope.hashing import named_documents
-from isoscope.store.keepers import SummaryKeeper
+from isoscope.store.keepers import Node, SummaryKeeper
 from isoscope.store.state import State, write_state
-from isoscope.store.tree import Node
 
 KINDS = (Tally, Moments, Reservoir)
 UNITS = 11
@@ -43,7 +42,7 @@ def summaries(unit):
         )
         survey.update((site, "all"), KINDS, block)
     if unit == 6:
-        survey.spoil("resid.1", "document 6")
+        survey.drop("resid.1", "document 6")
     return survey.to_state()
 
 

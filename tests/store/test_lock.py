@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from isoscope.errors import LockedError
-from isoscope.store import lock
-from isoscope.store.lock import Lock
+from isoscope.store import working
+from isoscope.store.working import Lock
 
 HOLD = """
 import sys
 from pathlib import Path
 from isoscope.errors import LockedError
-from isoscope.store.lock import Lock
+from isoscope.store.working import Lock
 mine = Lock(Path(sys.argv[1]))
 for line in sys.stdin:
     if line == "acquire\\n":
@@ -108,7 +108,7 @@ def test_another_takes_over_after_a_kill(drivers, tmp_path):
 
 
 def test_the_same_process_cannot_have_it_twice(tmp_path, monkeypatch):
-    monkeypatch.setattr(lock, "PATIENCE", 0.0)
+    monkeypatch.setattr(working, "PATIENCE", 0.0)
     mine = Lock(tmp_path)
     mine.acquire()
     with pytest.raises(LockedError, match=f"process {os.getpid()}"):
@@ -141,7 +141,7 @@ def test_whoever_waits_for_a_folder_that_is_removed_makes_a_new_one(tmp_path, mo
             first.release()
             folder.rmdir()
 
-    monkeypatch.setattr(lock, "sleep", finish)
+    monkeypatch.setattr(working, "sleep", finish)
     second = Lock(folder)
     second.acquire()
     assert (folder / "lock").exists()
@@ -162,7 +162,7 @@ def test_whoever_waits_for_a_folder_that_is_replaced_locks_what_is_there_now(
             (folder / "run.json").write_text("{}")
             first.release()
 
-    monkeypatch.setattr(lock, "sleep", finish)
+    monkeypatch.setattr(working, "sleep", finish)
     second = Lock(folder)
     second.acquire()
     assert sorted(path.name for path in folder.iterdir()) == ["lock", "run.json"]
@@ -173,7 +173,7 @@ def test_whoever_waits_for_a_folder_that_is_replaced_locks_what_is_there_now(
 
 
 def test_a_process_that_inherited_it_holds_it_too(drivers, tmp_path, monkeypatch):
-    monkeypatch.setattr(lock, "PATIENCE", 0.0)
+    monkeypatch.setattr(working, "PATIENCE", 0.0)
     mine = Lock(tmp_path / "run")
     mine.acquire()
     worker = drivers(tmp_path / "other", pass_fds=(mine.descriptor,))
@@ -200,8 +200,8 @@ def test_without_locks_of_the_system_the_process_id_decides(
         other.wait()
     holder = {"pid": other.pid, "started": "then", "host": os.uname().nodename}
     Path(tmp_path, "lock").write_text(json.dumps(holder))
-    monkeypatch.setattr(lock, "PATIENCE", 0.0)
-    monkeypatch.setattr(lock.fcntl, "flock", unsupported)
+    monkeypatch.setattr(working, "PATIENCE", 0.0)
+    monkeypatch.setattr(working.fcntl, "flock", unsupported)
     mine = Lock(tmp_path)
     if alive:
         with pytest.raises(LockedError, match="started then"):
@@ -211,7 +211,7 @@ def test_without_locks_of_the_system_the_process_id_decides(
 
 
 def test_no_descriptor_is_left_open_by_a_refusal(tmp_path, monkeypatch):
-    monkeypatch.setattr(lock, "PATIENCE", 0.0)
+    monkeypatch.setattr(working, "PATIENCE", 0.0)
     mine = Lock(tmp_path)
     mine.acquire()
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208

@@ -13,7 +13,7 @@ from isoscope.errors import MergeError, StoreError
 from isoscope.hashing import named_documents
 from isoscope.store import load, save
 from isoscope.store.run import merge_states
-from isoscope.store.state import StateReader, read_state
+from isoscope.store.state import StateReader
 
 KINDS = tuple(kind for kind in ACCUMULATORS if kind not in SECOND_PASS)
 SITES = ("resid.0", "resid.1", "embed.weight")
@@ -69,7 +69,7 @@ def test_merging_files_is_merging_surveys(run_of, tmp_path):
     parts = [survey(1), survey(2, SITES[1:]), survey(3, ("resid.2", *SITES))]
     runs = [run_of(f"r{i}", part) for i, part in enumerate(parts)]
     merge_states(runs, tmp_path / "out")
-    found = Survey.from_state(*read_state(tmp_path / "out"))
+    found = StateReader(tmp_path / "out").whole_survey()
     assert bits(found) == bits(merged_in_memory(run.survey for run in runs))
     assert CentredDirections in found.held["embed.weight", "all"]
     assert CentredDirections not in found.held["resid.0", "ordinary"]
@@ -78,13 +78,13 @@ def test_merging_files_is_merging_surveys(run_of, tmp_path):
 def test_one_run_is_copied_with_its_second_passes(run_of, tmp_path):
     run = run_of("r", survey(1))
     merge_states([run], tmp_path / "out")
-    assert bits(Survey.from_state(*read_state(tmp_path / "out"))) == bits(run.survey)
+    assert bits(StateReader(tmp_path / "out").whole_survey()) == bits(run.survey)
 
 
 def test_a_site_in_trouble_is_carried_on_with_the_first_reason(run_of, tmp_path):
     parts = [survey(i) for i in range(3)]
-    parts[1].spoil("resid.1", "NaN in document 7")
-    parts[2].spoil("resid.1", "NaN in document 9")
+    parts[1].drop("resid.1", "NaN in document 7")
+    parts[2].drop("resid.1", "NaN in document 9")
     merge_states([run_of(f"r{i}", part) for i, part in enumerate(parts)], tmp_path / "out")
     reader = StateReader(tmp_path / "out")
     assert reader.trouble == {"resid.1": "NaN in document 7"}

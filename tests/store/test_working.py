@@ -6,7 +6,7 @@ import pytest
 
 from isoscope.accumulate.survey import Survey
 from isoscope.errors import LockedError, RunExistsError, StoreError
-from isoscope.store import lock, save, working
+from isoscope.store import save, working
 from isoscope.store.working import Working, open_target
 
 ID, RESOLVED, PLAN = "abc", {"options": {"seed": 0}}, b"\x01plan"
@@ -151,7 +151,7 @@ def test_a_damaged_plan_is_reported(target, harm):
 
 
 def test_a_second_driver_is_refused_and_harms_nothing(target, monkeypatch):
-    monkeypatch.setattr(lock, "PATIENCE", 0.0)
+    monkeypatch.setattr(working, "PATIENCE", 0.0)
     with Working(target) as folder:
         folder.begin(ID, RESOLVED, PLAN)
         with pytest.raises(LockedError), Working(target, overwrite=True):
@@ -172,14 +172,14 @@ def test_a_run_that_another_driver_has_just_finished_is_not_touched(target, fini
 def test_a_run_that_is_finished_the_moment_it_is_locked_is_not_touched(
     target, finished, monkeypatch, overwrite
 ):
-    acquire = lock.Lock.acquire
+    acquire = working.Lock.acquire
 
     def too_late(self):
         if not target.exists():
             finished(target)
         acquire(self)
 
-    monkeypatch.setattr(lock.Lock, "acquire", too_late)
+    monkeypatch.setattr(working.Lock, "acquire", too_late)
     if overwrite:
         with Working(target, overwrite=True) as folder:
             assert folder.folder != target

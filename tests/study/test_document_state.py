@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from isoscope.errors import UnknownNameError
-from isoscope.study.document_state import choose_state, take_states
-from isoscope.study.model import subject_of
+from isoscope.study.model import choose_state, subject_of, take_states
 
 
 def test_what_stands_for_a_text_is_asked_for_or_the_models_own(tiny, speaker):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoscope.hashing import named_documents, ordinal_documents
-from isoscope.study.documents import whole_documents
+from isoscope.study.lanes import whole_documents
 from isoscope.types import Chunk
 
 
@@ -51,7 +51,7 @@ def test_keys_positions_and_ordinals_do_not_depend_on_the_cuts(stream):
     def joined(parts, name):
         return np.concatenate([getattr(part, name) for part in parts]).tolist()
 
-    for name in ("keys", "documents", "positions", "ordinals", "places"):
+    for name in ("keys", "positions", "ordinals", "places"):
         assert joined(cuts, name) == joined(whole, name)
     assert joined(cuts, "keys") == named_documents(names).tolist()
 
@@ -71,7 +71,7 @@ def test_one_document_over_many_chunks_is_one_cut():
 def test_rows_without_documents_pass_chunk_by_chunk():
     chunks = [Chunk(rows_of(3), "s", 0), Chunk(rows_of(2), "s", 3)]
     first, second = cuts_of(chunks, seed=4)
-    assert first.documents is None and first.positions is None
+    assert first.positions is None
     expected = ordinal_documents("s", np.arange(3, 5, dtype=np.uint64), seed=4)
     assert second.keys.tolist() == expected.tolist()
     assert second.ordinals.tolist() == [3, 4]
@@ -143,4 +143,4 @@ def test_only_some_rows_of_a_cut():
     some = cut.only(np.array([1, 3]))
     assert len(some) == 2 and some.rows[:, 0].tolist() == [1, 3]
     assert some.positions.tolist() == [1, 3] == some.ordinals.tolist()
-    assert some.places.tolist() == ["f", "f"] and len(some.keys) == len(some.documents) == 2
+    assert some.places.tolist() == ["f", "f"] and len(some.keys) == 2

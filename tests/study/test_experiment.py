@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from isoscope.cli.main import app
 from isoscope.errors import ConfigError, UnknownNameError
@@ -101,7 +101,8 @@ def twins(tmp_path, monkeypatch):
     (folder / "twins-1.0.dist-info" / "METADATA").write_text("Name: twins\nVersion: 1.0\n")
     monkeypatch.syspath_prepend(folder)
     yield folder
-    EXPERIMENTS._things.pop("twins", None)
+    EXPERIMENTS.pop("twins", None)
+    app.commands.pop("twins", None)
     sys.modules.pop("twins", None)
 
 

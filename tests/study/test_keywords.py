@@ -1,18 +1,20 @@
 """Python functions have the signature of their spec, and are checked by it."""
 
 import inspect
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import isoscope as iso
+from isoscope.display import Results
 from isoscope.errors import ConfigError, EngineError, UnknownNameError
-from isoscope.study.keywords import execution_of, signature
+from isoscope.study.keywords import execution_of
 from isoscope.study.option import named_options
-from isoscope.study.rows import MeasureSpec
 from isoscope.study.spec import Execution
 from isoscope.study.survey import SurveySpec
+from isoscope.types import Reading
 
 ROWS = np.random.default_rng(0).normal(size=(300, 8))
 
@@ -70,5 +72,10 @@ def test_paths_may_be_path_objects(tmp_path):
 
 
 def test_the_signature_names_what_comes_back():
-    found = signature(MeasureSpec, Execution, iso.measure)
-    assert found.return_annotation == "Results[Reading]"
+    assert inspect.signature(iso.measure).return_annotation == Results[Reading]
+
+
+@pytest.mark.parametrize("name", iso.__all__)
+def test_public_functions_survive_a_process_border(name):
+    function = getattr(iso, name)
+    assert pickle.loads(pickle.dumps(function)) is function

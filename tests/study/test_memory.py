@@ -7,13 +7,12 @@ from isoscope.accumulate import ArrayBlock
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.capture.runner import free_memory
 from isoscope.hashing import named_documents
+from isoscope.study.measure_choice import measure_names
 from isoscope.study.reading import kinds_for
-from isoscope.study.reads import measure_names
 from isoscope.study.selection import (
     ROW_CLASSES,
     as_bytes,
     site_bytes,
-    state_bytes,
 )
 
 
@@ -37,14 +36,8 @@ def test_a_site_takes_about_what_was_foretold(width):
     assert 0.3 * site_bytes(width) < held_bytes(width) <= 1.1 * site_bytes(width)
 
 
-def test_sites_add_up():
-    assert state_bytes([]) == 0
-    assert state_bytes([8, 16]) == ROW_CLASSES * (site_bytes(8) + site_bytes(16))
-    assert state_bytes([8], classes=1) == site_bytes(8)
-
-
 def test_a_wide_model_takes_gigabytes():
-    assert state_bytes([4096] * 33) > 15 * 2**30
+    assert 33 * ROW_CLASSES * site_bytes(4096) > 15 * 2**30
 
 
 def test_the_memory_there_is_can_be_bounded(monkeypatch):

@@ -1,7 +1,5 @@
 """Vectors are cut into units that end where documents end, whatever does them."""
 
-import sys
-
 import numpy as np
 import pytest
 
@@ -30,7 +28,7 @@ def folder(tmp_path):
 def small_units(monkeypatch):
     """Let a unit have 256 rows, and a block 64."""
     monkeypatch.setattr(module, "BLOCKS", 4)
-    monkeypatch.setattr(sys.modules["isoscope.study.lanes"], "block_rows", lambda *_: 64)
+    monkeypatch.setattr(module, "block_rows", lambda *_: 64)
 
 
 def plan_of(path, **options):
@@ -91,7 +89,7 @@ def test_rows_that_are_skipped_are_counted_over_units(folder, small_units):
 
 
 def test_an_array_is_one_unit_and_leaves_nothing_behind(tmp_path, monkeypatch):
-    monkeypatch.setattr("isoscope.study.spec.digest", None)  # what addresses are made with
+    monkeypatch.setattr("isoscope.study.run.digest", None)  # what addresses are made with
     monkeypatch.setattr("isoscope.study.plan.Plan.encode", None)
     found = iso.measure(np.random.default_rng(0).normal(size=(200, 8)), measures=["isoscore"])
     assert len(found) == 1

@@ -137,6 +137,14 @@ def test_an_unfinished_run_of_a_version_without_plans_is_refused(target, options
     assert run(SumSpec.of(**options), into(target, overwrite=True)) == [14, 14]
 
 
+def test_units_of_an_earlier_revision_of_a_spec_do_not_count(unfinished, options, monkeypatch):
+    monkeypatch.setattr(SumSpec, "revision", 1)
+    with pytest.raises(ResumeError, match="by another version") as caught:
+        run(SumSpec.of(**options), into(unfinished))
+    assert caught.value.slug == "resume-other"
+    assert run(SumSpec.of(**options), into(unfinished, overwrite=True)) == [14, 14]
+
+
 def test_units_of_another_version_do_not_count(unfinished, options, monkeypatch):
     monkeypatch.setattr(running, "versions", lambda: {"isoscope": "99.0"})
     with pytest.raises(ResumeError, match="by another version"):

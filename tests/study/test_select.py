@@ -5,7 +5,21 @@ from types import SimpleNamespace
 import pytest
 
 from isoscope.errors import SourceError
-from isoscope.study.selection import take_documents
+from isoscope.study.frequency import Frequencies
+from isoscope.study.selection import select_documents
+
+
+class Numbers:
+    """A corpus whose documents are their own ordinals."""
+
+    def __init__(self, ordinals):
+        self.ordinals = ordinals
+
+    def order(self, seed):
+        return self.ordinals
+
+    def document(self, ordinal):
+        return ordinal
 
 
 def prepare(ordinal):
@@ -13,29 +27,34 @@ def prepare(ordinal):
         raise SourceError("cannot read 3", hint="", slug="image-unreadable")
     if ordinal == 1:
         return None
-    return SimpleNamespace(length=10 + ordinal, cost=16, truncated=ordinal == 2)
+    return SimpleNamespace(length=10 + ordinal, cost=16, truncated=ordinal == 2, inputs={})
+
+
+def take_documents(ordinals, **options):
+    feed = SimpleNamespace(prepare=prepare)
+    return select_documents(Numbers(ordinals), feed, Frequencies(), seed=0, **options)
 
 
 def test_enough_tokens_end_the_selection():
-    found = take_documents([0, 2, 4, 5], prepare, tokens=21)
+    found = take_documents([0, 2, 4, 5], tokens=21)
     assert [item.ordinal for item in found.items] == [0, 2]
     assert found.rows == 22
 
 
 def test_without_a_limit_all_are_taken():
-    assert len(take_documents([0, 2, 4, 5], prepare, tokens=None).items) == 4
+    assert len(take_documents([0, 2, 4, 5], tokens=None).items) == 4
 
 
 def test_what_is_passed_over_is_counted():
-    found = take_documents(range(6), prepare, tokens=None, skip_bad=True)
+    found = take_documents(range(6), tokens=None, skip_bad=True)
     assert (found.short, found.truncated, found.bad) == (1, 1, ["cannot read 3"])
     assert found.warnings() == [
         "1 of 4 documents were truncated",
-        "1 documents shorter than two tokens were left out",
+        "1 documents shorter than two tokens were skipped",
         "1 documents could not be read and were skipped",
     ]
 
 
 def test_a_bad_document_ends_it_unless_it_may_be_skipped():
     with pytest.raises(SourceError, match="cannot read 3"):
-        take_documents(range(6), prepare, tokens=None)
+        take_documents(range(6), tokens=None)

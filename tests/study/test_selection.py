@@ -10,7 +10,6 @@ from isoscope.source.corpus import open_corpus
 from isoscope.study.frequency import Frequencies
 from isoscope.study.model import load_model
 from isoscope.study.selection import (
-    check_truncation,
     has_tokens,
     pooling_for,
     select_documents,
@@ -59,10 +58,9 @@ def test_pooling_is_the_models_own_unless_an_option_says_more(found):
     assert pooling_for(found, "last").mode == "last"
 
 
-def test_only_pooled_vectors_can_be_cut():
-    check_truncation(("pooled",), 3)
-    check_truncation(("resid.0",), None)
-    assert slug_of(check_truncation, ("resid.0",), 3) == "pooling"
+def test_only_pooled_vectors_can_be_cut(found):
+    assert select_sites(found, ["pooled"], True, 3) == ("pooled",)
+    assert slug_of(select_sites, found, ["resid.0"], True, 3) == "pooling"
 
 
 def test_turns_are_never_more_than_the_sites(found, monkeypatch):

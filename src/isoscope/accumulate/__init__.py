@@ -1,19 +1,32 @@
 """Mergeable summaries of rows."""
 
-from isoscope.accumulate.bands import Bands, BandsSummary, Crossing, CrossingSummary
+from isoscope.accumulate.bands import (
+    FREQUENCIES,
+    POSITIONS,
+    Bands,
+    BandsSummary,
+    Crossing,
+    CrossingSummary,
+)
 from isoscope.accumulate.base import Accumulator, Kind, accumulator_of, merged
 from isoscope.accumulate.block import ArrayBlock, Block
 from isoscope.accumulate.copies import Copies, CopiesSummary
-from isoscope.accumulate.directions import CentredDirections, Directions, DirectionsSummary
+from isoscope.accumulate.directions import (
+    CentredDirections,
+    Directions,
+    DirectionsSummary,
+    contributions,
+    cosine_over_pairs,
+)
 from isoscope.accumulate.groups import Groups, GroupsSummary
 from isoscope.accumulate.moments import Moments, MomentsSummary
 from isoscope.accumulate.named_rows import NamedRow, NamedRows, NamedRowsSummary
 from isoscope.accumulate.norms import Norms, NormsSummary
-from isoscope.accumulate.overlap import Overlap, OverlapSummary
+from isoscope.accumulate.overlap import Overlap
 from isoscope.accumulate.partitions import Partitions, PartitionsSummary
 from isoscope.accumulate.reservoir import Reservoir, ReservoirSummary
 from isoscope.accumulate.sentences import Sentences, SentencesSummary
-from isoscope.accumulate.sinks import Sinks, SinksSummary
+from isoscope.accumulate.sinks import Sink, Sinks, SinksSummary
 from isoscope.accumulate.sums import DocumentSums, RowNames
 from isoscope.accumulate.tally import Tally, TallySummary
 from isoscope.accumulate.vocabulary import Vocabulary, VocabularySummary
@@ -39,6 +52,8 @@ ACCUMULATORS: tuple[Kind, ...] = (
 
 __all__ = [
     "ACCUMULATORS",
+    "FREQUENCIES",
+    "POSITIONS",
     "Accumulator",
     "ArrayBlock",
     "Bands",
@@ -63,7 +78,6 @@ __all__ = [
     "Norms",
     "NormsSummary",
     "Overlap",
-    "OverlapSummary",
     "Partitions",
     "PartitionsSummary",
     "Reservoir",
@@ -71,6 +85,7 @@ __all__ = [
     "RowNames",
     "Sentences",
     "SentencesSummary",
+    "Sink",
     "Sinks",
     "SinksSummary",
     "Tally",
@@ -78,5 +93,7 @@ __all__ = [
     "Vocabulary",
     "VocabularySummary",
     "accumulator_of",
+    "contributions",
+    "cosine_over_pairs",
     "merged",
 ]

@@ -7,7 +7,6 @@ sums for every pair would take many times the room and tell such a model no more
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -70,16 +69,8 @@ class Bands(Cellwise[BandsSummary]):
     """
 
     by_place = True
-
-    shapes = {"nonzero": "", "units": "d"}  # noqa: RUF012
-
-    def __init__(self, width: int) -> None:
-        self.bands = 0
-        super().__init__(width)
-
-    def _empty(self, name: str, cells: int) -> Array:
-        shape = (cells, self.bands)
-        return np.zeros((*shape, self.width) if self.shapes[name] else shape)
+    shapes = {"nonzero": ("bands",), "units": ("bands", "width")}  # noqa: RUF012
+    bands: int = 0
 
     def _add(self, block: Block) -> None:
         labels = [len(FREQUENCIES) + position_bands(block.positions)]
@@ -112,10 +103,6 @@ class Bands(Cellwise[BandsSummary]):
         parts = {name: part.copy() for name, part in self.parts.items()}
         return BandsSummary(**parts, documents=self.documents)
 
-    def _absorb(self, other: Self) -> None:
-        if other.bands:
-            super()._absorb(other)
-
 
 @dataclass(frozen=True)
 class CrossingSummary:
@@ -134,16 +121,11 @@ class Crossing(Cellwise[CrossingSummary]):
     """
 
     by_place = True
-
-    shapes = {"crossed": "fp"}  # noqa: RUF012
-
-    def __init__(self, width: int) -> None:
-        super().__init__(width)
-        self.counted = True
-
-    def _empty(self, name: str, cells: int) -> Array:
-        assert name == "crossed"
-        return np.zeros((cells, len(FREQUENCIES), POSITIONS))
+    shapes = {"crossed": ("frequencies", "positions")}  # noqa: RUF012
+    saved = ("counted", *Cellwise.saved)
+    totals = ("counted", *Cellwise.totals)
+    counted: bool = True
+    frequencies, positions = len(FREQUENCIES), POSITIONS
 
     def _add(self, block: Block) -> None:
         cells, known = block.cells, block.frequency
@@ -155,17 +137,6 @@ class Crossing(Cellwise[CrossingSummary]):
         flat = np.bincount(cell * shape[1] * shape[2] + pair, there, int(np.prod(shape)))
         self._add_block(block, {"crossed": flat.reshape(shape)})
         self.counted &= known is not None
-
-    def _absorb(self, other: Self) -> None:
-        super()._absorb(other)
-        self.counted &= other.counted
-
-    def _arrays(self) -> dict[str, Array]:
-        return {"counted": np.array(self.counted, dtype=np.uint8), **super()._arrays()}
-
-    def _restore(self, state: Mapping[str, Array]) -> None:
-        super()._restore(state)
-        self.counted = bool(state["counted"])
 
     def finalize(self) -> CrossingSummary:
         """Return the counts of every group."""

@@ -17,10 +17,14 @@ S_co = TypeVar("S_co", covariant=True)  # the summary
 class Accumulator(ABC, Generic[S_co]):
     """A stream of rows, reduced to arrays that two processes can combine.
 
-    Subclasses write only the mathematics (`_add`, `_absorb`, `finalize`, `_arrays`,
-    `_restore`); the checks live here, so an empty block or an empty peer never reaches
+    Subclasses write only the mathematics (`_add`, `_absorb`, `finalize`) and name their
+    attributes; the checks live here, so an empty block or an empty peer never reaches
     the mathematics. The laws that make merging safe are tested for every subclass.
     """
+
+    saved: ClassVar[tuple[str, ...]] = ()  # attributes that make up the state
+    totals: ClassVar[tuple[str, ...]] = ()  # those that add up; bools hold while all do
+    settings: ClassVar[tuple[str, ...]] = ()  # those that peers must have in common
 
     least: ClassVar[int] = 1  # rows needed before finalize means anything
     by_token: ClassVar[bool] = False  # whether it only takes rows with tokens
@@ -53,17 +57,15 @@ class Accumulator(ABC, Generic[S_co]):
             )
         if other.count:
             self._absorb(other)
-            self.count += other.count
-
-    def uncount(self, documents: int) -> None:
-        """Deduct documents that were counted once for each class of their rows.
-
-        Nothing to do unless an accumulator counts documents.
-        """
+            for name in ("count", *self.totals):
+                ours, theirs = getattr(self, name), getattr(other, name)
+                both = ours and theirs if isinstance(ours, bool) else ours + theirs
+                setattr(self, name, both)
 
     def signature(self) -> tuple[object, ...]:
         """What two accumulators must have in common to be merged."""
-        return (self.width,)
+        own = (np.asarray(getattr(self, name)).tobytes() for name in self.settings)
+        return (self.width, *own)
 
     def state(self) -> dict[str, Array]:
         """Return the arrays that rebuild this accumulator, ready to save or to send."""
@@ -72,15 +74,10 @@ class Accumulator(ABC, Generic[S_co]):
     @classmethod
     def from_state(cls, state: Mapping[str, Array], *, width: int) -> Self:
         """Rebuild an accumulator from what `state` returned."""
-        new = cls._blank(state, width)
+        new = cls(width)
         new.count = int(state["count"])
         new._restore(state)
         return new
-
-    @classmethod
-    def _blank(cls, _state: Mapping[str, Array], width: int) -> Self:
-        """Return an empty accumulator that fits a saved state."""
-        return cls(width)
 
     def _enough(self, rows: int) -> None:
         if rows < self.least:
@@ -98,17 +95,22 @@ class Accumulator(ABC, Generic[S_co]):
     def _add(self, block: Block) -> None:
         """Fold in a non-empty block; `self.count` is still the count before it."""
 
-    @abstractmethod
     def _absorb(self, other: Self) -> None:
-        """Fold in a non-empty peer; `self.count` is still the count before it."""
+        """Fold in what does not simply add up; `self.count` is still the count before it."""
 
-    @abstractmethod
     def _arrays(self) -> dict[str, Array]:
         """Return the state beside the count, the same whatever the cuts and the order."""
+        values = {name: getattr(self, name) for name in self.saved}
+        return {
+            name: np.asarray(value, dtype=np.uint8 if isinstance(value, bool) else None)
+            for name, value in values.items()
+        }
 
-    @abstractmethod
     def _restore(self, state: Mapping[str, Array]) -> None:
         """Take over what `_arrays` returned."""
+        for name in self.saved:
+            kind = type(getattr(self, name))
+            setattr(self, name, (np.array if kind is np.ndarray else kind)(state[name]))
 
     @abstractmethod
     def finalize(self) -> S_co:

@@ -6,7 +6,7 @@ every digit of a cloud whose mean is ten thousand times its spread.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Protocol
 
@@ -20,7 +20,7 @@ from isoscope.accumulate.sums import (
     TokenTypes,
     lazy,
 )
-from isoscope.hashing import GROUPS, ordinal_documents
+from isoscope.hashing import GROUPS, ordinal_documents, type_hashes
 from isoscope.types import Array, as_rows
 
 _SAMPLE = 64  # rows looked at to find an origin
@@ -75,17 +75,6 @@ class Membership:
     def __len__(self) -> int:
         return len(self.documents)
 
-    def reordered(self, order: Array) -> "Membership":
-        """Return the membership of rows in another order."""
-        return Membership(
-            self.documents[order],
-            self.positions[order],
-            independent=self.independent,
-            folded=self.folded,
-            tokens=None if self.tokens is None else self.tokens[order],
-            frequency=None if self.frequency is None else self.frequency[order],
-        )
-
     @lazy
     def runs(self) -> Array:
         """Where each document begins, and at the end the number of rows."""
@@ -98,7 +87,8 @@ class Membership:
     def types(self) -> TokenTypes:
         """The token types; only where rows are tokens."""
         assert self.tokens is not None
-        return TokenTypes.of(self.tokens)
+        ids, where = np.unique(self.tokens, return_inverse=True)
+        return TokenTypes(ids, type_hashes(ids), where)
 
     @lazy
     def cells(self) -> Cells:
@@ -130,6 +120,7 @@ class Block(ABC):
     def __init__(
         self,
         members: Membership,
+        width: int,
         *,
         origin: Array | None = None,
         sketched: bool = True,
@@ -137,6 +128,10 @@ class Block(ABC):
         names: RowNames | None = None,
     ) -> None:
         self.members = members
+        self.width = width  # the number of values in a row
+        self.independent = members.independent
+        self.documents, self.positions = members.documents, members.positions  # (n,) each
+        self.tokens, self.frequency = members.tokens, members.frequency  # (n,) or None
         self.sketched = sketched
         self.sinks = sinks  # where the rows are sinks
         self.names = names  # where the source names its rows
@@ -144,41 +139,6 @@ class Block(ABC):
 
     def __len__(self) -> int:
         return len(self.members)
-
-    @property
-    def independent(self) -> bool:
-        """Whether every row is its own document."""
-        return self.members.independent
-
-    @property
-    def documents(self) -> Array:
-        """The key of each row's document, (n,)."""
-        return self.members.documents
-
-    @property
-    def positions(self) -> Array:
-        """The position of each row in its document, (n,)."""
-        return self.members.positions
-
-    @property
-    def tokens(self) -> Array | None:
-        """The token id of each row, (n,), where rows are tokens."""
-        return self.members.tokens
-
-    @property
-    def frequency(self) -> Array | None:
-        """The frequency band of each row's token, (n,)."""
-        return self.members.frequency
-
-    @property
-    def runs(self) -> Array:
-        """Where each document begins, and at the end the number of rows."""
-        return self.members.runs
-
-    @property
-    def types(self) -> TokenTypes:
-        """The token types; only of blocks that have tokens."""
-        return self.members.types
 
     @property
     def cells(self) -> Cells:
@@ -202,11 +162,6 @@ class Block(ABC):
     def rows(self) -> Array | RowsOnDevice:
         """The rows, (n, d)."""
 
-    @property
-    def width(self) -> int:
-        """The number of values in a row."""
-        return int(self.rows.shape[1])
-
     @abstractmethod
     def about(self, centre: Array) -> "Block":
         """Return the block with the centre subtracted from every row."""
@@ -229,6 +184,16 @@ class Block(ABC):
     @abstractmethod
     def origin(self) -> Array:
         """A point near the mean, (d,) float64; the one offered, if it is near enough."""
+
+    def _near_enough(self, sample: Array) -> Array | None:
+        """Return the point offered as origin, or zero, if it is near the mean of a sample."""
+        spread = np.var(sample, axis=0).sum()
+        for offered in (self._origin, np.zeros(self.width)):
+            if offered is not None:  # zero is best where it will do: nothing to subtract
+                offset = sample.mean(axis=0) - offered
+                if offset @ offset <= spread / 4:
+                    return offered
+        return None
 
     @lazy
     @abstractmethod
@@ -287,14 +252,21 @@ class ArrayBlock(Block):
             tokens=tokens,
             frequency=frequency,
         )
-        super().__init__(members, origin=origin, sketched=sketched, sinks=sinks, names=names)
+        super().__init__(
+            members,
+            self._rows.shape[1],
+            origin=origin,
+            sketched=sketched,
+            sinks=sinks,
+            names=names,
+        )
         self._scratch = scratch
 
     @classmethod
     def of(cls, rows: Array, members: Membership, *, sketched: bool = True) -> "ArrayBlock":
         """Return the block of rows whose membership is known."""
         block = cls.__new__(cls)
-        Block.__init__(block, members, sketched=sketched)
+        Block.__init__(block, members, rows.shape[1], sketched=sketched)
         block._rows, block._scratch = rows, None
         return block
 
@@ -314,21 +286,21 @@ class ArrayBlock(Block):
         rows -= (centre - near).astype(self.rows.dtype)
         return ArrayBlock.of(rows, self.members, sketched=False)
 
-    def reordered(self, order: Array) -> "ArrayBlock":
+    def reorder(self, order: Array) -> "ArrayBlock":
         """Return the block with its rows in another order, documents together again."""
-        return ArrayBlock.of(self.rows[order], self.members.reordered(order))
+        by_row = ("documents", "positions", "tokens", "frequency")
+        known = {name: getattr(self, name) for name in by_row}
+        moved = {name: None if each is None else each[order] for name, each in known.items()}
+        return ArrayBlock.of(self.rows[order], replace(self.members, **moved))
 
     @lazy
     def origin(self) -> Array:
         """A point near the mean, float64; the one offered, if it will do."""
         step = max(1, len(self) // _SAMPLE)
         sample = self.rows[::step][:_SAMPLE].astype(np.float64)
-        spread = np.var(sample, axis=0).sum()
-        for offered in (self._origin, np.zeros(self.width)):
-            if offered is not None:  # zero is best where it will do: nothing to subtract
-                offset = sample.mean(axis=0) - offered
-                if offset @ offset <= spread / 4:
-                    return offered
+        offered = self._near_enough(sample)
+        if offered is not None:
+            return offered
         # The median: one token of a thousand times the norm must not pull it away.
         near = np.median(sample, axis=0).astype(self.rows.dtype)
         # Off the grid of the rows: far from zero they are whole multiples of a step, and
@@ -409,7 +381,7 @@ class ArrayBlock(Block):
         np.put_along_axis(side, labels[:, self.cells.order], inverse[None], axis=0)
         starts = self.cells.starts[:-1]
         wide = np.add.reduceat(side.astype(np.float64), starts, axis=1).T
-        sums = self._by_cell(side).transpose(1, 0, 2) + wide[:, :, None] * self.origin
+        sums = self._by_cell(side).astype(np.float64) + wide[:, :, None] * self.origin
         return sums, np.add.reduceat((side > 0).astype(np.float64), starts, axis=1).T
 
     @lazy
@@ -449,18 +421,16 @@ class ArrayBlock(Block):
         rest = (self.origin - near).astype(dtype)
         lengths, units = squares, None
         if near.any():
-            (units,) = self._by_cell(inverse[None])
+            (units,) = self._sums_by_cell(inverse[None])
             rows -= near
             if rest.any():
                 rows -= rest
             lengths = np.vecdot(rows, rows)
-        side = np.ones((3 if units is None else 2, len(rows)), dtype=dtype)
-        side[1] = lengths
+        side = [np.ones_like(lengths), lengths]
         if units is None:
-            side[2] = inverse
-            total, cubic, units = self._by_cell(side)
+            total, cubic, units = self._sums_by_cell(np.stack([*side, inverse]))
         else:
-            total, cubic = self._by_cell(side)
+            total, cubic = self._sums_by_cell(np.stack(side))
         wide = lengths.astype(np.float64)
         sums = CellSums(
             count=np.diff(cells.starts).astype(np.float64),
@@ -471,30 +441,28 @@ class ArrayBlock(Block):
             quartic=np.add.reduceat(wide * wide, starts),
             units=units,
             energy=energy,
-            sketch=self._sketched(),
+            sketch=self._sketch(),
         )
         return sums, squares.astype(np.float64), inverse
 
     def _by_cell(self, weights: Array) -> Array:
-        """Return the rows summed over each cell with several weights, (weights, cells, d)."""
+        """Return the rows summed over each cell with several weights, (cells, weights, d)."""
         starts = self.cells.starts
         out = np.empty((len(starts) - 1, len(weights), self.width), dtype=weights.dtype)
         for cell in range(len(out)):
             part = slice(int(starts[cell]), int(starts[cell + 1]))
             np.matmul(weights[:, part], self._sorted[part], out=out[cell])
-        return out.transpose(1, 0, 2).astype(np.float64)
+        return out
 
-    def _sketched(self) -> Array:
+    def _sums_by_cell(self, weights: Array) -> Array:
+        """Return the sums under one weight after the other, (weights, cells, d) float64."""
+        return self._by_cell(weights).transpose(1, 0, 2).astype(np.float64)
+
+    def _sketch(self) -> Array:
         """Return the scatter of each cell as seen from the directions, (cells, rank, d)."""
         rank = sketch_rank(self.width) if self.sketched and not self.independent else 0
-        starts = self.cells.starts
-        sketch = np.empty((len(starts) - 1, rank, self.width), dtype=self.rows.dtype)
-        if rank:
-            seen = directions(self.width).T.astype(self.rows.dtype) @ self._sorted.T
-            for cell in range(len(sketch)):
-                part = slice(int(starts[cell]), int(starts[cell + 1]))
-                np.matmul(seen[:, part], self._sorted[part], out=sketch[cell])
-        return sketch
+        seen = directions(self.width)[:, :rank].T.astype(self.rows.dtype) @ self._sorted.T
+        return self._by_cell(seen)
 
 
 def representable(sums: CellSums, squares: Array) -> bool:

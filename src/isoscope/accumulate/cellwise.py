@@ -63,18 +63,16 @@ class ByGroup:
 class Cellwise(Accumulator[S_co]):
     """An accumulator whose arrays have one entry for each cell."""
 
-    shapes: ClassVar[dict[str, str]]  # array name: the axis after the first, "d" or none
+    shapes: ClassVar[dict[str, tuple[str, ...]]]  # array: attributes with sizes of its axes
+    saved: ClassVar[tuple[str, ...]] = ("keys", "folded", "documents")  # and the arrays
+    totals: ClassVar[tuple[str, ...]] = ("documents",)
+    folded: bool = False  # whether cells are groups
+    documents: int = 0
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
         self.keys = np.zeros(0, dtype=np.uint64)
-        self.folded = False
-        self.documents = 0
         self.parts = {name: self._empty(name, 0) for name in self.shapes}
-
-    def uncount(self, documents: int) -> None:
-        """Deduct documents that were counted once for each class of their rows."""
-        self.documents -= documents
 
     def add_to_cells(self, keys: Array, folded: bool, parts: Mapping[str, Array]) -> None:
         """Add to some of the arrays; the others stay as they are."""
@@ -84,10 +82,10 @@ class Cellwise(Accumulator[S_co]):
     def _add_block(self, block: Block, parts: Mapping[str, Array]) -> None:
         """Pool the cells of a block with ours, and count its documents."""
         self._take_in(block.cells.keys, block.cells.folded, parts)
-        self.documents += len(block.runs) - 1
+        self.documents += len(block.members.runs) - 1
 
     def _empty(self, name: str, cells: int) -> Array:
-        return np.zeros((cells, self.width) if self.shapes[name] else cells)
+        return np.zeros((cells, *(getattr(self, axis) for axis in self.shapes[name])))
 
     def _take_in(self, keys: Array, folded: bool, parts: Mapping[str, Array]) -> None:
         """Pool the cells of a block or of a peer with ours."""
@@ -95,7 +93,8 @@ class Cellwise(Accumulator[S_co]):
             self._fold()
         if self.folded and not folded:
             keys = keys % np.uint64(GROUPS)
-        if not self.folded and not self._has_cells(keys) and self._too_many(keys):
+        few = self.folded or self._has_cells(keys)
+        if not few and len(np.union1d(self.keys, keys)) > GROUPS:
             self._fold()
             keys = keys % np.uint64(GROUPS)
         self._make_room(keys)
@@ -112,9 +111,6 @@ class Cellwise(Accumulator[S_co]):
         """Whether there is a cell for each of these already, as there mostly is."""
         slots = np.searchsorted(self.keys, keys)
         return bool((slots < len(self.keys)).all() and (self.keys[slots] == keys).all())
-
-    def _too_many(self, keys: Array) -> bool:
-        return len(np.union1d(self.keys, keys)) > GROUPS
 
     def _make_room(self, keys: Array) -> None:
         if self._has_cells(keys):
@@ -151,22 +147,11 @@ class Cellwise(Accumulator[S_co]):
         return step, weight
 
     def _absorb(self, other: Self) -> None:
-        self.documents += other.documents
         self._take_in(other.keys, other.folded, other.parts)
 
     def _arrays(self) -> dict[str, Array]:
-        return {
-            "keys": self.keys,
-            "folded": np.array(self.folded, dtype=np.uint8),
-            "documents": np.array(self.documents, dtype=np.int64),
-            **self.parts,
-        }
+        return {**super()._arrays(), **self.parts}
 
     def _restore(self, state: Mapping[str, Array]) -> None:
-        self.keys = np.array(state["keys"], dtype=np.uint64)
-        self.folded = bool(state["folded"])
-        self.documents = int(state["documents"])
-        self.parts = {
-            name: np.array(state[name], dtype=self._empty(name, 0).dtype)
-            for name in self.shapes
-        }
+        super()._restore(state)
+        self.parts = {name: np.array(state[name]) for name in self.shapes}

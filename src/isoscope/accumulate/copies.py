@@ -1,6 +1,5 @@
 """How many rows are exact copies of another, from the smallest hashes of their content."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Self
@@ -31,6 +30,8 @@ class Copies(Accumulator[CopiesSummary]):
     ones are a uniform sample of the distinct rows.
     """
 
+    saved = ("hashes", "times")
+
     def __init__(self, width: int) -> None:
         super().__init__(width)
         self.hashes = np.zeros(0, dtype=np.uint64)
@@ -48,13 +49,6 @@ class Copies(Accumulator[CopiesSummary]):
         every, where = np.unique(np.concatenate([self.hashes, hashes]), return_inverse=True)
         total = np.bincount(where, np.concatenate([self.times, times]), minlength=len(every))
         self.hashes, self.times = every[:SIZE], total[:SIZE].astype(np.int64)
-
-    def _arrays(self) -> dict[str, Array]:
-        return {"hashes": self.hashes, "times": self.times}
-
-    def _restore(self, state: Mapping[str, Array]) -> None:
-        self.hashes = np.array(state["hashes"], dtype=np.uint64)
-        self.times = np.array(state["times"], dtype=np.int64)
 
     def finalize(self) -> CopiesSummary:
         """Return the share of copies."""
@@ -76,7 +70,13 @@ def content_hashes(rows: Array | RowsOnDevice, limit: np.uint64 | None = None) -
         rows = rows[np.arange(len(rows))]
     words = rows if not isinstance(rows, np.ndarray) else _words(rows)
     step = -(-words.shape[1] // _FEW)
-    upper = _hash_words(_few(words, step)) >> np.uint64(32)
+    # every step-th word, the last first: of a float64 the first bits, not the last
+    few = (
+        words[:, ::-step]
+        if isinstance(words, np.ndarray)
+        else _words(words.columns(step))[:, ::-1]
+    )
+    upper = _hash_words(few) >> np.uint64(32)
     if limit is not None:
         near = np.flatnonzero(upper <= limit >> np.uint64(32))
         words, upper = words[near], upper[near]
@@ -89,13 +89,6 @@ def content_hashes(rows: Array | RowsOnDevice, limit: np.uint64 | None = None) -
 
 def _words(rows: Array) -> Array:
     return np.ascontiguousarray(rows).view(np.uint32)
-
-
-def _few(words: Array | RowsOnDevice, step: int) -> Array:
-    """Return every step-th word, the last first: of a float64 the first bits, not the last."""
-    if isinstance(words, np.ndarray):
-        return words[:, ::-step]
-    return _words(words.columns(step))[:, ::-1]
 
 
 def _hash_words(words: Array) -> Array:

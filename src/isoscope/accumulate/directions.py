@@ -1,6 +1,5 @@
 """Where rows point: the sum of unit vectors of each document group, about any centre."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
@@ -71,7 +70,9 @@ class Directions(Cellwise[DirectionsSummary]):
     """Sum of unit vectors, with what is needed to leave out pairs within a document."""
 
     least = 2
-    shapes = {"nonzero": "", "units": "d", "own": "", "pairs": ""}  # noqa: RUF012
+    shapes = {"nonzero": (), "units": ("width",), "own": (), "pairs": ()}  # noqa: RUF012
+    saved = ("energy", *Cellwise.saved)
+    totals = ("energy", *Cellwise.totals)
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
@@ -83,17 +84,6 @@ class Directions(Cellwise[DirectionsSummary]):
         own, pairs = block.document_sums
         parts = {"nonzero": sums.nonzero, "units": sums.units, "own": own, "pairs": pairs}
         self._add_block(block, parts)
-
-    def _absorb(self, other: Self) -> None:
-        super()._absorb(other)
-        self.energy = self.energy + other.energy
-
-    def _arrays(self) -> dict[str, Array]:
-        return {"energy": self.energy, **super()._arrays()}
-
-    def _restore(self, state: Mapping[str, Array]) -> None:
-        super()._restore(state)
-        self.energy = np.array(state["energy"], dtype=np.float64)
 
     def finalize(self) -> DirectionsSummary:
         """Return the sums of every group that has a direction."""
@@ -112,7 +102,13 @@ class Directions(Cellwise[DirectionsSummary]):
 
 
 class CentredDirections(Directions):
-    """Directions as seen from a centre: a second pass, once the mean is known."""
+    """Directions as seen from a centre: a second pass, once the mean is known.
+
+    Two sums about different centres do not add up.
+    """
+
+    settings = ("centre",)
+    saved = ("centre", *Directions.saved)
 
     def __init__(self, width: int, centre: Array | None = None) -> None:
         super().__init__(width)
@@ -120,16 +116,5 @@ class CentredDirections(Directions):
             np.zeros(width) if centre is None else np.asarray(centre, dtype=np.float64)
         )
 
-    def signature(self) -> tuple[object, ...]:
-        """Two sums about different centres do not add up."""
-        return (self.width, self.centre.tobytes())
-
     def _add(self, block: Block) -> None:
         super()._add(block.about(self.centre))
-
-    def _arrays(self) -> dict[str, Array]:
-        return {"centre": self.centre, **super()._arrays()}
-
-    @classmethod
-    def _blank(cls, state: Mapping[str, Array], width: int) -> Self:
-        return cls(width, state["centre"])

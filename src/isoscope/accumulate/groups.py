@@ -1,6 +1,7 @@
 """Document groups: the second moments of each group in sketch, from which intervals come."""
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Self
 
@@ -40,7 +41,7 @@ class Groups(Cellwise[GroupsSummary]):
     scatter seen from 48 directions tells its part of a spectral reading nearly as well.
     """
 
-    shapes = {"rows": "", "mean": "d", "trace": "", "sketch": "rd"}  # noqa: RUF012
+    shapes = {"rows": (), "mean": ("width",), "trace": (), "sketch": ("rank", "width")}  # noqa: RUF012
 
     def __init__(self, width: int) -> None:
         self.rank = 0  # of the sketch; independent rows need none
@@ -84,7 +85,7 @@ class Groups(Cellwise[GroupsSummary]):
             "sketch": sums.sketch,
         }
         self._add_pending(block.origin, cells.folded, cells.keys, parts)
-        self.documents += len(block.runs) - 1
+        self.documents += len(block.members.runs) - 1
 
     @property
     def _directions(self) -> Array:
@@ -151,13 +152,10 @@ class Groups(Cellwise[GroupsSummary]):
     def _arrays(self) -> dict[str, Array]:
         if not self._pending:
             return super()._arrays()
-        copy = Groups(self.width)
-        copy.rank, copy.precision = self.rank, self.precision
-        copy.keys, copy.folded, copy.documents = self.keys, self.folded, self.documents
-        copy.parts = {name: part.copy() for name, part in self.parts.items()}
-        copy._shared, copy._pending = self._shared, self._pending
-        copy._settle()
-        return copy._arrays()
+        twin = copy(self)  # that settles, while this one goes on adding up
+        twin.parts = {name: part.copy() for name, part in self.parts.items()}
+        twin._settle()
+        return twin._arrays()
 
     def _restore(self, state: Mapping[str, Array]) -> None:
         self.rank = int(state["sketch"].shape[1])

@@ -17,7 +17,7 @@ class Half:
     """Sums over rows about an origin: how many, their mean, and powers up to the fourth.
 
     `cubic` is the sum of |y|^2 y and `quartic` the sum of |y|^4. While blocks share an
-    origin they simply add up; `centred` moves everything to the mean.
+    origin they simply add up; `centre` moves everything to the mean.
     """
 
     count: float
@@ -33,7 +33,7 @@ class Half:
         zero = np.zeros(width)
         return cls(0.0, zero, zero.copy(), np.zeros((width, width)), zero.copy(), 0.0)
 
-    def moved(self, step: Array) -> "Half":
+    def shift(self, step: Array) -> "Half":
         """Return the same sums about origin - step, so that each z becomes z + step."""
         n, z, m = self.count, self.total, self.scatter
         length, trace, pull = step @ step, np.trace(m), m @ step
@@ -45,14 +45,14 @@ class Half:
         quartic += 4 * (step @ pull) + 4 * length * inner + n * length * length
         return Half(n, self.origin - step, z + n * step, scatter, cubic, float(quartic))
 
-    def centred(self) -> "Half":
+    def centre(self) -> "Half":
         """Return the same sums about the mean."""
         if not self.count:
             return self
         mean = self.total / self.count
         if not mean.any():
             return self
-        half = self.moved(-mean)
+        half = self.shift(-mean)
         half.total = np.zeros_like(mean)  # zero but for rounding
         return half
 
@@ -63,11 +63,11 @@ class Half:
         if not self.count:
             self.origin = other.origin
         elif self.origin is not other.origin and (self.origin != other.origin).any():
-            mine, other = self.centred(), other.centred()
+            mine, other = self.centre(), other.centre()
             share, _ = pairwise_weights(mine.count, other.count)
             step = (other.origin - mine.origin) * share
-            mine = mine.moved(-step)
-            other = other.moved(other.origin - mine.origin)
+            mine = mine.shift(-step)
+            other = other.shift(other.origin - mine.origin)
             vars(self).update(vars(mine))
         self.count += other.count
         self.total = self.total + other.total
@@ -115,16 +115,13 @@ class Moments(Accumulator[MomentsSummary]):
     """
 
     least = 2
+    saved = totals = ("documents", "independent")
+    documents: int = 0
+    independent: bool = True
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
         self.halves = (Half.empty(width), Half.empty(width))
-        self.documents = 0
-        self.independent = True
-
-    def uncount(self, documents: int) -> None:
-        """Deduct documents that were counted once for each class of their rows."""
-        self.documents -= documents
 
     def _add(self, block: Block) -> None:
         sums, cells = block.sums, block.cells
@@ -141,17 +138,15 @@ class Moments(Accumulator[MomentsSummary]):
                     float(sums.quartic[here].sum()),
                 )
                 self.halves[half].add(part)
-        self.documents += len(block.runs) - 1
+        self.documents += len(block.members.runs) - 1
         self.independent &= block.independent
 
     def _absorb(self, other: Self) -> None:
         for ours, theirs in zip(self.halves, other.halves, strict=True):
             ours.add(theirs)
-        self.documents += other.documents
-        self.independent &= other.independent
 
     def _arrays(self) -> dict[str, Array]:
-        halves = [half.centred() for half in self.halves]
+        halves = [half.centre() for half in self.halves]
         upper = np.triu_indices(self.width)
         return {
             "rows": np.array([half.count for half in halves]),
@@ -159,11 +154,11 @@ class Moments(Accumulator[MomentsSummary]):
             "scatter": np.stack([half.scatter[upper] for half in halves]),  # packed triangles
             "cubic": np.stack([half.cubic for half in halves]),
             "quartic": np.array([half.quartic for half in halves]),
-            "documents": np.array(self.documents, dtype=np.int64),
-            "independent": np.array(self.independent, dtype=np.uint8),
+            **super()._arrays(),
         }
 
     def _restore(self, state: Mapping[str, Array]) -> None:
+        super()._restore(state)
         upper = np.triu_indices(self.width)
         for half, ours in enumerate(self.halves):
             ours.count = float(state["rows"][half])
@@ -172,16 +167,12 @@ class Moments(Accumulator[MomentsSummary]):
             ours.scatter.T[upper] = state["scatter"][half]
             ours.cubic = np.array(state["cubic"][half], dtype=np.float64)
             ours.quartic = float(state["quartic"][half])
-        self.documents = int(state["documents"])
-        self.independent = bool(state["independent"])
 
     def finalize(self) -> MomentsSummary:
         """Return the halves and the whole, centred."""
         self._enough(self.count)
-        first, second = (half.centred() for half in self.halves)
+        first, second = (half.centre() for half in self.halves)
         whole = Half.empty(self.width)
         whole.add(first)
         whole.add(second)
-        return MomentsSummary(
-            (first, second), whole.centred(), self.documents, self.independent
-        )
+        return MomentsSummary((first, second), whole.centre(), self.documents, self.independent)

@@ -48,6 +48,7 @@ class NamedRows(Accumulator[NamedRowsSummary]):
     """A bounded table of remarkable rows, the same in any order."""
 
     least = 0
+    saved = ("kinds", "contents", "ranks", "marks", "ordinals", "ids", "texts")
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
@@ -108,14 +109,10 @@ class NamedRows(Accumulator[NamedRowsSummary]):
             "texts": as_bytes(texts, TEXT_BYTES),
         }
 
-    def _columns(self) -> dict[str, Array]:
-        names = ("kinds", "contents", "ranks", "marks", "ordinals", "ids", "texts")
-        return {name: getattr(self, name) for name in names}
-
     def _blend(self, theirs: Mapping[str, Array]) -> None:
         """Keep the first rows of each kind and content, of ours and theirs."""
         both = {
-            name: np.concatenate([ours, theirs[name]]) for name, ours in self._columns().items()
+            name: np.concatenate([ours, theirs[name]]) for name, ours in self._arrays().items()
         }
         kinds, contents = both["kinds"], both["contents"]
         order = np.lexsort((both["marks"], both["ranks"], contents, kinds))
@@ -127,14 +124,7 @@ class NamedRows(Accumulator[NamedRowsSummary]):
             setattr(self, name, column[order])
 
     def _absorb(self, other: Self) -> None:
-        self._blend(other._columns())
-
-    def _arrays(self) -> dict[str, Array]:
-        return self._columns()
-
-    def _restore(self, state: Mapping[str, Array]) -> None:
-        for name, blank in self._columns().items():
-            setattr(self, name, np.array(state[name], dtype=blank.dtype))
+        self._blend(other._arrays())
 
     def finalize(self) -> NamedRowsSummary:
         """Return the rows of each kind."""

@@ -47,13 +47,15 @@ class Norms(Cellwise[NormsSummary]):
     boundaries (KLL, t-digest) do not. Masson, Rim and Lee (2019).
     """
 
-    shapes = {"sizes": "", "mean": "", "spread": ""}  # noqa: RUF012
+    shapes = {"sizes": (), "mean": (), "spread": ()}  # noqa: RUF012
+    saved = (*Cellwise.saved, "bins", "counts", "zeros")
+    totals = (*Cellwise.totals, "zeros")
+    zeros: int = 0
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
         self.bins = np.zeros(0, dtype=np.int64)
         self.counts = np.zeros(0)
-        self.zeros = 0
 
     def _add(self, block: Block) -> None:
         cells = block.cells
@@ -85,17 +87,6 @@ class Norms(Cellwise[NormsSummary]):
     def _absorb(self, other: Self) -> None:
         super()._absorb(other)
         self._tally(other.bins, other.counts)
-        self.zeros += other.zeros
-
-    def _arrays(self) -> dict[str, Array]:
-        zeros = np.array(self.zeros, dtype=np.int64)
-        return {**super()._arrays(), "bins": self.bins, "counts": self.counts, "zeros": zeros}
-
-    def _restore(self, state: Mapping[str, Array]) -> None:
-        super()._restore(state)
-        self.bins = np.array(state["bins"], dtype=np.int64)
-        self.counts = np.array(state["counts"], dtype=np.float64)
-        self.zeros = int(state["zeros"])
 
     def finalize(self) -> NormsSummary:
         """Return moments by group and the bins."""

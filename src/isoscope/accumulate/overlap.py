@@ -4,9 +4,8 @@ Sums over rows add up over classes. Sums over documents do not: a document with 
 token and twenty others is one document, and the pairs between the two are pairs within it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block
 from isoscope.accumulate.cellwise import Cellwise
 from isoscope.accumulate.directions import Directions
+from isoscope.accumulate.moments import Moments
 from isoscope.accumulate.sentences import Sentences, likeness
 from isoscope.accumulate.sums import DocumentSums
 from isoscope.accumulate.tally import Tally
@@ -21,25 +21,14 @@ from isoscope.hashing import GROUPS
 from isoscope.types import Array
 
 
-@dataclass(frozen=True)
-class OverlapSummary:
-    """How often documents were counted more than once, and the pairs that are missing."""
-
-    documents: int
-    own: Array  # (groups,) of |sum of u|^2 over documents
-    pairs: Array  # (groups,) of rows with a direction, squared
-    row_pairs: float  # of all rows, squared
-
-
-class Overlap(Cellwise[OverlapSummary]):
+class Overlap(Cellwise[int]):
     """The cross terms between classes of rows within a document."""
 
     least = 0
-    shapes = {"own": "", "pairs": "", "likeness": "", "sentences": ""}  # noqa: RUF012
-
-    def __init__(self, width: int) -> None:
-        super().__init__(width)
-        self.row_pairs = 0.0
+    shapes = {"own": (), "pairs": (), "likeness": (), "sentences": ()}  # noqa: RUF012
+    saved = ("row_pairs", *Cellwise.saved)
+    totals = ("row_pairs", *Cellwise.totals)
+    row_pairs: float = 0.0
 
     def _add(self, block: Block) -> None:
         """Whole documents of one class overlap with nothing."""
@@ -54,7 +43,8 @@ class Overlap(Cellwise[OverlapSummary]):
     def correct(self, merged: Iterable[Accumulator[object]]) -> None:
         """Correct the sums over documents of classes that were merged."""
         for part in merged:
-            part.uncount(self.documents)
+            if isinstance(part, Cellwise | Moments | Tally):
+                part.documents -= self.documents
             if type(part) is Directions:
                 part.add_to_cells(self.keys, self.folded, self._only("own", "pairs"))
             if isinstance(part, Sentences):
@@ -65,21 +55,9 @@ class Overlap(Cellwise[OverlapSummary]):
     def _only(self, *names: str) -> dict[str, Array]:
         return {name: self.parts[name] for name in names}
 
-    def _absorb(self, other: Self) -> None:
-        super()._absorb(other)
-        self.row_pairs += other.row_pairs
-
-    def _arrays(self) -> dict[str, Array]:
-        return {"row_pairs": np.array(self.row_pairs), **super()._arrays()}
-
-    def _restore(self, state: Mapping[str, Array]) -> None:
-        super()._restore(state)
-        self.row_pairs = float(state["row_pairs"])
-
-    def finalize(self) -> OverlapSummary:
-        """Return what was found."""
-        own, pairs = self.parts["own"].copy(), self.parts["pairs"].copy()
-        return OverlapSummary(self.documents, own, pairs, self.row_pairs)
+    def finalize(self) -> int:
+        """Return how many documents were counted more than once."""
+        return self.documents
 
 
 @dataclass(frozen=True)

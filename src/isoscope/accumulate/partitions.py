@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -23,10 +22,15 @@ class PartitionsSummary(ByGroup):
 
 
 class Partitions(Cellwise[PartitionsSummary]):
-    """A second pass, once the axes are known: log-sum-exp of the rows along each, float64."""
+    """A second pass, once the axes are known: log-sum-exp of the rows along each, float64.
+
+    Sums along different axes do not add up.
+    """
 
     least = 2
-    shapes = {"sizes": "", "plus": "d", "minus": "d"}  # noqa: RUF012
+    settings = ("axes",)
+    saved = ("axes", *Cellwise.saved)
+    shapes = {"sizes": (), "plus": ("width",), "minus": ("width",)}  # noqa: RUF012
 
     def __init__(self, width: int, axes: Array | None = None) -> None:
         super().__init__(width)
@@ -35,10 +39,6 @@ class Partitions(Cellwise[PartitionsSummary]):
     def _empty(self, name: str, cells: int) -> Array:
         blank = super()._empty(name, cells)
         return blank if name == "sizes" else np.full_like(blank, -np.inf)
-
-    def signature(self) -> tuple[object, ...]:
-        """Sums along different axes do not add up."""
-        return (self.width, self.axes.tobytes())
 
     def _add(self, block: Block) -> None:
         cells = block.cells
@@ -58,13 +58,6 @@ class Partitions(Cellwise[PartitionsSummary]):
         self.parts["sizes"][slots] += parts["sizes"]
         for name in ("plus", "minus"):
             self.parts[name][slots] = np.logaddexp(self.parts[name][slots], parts[name])
-
-    def _arrays(self) -> dict[str, Array]:
-        return {"axes": self.axes, **super()._arrays()}
-
-    @classmethod
-    def _blank(cls, state: Mapping[str, Array], width: int) -> Self:
-        return cls(width, state["axes"])
 
     def finalize(self) -> PartitionsSummary:
         """Return the sums of every group."""

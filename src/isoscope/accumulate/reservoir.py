@@ -1,6 +1,5 @@
 """A sample of rows that is the same whatever the order, the cuts and the machines."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -66,12 +65,19 @@ class ReservoirSummary:
 
 
 class Reservoir(Accumulator[ReservoirSummary]):
-    """The rows whose hash of (document, position) is smallest: a uniform sample that merges."""
+    """The rows whose hash of (document, position) is smallest: a uniform sample that merges.
+
+    Samples of different size do not merge into one of either.
+    """
+
+    settings = ("size",)
+    saved = ("size", "hashes", "documents", "positions", "rows", "independent")
+    totals = ("independent",)
+    independent: bool = True
 
     def __init__(self, width: int, size: int = SIZE) -> None:
         super().__init__(width)
         self.size = size
-        self.independent = True
         empty = np.zeros(0, dtype=np.uint64)
         self.hashes, self.documents, self.positions = empty, empty, empty
         self.slots = np.zeros(0, dtype=np.int64)  # where in the room each kept row is
@@ -82,9 +88,9 @@ class Reservoir(Accumulator[ReservoirSummary]):
         """The kept rows, in the order of their hashes."""
         return self.room[self.slots]
 
-    def signature(self) -> tuple[int, ...]:
-        """Samples of different size do not merge into one of either."""
-        return (self.width, self.size)
+    @rows.setter
+    def rows(self, rows: Array) -> None:
+        self.room, self.slots = rows, np.arange(len(rows))
 
     def _add(self, block: Block) -> None:
         hashes = hash_tuples(block.documents, block.positions)
@@ -108,7 +114,6 @@ class Reservoir(Accumulator[ReservoirSummary]):
             )
         keys = (other.hashes, other.documents, other.positions)
         self._blend(keys, other.room, other.slots)
-        self.independent &= other.independent
 
     def _blend(
         self, keys: tuple[Array, Array, Array], rows: Array | RowsOnDevice, where: Array
@@ -144,29 +149,6 @@ class Reservoir(Accumulator[ReservoirSummary]):
         room = np.empty((size, self.width), dtype=wanted)
         room[: len(self.room)] = self.room
         self.room = room
-
-    def _arrays(self) -> dict[str, Array]:
-        return {
-            "size": np.array(self.size, dtype=np.int64),
-            "hashes": self.hashes,
-            "documents": self.documents,
-            "positions": self.positions,
-            "rows": self.rows,
-            "independent": np.array(self.independent, dtype=np.uint8),
-        }
-
-    @classmethod
-    def _blank(cls, state: Mapping[str, Array], width: int) -> Self:
-        return cls(width, int(state["size"]))
-
-    def _restore(self, state: Mapping[str, Array]) -> None:
-        self.hashes, self.documents, self.positions = (
-            np.array(state[name], dtype=np.uint64)
-            for name in ("hashes", "documents", "positions")
-        )
-        self.room = np.array(state["rows"])
-        self.slots = np.arange(len(self.room))
-        self.independent = bool(state["independent"])
 
     def finalize(self) -> ReservoirSummary:
         """Return the kept rows."""

@@ -39,7 +39,7 @@ class SentencesSummary(ByGroup):
 class Sentences(Cellwise[SentencesSummary]):
     """Sum over documents of the mean cosine of their rows to their mean vector."""
 
-    shapes = {"likeness": "", "sentences": ""}  # noqa: RUF012
+    shapes = {"likeness": (), "sentences": ()}  # noqa: RUF012
 
     def _add(self, block: Block) -> None:
         if block.independent:

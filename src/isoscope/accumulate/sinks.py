@@ -42,10 +42,13 @@ class Sinks(Accumulator[SinksSummary]):
     """
 
     least = 0
+    columns = ("times", "documents", "positions", "tokens", "words", "contexts")
+    saved = ("sinks", *columns)
+    totals = ("sinks",)
+    sinks: int = 0
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
-        self.sinks = 0
         self.times = np.zeros(0)
         self.documents, self.positions = (np.zeros(0, dtype=np.uint64) for _ in range(2))
         self.tokens = np.zeros(0, dtype=np.int64)
@@ -56,42 +59,34 @@ class Sinks(Accumulator[SinksSummary]):
         if block.sinks is None:
             return
         times, quote = block.sinks.times, block.sinks.quote
-        fresh = type(self)(self.width)
         chosen = _strongest(times, block.documents, block.positions)
-        fresh.times = times[chosen].astype(np.float64)
-        fresh.documents = block.documents[chosen]
-        fresh.positions = np.asarray(block.positions)[chosen].astype(np.uint64)
-        tokens = block.tokens
-        fresh.tokens = (
-            np.full(len(chosen), NO_TOKEN) if tokens is None else np.asarray(tokens)[chosen]
-        ).astype(np.int64)
+        tokens = np.full(len(times), NO_TOKEN) if block.tokens is None else block.tokens
         # Rows that will not be kept are not decoded: most sinks are weaker than these.
         weakest = self.times[-1] if len(self.times) == KEPT else -np.inf
-        said = [quote(int(row)) if times[row] >= weakest else ("", "") for row in chosen]
-        fresh.words = as_bytes([word for word, _ in said], WORD_BYTES)
-        fresh.contexts = as_bytes([context for _, context in said], CONTEXT_BYTES)
-        fresh.sinks = len(times)
-        self._absorb(fresh)
+        quotes = [quote(int(row)) if times[row] >= weakest else ("", "") for row in chosen]
+        self._blend(
+            {
+                "times": times[chosen].astype(np.float64),
+                "documents": block.documents[chosen],
+                "positions": block.positions[chosen].astype(np.uint64),
+                "tokens": tokens[chosen].astype(np.int64),
+                "words": as_bytes([word for word, _ in quotes], WORD_BYTES),
+                "contexts": as_bytes([context for _, context in quotes], CONTEXT_BYTES),
+            }
+        )
+        self.sinks += len(times)
 
     def _absorb(self, other: Self) -> None:
-        parts = self._parts(), other._parts()
-        both = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        self._blend(other._arrays())
+
+    def _blend(self, theirs: Mapping[str, Array]) -> None:
+        """Keep the strongest of ours and theirs."""
+        both = {
+            name: np.concatenate([getattr(self, name), theirs[name]]) for name in self.columns
+        }
         kept = _strongest(both["times"], both["documents"], both["positions"])
-        for name, part in both.items():
-            setattr(self, name, part[kept])
-        self.sinks += other.sinks
-
-    def _parts(self) -> dict[str, Array]:
-        names = ("times", "documents", "positions", "tokens", "words", "contexts")
-        return {name: getattr(self, name) for name in names}
-
-    def _arrays(self) -> dict[str, Array]:
-        return {"sinks": np.array(self.sinks, dtype=np.int64), **self._parts()}
-
-    def _restore(self, state: Mapping[str, Array]) -> None:
-        self.sinks = int(state["sinks"])
-        for name, blank in self._parts().items():
-            setattr(self, name, np.array(state[name], dtype=blank.dtype))
+        for name, column in both.items():
+            setattr(self, name, column[kept])
 
     def finalize(self) -> SinksSummary:
         """Return the sinks, the strongest first."""

@@ -4,9 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar, overload
 
-import numpy as np
-
-from isoscope.hashing import type_hashes
 from isoscope.types import Array
 
 T = TypeVar("T")
@@ -102,9 +99,3 @@ class TokenTypes:
     tokens: Array  # (types,) ids, ascending
     hashes: Array  # (types,) uint64: types of small ones are kept before others
     where: Array  # (n,) type of each row
-
-    @classmethod
-    def of(cls, tokens: Array) -> "TokenTypes":
-        """Return the types of these tokens."""
-        ids, where = np.unique(tokens, return_inverse=True)
-        return cls(ids, type_hashes(ids), where)

@@ -63,7 +63,7 @@ class Survey:
     seen: dict[str, int] = field(default_factory=dict[str, int])  # rows of each source
     _met: tuple[Sequence[DocumentSums], Meeting] | None = None
 
-    def spoil(self, site: str, why: str) -> None:
+    def drop(self, site: str, why: str) -> None:
         """Drop a site whose rows cannot be measured. The others stay."""
         self.trouble.setdefault(site, why)
         for place in [place for place in self.held if place[0] == site]:
@@ -94,7 +94,7 @@ class Survey:
     def merge(self, other: "Survey") -> None:
         """Take in everything another survey has seen."""
         for site, why in other.trouble.items():
-            self.spoil(site, why)
+            self.drop(site, why)
         for source, rows in other.seen.items():
             self.seen[source] = self.seen.get(source, 0) + rows
         for place, theirs in other.held.items():
@@ -170,17 +170,14 @@ def variants(
         for classes, names in alike.items():
             parts = [held[site, each] for each in classes if each in CLASSES]
             own = dict(held.get((site, names[0]), {}))
-            whole = _merge_classes(parts)
+            whole = {
+                kind: merged(part[kind] for part in parts) if len(parts) > 1 else found
+                for kind, found in (parts[0] if parts else {}).items()
+            }
             overlap = own.pop(Overlap, None)
             if isinstance(overlap, Overlap) and len(parts) > 1:
                 overlap.correct(whole.values())
             yield site, tuple(names), whole | own
-
-
-def _merge_classes(parts: Sequence[Mapping[Kind, Accumulator[object]]]) -> Accumulators:
-    if len(parts) < 2:
-        return dict(*parts)
-    return {kind: merged(part[kind] for part in parts) for kind in parts[0]}
 
 
 def _align_kinds(ours: Accumulators, theirs: Mapping[Kind, Accumulator[object]]) -> None:

@@ -7,7 +7,6 @@ it. So the sums of the kept types are exact, whatever the order and the cuts, an
 not grow with the vocabulary.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -45,9 +44,14 @@ class VocabularySummary:
 
 
 class Vocabulary(Accumulator[VocabularySummary]):
-    """Sums of unit vectors by token type, and a few whole occurrences of some types."""
+    """Sums of unit vectors by token type, and a few whole occurrences of some types.
+
+    Samples of different size do not merge into one of either.
+    """
 
     by_token = True
+    settings = ("sizes",)
+    saved = ("sizes", "hashes", "tokens", "nonzero", "units", "owners", "draws", "rows")
 
     def __init__(
         self, width: int, types: int = TYPES, sampled: int = SAMPLED, kept: int = KEPT
@@ -68,41 +72,39 @@ class Vocabulary(Accumulator[VocabularySummary]):
         """The sums of unit vectors, (types, d), in the order of the hashes."""
         return self._sums[self._places]
 
-    def signature(self) -> tuple[object, ...]:
-        """Samples of different size do not merge into one of either."""
-        return (self.width, self.sizes)
+    @units.setter
+    def units(self, sums: Array) -> None:
+        self._sums, self._places = sums, np.arange(len(sums))
 
     def _add(self, block: Block) -> None:
         if block.tokens is None:
             return
-        types = block.types
-        limit = self._limit(types.hashes, self.sizes[0])
-        near = np.flatnonzero(types.hashes <= limit)
-        number = np.full(len(types.hashes), -1)
+        types = block.members.types
+        # The types of the block that will be kept, and the rows that are of one of them.
+        every = np.union1d(self.hashes, types.hashes)  # ours and theirs, ascending
+        near = np.flatnonzero(types.hashes <= every[: self.sizes[0]][-1])
+        number = np.full(len(types.hashes), -1)  # (types of the block,)
         number[near] = np.arange(len(near))
-        labels = number[types.where]
+        labels = number[types.where]  # (n,) number of the type of each row, or -1
         chosen = np.flatnonzero(labels >= 0)
         if not len(chosen):
             return
+        # (near, d) and (near,)
         units, nonzero = block.unit_sums(chosen, labels[chosen], len(near))
         self._blend_types(types.hashes[near], types.tokens[near], nonzero, units)
         self._draw(block, types)
 
-    def _limit(self, hashes: Array, size: int) -> np.uint64:
-        """Return the largest hash that is kept once these have been seen."""
-        every = np.union1d(self.hashes[:size], hashes)
-        return every[min(len(every), size) - 1]
-
     def _draw(self, block: Block, types: TokenTypes) -> None:
         """Keep the occurrences whose hash is smallest, of each of the first types."""
         sampled, kept = self.sizes[1:]
-        first = self.hashes[min(len(self.hashes), sampled) - 1]
-        chosen = np.flatnonzero((types.hashes <= first)[types.where])
-        owners = types.hashes[types.where[chosen]]
+        last = self.hashes[:sampled][-1]  # of the types whose occurrences are kept
+        chosen = np.flatnonzero((types.hashes <= last)[types.where])
+        owners = types.hashes[types.where[chosen]]  # (chosen,) as are the draws
         draws = hash_tuples(block.documents[chosen], block.positions[chosen])
+        # The smallest draws of each type in this block, and of these the ones that beat ours.
         here = _first_of_each(owners, draws, kept)
         here = here[draws[here] < self._bounds(owners[here])]
-        driven_out = len(self.owners) > 0 and self.owners[-1] > first
+        driven_out = len(self.owners) > 0 and self.owners[-1] > last
         if len(here) or driven_out:
             self._blend_rows(owners[here], draws[here], block.rows[chosen[here]])
 
@@ -110,8 +112,7 @@ class Vocabulary(Accumulator[VocabularySummary]):
         """Return for each owner the hash that its occurrences must stay below."""
         kept = self.sizes[2]
         last = np.full(len(owners), np.iinfo(np.uint64).max, dtype=np.uint64)
-        if not len(self.owners):
-            return last
+        # Our occurrences are sorted by owner and draw: those of one owner end at `ends`.
         ends = np.searchsorted(self.owners, owners, side="right")
         full = ends - np.searchsorted(self.owners, owners) == kept
         last[full] = self.draws[ends[full] - 1]
@@ -121,10 +122,8 @@ class Vocabulary(Accumulator[VocabularySummary]):
         every = np.union1d(self.hashes, hashes)[: self.sizes[0]]
         if len(every) != len(self.hashes) or not np.array_equal(every, self.hashes):
             self._rearrange(every)
-        slots = np.searchsorted(every, hashes)
-        here = slots < len(every)
-        here[here] = every[slots[here]] == hashes[here]
-        slots = slots[here]
+        here = np.isin(hashes, every, assume_unique=True)  # (types of the part,) that are kept
+        slots = np.searchsorted(every, hashes[here])  # their places among ours
         self.tokens[slots] = tokens[here]
         self.nonzero[slots] += nonzero[here]
         self._sums[self._places[slots]] += units[here]
@@ -154,11 +153,10 @@ class Vocabulary(Accumulator[VocabularySummary]):
         self._places = places
 
     def _blend_rows(self, owners: Array, draws: Array, rows: Array) -> None:
-        owners = np.concatenate([self.owners, owners])
+        owners = np.concatenate([self.owners, owners])  # (m,) of kept rows and new ones
         draws = np.concatenate([self.draws, draws])
-        last = self.hashes[min(len(self.hashes), self.sizes[1]) - 1]
         order = _first_of_each(owners, draws, self.sizes[2])
-        order = order[owners[order] <= last]
+        order = order[owners[order] <= self.hashes[: self.sizes[1]][-1]]
         self.owners, self.draws = owners[order], draws[order]
         self.rows = np.concatenate([self.rows, rows])[order]
 
@@ -166,30 +164,6 @@ class Vocabulary(Accumulator[VocabularySummary]):
         if len(other.hashes):
             self._blend_types(other.hashes, other.tokens, other.nonzero, other.units)
             self._blend_rows(other.owners, other.draws, other.rows)
-
-    def _arrays(self) -> dict[str, Array]:
-        return {
-            "sizes": np.array(self.sizes, dtype=np.int64),
-            "hashes": self.hashes,
-            "tokens": self.tokens,
-            "nonzero": self.nonzero,
-            "units": self.units,
-            "owners": self.owners,
-            "draws": self.draws,
-            "rows": self.rows,
-        }
-
-    @classmethod
-    def _blank(cls, state: Mapping[str, Array], width: int) -> Self:
-        new = cls(width)
-        types, sampled, kept = (int(each) for each in state["sizes"])
-        new.sizes = (types, sampled, kept)
-        return new
-
-    def _restore(self, state: Mapping[str, Array]) -> None:
-        for name in ("hashes", "tokens", "nonzero", "owners", "draws", "rows"):
-            setattr(self, name, np.array(state[name]))
-        self._sums, self._places = np.array(state["units"]), np.arange(len(self.hashes))
 
     def finalize(self) -> VocabularySummary:
         """Return the kept types."""

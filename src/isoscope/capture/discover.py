@@ -25,9 +25,8 @@ import torch
 from torch import Tensor, nn
 
 from isoscope.capture.norm import fit_norm, is_norm, normalise
-from isoscope.capture.stacks import Stack, no_blocks
+from isoscope.capture.stacks import BlockRun, Event, Stack, Trace, no_blocks
 from isoscope.capture.tap import Tap, Through, spatial
-from isoscope.capture.trace import BlockRun, Event, Trace
 from isoscope.site import Site
 
 

@@ -1,4 +1,7 @@
-"""The listener: reduces what a site passes on in a forward pass to blocks of rows."""
+"""The listener: reduces what a site passes on in a forward pass to blocks of rows.
+
+Which positions of a batch are rows, and of which class: ordinary, special, sink or both.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,18 +12,99 @@ import torch
 from torch import Tensor
 
 from isoscope.accumulate.sums import DocumentSums, SinkRows, lazy
-from isoscope.capture.feed.marks import Marks
-from isoscope.capture.positions import SINK, Positions, sinks, times_median
+from isoscope.capture.feed.base import Marks
 from isoscope.capture.tensor_block import TensorBlock, TensorLayout
 from isoscope.errors import ConfigError
 from isoscope.hashing import named_documents
 from isoscope.site import Site
-from isoscope.types import VARIANTS, Array
+from isoscope.types import CLASSES, VARIANTS, Array
 
 FEW = 512  # rows of a class that are too few for a block of their own
 ENOUGH = 2048  # rows that are enough for one
 Take = Callable[[str, str, TensorBlock], None]  # site, class of rows or variant, block
 Meet = Callable[[str, str, list[DocumentSums]], None]  # site, variant, its classes
+
+CONTEXT = 6  # tokens quoted before and after a sink
+SINK = 10.0  # a token is a sink above this multiple of the median norm of its document
+
+
+@dataclass(frozen=True)
+class Positions:
+    """The positions of a batch that count, and the document of each."""
+
+    real: Array  # (B, T) of the document, not padding
+    special: Array  # (B, T)
+    documents: Array  # (B,) keys
+    folded: bool | None = None  # whether cells are groups of documents; None: by number
+    tokens: Array | None = None  # (B, T) ids, where positions are tokens
+    bands: Array | None = None  # (vocabulary,) frequency band of each token
+
+    def layouts(self, sinks: Array | None, device: torch.device) -> dict[str, TensorLayout]:
+        """Return the rows of each class that has any; `sinks` where some position is one."""
+        code = self._code(sinks)
+        return {
+            CLASSES[number]: self._layout(self.real & (code == number), device)
+            for number in np.unique(code[self.real])
+        }
+
+    def variants(self, sinks: Array | None, device: torch.device) -> dict[str, TensorLayout]:
+        """Return the rows of each variant that has any: a row is in several."""
+        code = self._code(sinks)
+        members = {
+            name: [CLASSES.index(each) for each in classes]
+            for name, classes in VARIANTS.items()
+        }
+        chosen = {name: self.real & np.isin(code, each) for name, each in members.items()}
+        return {name: self._layout(mask, device) for name, mask in chosen.items() if mask.any()}
+
+    def _code(self, sinks: Array | None) -> Array:
+        code = self.special.astype(np.int8)
+        return code if sinks is None else code + 2 * sinks.astype(np.int8)
+
+    def quote(self, place: int, decode: Callable[[list[int]], str]) -> tuple[str, str]:
+        """Return the token at a place of the flattened batch, and the words around it."""
+        if self.tokens is None:
+            return "", ""
+        sequence, at = divmod(place, self.real.shape[1])
+        near = np.arange(max(0, at - CONTEXT), min(at + CONTEXT + 1, self.real.shape[1]))
+        near = near[self.real[sequence, near]]
+        row = self.tokens[sequence]
+        return decode([int(row[at])]), decode([int(each) for each in row[near]])
+
+    def _layout(self, chosen: Array, device: torch.device) -> TensorLayout:
+        sequence, place = np.nonzero(chosen)
+        ordinal = np.cumsum(self.real, axis=1) - 1  # of a row within its document
+        tokens = None if self.tokens is None else self.tokens[sequence, place]
+        frequency = None
+        if tokens is not None and self.bands is not None:
+            frequency = self.bands[tokens]
+        return TensorLayout(
+            self.documents[sequence],
+            ordinal[sequence, place].astype(np.uint64),
+            torch.from_numpy(sequence * self.real.shape[1] + place).to(device),
+            folded=self.folded,
+            tokens=tokens,
+            frequency=frequency,
+        )
+
+
+def sinks(norms: Tensor, real: Tensor, times: float = SINK) -> Tensor:
+    """Return which positions are sinks, (B, T), from the norms of a batch.
+
+    A sink's norm exceeds `times` the median norm of its own document at this site
+    (of two middle norms the smaller one), so that it does not depend on other documents.
+    """
+    return (norms > times * _median(norms, real)) & real
+
+
+def times_median(norms: Tensor, real: Tensor) -> Tensor:
+    """Return how many times the median norm of its document each norm is, (B, T)."""
+    return norms / _median(norms, real)
+
+
+def _median(norms: Tensor, real: Tensor) -> Tensor:
+    kept = torch.where(real, norms, torch.full_like(norms, torch.nan))
+    return kept.nanmedian(dim=1, keepdim=True).values
 
 
 class Marked(Protocol):
@@ -89,7 +173,15 @@ class Listener:
         """Take the tensor of a site, (documents, positions, width)."""
         if site in self._bad:
             return
-        self._check_documents(site, tensor)
+        assert self._batch is not None
+        if tensor.shape[0] != len(self._batch.documents):
+            raise ConfigError(
+                f"expected {len(self._batch.documents)} documents along the first axis of "
+                f"{site}, got a tensor of shape {tuple(tensor.shape)}",
+                hint="this model puts positions first or regroups documents there; exclude the "
+                "site with --sites",
+                slug="positions-unknown",
+            )
         stack = Site.parse(site).stack
         positions, real = self._positions(stack, tensor.shape[1], tensor.device)
         precise = None if tensor.dtype == torch.float64 else torch.float32
@@ -115,12 +207,18 @@ class Listener:
             else:
                 blocks[name] = self._pass_on(site, name, flat, flat_norms, layout, of_sinks)
         if self.meet is not None and len(blocks) > 1:
-            met: dict[tuple[str, ...], list[DocumentSums]] = {}
-            for variant, classes in VARIANTS.items():
-                there = tuple(each for each in classes if each in blocks)
-                if len(there) > 1:  # the same list for variants that have the same classes
-                    seen = [blocks[each].by_document for each in there]
-                    self.meet(site, variant, met.setdefault(there, seen))
+            self._report_meetings(site, blocks, self.meet)
+
+    def _report_meetings(
+        self, site: str, blocks: "dict[str, TensorBlock | FewRows]", meet: Meet
+    ) -> None:
+        """Call `meet` with the classes of each variant that has several."""
+        met: dict[tuple[str, ...], list[DocumentSums]] = {}
+        for variant, classes in VARIANTS.items():
+            there = tuple(each for each in classes if each in blocks)
+            if len(there) > 1:  # the same list for variants that have the same classes
+                seen = [blocks[each].by_document for each in there]
+                meet(site, variant, met.setdefault(there, seen))
 
     def finish(self) -> None:
         """Pass on the rows that still wait for more."""
@@ -211,17 +309,6 @@ class Listener:
             kept = self._scratch = flat.new_empty(size)
         return kept
 
-    def _check_documents(self, site: str, tensor: Tensor) -> None:
-        assert self._batch is not None
-        if tensor.shape[0] != len(self._batch.documents):
-            raise ConfigError(
-                f"expected {len(self._batch.documents)} documents along the first axis of "
-                f"{site}, got a tensor of shape {tuple(tensor.shape)}",
-                hint="this model puts positions first or regroups documents there; exclude the "
-                "site with --sites",
-                slug="positions-unknown",
-            )
-
     def _positions(
         self, stack: str, length: int, device: torch.device
     ) -> tuple[Positions, Tensor]:
@@ -229,17 +316,15 @@ class Listener:
         if key not in self._known:
             assert self._batch is not None and self._keys is not None
             marks = self._batch.marks(stack, length)
-            real = marks.real.to(device)
-            tokens = marks.tokens
             found = Positions(
                 marks.real.cpu().numpy(),
                 marks.special.cpu().numpy(),
                 self._keys,
                 self.folded,
-                None if tokens is None else tokens.cpu().numpy(),
+                None if marks.tokens is None else marks.tokens.cpu().numpy(),
                 self.bands,
             )
-            self._known[key] = found, real
+            self._known[key] = found, marks.real.to(device)
         return self._known[key]
 
     def _finite(self, site: str, norms: Tensor, real: Tensor) -> bool:

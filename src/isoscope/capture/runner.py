@@ -3,58 +3,40 @@
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import torch
 from threadpoolctl import threadpool_limits
-from torch import Tensor, nn
+from torch import nn
 
-from isoscope.capture.feed.base import Batch, DocumentLike, Feed
+from isoscope.capture.feed.base import Batch, Feed
 from isoscope.capture.listener import Listener
+from isoscope.capture.model.pooling import Pooling
 from isoscope.capture.sites import Sites
 from isoscope.capture.tap import first_tensor
 from isoscope.site import POOLED
+from isoscope.types import Document
 
 T = TypeVar("T")
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
-class Pools(Protocol):
-    """How one vector is made of the states of a document."""
-
-    @property
-    def include_prompt(self) -> bool:
-        """Whether tokens of the prompt are pooled too."""
-        ...
-
-    def pool(self, states: Tensor, mask: Tensor) -> Tensor:
-        """Return (documents, width) from (documents, positions, width)."""
-        ...
-
-
+@dataclass(frozen=True, eq=False)
 class Runner:
     """Runs the documents of a unit through a model."""
 
-    def __init__(
-        self,
-        body: nn.Module,
-        sites: Sites,
-        feed: Feed,
-        *,
-        pooling: Pools | None = None,
-        truncate: int | None = None,
-    ) -> None:
-        self.body = body
-        self.sites = sites
-        self.feed = feed
-        self.pooling = pooling
-        self.truncate = truncate  # the width pooled vectors are cut to
+    body: nn.Module
+    sites: Sites
+    feed: Feed
+    pooling: Pooling | None = None  # how one vector is made of the states of a document
+    truncate: int | None = None  # the width pooled vectors are cut to
 
     def run(
         self,
         names: Sequence[str],
-        batches: Iterable[Sequence[DocumentLike]],
+        batches: Iterable[Sequence[Document]],
         listener: Listener,
         progress: Callable[[int], None] | None = None,
     ) -> None:
@@ -115,13 +97,10 @@ def halve(batches: Sequence[Sequence[T]], times: int) -> Iterator[Sequence[T]]:
     for batch in batches:
         parts = [batch]
         for _ in range(times):
-            parts = [half for part in parts for half in _halves(part)]
+            middles = [(part, (len(part) + 1) // 2) for part in parts]
+            halves = [half for part, at in middles for half in (part[:at], part[at:])]
+            parts = [half for half in halves if len(half)]
         yield from parts
-
-
-def _halves(batch: Sequence[T]) -> list[Sequence[T]]:
-    middle = (len(batch) + 1) // 2
-    return [half for half in (batch[:middle], batch[middle:]) if len(half)]
 
 
 @contextmanager

@@ -1,23 +1,21 @@
-"""The sites of a model: what there is to listen to, and listening to some of it."""
+"""The sites of a model: what there is to listen to, its token matrices, and listening."""
 
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from isoscope.capture.attention import AttentionHead, HeadTrace, hear_heads
 from isoscope.capture.discover import plan_taps
-from isoscope.capture.heads import AttentionHead, HeadTrace, hear_heads
-from isoscope.capture.matrices import token_matrices
-from isoscope.capture.stacks import find_stacks
+from isoscope.capture.stacks import Trace, find_stacks
 from isoscope.capture.tap import Calls, Hear, Tap, listening, named_taps
-from isoscope.capture.trace import Trace
 from isoscope.errors import UnknownNameError
 from isoscope.registry import unknown
-from isoscope.site import HEADS, Site
+from isoscope.site import DECODER, EMBED, ENCODER, HEADS, UNEMBED, Site
 
 ON_REQUEST = ("attn", "mlp", *HEADS, "grad", "gradw")  # families that the default excludes
 
@@ -48,7 +46,8 @@ class Sites:
         with head_trace.recording():
             taps = plan_taps(trace, run)
         heads, matrices = head_trace.heads(), token_matrices(model)
-        widths = _measure_widths(body, list(taps.values()), run)
+        heard = _hear_widths(body, list(taps.values()), run)
+        widths = {site: each[-1] for site, each in heard.items()}
         widths |= {site: head.width for site, head in heads.items()}
         widths |= {site: matrix.shape[1] for site, matrix in matrices.items()}
         ordered = {site: widths[site] for site in sorted(widths, key=Site.parse)}
@@ -63,10 +62,16 @@ class Sites:
     ) -> "Sites":
         """Return the sites of any model at the modules to listen to."""
         taps = named_taps(model, modules)
-        calls: Counter[str] = Counter()
-        _measure_widths(model, taps, run, lambda site: calls.update([site]))
-        found = [each for tap in taps for each in _per_call(tap, calls[tap.site])]
-        return cls(model, _measure_widths(model, found, run), {tap.site: tap for tap in found})
+        heard = _hear_widths(model, taps, run)
+        widths: dict[str, int] = {}
+        found: dict[str, Tap] = {}
+        for tap in taps:
+            calls = heard.get(tap.site, [])
+            for call, width in enumerate(calls):  # numbered where there are several
+                site = tap.site if len(calls) == 1 else f"{tap.site}.{call}"
+                found[site] = replace(tap, site=site, call=call)
+                widths[site] = width
+        return cls(model, widths, found)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -129,28 +134,68 @@ def outline(sites: Sites) -> list[tuple[str, int, int]]:
     return [(family, count, width) for (family, width), count in rows.items()]
 
 
-def _per_call(tap: Tap, count: int) -> list[Tap]:
-    """Return a tap for each call, numbered where there are several."""
-    name = "{site}.{call}" if count > 1 else "{site}"
-    return [
-        Tap(name.format(site=tap.site, call=call), tap.module, "output", call, tap.through)
-        for call in range(count)
-    ]
-
-
-def _measure_widths(
-    body: nn.Module,
-    taps: list[Tap],
-    run: Callable[[], object],
-    notify: Callable[[str], None] | None = None,
-) -> dict[str, int]:
-    widths: dict[str, int] = {}
+def _hear_widths(
+    body: nn.Module, taps: Sequence[Tap], run: Callable[[], object]
+) -> dict[str, list[int]]:
+    """Return the width of every call that a tap reports, by site, in the order of the taps."""
+    widths: dict[str, list[int]] = {tap.site: [] for tap in taps}
 
     def hear(site: str, tensor: Tensor) -> None:
-        widths[site] = tensor.shape[-1]
-        if notify is not None:
-            notify(site)
+        widths[site].append(tensor.shape[-1])
 
     with torch.no_grad(), listening(body, taps, hear):
         run()
-    return {tap.site: widths[tap.site] for tap in taps if tap.site in widths}
+    return {site: each for site, each in widths.items() if each}
+
+
+def token_matrices(model: nn.Module) -> dict[str, Tensor]:
+    """Return `embed.weight` and `unembed.weight`, one row per token, where the model has them.
+
+    An encoder-decoder whose halves have embeddings of their own has `enc.embed.weight` and
+    `dec.embed.weight`. Patches and frames are embedded by convolutions: no matrix.
+    """
+    found = _embeddings(model)
+    output = _matrix(model, "get_output_embeddings")
+    return found if output is None else {**found, UNEMBED: output}
+
+
+def are_tied(model: nn.Module) -> bool:
+    """Whether the unembedding is the embedding itself."""
+    output = _matrix(model, "get_output_embeddings")
+    return output is not None and any(
+        _shares_memory(output, e) for e in _embeddings(model).values()
+    )
+
+
+def _embeddings(model: nn.Module) -> dict[str, Tensor]:
+    shared = _matrix(model, "get_input_embeddings")
+    sides: dict[str, Tensor] = {}
+    if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
+        for stack, name in ((ENCODER, "get_encoder"), (DECODER, "get_decoder")):
+            half = _call(getattr(model, name, None))
+            matrix = _matrix(half, "get_input_embeddings")
+            if matrix is not None:
+                sides[str(Site(EMBED, stack=stack))] = matrix
+    values = list(sides.values())
+    if len(values) == 1 or (len(values) == 2 and not _shares_memory(*values)):
+        return sides
+    return {} if shared is None else {EMBED: shared}
+
+
+def _matrix(model: object, getter: str) -> Tensor | None:
+    module = _call(getattr(model, getter, None))
+    weight = getattr(module, "weight", None)
+    if isinstance(weight, Tensor) and weight.ndim == 2:
+        return weight.detach()
+    return None
+
+
+def _call(getter: Callable[[], object] | None) -> object:
+    try:
+        return None if getter is None else getter()
+    except (NotImplementedError, AttributeError):  # transformers, where there is none
+        return None
+
+
+def _shares_memory(first: Tensor, second: Tensor) -> bool:
+    return first.shape == second.shape and first.data_ptr() == second.data_ptr()

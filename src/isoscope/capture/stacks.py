@@ -1,9 +1,18 @@
-"""Finding the blocks of a model in its module tree, whatever the model is called."""
+"""The blocks of a model, found in its module tree, and a record of how one small pass runs.
 
+Which modules ran, in which block, on what: names and places differ from model to model.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
+from isoscope.capture.tap import first_tensor, input_tensor
 from isoscope.errors import SourceError
 from isoscope.site import DECODER, ENCODER
 
@@ -27,7 +36,7 @@ def find_stacks(model: nn.Module) -> list[Stack]:
         raise no_blocks(model)
     config = getattr(model, "config", None)
     if getattr(config, "is_encoder_decoder", False):
-        sides = {side: _of_side(lists, side) for side in SIDES}
+        sides = {side: [name for name in lists if side in name.split(".")] for side in SIDES}
         if all(sides.values()):
             return [
                 _stack(model, _largest(model, paths), SIDES[s]) for s, paths in sides.items()
@@ -48,10 +57,6 @@ def candidates(model: nn.Module) -> list[str]:
     return [n for n in lists if not any(n.startswith(f"{other}.") for other in lists)]
 
 
-def _of_side(lists: list[str], side: str) -> list[str]:
-    return [name for name in lists if side in name.split(".")]
-
-
 def _largest(model: nn.Module, paths: list[str]) -> str:
     """Return the list that is the model: with attention, rather than convolutions before it."""
 
@@ -67,44 +72,117 @@ def _attends(module: nn.Module) -> bool:
 
 
 def _stack(model: nn.Module, path: str, name: str) -> Stack:
-    module = model.get_submodule(path)
-    first = next(iter(module.children()))
-    inner = [part for part, child in first.named_children() if isinstance(child, nn.ModuleList)]
-    names = [f"{path}.{number}" for number, _ in enumerate(module.children())]
-    if len(list(first.children())) == 1 and len(inner) == 1 and not _is_block(first, inner[0]):
-        # a group of layers that are called again and again: ALBERT
-        names = [
-            f"{group}.{inner[0]}.{number}"
-            for group in names
-            for number in range(
-                len(list(model.get_submodule(f"{group}.{inner[0]}").children()))
-            )
-        ]
-    return Stack(name, path, tuple(names), _is_spatial(first))
-
-
-def _is_block(block: nn.Module, inner: str) -> bool:
-    """Whether a list inside a block holds its parts (T5), not whole layers (ALBERT)."""
-    kinds = {type(each) for each in block.get_submodule(inner).children()}
-    return len(kinds) > 1
-
-
-def _is_spatial(block: nn.Module) -> bool:
-    convolves = any(isinstance(module, nn.Conv2d) for module in block.modules())
-    return convolves and not _attends(block)
+    blocks = list(model.get_submodule(path).children())
+    names = [f"{path}.{number}" for number in range(len(blocks))]
+    convolves = any(isinstance(module, nn.Conv2d) for module in blocks[0].modules())
+    spatial = convolves and not _attends(blocks[0])
+    children = list(blocks[0].named_children())
+    if len(children) == 1 and isinstance(children[0][1], nn.ModuleList):
+        inner, layers = children[0]
+        # a group of layers that are called again and again (ALBERT), not the parts of a block
+        if len({type(each) for each in layers.children()}) <= 1:
+            names = [
+                f"{group}.{inner}.{number}"
+                for group in names
+                for number, _ in enumerate(model.get_submodule(f"{group}.{inner}").children())
+            ]
+    return Stack(name, path, tuple(names), spatial)
 
 
 def no_blocks(model: nn.Module) -> SourceError:
     """Return the error for a model in which no blocks were found, or none that ran."""
     lists = candidates(model)
     found = f"lists that are never called as such: {', '.join(lists)}" if lists else "none"
+    names = [f"{name} ({type(child).__name__})" for name, child in model.named_children()]
     return SourceError(
         f"expected a list of blocks in {type(model).__name__}, got {found}",
-        hint=f"name modules to listen to; it has: {_outline(model)}",
+        hint=f"name modules to listen to; it has: {', '.join(names[:8]) or 'no modules'}",
         slug="no-blocks",
     )
 
 
-def _outline(model: nn.Module) -> str:
-    names = [f"{name} ({type(child).__name__})" for name, child in model.named_children()]
-    return ", ".join(names[:8]) or "no modules"
+@dataclass(frozen=True, slots=True)
+class BlockRun:
+    """A run of a block: layers are numbered in the order in which they run."""
+
+    stack: str  # its name
+    layer: int
+    block: str  # dotted name
+    shape: tuple[int, ...]  # of the stream that enters it
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One call of a module."""
+
+    module: str
+    call: int  # of this module, within the pass
+    place: BlockRun | None  # the run of a block it happened in; a block's own is its own
+    received: Tensor | None
+    returned: Tensor | None
+
+
+class Trace:
+    """A record of one forward pass; `place` is the run in which a module is being called."""
+
+    def __init__(self, body: nn.Module, stacks: Sequence[Stack]) -> None:
+        self.body = body
+        self.stacks = stacks
+        self.events: list[Event] = []
+        self.names = {module: name for name, module in body.named_modules()}
+        self._calls: Counter[str] = Counter()
+        self._layers: Counter[str] = Counter()
+        self._places: dict[str, BlockRun] = {}
+
+    def place(self, name: str) -> BlockRun | None:
+        """Return the run of a block within which a module of this name is being called."""
+        for stack in self.stacks:
+            if name.startswith(f"{stack.path}."):
+                return self._places.get(stack.name)
+        return None
+
+    def run(self, modules: Collection[str], run: Callable[[], object]) -> list[Event]:
+        """Run once, without gradients, and return the calls of blocks and of modules."""
+        blocks = {name: stack for stack in self.stacks for name in stack.blocks}
+        with ExitStack() as handles, torch.no_grad():
+            for name, stack in blocks.items():
+                handle = self.body.get_submodule(name).register_forward_pre_hook(
+                    partial(self._enter, name, stack.name), with_kwargs=True
+                )
+                handles.callback(handle.remove)
+            for name in dict.fromkeys((*modules, *blocks)):
+                handle = self.body.get_submodule(name).register_forward_hook(
+                    partial(self._leave, name), with_kwargs=True
+                )
+                handles.callback(handle.remove)
+            run()
+        return self.events
+
+    def _enter(
+        self,
+        name: str,
+        stack: str,
+        _module: nn.Module,
+        inputs: tuple[object, ...],
+        keywords: Mapping[str, object],
+    ) -> None:
+        """Note that a block begins to run: a hook."""
+        tensor = input_tensor(inputs, keywords)
+        shape = () if tensor is None else tuple(tensor.shape)
+        self._places[stack] = BlockRun(stack, self._layers[stack], name, shape)
+        self._layers[stack] += 1
+
+    def _leave(
+        self,
+        name: str,
+        _module: nn.Module,
+        inputs: tuple[object, ...],
+        keywords: Mapping[str, object],
+        output: object,
+    ) -> None:
+        """Note that a module has run: a hook."""
+        tensors = input_tensor(inputs, keywords), first_tensor(output)
+        # copies, because a model may write into its own tensors
+        kept = (None if t is None else t.detach().clone() for t in tensors)
+        self.events.append(Event(name, self._calls[name], self.place(name), *kept))
+        self._calls[name] += 1

@@ -1,18 +1,19 @@
 """Taps: hooks that report what a module receives or returns and never change it."""
 
-from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from isoscope.registry import unknown
 
 Hear = Callable[[str, Tensor], None]
-Report = Callable[[nn.Module, Tensor | None], None]
 Through = Callable[[nn.Module, Tensor], Tensor]
-PreHook = Callable[[nn.Module, tuple[object, ...], Mapping[str, object]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Calls:
     """How often each tap has been reached in the forward pass under way."""
 
     def __init__(self) -> None:
-        self._counts: dict[Hashable, int] = {}
+        self._counts: Counter[Hashable] = Counter()
         self._shapes: dict[str, tuple[int, ...]] = {}
 
     def restart(self) -> None:
@@ -45,13 +46,20 @@ class Calls:
 
     def number(self, key: Hashable) -> int:
         """Return the number of this call, from 0."""
-        number = self._counts.get(key, 0)
-        self._counts[key] = number + 1
-        return number
+        self._counts[key] += 1
+        return self._counts[key] - 1
 
-    def enter(self, block: str, shape: tuple[int, ...]) -> None:
-        """Remember the shape of the stream as it enters a block."""
-        self._shapes[block] = shape
+    def enter(
+        self,
+        block: str,
+        _module: nn.Module,
+        inputs: tuple[object, ...],
+        keywords: Mapping[str, object],
+    ) -> None:
+        """Remember the shape of the stream as it enters a block: a hook."""
+        tensor = input_tensor(inputs, keywords)
+        if tensor is not None:
+            self._shapes[block] = tuple(tensor.shape)
 
     def unfold(self, tensor: Tensor, block: str | None) -> Tensor:
         """Return a tensor of all tokens in a row as (batch, positions, width)."""
@@ -81,61 +89,38 @@ def listening(
     calls = Calls() if calls is None else calls
     with ExitStack() as stack:
         for block in dict.fromkeys(tap.within for tap in taps if tap.within):
-            hook = _entry_hook(block, calls)
             handle = model.get_submodule(block).register_forward_pre_hook(
-                hook, with_kwargs=True
+                partial(calls.enter, block), with_kwargs=True
             )
             stack.callback(handle.remove)
         for number, tap in enumerate(taps):
             module = model.get_submodule(tap.module)
-            report = _reporter(tap, number, hear, calls, detach)
-            if tap.side == "input":
-                handle = module.register_forward_pre_hook(_input_hook(report), with_kwargs=True)
-            else:
-                handle = module.register_forward_hook(_output_hook(report))
-            stack.callback(handle.remove)
+            stack.callback(_attach(module, tap, number, hear, calls, detach=detach).remove)
         yield calls
 
 
-def _reporter(tap: Tap, key: int, hear: Hear, calls: Calls, detach: bool) -> Report:
-    def report(module: nn.Module, tensor: Tensor | None) -> None:
+def _attach(
+    module: nn.Module, tap: Tap, key: int, hear: Hear, calls: Calls, *, detach: bool
+) -> RemovableHandle:
+    """Hook a tap to its module."""
+
+    def report(tensor: Tensor | None) -> None:
         if tensor is None or tap.call not in (None, calls.number(key)):
             return
         tensor = calls.unfold(tensor.detach() if detach else tensor, tap.within)
         hear(tap.site, tensor if tap.through is None else tap.through(module, tensor))
 
-    return report
-
-
-def _output_hook(
-    report: Report,
-) -> Callable[[nn.Module, object, object], None]:
-    def hook(module: nn.Module, _inputs: object, output: object) -> None:
-        report(module, first_tensor(output))
-
-    return hook
-
-
-def _input_hook(
-    report: Report,
-) -> PreHook:
-    def hook(
-        module: nn.Module, inputs: tuple[object, ...], keywords: Mapping[str, object]
-    ) -> None:
-        report(module, input_tensor(inputs, keywords))
-
-    return hook
-
-
-def _entry_hook(block: str, calls: Calls) -> PreHook:
-    def hook(
+    def before(
         _module: nn.Module, inputs: tuple[object, ...], keywords: Mapping[str, object]
     ) -> None:
-        tensor = input_tensor(inputs, keywords)
-        if tensor is not None:
-            calls.enter(block, tuple(tensor.shape))
+        report(input_tensor(inputs, keywords))
 
-    return hook
+    def after(_module: nn.Module, _inputs: object, output: object) -> None:
+        report(first_tensor(output))
+
+    if tap.side == "input":
+        return module.register_forward_pre_hook(before, with_kwargs=True)
+    return module.register_forward_hook(after)
 
 
 def input_tensor(inputs: tuple[object, ...], keywords: Mapping[str, object]) -> Tensor | None:
@@ -151,12 +136,9 @@ def first_tensor(output: object) -> Tensor | None:
     if isinstance(output, dict):
         output = tuple(output.values())
     if isinstance(output, tuple | list):
-        return next((each for each in _floating(output)), None)
+        tensors = (each for each in output if isinstance(each, Tensor))
+        return next((each for each in tensors if each.is_floating_point()), None)
     return None
-
-
-def _floating(values: Iterable[object]) -> Iterable[Tensor]:
-    return (each for each in values if isinstance(each, Tensor) and each.is_floating_point())
 
 
 def spatial(_module: nn.Module, tensor: Tensor) -> Tensor:

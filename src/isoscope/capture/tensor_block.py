@@ -86,7 +86,9 @@ class TensorBlock(Block):
         scratch: Tensor | None = None,
         sinks: SinkRows | None = None,
     ) -> None:
-        super().__init__(layout, origin=origin, sketched=sketched, sinks=sinks)
+        super().__init__(
+            layout, int(tensor.shape[1]), origin=origin, sketched=sketched, sinks=sinks
+        )
         self.tensor = tensor  # (rows of the batch, d), of which the layout's are meant
         self.layout = layout
         self.norms = norms  # (rows of the batch,), where they are known
@@ -96,11 +98,6 @@ class TensorBlock(Block):
     def rows(self) -> "TensorRows":
         """The rows, of which only those chosen leave the device."""
         return TensorRows(self.tensor, self.layout.index)
-
-    @property
-    def width(self) -> int:
-        """The number of values in a row."""
-        return int(self.tensor.shape[1])
 
     def about(self, centre: Array) -> "TensorBlock":
         """Return the block with the centre taken from every row."""
@@ -117,12 +114,9 @@ class TensorBlock(Block):
         """A point near the mean; the one offered, if it will do."""
         step = max(1, len(self) // _SAMPLE)
         sample = self.tensor[self.layout.index[::step][:_SAMPLE]].double().cpu().numpy()
-        spread = np.var(sample, axis=0).sum()
-        for offered in (self._origin, np.zeros(self.width)):
-            if offered is not None:
-                offset = sample.mean(axis=0) - offered
-                if offset @ offset <= spread / 4:
-                    return offered
+        offered = self._near_enough(sample)
+        if offered is not None:
+            return offered
         return np.median(sample, axis=0).astype(np.float32).astype(np.float64)
 
     @lazy
@@ -210,19 +204,7 @@ class TensorBlock(Block):
     ) -> tuple[Array, Array, Array]:
         """Return sums of z, |z|^2 z and z/|x| of each piece, sketches of cells, energies."""
         pieces = self.layout.pieces
-        out = pieces.sum_pieces(
-            self._side(rows, lengths, inverse), rows
-        )  # (pieces, 3 + rank, d)
-        first = out[:, :3].double().cpu().numpy()
-        sketch = pieces.into_cells(out[:, 3:])
-        weight, energy = inverse.square(), rows.new_zeros(self.width)
-        for start in range(0, len(rows), PIECE):
-            part = slice(start, start + PIECE)
-            energy.addmv_(rows[part].square().T, weight[part])
-        return first, sketch.cpu().numpy(), energy.double().cpu().numpy()
-
-    def _side(self, rows: Tensor, lengths: Tensor, inverse: Tensor) -> Tensor:
-        """Return what rows are weighted with, (n, 3 + rank): the last are of the sketch."""
+        # what rows are weighted with; the last are of the sketch
         rank = sketch_rank(self.width) if self.sketched and not self.independent else 0
         side = rows.new_empty((len(rows), 3 + rank))
         side[:, 0] = 1
@@ -230,7 +212,14 @@ class TensorBlock(Block):
         side[:, 2] = inverse
         if rank:
             side[:, 3:] = rows @ torch.from_numpy(directions(self.width)).to(rows)
-        return side
+        out = pieces.sum_pieces(side, rows)  # (pieces, 3 + rank, d)
+        first = out[:, :3].double().cpu().numpy()
+        sketch = pieces.into_cells(out[:, 3:])
+        weight, energy = inverse.square(), rows.new_zeros(self.width)
+        for start in range(0, len(rows), PIECE):
+            part = slice(start, start + PIECE)
+            energy.addmv_(rows[part].square().T, weight[part])
+        return first, sketch.cpu().numpy(), energy.double().cpu().numpy()
 
     def _move_back(self, pieces: Array, energy: Array, inverse: Array) -> tuple[Array, Array]:
         """Return sums of x/|x| and of x^2/|x|^2 from those of z = x - origin."""

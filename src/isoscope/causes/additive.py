@@ -22,7 +22,7 @@ _NOTHING = 1e-9  # of the largest variance: bands less the mean have one line to
 class Additive:
     """Lines are the mean, each frequency band less the mean, each position band less it."""
 
-    lines: Array  # (1 + F + P, d) as fit, what is only noise left out
+    lines: Array  # (1 + F + P, d) as fit, without what is only noise
     products: Array  # (1 + F + P, 1 + F + P) of the lines, the noise taken away
     uncleaned: Array  # likewise, of the lines with all their noise
     noise: Array  # (1 + F + P, 1 + F + P) variance of the lines, over all dimensions

@@ -32,7 +32,7 @@ from itertools import pairwise
 import numpy as np
 
 from isoscope.causes.additive import Additive, Noise, fit, noise_of
-from isoscope.causes.band_pairs import Pair, least_alike, mean_pair, shortest
+from isoscope.causes.band_pairs import least_alike, mean_pair, shortest
 from isoscope.causes.cloud import CloudSums, Totals
 from isoscope.causes.dimensions import MOST, mask_without, rogue
 from isoscope.errors import UndefinedError
@@ -212,18 +212,14 @@ def _common(
 ) -> list[float]:
     """Return what all rows have in common, what those of all frequencies, of all positions."""
     out = [spread]
-    pairs = [mean_pair(products), *_least(cloud, model, products)]
-    for before, after in pairwise(pairs):
+    whole, (frequency, position) = mean_pair(products), model.blocks
+    # the least alike bands of frequency, and on top of them those of position
+    first = least_alike(products, whole, frequency, cloud.scales[0])
+    second = least_alike(products, first, position, cloud.scales[1])
+    for before, after in pairwise([whole, first, second]):
         fallen = scale * (before.product - after.product)
         out.append(min(max(out[-1] - fallen, min(0.0, spread)), out[-1]))
     return out
-
-
-def _least(cloud: CloudSums, model: Additive, products: Array) -> tuple[Pair, Pair]:
-    """Return the least alike bands of frequency, and on top of them those of position."""
-    frequency, position = model.blocks
-    first = least_alike(products, mean_pair(products), frequency, cloud.scales[0])
-    return first, least_alike(products, first, position, cloud.scales[1])
 
 
 def _rogue(cloud: CloudSums, model: Additive) -> tuple[int, ...]:

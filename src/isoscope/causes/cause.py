@@ -1,13 +1,31 @@
-"""A cause: one record of why a site is anisotropic."""
+"""Why a site is anisotropic: one record per cause, from the accumulators of its rows."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from isoscope.accumulate.sinks import Sink
-from isoscope.causes.attribution import ORDER, Attribution
+from isoscope.accumulate import (
+    Accumulator,
+    Bands,
+    Crossing,
+    Directions,
+    Kind,
+    Sink,
+    Sinks,
+    merged,
+)
+from isoscope.accumulate.survey import Place
+from isoscope.causes.attribution import ORDER, Attribution, attribute
+from isoscope.causes.cloud import BandedDirections, CloudSums
+from isoscope.errors import StoreError
+from isoscope.types import VARIANTS
 
+NO_BANDS = "frequency and position are not explained: this run has no bands of tokens"
+NO_COUNTS = "frequency is not explained: the tokens of this run were not counted"
+Summaries = Mapping[Kind, Accumulator[object]]
+A = TypeVar("A", bound=Accumulator[object])
+Detail = tuple[str, tuple[dict[str, Any], ...]]
 SHOWN = 3  # of many named things, in a sentence
 
 
@@ -31,8 +49,43 @@ class Cause:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, with the keys of `--json`."""
-        values = asdict(self)
-        return values | {"named": list(self.named), "warnings": list(self.warnings)}
+        return asdict(self) | {"named": list(self.named), "warnings": list(self.warnings)}
+
+
+def site_causes(
+    held: Mapping[Place, Summaries], site: str, variant: str, run: str
+) -> list[Cause]:
+    """Return the causes of one site, in the order of attribution."""
+    classes = {each: held[site, each] for each in VARIANTS[variant] if (site, each) in held}
+    ordinary = [here for name, here in classes.items() if "sink" not in name]
+    sinks = [here for name, here in classes.items() if "sink" in name]
+    if not classes:  # vectors, matrices and pooled texts have no classes of rows
+        ordinary = [held[site, "all"]] if (site, "all") in held else []
+    pointing = _merge(ordinary, Directions)
+    if pointing is None:
+        raise StoreError(
+            f"expected sums of directions at {site}, got a run without them",
+            hint="measure again, with mean-cosine among the measures",
+            slug="explain-without-directions",
+        )
+    seen = BandedDirections(pointing, _merge(ordinary, Bands), _merge(ordinary, Crossing))
+    found = attribute(CloudSums.of(seen, _merge(sinks, Directions)))
+    table = _merge(sinks, Sinks)
+    return causes(
+        found,
+        table.finalize().sinks if table is not None else (),
+        run=run,
+        site=site,
+        variant=variant,
+        warnings=() if seen.has_frequencies else (NO_COUNTS if seen.has_bands else NO_BANDS,),
+    )
+
+
+def _merge(classes: Sequence[Summaries], kind: type[A]) -> A | None:
+    """Return what the classes have seen together; None where one has not kept it."""
+    if not classes or any(kind not in here for here in classes):
+        return None
+    return merged(cast(A, here[kind]) for here in classes)
 
 
 def causes(
@@ -73,14 +126,11 @@ def causes(
     ]
 
 
-Detail = tuple[str, tuple[dict[str, Any], ...]]
-
-
 def _about_sinks(found: Attribution, sinks: tuple[Sink, ...]) -> Detail:
     if not found.sink_rows:
         return "there are none", ()
     count = f"{found.sink_rows} of {found.rows} rows"
-    named = tuple({key: value for key, value in asdict(each).items()} for each in sinks)
+    named = tuple(map(asdict, sinks))
     places = Counter((each.word, each.position) for each in sinks)
     shown = [
         f"{word!r} at position {position}" if word else f"position {position}"

@@ -4,9 +4,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isoscope.accumulate import Directions
-from isoscope.accumulate.bands import FREQUENCIES, POSITIONS, Bands, Crossing
-from isoscope.accumulate.directions import contributions, cosine_over_pairs
+from isoscope.accumulate import (
+    FREQUENCIES,
+    POSITIONS,
+    Bands,
+    Crossing,
+    Directions,
+    contributions,
+    cosine_over_pairs,
+)
 from isoscope.causes.band_pairs import Scale
 from isoscope.hashing import GROUPS
 from isoscope.types import Array

@@ -27,28 +27,26 @@ def outliers(vector: Array, noise: Array, *, tests: int = 1) -> list[int]:
     """Return the coordinates that stand out as no vector that points anywhere would have them.
 
     The largest, or the two, three, four or five largest together: two that are each too
-    small to be told from chance are not two by chance. Then on, among the rest.
+    small to be distinguished from chance are not two by chance. Then among the rest.
     """
     found: list[int] = []
     rest = np.arange(len(vector))
     while len(found) < MOST:
         most = min(MOST - len(found), len(rest) - _FEWEST)
         scores = _scores(vector[rest] ** 2, noise[rest], most)
-        count = _together(scores, tests)
+        # how many of the largest stand out from all others
+        enough = (
+            count
+            for count, scaled in enumerate(scores, 1)
+            if np.partition(scaled, -count)[-count] > stands_out(count, len(scaled), tests)
+        )
+        count = next(enough, 0)
         if not count:
             break
         largest = np.argsort(-scores[count - 1], kind="stable")[:count]
         found += [int(each) for each in rest[largest]]
         rest = np.delete(rest, largest)
     return found
-
-
-def _together(scores: list[Array], tests: int) -> int:
-    """Return how many of the largest stand out from all others; 0 where none do."""
-    for count, scaled in enumerate(scores, 1):
-        if np.partition(scaled, -count)[-count] > stands_out(count, len(scaled), tests):
-            return count
-    return 0
 
 
 def _scores(squares: Array, noise: Array, most: int) -> list[Array]:
@@ -65,14 +63,14 @@ def _scores(squares: Array, noise: Array, most: int) -> list[Array]:
 
 @cache
 def stands_out(count: int, width: int, tests: int = 1) -> float:
-    """Return how many times their scale coordinates must be to stand out, so many together.
+    """Return how many times their scale coordinates must be to stand out, `count` together.
 
     A mean vector that points anywhere has a given set of coordinates all beyond t times the
     root mean square of the others with a chance that is an integral over Student's law; there
     are `width` over `count` sets. Summed up over them all, over one to five coordinates and
     over the vectors looked at, the chance is one in a hundred at most. Two dimensions that
     have less than about 2 t^2 / (width + 2 t^2) of the mean cosine together (0.50 at 32, 0.31
-    at 64, 0.14 at 192, 0.04 at 768) cannot be told from a mean spread over all.
+    at 64, 0.14 at 192, 0.04 at 768) cannot be distinguished from a mean spread over all.
     """
     sets = log(comb(width, count)) + log(_ONE_IN * MOST * tests)
     low, high = 0.0, 100.0

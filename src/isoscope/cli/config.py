@@ -3,15 +3,14 @@
 from collections.abc import Iterable
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Annotated, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, TypeAlias, cast, get_args
 
-import typer
+import click
 
+from isoscope.cli.flags import PATH
 from isoscope.errors import ConfigError
 
 if TYPE_CHECKING:
-    from typer._click import core
-
     from isoscope.study.option import Option
 
 # What the keys and values of a YAML file can be.
@@ -22,10 +21,10 @@ NOT_IN_FILES = {"config", "help"}
 NULLS = "isoscope.nulls"  # where a context holds the options that a file sets to none
 
 
-def take_settings(context: typer.Context, path: Path | None) -> Path | None:
+def take_settings(context: click.Context, _flag: click.Parameter, path: Path | None) -> None:
     """Make the values of a file the defaults of the command that is being parsed."""
     if path is None or context.resilient_parsing:
-        return path
+        return
     parameters = _by_flag(context)
     options: dict[str, Option] = getattr(context.command, "options", {})
     values: dict[str, bool | str | list[str]] = {}
@@ -38,26 +37,26 @@ def take_settings(context: typer.Context, path: Path | None) -> Path | None:
         known = str(parameter.name)
         option = options.get(known)
         if value is None:
-            nulls += [known] if option is not None and _takes_none(option) else []
+            # None is a value of some options, and another one than their default.
+            if option is not None and option.default is not None:
+                nulls += [known] if NoneType in get_args(option.type) else []
             continue
         if option is not None and option.about.commas and isinstance(value, list):
             value = ",".join(_text(path, name, each) for each in value)
         values[known] = _type_value(path, name, value, parameter)
     context.default_map = values
     context.meta[NULLS] = nulls
-    return path
 
 
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        callback=take_settings,
-        is_eager=True,
-        help="Read flags from a YAML file; those typed here win.",
-    ),
-]
+config_file = click.option(
+    "--config",
+    metavar="FILE",
+    type=PATH,
+    callback=take_settings,
+    is_eager=True,
+    expose_value=False,
+    help="Read flags from a YAML file; those typed here win.",
+)
 
 
 def read(path: Path) -> dict[Yaml, Yaml]:
@@ -86,22 +85,18 @@ def read(path: Path) -> dict[Yaml, Yaml]:
     return content
 
 
-def _by_flag(context: typer.Context) -> "dict[str, core.Parameter]":
+def _by_flag(context: click.Context) -> dict[str, click.Parameter]:
     """Return the parameters by the name a user types, without the hyphens in front."""
-    flags: dict[str, core.Parameter] = {}
-    for parameter in context.command.params:
-        for option in parameter.opts:
-            if len(option) > 1 and not (option[0] == "-" and option[1] != "-"):
-                flags[option.lstrip("-").replace("_", "-")] = parameter
+    flags = {
+        option.lstrip("-").replace("_", "-"): parameter
+        for parameter in context.command.params
+        for option in parameter.opts
+        if option.startswith("--") or not option.startswith("-")  # no short ones
+    }
     return {name: flags[name] for name in flags if name not in NOT_IN_FILES}
 
 
-def _takes_none(option: "Option") -> bool:
-    """Whether none is a value of an option, and another one than its default."""
-    return NoneType in get_args(option.type) and option.default is not None
-
-
-def _section(content: dict[Yaml, Yaml], context: typer.Context) -> dict[Yaml, Yaml]:
+def _section(content: dict[Yaml, Yaml], context: click.Context) -> dict[Yaml, Yaml]:
     """Return the flags of this command: at the top, under its name, or both."""
     group = context.parent.command if context.parent else None
     commands = set(getattr(group, "commands", ())) | {context.command.name}
@@ -116,7 +111,7 @@ def _section(content: dict[Yaml, Yaml], context: typer.Context) -> dict[Yaml, Ya
 
 
 def _type_value(
-    path: Path, name: str, value: Yaml, parameter: "core.Parameter"
+    path: Path, name: str, value: Yaml, parameter: click.Parameter
 ) -> bool | str | list[str]:
     """Return the value as if it had been typed: text, a list of texts, or a switch."""
     if getattr(parameter, "is_flag", False):

@@ -1,11 +1,12 @@
 """isoscope demo: every layer of a real model, surveyed over the bundled text."""
 
 from collections.abc import Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from isoscope.cli.command import LazyCommand, set_options, with_options
-from isoscope.cli.flags import AsJson, Command, Quiet, output, overwrite
+import click
+
+from isoscope.cli.command import SpecCommand, set_options
+from isoscope.cli.flags import as_json, output, overwrite, quiet
 from isoscope.cli.output import note, progress, show
 
 if TYPE_CHECKING:
@@ -14,8 +15,22 @@ if TYPE_CHECKING:
 EXAMPLES = ("isoscope demo", "isoscope demo -o demo.html --quiet")
 
 
-class DemoCommand(LazyCommand):
+@output("PAGE", "Also write a report, an HTML file.", required=False)
+@overwrite("report")
+@as_json
+@quiet
+def demo() -> None:
+    """Survey a real model over the bundled text.
+
+    Without the demo extra, which brings the model, a planted cone is measured.
+    """
+
+
+class DemoCommand(SpecCommand):
     """A command with flags of its own, and those of where a survey runs."""
+
+    own = click.command(demo).params
+    first, last = own[:2], own[2:]
 
     def describe(self) -> "Iterable[Option]":
         """Return the options of where a survey runs."""
@@ -24,36 +39,22 @@ class DemoCommand(LazyCommand):
 
         return named_options(EngineOptions).values()
 
-    def build(self) -> Command:
-        """Return the function with all its flags."""
-        return with_options(demo, self.options.values())
+    def invoke(self, ctx: click.Context) -> None:
+        """Run the demonstration and print its readings."""
+        from isoscope import api
+        from isoscope.study.keywords import execution_of
 
-
-def demo(
-    page: Annotated[Path | None, output("PAGE", "Also write a report, an HTML file.")] = None,
-    replace: Annotated[bool, overwrite("report")] = False,
-    options: dict[str, object] | None = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
-    """Survey a real model over the bundled text.
-
-    Without the demo extra, which brings the model, a planted cone is measured.
-    """
-    from isoscope import api
-    from isoscope.study.keywords import execution_of
-
-    where = execution_of(set_options(options or {}))
-
-    with progress(quiet=quiet, noun="tokens") as tick:
-        readings = api.demo(
-            output=page,
-            overwrite=replace,
-            progress=tick,
-            say=lambda text: note(text, quiet=quiet),
-            engine=where.engine,
-            workers=where.workers,
-        )
-    show(readings, "json" if as_json else "", quiet=quiet)
-    if page is not None:
-        note(f"report: {page.resolve()}", quiet=False)
+        where = execution_of(set_options(ctx.params, self.options))
+        page, quiet = ctx.params["target"], ctx.params["quiet"]
+        with progress(quiet=quiet, noun="tokens") as tick:
+            readings = api.demo(
+                output=page,
+                overwrite=ctx.params["overwrite"],
+                progress=tick,
+                say=lambda text: note(text, quiet=quiet),
+                engine=where.engine,
+                workers=where.workers,
+            )
+        show(readings, ctx.params["style"], quiet=quiet)
+        if page is not None:
+            note(f"report: {page.resolve()}", quiet=False)

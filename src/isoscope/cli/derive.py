@@ -1,8 +1,8 @@
-"""What is derived from specs: the page of all options, and the type stub of the package.
+"""What is derived from specs and modules: the pages of options and files, and the type stub.
 
 Signatures that follow from specs are made when the program runs, and a type checker does not
-run it. `python -m isoscope.cli.derive stub` prints the stub, `... options` the page; `make
-derive` writes both.
+run it. `python -m isoscope.cli.derive stub` prints the stub, `... options` and `... files`
+the pages; `make derive` writes all three.
 """
 
 import ast
@@ -32,6 +32,13 @@ All options of the commands that compute something. Flags without the hyphens in
 the keys of a `--config` file; keywords are those of the Python function of the same name. Every
 value is checked by the same spec, whichever way it comes.
 """
+FILES_HEAD = """# Every file
+
+<!-- Written by `make derive`, from the first sentence of each module: edit those. -->
+
+The modules of `src/isoscope`, by folder.
+[How it works](how-it-works.md) says what the folders are for.
+"""
 STUB_HEAD = '''"""Measure, explain and control the anisotropy of Transformer representations."""
 
 # Written by `make derive`, from the specs: edit those.
@@ -51,39 +58,46 @@ def _section(experiment: "Experiment") -> str:
     options = [*experiment.spec.options().values(), *named_options(experiment.where).values()]
     options.sort(key=lambda option: not option.about.argument)
     head = ("flag", "keyword", "type", "default", "bounds", "help")
-    lines = [_row(head), _row(["---" for _ in head]), *map(_row, map(_cells, options))]
+    lines = [_row(head), _row(["---" for _ in head]), *map(_option_row, options)]
     return f"## {experiment.name}\n\n" + "".join(f"{line}\n" for line in lines)
 
 
-def _cells(option: "Option") -> list[str]:
-    default = "*required*" if option.required else default_text(option)
-    return [
-        f"`{_flags(option)}`",
-        f"`{option.name}`",
-        _kind(option),
-        default,
-        bounds_text(option).replace("<", "&lt;").replace(">", "&gt;"),
-        option.about.help,
-    ]
-
-
-def _flags(option: "Option") -> str:
-    if option.about.argument:
-        return option.about.metavar
+def _option_row(option: "Option") -> str:
     names = option.about.flag.replace("/", ", ") or f"--{option.flag}"
-    return f"{names} {option.about.metavar}".rstrip()
-
-
-def _kind(option: "Option") -> str:
+    flags = option.about.metavar
+    if not option.about.argument:
+        flags = f"{names} {flags}".rstrip()
     words = option.words
     kind = ", ".join(map(str, words)) if words else KINDS.get(option.plain, "text")
     kind = f"{kind}; several" if option.many else kind
     none = NoneType in get_args(option.type) and option.default is not None
-    return f"{kind}; or none" if none and not option.required else kind
+    return _row(
+        [
+            f"`{flags}`",
+            f"`{option.name}`",
+            f"{kind}; or none" if none and not option.required else kind,
+            "*required*" if option.required else default_text(option),
+            bounds_text(option).replace("<", "&lt;").replace(">", "&gt;"),
+            option.about.help,
+        ]
+    )
 
 
 def _row(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def files() -> str:
+    """Return docs/files.md: every module with the first sentence of its docstring."""
+    root, sections = Path(isoscope.__path__[0]), dict[str, str]()
+    for path in sorted(root.rglob("*.py")):
+        folder = path.relative_to(root).parent.as_posix()
+        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        sentence = text.partition("\n\n")[0].replace("\n", " ")
+        sections.setdefault(folder, f"\n## {folder.replace('.', 'isoscope')}\n\n")
+        if sentence:
+            sections[folder] += f"- `{path.name}`: {sentence}\n"
+    return FILES_HEAD + "".join(sections.values())
 
 
 def stub() -> str:
@@ -143,7 +157,13 @@ class Names:
 
     def parse(self, text: str, function: Callable[..., Any]) -> str:
         """Return a type that the source of a function's module spells already."""
-        imported = _imports_of(function)
+        source = Path(str(sys.modules[function.__module__].__file__))
+        imported = {
+            alias.asname or alias.name: node.module
+            for node in ast.walk(ast.parse(source.read_text(encoding="utf-8")))
+            if isinstance(node, ast.ImportFrom) and node.module
+            for alias in node.names
+        }
         for word in re.findall(r"[A-Z]\w+", text):
             if word != "None":
                 self.add(imported.get(word, function.__module__), word)
@@ -169,17 +189,6 @@ def _definition(name: str, function: Callable[..., Any], names: Names) -> str:
     return f"def {name}(\n{body}) -> {result}:\n    {_first_line(function)}\n"
 
 
-def _imports_of(function: Callable[..., Any]) -> dict[str, str]:
-    """Return where the names come from that the module of a function imports."""
-    source = Path(str(sys.modules[function.__module__].__file__)).read_text(encoding="utf-8")
-    return {
-        alias.asname or alias.name: node.module
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.ImportFrom) and node.module
-        for alias in node.names
-    }
-
-
 def _first_line(function: Callable[..., Any]) -> str:
     lines = wrap('"""' + (inspect.getdoc(function) or "").partition("\n")[0], 89)
     lines += [""] if lines[1:] else []
@@ -191,4 +200,4 @@ def _quote(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write({"stub": stub, "options": page}[sys.argv[1]]())
+    sys.stdout.write({"stub": stub, "options": page, "files": files}[sys.argv[1]]())

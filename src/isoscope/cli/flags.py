@@ -1,104 +1,79 @@
 """Flags that several commands share, each declared once."""
 
-import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TypeVar
 
-import typer
-from typer.models import OptionInfo
+import click
 
 from isoscope.errors import ConfigError
 
-Command = Callable[..., None]
-
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder written by -o.")]
-Runs = Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders written by -o.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress and no remarks.")]
-FORMATS = {
-    "json": AsJson,
-    "csv": Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")],
-    "latex": Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs).")],
-    "markdown": Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")],
-}
+F = TypeVar("F", bound=Callable[..., None])
+PATH = click.Path(path_type=Path)
 
 
-def measure(help: str = "A measure; repeat it for more than one.") -> OptionInfo:
-    """Return the flag of measures."""
-    return typer.Option("-m", "--measure", metavar="NAME", help=help)
-
-
-def site(help: str = "A site; repeat it for more than one.") -> OptionInfo:
-    """Return the flag of a site, or of several."""
-    return typer.Option("-s", "--site", metavar="SITE", help=help)
-
-
-def variant() -> OptionInfo:
-    """Return the flag of which rows are used."""
-    return typer.Option("--variant", metavar="NAME", help="Rows: all, no-special or no-sink.")
-
-
-def output(metavar: str, help: str) -> OptionInfo:
-    """Return the flag of what is written."""
-    return typer.Option("-o", "--output", metavar=metavar, help=help)
-
-
-def overwrite(what: str) -> OptionInfo:
-    """Return the flag that replaces what is there."""
-    return typer.Option("--overwrite", help=f"Replace the {what} if it exists.")
-
-
-Measures = Annotated[list[str] | None, measure()]
-Sites = Annotated[list[str] | None, site()]
-Variant = Annotated[str, variant()]
-
-
-def formats(command: Command) -> Command:
-    """Give a command one flag per format in place of its parameter `style`.
-
-    The command gets the format that was chosen, or "" for a table; two are refused before
-    it is called.
-    """
-
-    def run(**values: object) -> None:
-        flags = {name: bool(values.pop(f"as_{name}")) for name in FORMATS}
-        command(**values, style=choose_format(**flags))
-
-    flags = [flag(f"as_{name}", kind, False) for name, kind in FORMATS.items()]
-    return replace(run, command, "style", flags)
-
-
-def choose_format(**flags: bool) -> str:
-    """Return the one format whose flag is set, or "" for a table; two are an error."""
-    chosen = [name for name, is_set in flags.items() if is_set]
-    if len(chosen) > 1:
+def choose_format(context: click.Context, flag: click.Parameter, is_set: bool) -> None:
+    """Make the format of a flag that is set the command's `style`; two are an error."""
+    style = context.params.setdefault("style", "")
+    if is_set and style:
         raise ConfigError(
-            f"cannot print --{chosen[0]} with --{chosen[1]}",
+            f"cannot print --{style} with --{flag.name}",
             hint="choose one format; `isoscope read RUN` prints a saved run in the others",
             slug="two-formats",
         )
-    return chosen[0] if chosen else ""
+    context.params["style"] = flag.name if is_set else style
 
 
-def flag(
-    name: str, annotation: object, default: object = inspect.Parameter.empty
-) -> inspect.Parameter:
-    """Return a parameter as typer reads it; without a default it is required."""
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+# The command gets the format that was chosen as `style`, or "" for a table.
+FORMATS = {
+    name: click.option(
+        f"--{name}", is_flag=True, expose_value=False, callback=choose_format, help=help
+    )
+    for name, help in {
+        "json": "Print one JSON object per line.",
+        "csv": "Print comma-separated values.",
+        "latex": "Print a LaTeX table (booktabs).",
+        "markdown": "Print a Markdown table.",
+    }.items()
+}
+as_json = FORMATS["json"]
+run = click.argument("run", metavar="RUN", type=PATH, help="A run folder written by -o.")
+runs = click.argument(
+    "runs",
+    metavar="RUN...",
+    type=PATH,
+    nargs=-1,
+    required=True,
+    help="Run folders written by -o.",
+)
+quiet = click.option("-q", "--quiet", is_flag=True, help="Print no progress and no remarks.")
+ROWS = "Rows: all, no-special or no-sink."
+
+
+def measures(help: str = "A measure; repeat it for more than one.") -> Callable[[F], F]:
+    """Return the flag of measures."""
+    return click.option("-m", "--measure", "names", multiple=True, metavar="NAME", help=help)
+
+
+def sites(help: str = "A site; repeat it for more than one.") -> Callable[[F], F]:
+    """Return the flag of sites."""
+    return click.option("-s", "--site", "sites", multiple=True, metavar="SITE", help=help)
+
+
+def output(metavar: str, help: str, *, required: bool = True) -> Callable[[F], F]:
+    """Return the flag of what is written."""
+    return click.option(
+        "-o", "--output", "target", type=PATH, required=required, metavar=metavar, help=help
     )
 
 
-def replace(
-    run: Command, command: Command, name: str, flags: Iterable[inspect.Parameter]
-) -> Command:
-    """Return `run` with the signature of a command, flags standing in for one parameter."""
-    parameters: list[inspect.Parameter] = []
-    for each in inspect.signature(command, eval_str=True).parameters.values():
-        kept = each.replace(kind=inspect.Parameter.KEYWORD_ONLY) if each.name != name else None
-        parameters += flags if kept is None else [kept]
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    run.__signature__ = inspect.Signature(parameters)
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    return run
+def overwrite(what: str) -> Callable[[F], F]:
+    """Return the flag that replaces what is there."""
+    return click.option("--overwrite", is_flag=True, help=f"Replace the {what} if it exists.")
+
+
+def formats(command: F) -> F:
+    """Give a command one flag per format."""
+    for option in reversed(FORMATS.values()):
+        command = option(command)
+    return command

@@ -1,97 +1,91 @@
 """isoscope list: the measures, or the sites of a model."""
 
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict
 from json import dumps
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from isoscope.cli.flags import AsJson
-from isoscope.cli.output import show_table
+from isoscope.cli.flags import as_json
+from isoscope.cli.output import note, show_table
 from isoscope.errors import ConfigError
+from isoscope.registry import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from isoscope.display.table import Table
-    from isoscope.study.reads import MeasureFacts
 
-EXAMPLES = (
-    "isoscope list measures",
-    "isoscope list measures --json",
-    "isoscope list sites models/minilm",
-)
+EXAMPLES = {
+    "list": (
+        "isoscope list measures",
+        "isoscope list measures --json",
+        "isoscope list sites models/minilm",
+    ),
+}
 LATER = ("claims",)
 
 
-def list_names(
-    what: Annotated[
-        str, typer.Argument(metavar="WHAT", help="What to list: measures or sites.")
-    ],
-    model: Annotated[
-        str | None,
-        typer.Argument(metavar="[MODEL]", help="For sites: a folder, a GGUF file or a name."),
-    ] = None,
-    trust_remote_code: Annotated[
-        bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
+@click.argument("what", metavar="WHAT", help="What to list: measures or sites.")
+@click.argument(
+    "model",
+    metavar="[MODEL]",
+    required=False,
+    help="For sites: a folder, a GGUF file or a name.",
+)
+@click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model.")
+@as_json
+def list_names(what: str, model: str | None, trust_remote_code: bool, style: str) -> None:
     """List the measures, or the sites of a model."""
     if what == "sites":
-        _sites(model, trust_remote_code, as_json)
-        return
-    if what in LATER:
+        records, shown = _sites(model, trust_remote_code, quiet=bool(style))
+    elif what == "measures":
+        records, shown = _measures()
+    elif what in LATER:
         raise ConfigError(
             f"cannot list {what} yet", hint="list measures instead", slug="list-later"
         )
-    if what != "measures":
-        from isoscope.registry import unknown
-
-        raise unknown("list", what, ("measures", "sites", *LATER))
-    from isoscope.study.reads import describe_measures
-
-    records = describe_measures()
-    if as_json:
-        sys.stdout.write("".join(dumps(asdict(each)) + "\n" for each in records))
     else:
-        show_table(_table(records))
+        raise unknown("list", what, ("measures", "sites", *LATER))
+    if style:
+        sys.stdout.write("".join(dumps(each) + "\n" for each in records))
+    else:
+        show_table(shown)
 
 
-def _sites(model: str | None, trust_remote_code: bool, as_json: bool) -> None:
+def _sites(
+    model: str | None, trust_remote_code: bool, *, quiet: bool
+) -> "tuple[list[dict[str, object]], Table]":
+    """Return the families of sites as records and as a table."""
     if model is None:
         raise ConfigError(
             "expected a model whose sites to list, got none",
             hint="isoscope list sites MODEL",
             slug="list-model",
         )
-    from isoscope.cli.output import note
     from isoscope.display.table import Column, Table
     from isoscope.study.model import list_sites
 
     rows = list_sites(
-        model,
-        trust_remote_code=trust_remote_code,
-        say=lambda text: note(text, quiet=as_json),
+        model, trust_remote_code=trust_remote_code, say=lambda text: note(text, quiet=quiet)
     )
-    if as_json:
-        keys = ("family", "sites", "width")
-        lines = (dumps(dict(zip(keys, row, strict=True))) + "\n" for row in rows)
-        sys.stdout.write("".join(lines))
-        return
     columns = (
         Column("family", tuple(row[0] for row in rows), words=True),
         Column("sites", tuple(f"{row[1]:,}" for row in rows)),
         Column("width", tuple(f"{row[2]:,}" if row[2] else "" for row in rows)),
     )
-    show_table(Table("", columns))
+    keys = ("family", "sites", "width")
+    return [dict(zip(keys, row, strict=True)) for row in rows], Table("", columns)
 
 
-def _table(records: "list[MeasureFacts]") -> "Table":
+def _measures() -> "tuple[list[dict[str, object]], Table]":
+    """Return the measures as records and as a table."""
     from isoscope.display.table import Column, Table
+    from isoscope.study.measure_choice import describe_measures
 
-    def cells(values: "Iterable[float | str | None]") -> tuple[str, ...]:
+    records = describe_measures()
+
+    def cells(values: Iterable[float | str | None]) -> tuple[str, ...]:
         return tuple(f"{v:g}" if isinstance(v, float) else str(v or "") for v in values)
 
     columns = (
@@ -101,4 +95,4 @@ def _table(records: "list[MeasureFacts]") -> "Table":
         Column("passes", cells("two" if each.second_pass else "one" for each in records)),
         Column("what", cells(each.title for each in records), words=True, fold=24),
     )
-    return Table("", columns)
+    return [asdict(each) for each in records], Table("", columns)

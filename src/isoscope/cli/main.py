@@ -5,21 +5,19 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Sequence
 from contextlib import suppress
-from inspect import cleandoc
-from typing import TYPE_CHECKING, Annotated, Any
+from inspect import cleandoc, getdoc
+from typing import Any
 
-import typer
-from typer.core import TyperGroup
+import click
+from click.shell_completion import get_completion_class, shell_complete
 
-from isoscope.cli import check, compare, demo, pages, runs
+from isoscope.cli import demo, runs
 from isoscope.cli import list as listing
-from isoscope.cli.command import PlainCommand, SpecCommand, epilog
+from isoscope.cli.command import SpecCommand, epilog
 from isoscope.errors import DOCS, IsoscopeError
 from isoscope.study.experiment import BUILT_IN, find_experiment, others
-
-if TYPE_CHECKING:
-    from typer._click import core
 
 CANNOT, INTERRUPTED, TERMINATED = 2, 130, 143  # 1 is for gates
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -30,34 +28,52 @@ EXAMPLES = (
 )
 
 
-class Commands(TyperGroup):
+COMPLETE = "_ISOSCOPE_COMPLETE"  # the variable by which a shell asks for completions
+
+
+class Commands(click.Group):
     """A group that prints errors of ours as text and leaves real bugs as tracebacks."""
 
-    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
-        """Run the command and leave with its exit code."""
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run the command and leave with its exit code; inside another program, raise."""
         if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **extra)
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        name, words = prog_name or "isoscope", list(sys.argv[1:] if args is None else args)
+        variable = complete_var or COMPLETE
+        if request := os.environ.get(variable):
+            sys.exit(shell_complete(self, extra, name, variable, request))
         try:
-            code = super().main(*args, standalone_mode=False, **extra)
+            with self.make_context(name, words, **extra) as context:
+                self.invoke(context)
             sys.stdout.flush()  # here, where a closed pipe or a full disk can still be reported
+            code = 0
         except IsoscopeError as error:
             code = _print_error(error.with_flags(), error.code)
-        except typer.TyperException as error:
+        except click.exceptions.Exit as end:
+            code = end.exit_code
+        except click.ClickException as error:
             code = _print_error(_usage(error), CANNOT)
-        except (OSError, SystemExit) as error:
+        except (KeyboardInterrupt, click.Abort):
+            code = _print_error("interrupted", INTERRUPTED)
+        except OSError as error:
             code = _exit_code(error)
-        if code == INTERRUPTED:
-            _print_error("interrupted", INTERRUPTED)
-        sys.exit(code or 0)
+        sys.exit(code)
 
-    def list_commands(self, ctx: "core.Context") -> list[str]:
-        """Return all names; experiments of other packages come last."""
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return all names, in the order of the help page; other packages' come last."""
         for name in others():
             if name not in self.commands:
                 self.add_command(_command_of(name))
-        return super().list_commands(ctx)
+        return list(self.commands)
 
-    def get_command(self, ctx: "core.Context", cmd_name: str) -> "core.Command | None":
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command; other packages are looked through where it is none of ours."""
         if cmd_name not in self.commands:
             self.list_commands(ctx)
@@ -69,75 +85,84 @@ def _command_of(name: str) -> SpecCommand:
     try:
         found = find_experiment(name)
     except IsoscopeError as error:
-        return SpecCommand(name=name, help=f"({error.problem})", rich_markup_mode=None)
-    return SpecCommand(
-        name=name,
-        help=cleandoc(found.help),
-        epilog=epilog(found.examples),
-        rich_markup_mode=None,
-    )
+        return SpecCommand(name, help=f"({error.problem})")
+    return SpecCommand(name, help=cleandoc(found.help), epilog=epilog(found.examples))
 
 
-app = typer.Typer(
-    cls=Commands,
-    epilog=epilog(EXAMPLES),
-    rich_markup_mode=None,  # boxes and colours would take twice the time
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
-    invoke_without_command=True,
-)
-
-
-def _derived() -> None:
-    """Take the place of a function in commands whose flags come from a spec."""
-
-
-_FIRST = ("measure", "survey")
-_OWN = {
-    "merge": (runs.merge, runs.EXAMPLES["merge"]),
-    "read": (runs.read, runs.EXAMPLES["read"]),
-    "report": (pages.report, pages.EXAMPLES["report"]),
-    "figure": (pages.figure, pages.EXAMPLES["figure"]),
-    "compare": (compare.compare, compare.EXAMPLES),
-    "check": (check.check, check.EXAMPLES),
-    "list": (listing.list_names, listing.EXAMPLES),
-}
-# In the order of the help page: experiments other than the first two stand before `list`.
-for _name in dict.fromkeys((*_FIRST, *list(_OWN)[:-1], *BUILT_IN, "list")):
-    if _name in BUILT_IN:
-        _found = find_experiment(_name)
-        _examples = epilog(_found.examples)
-        app.command(_name, cls=SpecCommand, help=_found.help, epilog=_examples)(_derived)
-    else:
-        _function, _lines = _OWN[_name]
-        app.command(_name, cls=PlainCommand, epilog=epilog(_lines))(_function)
-app.command("demo", cls=demo.DemoCommand, epilog=epilog(demo.EXAMPLES))(demo.demo)
-
-
-def _version(is_set: bool) -> None:
+def _print_version(context: click.Context, _flag: click.Parameter, is_set: bool) -> None:
     if is_set:
         from isoscope.store.origin import versions
 
-        typer.echo(f"isoscope {versions()['isoscope']}")
-        raise typer.Exit
+        click.echo(f"isoscope {versions()['isoscope']}")
+        context.exit()
 
 
-@app.callback()
-def isoscope(
-    context: typer.Context,
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
-    ] = False,
-) -> None:
+def _print_completion(context: click.Context, _flag: click.Parameter, shell: str) -> None:
+    if shell:
+        kind = get_completion_class(shell)
+        assert kind is not None
+        click.echo(kind(app, {}, "isoscope", COMPLETE).source())
+        context.exit()
+
+
+@click.group(
+    cls=Commands,
+    epilog=epilog(EXAMPLES),
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 96,
+        "show_default": True,
+    },
+    invoke_without_command=True,
+    subcommand_metavar="COMMAND [ARGS]...",
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version.",
+)
+@click.option(
+    "--show-completion",
+    type=click.Choice(["bash", "zsh", "fish"]),
+    metavar="SHELL",
+    is_eager=True,
+    expose_value=False,
+    callback=_print_completion,
+    help="Print a script that completes commands in bash, zsh or fish.",
+)
+@click.pass_context
+def app(context: click.Context) -> None:
     """Measure the anisotropy of vectors: one pass, any size, every number with an interval.
 
     Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 a gate tripped,
     2 the command cannot be done.
     """
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help(), err=True)
-        raise typer.Exit(CANNOT)
+        click.echo(context.get_help(), err=True)
+        context.exit(CANNOT)
+
+
+_FIRST = ("measure", "survey")
+_OWN = {
+    "merge": runs.merge,
+    "read": runs.read,
+    "report": runs.report,
+    "figure": runs.figure,
+    "compare": runs.compare,
+    "check": runs.check,
+    "list": listing.list_names,
+}
+# In the order of the help page: experiments other than the first two stand before `list`.
+for _name in dict.fromkeys((*_FIRST, *list(_OWN)[:-1], *BUILT_IN, "list")):
+    if _name in BUILT_IN:
+        app.add_command(_command_of(_name))
+    else:
+        _examples = epilog((runs.EXAMPLES | listing.EXAMPLES)[_name])
+        app.command(_name, epilog=_examples)(_OWN[_name])
+app.add_command(demo.DemoCommand("demo", help=getdoc(demo.demo), epilog=epilog(demo.EXAMPLES)))
 
 
 def main() -> None:
@@ -159,11 +184,11 @@ def _print_error(text: str, code: int) -> int:
     """Print an error to stderr; control characters of names in it are escaped."""
     from isoscope.display.escape import plain
 
-    typer.echo("\n".join(map(plain, f"error: {text}".split("\n"))), err=True)
+    click.echo("\n".join(map(plain, f"error: {text}".split("\n"))), err=True)
     return code
 
 
-def _usage(error: typer.TyperException) -> str:
+def _usage(error: click.ClickException) -> str:
     """Return what is wrong with a command line, in the shape of our own errors."""
     problem, _, meant = error.format_message().partition(" Did you mean ")
     problem = problem.partition(" (Possible options")[0].rstrip(".")
@@ -177,15 +202,14 @@ def _usage(error: typer.TyperException) -> str:
     return f"{problem[:1].lower()}{problem[1:]}\n  hint: {hint}\n  see:  {DOCS}#usage"
 
 
-def _exit_code(error: OSError | SystemExit) -> int:
+def _exit_code(error: OSError) -> int:
     """Return the exit code: a closed pipe is no error, a full disk is one of the user's."""
-    cause = error.__context__ if isinstance(error, SystemExit) else error
-    if not isinstance(cause, OSError) or cause.errno not in {errno.EPIPE, *FULL}:
+    if error.errno not in {errno.EPIPE, *FULL}:
         raise error
     with suppress(OSError):  # or Python would try the rest at exit, and fail once more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if cause.errno == errno.EPIPE:
+    if error.errno == errno.EPIPE:
         return 0
-    problem = f"cannot write the output: {cause.strerror}"
+    problem = f"cannot write the output: {error.strerror}"
     hint = "free some space, or write somewhere else"
     return _print_error(f"{problem}\n  hint: {hint}\n  see:  {DOCS}#disk-full", CANNOT)

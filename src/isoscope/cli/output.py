@@ -2,11 +2,11 @@
 
 import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
-import typer
+import click
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +57,7 @@ def note(text: str, *, quiet: bool) -> None:
     if not quiet:
         from isoscope.display.escape import plain
 
-        typer.echo(plain(text), err=True)
+        click.echo(plain(text), err=True)
 
 
 def show_file(path: "Path", facts: dict[str, str | int], *, as_json: bool) -> None:
@@ -66,7 +66,7 @@ def show_file(path: "Path", facts: dict[str, str | int], *, as_json: bool) -> No
 
     from isoscope.display.escape import plain
 
-    typer.echo(dumps(facts) if as_json else plain(str(path)))
+    click.echo(dumps(facts) if as_json else plain(str(path)))
 
 
 @contextmanager
@@ -75,11 +75,8 @@ def progress(*, quiet: bool = False, noun: str = "rows") -> Generator[Tick | Non
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    bar = Bar(noun)
-    try:
+    with closing(Bar(noun)) as bar:
         yield bar.tick
-    finally:
-        bar.close()
 
 
 class Bar:
@@ -101,8 +98,12 @@ class Bar:
             if now - self.first < PATIENCE:
                 return
             self.live = self._open()
-        text = words(done, total, now - self.start, self.noun)
-        self.live.update(self.live.task_ids[0], completed=done, total=total, words=text)
+        self.live.update(
+            self.live.task_ids[0],
+            completed=done,
+            total=total,
+            words=words(done, total, now - self.start, self.noun),
+        )
 
     def close(self) -> None:
         """Remove the bar; what it showed is of no use afterwards."""
@@ -133,10 +134,6 @@ def words(done: int, total: int | None, seconds: float, noun: str = "rows") -> s
     if rate:
         parts.append(f"{rate:,.0f} {noun}/s" if rate >= 10 else f"{rate:.1f} {noun}/s")
     if rate and total is not None:
-        parts.append(f"{_time((total - done) / rate)} left")
+        minutes, rest = divmod(round((total - done) / rate), 60)
+        parts.append(f"{minutes} min {rest} s left" if minutes else f"{rest} s left")
     return ", ".join(parts)
-
-
-def _time(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -2,13 +2,24 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 
-from isoscope.display.escape import plain
-from isoscope.display.frames import Field, Line, finite_line, numbers, texts
-from isoscope.display.number import format_value
-from isoscope.display.results import DATA, RecordLayout, Results
-from isoscope.display.table import Column, Table, warning_column
+from isoscope.display import (
+    DATA,
+    Column,
+    Field,
+    Line,
+    RecordLayout,
+    Results,
+    Table,
+    format_value,
+    line_of,
+    non_empty,
+    numbers,
+    plain,
+    texts,
+    warning_column,
+)
 from isoscope.types import Change
 
 KEYS = tuple(field.name for field in fields(Change))
@@ -37,11 +48,6 @@ def changes_of(
     )
 
 
-def significant_changes(changes: Results[Change]) -> Results[Change]:
-    """Return the changes that are larger than noise."""
-    return changes.with_records(each for each in changes if each.verdict == "changed")
-
-
 def summary(changes: Sequence[Change]) -> str:
     """Return the number of changes of each verdict, as a sentence."""
     counts = Counter(each.verdict for each in changes)
@@ -68,9 +74,8 @@ def _tables(changes: Results[Change]) -> tuple[Table, ...]:
     if not changes:
         return (Table("", (), (), left_out, notes),)
     warnings = tuple(dict.fromkeys(text for each in changes for text in each.warnings))
-    columns = (*_names(changes), *_numbers(changes), *_verdicts(changes, warnings))
-    kept = tuple(column for column in columns if any(column.cells))
-    return (Table(_caption(changes), kept, tuple(map(plain, warnings)), left_out, notes),)
+    columns = non_empty(_columns(changes, warnings))
+    return (Table(_caption(changes), columns, tuple(map(plain, warnings)), left_out, notes),)
 
 
 def _caption(changes: Results[Change]) -> str:
@@ -81,45 +86,33 @@ def _caption(changes: Results[Change]) -> str:
     return plain(", ".join([*shared, f"variant {first.variant}"]))
 
 
-def _names(changes: Sequence[Change]) -> list[Column]:
+def _columns(changes: Sequence[Change], warnings: Sequence[str]) -> tuple[Column, ...]:
     several = len({each.site for each in changes}) > 1
     by_depth = any(each.site != each.other_site for each in changes)
     sites = [each.site if several or by_depth else "" for each in changes]
     others = [each.other_site if by_depth else "" for each in changes]
     steps = ["" if each.step is None else str(each.step) for each in changes]
-    measures = tuple(plain(each.measure) for each in changes)
-    return [
-        Column("site", tuple(map(plain, sites)), words=True, fold=12),
-        Column("site of b", tuple(map(plain, others)), words=True),
-        Column("step", tuple(steps)),
-        Column("measure", measures, words=True, role="name"),
-    ]
-
-
-def _numbers(changes: Sequence[Change]) -> list[Column]:
     first = [format_value(each.a, each.a_low, each.a_high)[0] for each in changes]
     second = [format_value(each.b, each.b_low, each.b_high)[0] for each in changes]
     gaps = [format_value(each.difference, each.low, each.high) for each in changes]
-    return [
+    how = ["paired" if each.paired else "independent" for each in changes]
+    return (
+        Column("site", tuple(map(plain, sites)), words=True, fold=12),
+        Column("site of b", tuple(map(plain, others)), words=True),
+        Column("step", tuple(steps)),
+        Column("measure", tuple(plain(e.measure) for e in changes), words=True, role="name"),
         Column("a", tuple(first)),
         Column("b", tuple(second)),
         Column("b - a", tuple(value for value, _ in gaps)),
         Column("95 % interval", tuple(interval for _, interval in gaps)),
-    ]
-
-
-def _verdicts(changes: Sequence[Change], warnings: Sequence[str]) -> list[Column]:
-    mixed = len({each.paired for each in changes}) > 1
-    how = ("paired" if each.paired else "independent" for each in changes)
-    return [
         Column("verdict", tuple(each.verdict for each in changes), words=True, fold=8),
-        Column("how", tuple(how) if mixed else ("",) * len(changes), words=True),
+        Column("how", tuple(how if len(set(how)) > 1 else [""] * len(how)), words=True),
         warning_column((each.warnings for each in changes), warnings),
-    ]
+    )
 
 
 def _record(change: Change) -> Line:
-    return finite_line(asdict(change) | {"warnings": list(change.warnings)})
+    return line_of(change)
 
 
 CHANGES = RecordLayout(

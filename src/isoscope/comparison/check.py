@@ -2,19 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING
 
-from isoscope.comparison.pairing import Pairing, pairing
+from isoscope.comparison.outcomes import OUTCOMES
+from isoscope.comparison.pairing import pairing
 from isoscope.comparison.rule import GateRule, known_measures, parse_rule
 from isoscope.comparison.side import RunOrPath, Side, gap_between
-from isoscope.errors import ConfigError, GateError, IsoscopeError
+from isoscope.display import Results
+from isoscope.errors import ConfigError, GateError
+from isoscope.measures.difference import Difference
 from isoscope.registry import unknown
 from isoscope.store import Run, open_run
 from isoscope.types import GateOutcome, Reading
-
-if TYPE_CHECKING:
-    from isoscope.display import Results
-    from isoscope.measures.difference import Difference
 
 
 def check(
@@ -22,16 +20,13 @@ def check(
     fail_if: Sequence[str] | str,
     *,
     baseline: RunOrPath | None = None,
-) -> "Results[GateOutcome]":
+) -> Results[GateOutcome]:
     """Check a run against rules such as `mean-cosine@norm.out > 0.5` or `isoscore < 0.9x`.
 
     A rule is a condition that must not be met. It is breached where the whole 95 % interval
     is beyond the limit, and a warning where only the value is. A breach does not raise: see
     `ok` and `summary` of the results.
     """
-    from isoscope.comparison.outcomes import OUTCOMES
-    from isoscope.display import Results
-
     rules = [parse_rule(text) for text in ([fail_if] if isinstance(fail_if, str) else fail_if)]
     if not rules:
         raise ConfigError(
@@ -49,11 +44,10 @@ def check(
     sides = _sides(open_run(run), rules)
     others = {} if baseline is None else _sides(open_run(baseline), rules)
     gate = _Gate(sides, others)
-    found = (outcome for rule in rules for outcome in gate.outcomes(rule))
-    return Results(found, OUTCOMES)
+    return Results((each for rule in rules for each in gate.outcomes(rule)), OUTCOMES)
 
 
-def refuse(outcomes: "Results[GateOutcome]") -> None:
+def refuse(outcomes: Results[GateOutcome]) -> None:
     """Raise if a rule is breached, otherwise if one could not be checked."""
     if breached := _which(outcomes, "breached"):
         raise GateError(
@@ -69,24 +63,25 @@ def refuse(outcomes: "Results[GateOutcome]") -> None:
         )
 
 
-def _which(outcomes: "Results[GateOutcome]", state: str) -> str:
+def _which(outcomes: Results[GateOutcome], state: str) -> str:
     """Return the number of rules in a state and the first of them; empty for none."""
-    found = {each.rule: each for each in reversed(outcomes) if each.state == state}
+    found = [each for each in outcomes if each.state == state]
     if not found:
         return ""
-    first = next(each for each in outcomes if each.state == state)
-    rules = len({each.rule for each in outcomes})
-    return f"{len(found)} of {rules} rules ({first.rule}: {first.message})"
+    of = f"{len({each.rule for each in found})} of {len({each.rule for each in outcomes})}"
+    return f"{of} rules ({found[0].rule}: {found[0].message})"
 
 
 def _sides(run: Run, rules: Sequence[GateRule]) -> dict[str, Side]:
     """Return the readings of a run in each variant that a rule names."""
     known = known_measures()
-    sides: dict[str, Side] = {}
-    for variant in dict.fromkeys(rule.variant for rule in rules):
-        names = [known[rule.measure] for rule in rules if rule.variant == variant]
-        sides[variant] = Side.of(run, variant, tuple(dict.fromkeys(names)))
-    return sides
+    names: dict[str, list[str]] = {}
+    for rule in rules:
+        names.setdefault(rule.variant, []).append(known[rule.measure])
+    return {
+        variant: Side.of(run, variant, tuple(dict.fromkeys(measures)))
+        for variant, measures in names.items()
+    }
 
 
 class _Gate:
@@ -95,9 +90,8 @@ class _Gate:
     def __init__(self, sides: dict[str, Side], others: dict[str, Side]) -> None:
         self.sides, self.others = sides, others
         self.run = next(iter(sides.values())).run
-        self.how: Pairing | None = None
-        if others:
-            self.how = pairing(self.run, next(iter(others.values())).run)
+        self.name = self.run.path.resolve().name
+        self.how = pairing(self.run, next(iter(others.values())).run) if others else None
 
     def outcomes(self, rule: GateRule) -> Iterator[GateOutcome]:
         """Yield the outcome of a rule at each site it applies to."""
@@ -119,32 +113,25 @@ class _Gate:
         if not isfinite(reading.value):
             why = f"{reading.measure} is {reading.value} at {reading.site}"
             return self._error(rule, reading.site, why)
-        if not rule.relative:
-            return self._outcome(
-                rule, reading, None, rule.number, _margin(reading, rule.number)
-            )
-        other = self.others[rule.variant]
-        base = other.readings.get((reading.site, reading.step, reading.measure))
-        if base is None or not isfinite(base.value):
-            why = f"the baseline has no {reading.measure} at {reading.site}"
-            return self._error(rule, reading.site, why)
-        paired = self.how is not None and self.how.at(reading.site)
-        gap, _ = gap_between(side, reading, other, base, paired=paired, times=rule.number)
-        return self._outcome(rule, reading, base.value, rule.number * base.value, gap)
-
-    def _outcome(
-        self,
-        rule: GateRule,
-        reading: Reading,
-        baseline: float | None,
-        limit: float,
-        gap: "Difference",
-    ) -> GateOutcome:
-        text = f"{limit:.4g}" if baseline is None else f"{rule.number:g} x {baseline:.4g}"
+        baseline, limit, text = None, rule.number, f"{rule.number:.4g}"
+        if rule.relative:
+            other = self.others[rule.variant]
+            base = other.readings.get((reading.site, reading.step, reading.measure))
+            if base is None or not isfinite(base.value):
+                why = f"the baseline has no {reading.measure} at {reading.site}"
+                return self._error(rule, reading.site, why)
+            paired = self.how is not None and self.how.at(reading.site)
+            gap, _ = gap_between(side, reading, other, base, paired=paired, times=rule.number)
+            baseline, limit = base.value, rule.number * base.value
+            text = f"{rule.number:g} x {base.value:.4g}"
+        else:  # from a number that is known exactly
+            ends = (reading.low, reading.high)
+            low, high = (None if end is None else end - limit for end in ends)
+            gap = Difference(reading.value - limit, low, high, None)
         state, message = _state(rule, gap, text)
         return GateOutcome(
             rule=rule.text,
-            run=self._name,
+            run=self.name,
             site=reading.site,
             variant=reading.variant,
             measure=reading.measure,
@@ -161,31 +148,19 @@ class _Gate:
         )
 
     def _error(self, rule: GateRule, site: str, why: str) -> GateOutcome:
-        place = (self._name, site, rule.variant, rule.measure)
+        place = (self.name, site, rule.variant, rule.measure)
         return GateOutcome(rule.text, *place, "could not run", why)
-
-    @property
-    def _name(self) -> str:
-        return self.run.path.resolve().name
 
     def _why_nothing(self, rule: GateRule, side: Side) -> str:
         there = dict.fromkeys(each.site for each in self.run.readings)
         if not any(rule.covers(site) for site in there):
-            error: IsoscopeError = unknown("site", rule.site, there)
+            error = unknown("site", rule.site, there)
             return f"{error.problem}; {error.hint}"
         at = "" if rule.site == "*" else f" at {rule.site}"
         return f"the run has no {rule.measure}{at} in variant {side.variant}"
 
 
-def _margin(reading: Reading, limit: float) -> "Difference":
-    """Return how far a reading is above a number that is known exactly."""
-    from isoscope.measures.difference import Difference
-
-    low, high = (None if end is None else end - limit for end in (reading.low, reading.high))
-    return Difference(reading.value - limit, low, high, None)
-
-
-def _state(rule: GateRule, gap: "Difference", limit: str) -> tuple[str, str]:
+def _state(rule: GateRule, gap: Difference, limit: str) -> tuple[str, str]:
     """Return the state of a rule at this distance from the limit, and the reason."""
     side = "above" if rule.sign.startswith(">") else "below"
     if not rule.beyond(gap.value):

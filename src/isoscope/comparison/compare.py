@@ -1,21 +1,19 @@
 """Compare two runs: readings side by side, and which changes are larger than noise."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from isoscope.comparison.changes import changes_of
 from isoscope.comparison.pairing import MATCHES, Pairing, differences, match_sites, pairing
 from isoscope.comparison.side import Key, Side, gap_between, names_of, two_runs
+from isoscope.display import Results, usual_measures
 from isoscope.errors import ConfigError
-from isoscope.registry import unknown
-from isoscope.study.reads import companions, measure_names
+from isoscope.measures.difference import holm, is_same
+from isoscope.registry import check_names
+from isoscope.study.measure_choice import companions, measure_names
 from isoscope.types import VARIANTS, Change, Reading
 
-if TYPE_CHECKING:
-    from isoscope.display import Results
-    from isoscope.measures.difference import Difference
-
 LEVEL = 0.05
-Row = tuple[Reading, Reading, "Difference", bool]
 
 
 def compare(
@@ -27,7 +25,7 @@ def compare(
     variant: str = "all",
     match: str = "name",
     all: bool = False,
-) -> "Results[Change]":
+) -> Results[Change]:
     """Compare the readings of two runs, each difference with a 95 % interval.
 
     Either may be a run folder, a loaded run, or vectors: a file or an array, which is measured
@@ -38,16 +36,12 @@ def compare(
     are several sites only the usual measures are compared, unless `measures` names others or
     `all` is true.
     """
-    from isoscope.comparison.changes import changes_of
-
-    if variant not in VARIANTS:
-        raise unknown("variant", variant, VARIANTS)
-    if match not in MATCHES:
-        raise unknown("match", match, MATCHES)
+    check_names("variant", [variant], VARIANTS)
+    check_names("match", [match], MATCHES)
     names = None if measures is None else measure_names(measures)
     with two_runs(first, second, names) as runs:
         sides = Side.of(runs[0], variant, names), Side.of(runs[1], variant, names)
-        _check_sites(sites, sides)
+        check_names("site", sites or (), dict.fromkeys([*sides[0].sites, *sides[1].sites]))
         pairs = [
             pair
             for pair in match_sites(sides[0].sites, sides[1].sites, match)
@@ -57,13 +51,19 @@ def compare(
         if names is None and not all:
             keys = _usual(sides, keys)
         if not keys:
-            raise _nothing(sides)
+            ours, theirs = (_list(side.sites) or "nothing" for side in sides)
+            raise ConfigError(
+                f"expected a reading that both runs have, got none: a has {ours}; "
+                f"b has {theirs}",
+                hint="choose sites, measures and a variant that both have, or --match depth",
+                slug="nothing-to-compare",
+            )
         left_out = _left_out(sides, pairs, sites, names)
         for side, own in zip(sides, zip(*keys, strict=True), strict=True):
             side.keep(own)
         how = pairing(*runs)
         return changes_of(
-            _changes(_rows(sides, keys, how)),
+            _changes(sides, keys, how),
             runs=names_of(first, second),
             method=how.why,
             differs=differences(*runs),
@@ -88,59 +88,50 @@ def _shared_keys(
 
 def _usual(sides: tuple[Side, Side], keys: list[tuple[Key, Key]]) -> list[tuple[Key, Key]]:
     """Return the keys of the usual measures if there are several sites, as in layer tables."""
-    from isoscope.display.readings import usual_measures
-
     if len({ours[0] for ours, _ in keys}) < 2:
         return keys
     names = usual_measures([sides[0].readings[ours] for ours, _ in keys])
     return [pair for pair in keys if pair[0][2] in names]
 
 
-def _rows(sides: tuple[Side, Side], keys: Iterable[tuple[Key, Key]], how: Pairing) -> list[Row]:
-    rows: list[Row] = []
-    for ours, theirs in keys:
-        a, b = sides[0].readings[ours], sides[1].readings[theirs]
-        gap, paired = gap_between(sides[1], b, sides[0], a, paired=how.at(a.site))
-        rows.append((a, b, gap, paired))
-    return rows
-
-
-def _changes(rows: list[Row]) -> list[Change]:
+def _changes(
+    sides: tuple[Side, Side], keys: Iterable[tuple[Key, Key]], how: Pairing
+) -> list[Change]:
     """Return the changes, p-values corrected for the number of rows."""
-    from isoscope.measures.difference import holm, is_same
-
-    corrected = holm([gap.p for *_, gap, _ in rows])
-    changes: list[Change] = []
-    for (a, b, gap, paired), chance in zip(rows, corrected, strict=True):
-        if is_same(a.value, b.value):
-            verdict = "same"
-        elif chance is None:
-            verdict = "no interval"
-        else:
-            verdict = "changed" if chance < LEVEL else "within noise"
-        changes.append(
-            Change(
-                site=a.site,
-                other_site=b.site,
-                variant=a.variant,
-                step=a.step,
-                measure=a.measure,
-                a=a.value,
-                a_low=a.low,
-                a_high=a.high,
-                b=b.value,
-                b_low=b.low,
-                b_high=b.high,
-                difference=gap.value,
-                low=gap.low,
-                high=gap.high,
-                paired=paired,
-                chance=chance,
-                verdict=verdict,
-                warnings=_warnings(a, b),
-            )
+    pairs = [(sides[0].readings[ours], sides[1].readings[theirs]) for ours, theirs in keys]
+    gaps = [gap_between(sides[1], b, sides[0], a, paired=how.at(a.site)) for a, b in pairs]
+    corrected = holm([gap.p for gap, _ in gaps])
+    return [
+        Change(
+            site=a.site,
+            other_site=b.site,
+            variant=a.variant,
+            step=a.step,
+            measure=a.measure,
+            a=a.value,
+            a_low=a.low,
+            a_high=a.high,
+            b=b.value,
+            b_low=b.low,
+            b_high=b.high,
+            difference=gap.value,
+            low=gap.low,
+            high=gap.high,
+            paired=paired,
+            chance=chance,
+            verdict=_verdict(a, b, chance),
+            warnings=_warnings(a, b),
         )
-    return changes
+        for (a, b), (gap, paired), chance in zip(pairs, gaps, corrected, strict=True)
+    ]
+
+
+def _verdict(a: Reading, b: Reading, chance: float | None) -> str:
+    if is_same(a.value, b.value):
+        return "same"
+    if chance is None:
+        return "no interval"
+    return "changed" if chance < LEVEL else "within noise"
 
 
 def _warnings(a: Reading, b: Reading) -> tuple[str, ...]:
@@ -154,14 +145,6 @@ def _warnings(a: Reading, b: Reading) -> tuple[str, ...]:
     if a.d != b.d:
         warnings.append(f"different widths: {a.d} and {b.d}")
     return tuple(warnings)
-
-
-def _check_sites(sites: Sequence[str] | None, sides: tuple[Side, Side]) -> None:
-
-    known = dict.fromkeys([*sides[0].sites, *sides[1].sites])
-    for site in sites or ():
-        if site not in known:
-            raise unknown("site", site, known)
 
 
 def _left_out(
@@ -186,21 +169,10 @@ def _left_out(
         if alone:
             found.append(f"only in {label}: {_list(alone)}")
     have = {*sides[0].measures, *sides[1].measures}
-    for name in names or ():
-        if name not in have and not companions(name) & have:
-            found.append(f"{name}: cannot be determined in either run")
-    return found
+    missing = [n for n in names or () if n not in have and not companions(n) & have]
+    return found + [f"{name}: cannot be determined in either run" for name in missing]
 
 
 def _list(names: Sequence[str]) -> str:
     more = f" and {len(names) - 12} more" if len(names) > 12 else ""
     return ", ".join(names[:12]) + more
-
-
-def _nothing(sides: tuple[Side, Side]) -> ConfigError:
-    ours, theirs = (_list(side.sites) or "nothing" for side in sides)
-    return ConfigError(
-        f"expected a reading that both runs have, got none: a has {ours}; b has {theirs}",
-        hint="choose sites, measures and a variant that both have, or --match depth",
-        slug="nothing-to-compare",
-    )

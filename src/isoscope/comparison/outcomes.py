@@ -1,18 +1,26 @@
 """The outcomes of a check as tables, as a summary for CI, and as JUnit XML."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from xml.etree import ElementTree
 
-from isoscope.display.escape import for_markdown, plain
-from isoscope.display.frames import Line, finite_line, numbers, texts
-from isoscope.display.number import format_value
-from isoscope.display.results import RecordLayout, Results
-from isoscope.display.table import Column, Table
+from isoscope.display import (
+    Column,
+    Line,
+    RecordLayout,
+    Results,
+    Table,
+    for_markdown,
+    format_value,
+    line_of,
+    non_empty,
+    numbers,
+    plain,
+    texts,
+)
 from isoscope.types import GateOutcome
 
 WORST_FIRST = ("breached", "could not run", "warning", "holds")
-CODES = {"breached": 1, "could not run": 2, "warning": 0, "holds": 0}
+FAILS = ("breached", "could not run")
 MOST = 20  # sites of a rule that have their own line
 MARKS = {"breached": "❌", "could not run": "❓", "warning": "⚠️", "holds": "✅"}
 
@@ -21,11 +29,6 @@ def worst(outcomes: Iterable[GateOutcome]) -> str:
     """Return the worst state, which decides the check."""
     states = {each.state for each in outcomes}
     return next((state for state in WORST_FIRST if state in states), "holds")
-
-
-def exit_code(outcomes: Iterable[GateOutcome]) -> int:
-    """Return 0 where all rules hold, 1 where one is breached, 2 where one could not run."""
-    return CODES[worst(outcomes)]
 
 
 def by_rule(outcomes: Iterable[GateOutcome]) -> dict[str, list[GateOutcome]]:
@@ -53,18 +56,12 @@ def _tables(outcomes: Sequence[GateOutcome]) -> tuple[Table, ...]:
         Column(head, column, words=head in words, fold=words.get(head))
         for head, column in zip(heads, cells, strict=False)
     ]
-    variants = {each.variant for each in outcomes}
     caption = f"run {outcomes[0].run}" if outcomes else ""
-    if len(variants) == 1:
+    if len({each.variant for each in outcomes}) == 1:
         caption += f", variant {outcomes[0].variant}"
     stuck = [each for each in outcomes if each.state == "could not run"]
-    return (
-        Table(
-            plain(caption),
-            tuple(each for each in columns if any(each.cells)),
-            left_out=tuple(plain(f"{each.rule}: {each.message}") for each in stuck),
-        ),
-    )
+    skipped = tuple(plain(f"{each.rule}: {each.message}") for each in stuck)
+    return (Table(plain(caption), non_empty(columns), left_out=skipped),)
 
 
 def _heading(outcomes: Results[GateOutcome]) -> str:
@@ -99,21 +96,19 @@ def _reason(outcome: GateOutcome) -> str:
 
 
 def _line(outcome: GateOutcome, what: str) -> tuple[str, ...]:
-    value, interval, limit = "", "", ""
+    shown = ("", "")
     if outcome.value is not None:
-        value, interval = format_value(outcome.value, outcome.low, outcome.high)
-    if outcome.limit is not None:
-        limit = f"{outcome.limit:.4g}"
-    site = plain(outcome.site)
-    return plain(outcome.rule), outcome.state, site, value, interval, limit, what
+        shown = format_value(outcome.value, outcome.low, outcome.high)
+    limit = "" if outcome.limit is None else f"{outcome.limit:.4g}"
+    return plain(outcome.rule), outcome.state, plain(outcome.site), *shown, limit, what
 
 
 def _record(outcome: GateOutcome) -> Line:
-    return finite_line(asdict(outcome))
+    return line_of(outcome)
 
 
 def _fails(outcome: GateOutcome) -> bool:
-    return CODES[outcome.state] > 0
+    return outcome.state in FAILS
 
 
 OUTCOMES = RecordLayout(

@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from isoscope.accumulate import Reservoir
 from isoscope.site import Site, is_matrix
+from isoscope.store import Run
 from isoscope.types import Array
-
-if TYPE_CHECKING:
-    from isoscope.store import Run
 
 MATCHES = ("name", "depth")
 SHARED = 0.5  # share of the sampled documents from which on two collections count as the same
@@ -72,7 +70,7 @@ class Pairing:
         return self.matrices if is_matrix(site) else self.documents
 
 
-def pairing(first: "Run", second: "Run") -> Pairing:
+def pairing(first: Run, second: Run) -> Pairing:
     """Return how the readings of two runs are paired.
 
     Pairing needs documents that fall into the same groups in both: the same corpus, or the
@@ -95,22 +93,21 @@ def pairing(first: "Run", second: "Run") -> Pairing:
     return Pairing(False, True, f"independent: the corpora differ ({' and '.join(names)})")
 
 
-def differences(first: "Run", second: "Run") -> list[str]:
+def differences(first: Run, second: Run) -> list[str]:
     """Return the settings in which two runs differ, each as `name x and y`."""
     ours, theirs = _settings(first), _settings(second)
-    found: list[str] = []
-    for name in dict.fromkeys((*ours, *theirs)):
-        a, b = (_short(side.get(name)) for side in (ours, theirs))
-        if a != b:
-            found.append(f"{name} {a} and {b}")
-    return found
+    pairs = {
+        name: (_short(ours.get(name)), _short(theirs.get(name)))
+        for name in dict.fromkeys((*ours, *theirs))
+    }
+    return [f"{name} {a} and {b}" for name, (a, b) in pairs.items() if a != b]
 
 
-def _prints(run: "Run") -> list[str]:
+def _prints(run: Run) -> list[str]:
     return sorted(source.fingerprint for source in run.origin.sources)
 
 
-def _same_corpus(first: "Run", second: "Run") -> str:
+def _same_corpus(first: Run, second: Run) -> str:
     name = " + ".join(source.name for source in first.origin.sources)
     counts = [
         sum(source.documents or 0 for source in run.origin.sources) for run in (first, second)
@@ -121,10 +118,8 @@ def _same_corpus(first: "Run", second: "Run") -> str:
     return f"both read {name}, {counts[0]} documents in a and {counts[1]} in b"
 
 
-def _shared_documents(first: "Run", second: "Run") -> float:
+def _shared_documents(first: Run, second: Run) -> float:
     """Return the share of sampled documents that are in both runs."""
-    from isoscope.accumulate import Reservoir
-
     samples: list[Array] = []
     for run in (first, second):
         here = run.survey_of("rows").held.get(("rows", "all"), {})
@@ -135,9 +130,8 @@ def _shared_documents(first: "Run", second: "Run") -> float:
     return len(np.intersect1d(ours, theirs)) / max(len(ours), len(theirs))
 
 
-def _settings(run: "Run") -> dict[str, object]:
-    origin = run.origin
-    model = origin.model
+def _settings(run: Run) -> dict[str, object]:
+    origin, model = run.origin, run.origin.model
     basics: dict[str, object] = {
         "model": model and model.model,
         "weights": model and model.sha,
@@ -147,10 +141,8 @@ def _settings(run: "Run") -> dict[str, object]:
         "width": ", ".join(sorted({str(source.width) for source in origin.sources})),
         "seed": origin.seed,
     }
-    settings = {
-        name: value for name, value in origin.settings.to_dict().items() if name not in _SHOWN
-    }
-    return basics | settings
+    settings = origin.settings.to_dict().items()
+    return basics | {name: value for name, value in settings if name not in _SHOWN}
 
 
 def _short(value: object) -> str:

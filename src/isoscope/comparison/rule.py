@@ -6,6 +6,8 @@ from fnmatch import fnmatchcase
 from math import isfinite
 
 from isoscope.errors import ConfigError
+from isoscope.measures import MEASURES
+from isoscope.registry import check_names
 from isoscope.types import VARIANTS
 
 SIGNS = (">", ">=", "<", "<=")
@@ -55,8 +57,6 @@ def parse_rule(text: str) -> GateRule:
 
 def known_measures() -> dict[str, str]:
     """Return every name a rule may use, and the measure that computes it."""
-    from isoscope.measures import MEASURES
-
     known = {name: name for name in MEASURES}
     for record in MEASURES.values():
         known |= {f"{record.name}-{suffix}": record.name for suffix in record.beside}
@@ -65,20 +65,16 @@ def known_measures() -> dict[str, str]:
 
 def _parse_name(what: str, text: str) -> tuple[str, str, str]:
     """Return the measure, site and variant before the sign."""
-    from isoscope.registry import unknown
-
     measure, at, site = (part.strip() for part in what.partition("@"))
     variant = "all"
     holder = site if at else measure
     if "/" in holder:
         holder, _, variant = (part.strip() for part in holder.rpartition("/"))
-        if variant not in VARIANTS:
-            raise unknown("variant", variant, VARIANTS)
+        check_names("variant", [variant], VARIANTS)
         measure, site = (measure, holder) if at else (holder, site)
     if at and not site:
         raise _syntax_error(f"expected a site after '@' in {text!r}, got none")
-    if measure not in known_measures():
-        raise unknown("measure", measure, known_measures())
+    check_names("measure", [measure], known_measures())
     return measure, site or "*", variant
 
 

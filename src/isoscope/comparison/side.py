@@ -6,18 +6,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from isoscope.errors import TooFewRowsError
+from isoscope.measures import MEASURES
+from isoscope.measures.difference import Difference, difference_by_group, independent_difference
+from isoscope.measures.interval import Spread
 from isoscope.store import Run, load, open_run
+from isoscope.study.keywords import call
+from isoscope.study.measure_choice import options_of
 from isoscope.study.reading import survey_spreads
-from isoscope.study.reads import options_of
-from isoscope.study.runs import read
+from isoscope.study.rows import MeasureSpec
+from isoscope.study.saved_runs import read
 from isoscope.types import Reading
-
-if TYPE_CHECKING:
-    from isoscope.measures.difference import Difference
-    from isoscope.measures.interval import Spread
 
 Key = tuple[str, int | None, str]  # site, step, measure
 RunOrPath = str | os.PathLike[str] | Run
@@ -31,9 +32,7 @@ class Side:
     run: Run
     variant: str
     readings: dict[Key, Reading]
-    _spreads: dict[str, dict[str, "Spread"]] = field(
-        default_factory=dict[str, dict[str, "Spread"]]
-    )
+    _spreads: dict[str, dict[str, Spread]] = field(default_factory=dict[str, dict[str, Spread]])
 
     @classmethod
     def of(cls, run: Run, variant: str, measures: Sequence[str] | None = None) -> "Side":
@@ -59,22 +58,22 @@ class Side:
         """The measures it has readings of."""
         return list(dict.fromkeys(measure for _, _, measure in self.readings))
 
-    def spread(self, reading: Reading) -> "Spread | None":
+    def spread(self, reading: Reading) -> Spread | None:
         """Return what each document group adds to the error of a reading, None if unknown."""
         if reading.step is not None:
             return None
         if reading.site not in self._spreads:
-            here = [each for each in self.readings.values() if each.site == reading.site]
-            self._spreads[reading.site] = self._read_spreads(reading.site, here)
+            here = [
+                each.measure for each in self.readings.values() if each.site == reading.site
+            ]
+            found = survey_spreads(
+                self.run.survey_of(reading.site),
+                [name for name in here if name in MEASURES],
+                self.variant,
+                **options_of(self.run.settings),
+            )
+            self._spreads[reading.site] = {name: spread for (_, name), spread in found.items()}
         return self._spreads[reading.site].get(reading.measure)
-
-    def _read_spreads(self, site: str, readings: Iterable[Reading]) -> "dict[str, Spread]":
-        from isoscope.measures import MEASURES
-
-        names = [each.measure for each in readings if each.measure in MEASURES]
-        options = options_of(self.run.settings)
-        found = survey_spreads(self.run.survey_of(site), names, self.variant, **options)
-        return {name: spread for (_, name), spread in found.items()}
 
     def keep(self, keys: Iterable[Key]) -> None:
         """Drop all other readings."""
@@ -100,9 +99,6 @@ def names_of(first: Any, second: Any) -> tuple[str, str]:
 
 def _open(source: Any, folder: Path, measures: Sequence[str] | None) -> Run:
     """Return a run; vectors, a file or an array, are measured into the folder first."""
-    from isoscope.study.keywords import call
-    from isoscope.study.rows import MeasureSpec
-
     path = _path(source)
     if isinstance(source, Run) or (path is not None and not path.is_file()):
         return open_run(source)
@@ -119,14 +115,12 @@ def _path(source: Any) -> Path | None:
 
 def gap_between(
     ours: Side, first: Reading, theirs: Side, second: Reading, *, paired: bool, times: float = 1
-) -> "tuple[Difference, bool]":
+) -> tuple[Difference, bool]:
     """Return first - times x second, and whether it could be paired by document group."""
-    from isoscope.measures.difference import difference_by_group, independent_difference
-
     if paired and first.low is not None and second.low is not None:
-        spreads = ours.spread(first), theirs.spread(second)
-        if spreads[0] is not None and spreads[1] is not None:
-            both = (spreads[0], spreads[1])
+        one, other = ours.spread(first), theirs.spread(second)
+        if one is not None and other is not None:
+            both = one, other
             return difference_by_group(first.value, second.value, both, times=times), True
     ends = (first.low, first.high), (second.low, second.high)
     return independent_difference(first.value, second.value, ends, times=times), False

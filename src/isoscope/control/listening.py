@@ -8,7 +8,7 @@ calling it, and sentence-transformers calls `forward`, which runs none.
 
 import inspect
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
@@ -33,8 +33,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Arguments = tuple[object, ...]
 Keywords = dict[str, object]
-Begin = Callable[[Arguments, Keywords], None]
-End = Callable[[bool], None]  # whether the pass came to its end without an exception
 
 
 def outside_graph(function: Callable[P, R]) -> Callable[P, R]:
@@ -95,19 +93,26 @@ class SiteListener:
         current: Pass | None = None
         count = 0
 
-        def begin(arguments: Arguments, keywords: Keywords) -> None:
+        def run_pass(
+            forward: Callable[..., object], *arguments: object, **keywords: object
+        ) -> object:
             nonlocal current, count
             calls.restart()
-            mask = padding_mask(self.body, arguments, keywords)
-            tokens = token_argument(self.body, arguments, keywords, "input_ids")
-            current = Pass(count, mask, trains(self.body), tokens)
+            mask, tokens = (
+                token_argument(self.body, arguments, keywords, name)
+                for name in ("attention_mask", "input_ids")
+            )
+            this = current = Pass(count, mask, trains(self.body), tokens)
             count += 1
-
-        def finish(complete: bool) -> None:
-            nonlocal current
-            ended, current = current, None
-            if end is not None and ended is not None:
-                end(ended, complete)
+            complete = False
+            try:
+                output = forward(*arguments, **keywords)
+                complete = True
+                return output
+            finally:
+                current = None
+                if end is not None:
+                    end(this, complete)
 
         def hear_site(site: str, tensor: Tensor) -> None:
             if not recomputing():
@@ -115,32 +120,10 @@ class SiteListener:
 
         with (
             self.sites.listening(self.names, hear_site, detach=detach) as calls,
-            observe_forward(self.body, begin, finish),
+            ExitStack() as stack,
         ):
+            stack.callback(wrap_method(self.body, "forward", run_pass))
             yield
-
-
-@contextmanager
-def observe_forward(module: nn.Module, begin: Begin, end: End) -> Generator[None]:
-    """Call `begin` before and `end` after every forward pass of a module, however it ends."""
-
-    def observed(
-        forward: Callable[..., object], *arguments: object, **keywords: object
-    ) -> object:
-        complete = False
-        try:
-            begin(arguments, keywords)
-            output = forward(*arguments, **keywords)
-            complete = True
-            return output
-        finally:
-            end(complete)
-
-    unwrap = wrap_method(module, "forward", observed)
-    try:
-        yield
-    finally:
-        unwrap()
 
 
 class MethodWrapper:
@@ -198,13 +181,14 @@ def find_sites(body: nn.Module) -> Sites:
 
 
 def module_sites(model: nn.Module, modules: Sequence[str]) -> Sites:
-    """Return the outputs of named modules as sites; every call of a module is heard."""
+    """Return the outputs of named modules as sites; every call of a module counts."""
     known = dict(model.named_modules())
     for name in modules:
         if name not in known:
             raise unknown("module", name, [each for each in known if each])
-    taps = {name: Tap(name, name, call=None) for name in modules}
-    return Sites(model, dict.fromkeys(modules, 1), taps)
+    return Sites(
+        model, dict.fromkeys(modules, 1), {name: Tap(name, name, call=None) for name in modules}
+    )
 
 
 def select_sites(sites: Sites, selectors: str | Sequence[str]) -> tuple[str, ...]:
@@ -220,15 +204,15 @@ def select_sites(sites: Sites, selectors: str | Sequence[str]) -> tuple[str, ...
             final = str(Site("norm", part="out", stack=Site.parse(chosen[-1]).stack))
             chosen[-1:] = [final] if final in sites.widths else chosen[-1:]
         names += chosen
-    heard = [name for name in dict.fromkeys(names) if not Site.parse(name).is_matrix]
-    if not heard:
+    chosen = [name for name in dict.fromkeys(names) if not Site.parse(name).is_matrix]
+    if not chosen:
         raise ConfigError(
             f"expected sites that a batch runs through, got {selectors!r}",
             hint="sites='resid' is the stream after every block; a matrix of weights has no "
             "rows in a batch",
             slug="penalty-sites",
         )
-    return tuple(heard)
+    return tuple(chosen)
 
 
 def find_transformer(model: nn.Module) -> nn.Module:
@@ -277,18 +261,14 @@ def refuse_copies(model: nn.Module) -> None:
         )
 
 
-def padding_mask(module: nn.Module, arguments: Arguments, keywords: Keywords) -> Tensor | None:
-    """Return the mask of tokens that a model is called with, by position or by name.
-
-    A mask for pairs of tokens does not say which are padding: None.
-    """
-    return token_argument(module, arguments, keywords, "attention_mask")
-
-
 def token_argument(
     module: nn.Module, arguments: Arguments, keywords: Keywords, name: str
 ) -> Tensor | None:
-    """Return an argument that has one entry for each token, (batch, time), or None."""
+    """Return an argument that a model is called with, by position or by name, or None.
+
+    It has one entry for each token, (batch, time): a mask for pairs of tokens does not say
+    which are padding.
+    """
     found = keywords.get(name)
     if found is None and arguments:
         try:

@@ -124,13 +124,12 @@ def _latex_row(table: Table, row: tuple[str, ...]) -> str:
     """One line; the marks of warnings are superscripts of the name."""
     pairs = list(zip(row, table.columns, strict=True))
     marks = "".join(cell for cell, column in pairs if column.role == "marks").replace(" ", ",")
-    cells: list[str] = []
-    for cell, column in pairs:
-        if column.role == "marks":
-            continue
-        text = for_latex(cell) if column.words else _latex_number(cell)
-        raised = rf"\textsuperscript{{{marks}}}" if marks and column.role == "name" else ""
-        cells.append(text + raised)
+    raised = {"name": rf"\textsuperscript{{{marks}}}" if marks else ""}
+    cells = [
+        (for_latex(cell) if column.words else _latex_number(cell)) + raised.get(column.role, "")
+        for cell, column in pairs
+        if column.role != "marks"
+    ]
     return " & ".join(cells) + r" \\"
 
 

@@ -49,7 +49,7 @@ class Record:
 
     def to_dict(self) -> Line:
         """Return the record as plain values, with the keys of `--json`."""
-        return _line_of(cast("DataclassInstance", self))
+        return line_of(cast("DataclassInstance", self))
 
 
 def plain_value(value: object) -> Value:
@@ -57,7 +57,7 @@ def plain_value(value: object) -> Value:
     if isinstance(value, Record):
         return value.to_dict()
     if is_dataclass(value) and not isinstance(value, type):
-        return _line_of(value)
+        return line_of(value)
     if isinstance(value, _Listable):
         return plain_value(value.tolist())
     if isinstance(value, Mapping):
@@ -70,7 +70,8 @@ def plain_value(value: object) -> Value:
     return cast(Value, value)
 
 
-def _line_of(record: "DataclassInstance") -> Line:
+def line_of(record: "DataclassInstance") -> Line:
+    """Return the fields of a dataclass as plain values."""
     return {each.name: plain_value(getattr(record, each.name)) for each in fields(record)}
 
 
@@ -87,14 +88,6 @@ def numbers(*names: str) -> tuple[Field, ...]:
 def integers(*names: str) -> tuple[Field, ...]:
     """Return a field of whole numbers for each name."""
     return tuple(Field(name, "integer") for name in names)
-
-
-def finite_line(values: Mapping[str, Value]) -> Line:
-    """Return a line whose NaN and infinity are null, as JSON requires."""
-    return {
-        name: None if isinstance(value, float) and not isfinite(value) else value
-        for name, value in values.items()
-    }
 
 
 def as_csv(fields: Sequence[Field], lines: Sequence[Line]) -> str:

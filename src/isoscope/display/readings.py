@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from isoscope.display.escape import plain
-from isoscope.display.frames import Field, Line, integers, numbers, texts
+from isoscope.display.frames import Field, Line, integers, line_of, numbers, texts
 from isoscope.display.number import count, format_value, short
 from isoscope.display.results import DATA, RecordLayout, Reference, Results
-from isoscope.display.table import Column, Table, warning_column
+from isoscope.display.table import Column, Table, non_empty, warning_column
 from isoscope.types import Reading
 
 KEYS = tuple(field.name for field in fields(Reading))  # the contract's names, in its order
@@ -20,22 +20,10 @@ _Place = tuple[str, str, str, str, str]  # run, site, variant, group, step
 
 
 def record(reading: Reading) -> Line:
-    """A reading as plain Python values, whatever kind of number went into it."""
-    step = None if reading.step is None else int(reading.step)
-    low, high = (None if end is None else float(end) for end in (reading.low, reading.high))
-    return {
-        "run": reading.run,
-        "site": reading.site,
-        "variant": reading.variant,
-        "group": reading.group,
-        "step": step,
-        "measure": reading.measure,
-        "value": float(reading.value),
-        "low": low,
-        "high": high,
-        "n": int(reading.n),
-        "d": int(reading.d),
-        "warnings": list(reading.warnings),
+    """A reading as plain Python values; NaN stays, which JSON refuses."""
+    ends = {name: getattr(reading, name) for name in ("value", "low", "high")}
+    return line_of(reading) | {
+        k: None if end is None else float(end) for k, end in ends.items()
     }
 
 
@@ -53,7 +41,7 @@ def reading_table(
     columns = (*names, *_numbers(readings, isotropic or {}), marks)
     return Table(
         caption=caption,
-        columns=tuple(column for column in columns if any(column.cells)),
+        columns=non_empty(columns),
         warnings=tuple(plain(text) for text in warnings),
         left_out=tuple(plain(text) for text in left_out),
     )
@@ -66,12 +54,18 @@ def _names(readings: Sequence[Reading]) -> tuple[str, list[Column]]:
     places = [_place(each) for each in readings]
     for name, cells in zip(_NAMES, zip(*places, strict=True), strict=False):
         if len(set(cells)) > 1:
-            words = tuple(map(plain, cells))
-            columns.append(Column(name, words, words=name != "step", fold=_FOLD.get(name)))
+            columns.append(
+                Column(
+                    name, tuple(map(plain, cells)), words=name != "step", fold=_FOLD.get(name)
+                )
+            )
         elif cells[0]:
             shared.append(f"{name} {plain(cells[0])}")
-    measures = tuple(plain(each.measure) for each in readings)
-    columns.append(Column("measure", measures, words=True, role="name"))
+    columns.append(
+        Column(
+            "measure", tuple(plain(each.measure) for each in readings), words=True, role="name"
+        )
+    )
     return ", ".join(shared), columns
 
 
@@ -99,8 +93,7 @@ def layer_table(readings: Sequence[Reading], *, left_out: Sequence[str] = ()) ->
     A variant is shown where it has other rows than `all` has: sinks or special tokens. That
     without special tokens is only in the table of all readings, and so are bands.
     """
-    whole = [each for each in readings if not each.group]
-    readings = whole or readings
+    readings = [each for each in readings if not each.group] or readings
     places = _shown_places(readings)
     cells = {(_place(each), each.measure): each for each in readings}
     first = {place: next(r for r in readings if _place(r) == place) for place in places}
@@ -124,8 +117,7 @@ def layer_table(readings: Sequence[Reading], *, left_out: Sequence[str] = ()) ->
         for at, name in ((0, "run"), (2, "variant"))
         if places and len({place[at] for place in places}) == 1 and places[0][at]
     )
-    columns = (*names, *values, *sizes)
-    return Table(plain(caption), columns, (), tuple(map(plain, left_out)))
+    return Table(plain(caption), (*names, *values, *sizes), (), tuple(map(plain, left_out)))
 
 
 def usual_measures(readings: Sequence[Reading]) -> list[str]:
@@ -164,8 +156,7 @@ def _value_and_error(reading: Reading | None) -> str:
 
 # --- the layout ---------------------------------------------------------------------------
 def _tables(readings: Results[Reading]) -> tuple[Table, ...]:
-    table = reading_table(readings, left_out=readings.left_out, isotropic=readings.isotropic)
-    return (table,)
+    return (reading_table(readings, left_out=readings.left_out, isotropic=readings.isotropic),)
 
 
 def _overview(readings: Results[Reading]) -> tuple[Table, ...]:

@@ -108,14 +108,14 @@ class Results(list[T]):
 
         Lists of numbers or texts stay lists; every other nested value is JSON text.
         """
-        return as_pandas(self.layout.frame_fields, self._frame_lines())
+        return as_pandas(self.layout.typed or self.layout.fields, self._frame_lines())
 
     def to_polars(self) -> "polars.DataFrame":
         """A polars frame with the columns of `--csv`, typed even where there are no records.
 
         Lists of numbers or texts stay lists; every other nested value is JSON text.
         """
-        return as_polars(self.layout.frame_fields, self._frame_lines())
+        return as_polars(self.layout.typed or self.layout.fields, self._frame_lines())
 
     def with_records(self, records: Iterable[T]) -> "Results[T]":
         """Return other records of the same kind, with the same remarks."""
@@ -166,9 +166,7 @@ class RecordLayout(Generic[T]):
     tables: Callable[[Results[T]], tuple[Table, ...]]
     to_dict: Callable[[T], Line]  # without the keys that all records share
     fields: Sequence[Field]  # of the lines of CSV
-    lines: Callable[[Results[T]], list[Line]] | None = (
-        None  # flat, where those of to_dict are nested
-    )
+    lines: Callable[[Results[T]], list[Line]] | None = None  # flat, where to_dict is nested
     typed: Sequence[Field] | None = None  # fields of frames, where they differ from CSV
     frame_line: Callable[[Line], Line] | None = None  # converts a line of CSV
     overview: Callable[[Results[T]], tuple[Table, ...]] | None = None
@@ -176,8 +174,3 @@ class RecordLayout(Generic[T]):
     heading: Callable[[Results[T]], str] | None = None  # above the tables in Markdown
     notes: Callable[[Results[T], str], tuple[str, ...]] | None = None
     failed: Callable[[T], bool] | None = None
-
-    @property
-    def frame_fields(self) -> Sequence[Field]:
-        """The columns of frames, with their types."""
-        return self.fields if self.typed is None else self.typed

@@ -1,16 +1,17 @@
 """What engines share: jobs, stages, progress, and the engine that works in this process."""
 
 import shutil
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
 from typing import ClassVar, Protocol, TypeVar
 
-from isoscope.engine.heap import trim
+from isoscope.engine.allocator import trim
 from isoscope.errors import ConfigError
 from isoscope.registry import unknown
+from isoscope.store.keepers import RecordKeeper, SummaryKeeper
 from isoscope.store.state import State
 from isoscope.store.working import Working
 
@@ -57,11 +58,9 @@ class Ticks(Protocol):
 
     def at(self, done: int) -> None:
         """Report how much of the unit is done; a retry may begin again from less."""
-        ...
 
     def note(self, text: str) -> None:
         """Record something that readers of the run should know."""
-        ...
 
 
 class Planned(Protocol):
@@ -85,11 +84,10 @@ class Planned(Protocol):
 class Worker(Protocol[R_co]):
     """A spec that is open in some process: what it names is loaded and ready."""
 
-    def enter(self, plan: object, stage: int, before: State | None) -> None:
+    def enter(self, plan: object, stage: int, before: State | None, /) -> None:
         """Turn to a stage; `before` is the merged state of the one before it."""
-        ...
 
-    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> R_co:
+    def run(self, unit: object, scratch: Scratch, ticks: Ticks, /) -> R_co:
         """Do one unit, knowing of no other; what is in `scratch` survives a kill."""
         ...
 
@@ -118,25 +116,6 @@ class Job:
     working: Working  # the folder of the run
 
 
-class UnitKeeper(Protocol):
-    """Where results of units go."""
-
-    folder: Path | None
-    id: str
-
-    def missing(self) -> list[int]:
-        """Return the units that are not done yet, in order."""
-        ...
-
-    def add(self, unit: int, result: object, /) -> None:
-        """Keep the result of a unit."""
-        ...
-
-    def flush(self) -> None:
-        """Write what waits in memory, where there is a folder."""
-        ...
-
-
 @dataclass
 class Tracker:
     """Progress over all units of a run: it never goes back, whoever reports."""
@@ -149,29 +128,26 @@ class Tracker:
     _shown: int = -1
     _lock: RLock = field(default_factory=RLock)
 
-    def begin(self) -> None:
-        """Report that work begins."""
-        with self._lock:
-            self._show()
-
     def at(self, stage: int, unit: int, done: int) -> None:
         """Report how much of a unit is done."""
         with self._lock:
             self._under_way[stage, unit] = done
-            self._show()
+            self.show()
 
     def finish(self, stage: int, unit: int, size: int | None) -> None:
         """Report a unit that is done, now or by an earlier run."""
         with self._lock:
             under_way = self._under_way.pop((stage, unit), 0)
             self._done += under_way if size is None else size
-            self._show()
+            self.show()
 
-    def _show(self) -> None:
-        done = self._done + sum(self._under_way.values())
-        if self.notify.progress is not None and done > self._shown:
-            self._shown = done
-            self.notify.progress(done, self.total)
+    def show(self) -> None:
+        """Report how much is done in all, unless that is known."""
+        with self._lock:
+            done = self._done + sum(self._under_way.values())
+            if self.notify.progress is not None and done > self._shown:
+                self._shown = done
+                self.notify.progress(done, self.total)
 
 
 @dataclass(frozen=True)
@@ -197,7 +173,7 @@ class Stage:
 
     number: int
     units: Sequence[object]
-    keeper: UnitKeeper
+    keeper: SummaryKeeper | RecordKeeper  # where results of units go
     tracker: Tracker
     size: Callable[[int], int | None]  # how much a unit counts in progress
     before: State | None  # the merged state of the stage before
@@ -212,7 +188,6 @@ class Session(Protocol):
 
     def run(self, stage: Stage) -> None:
         """Do the units of a stage that are missing; return when all of them are kept."""
-        ...
 
 
 class Engine(Protocol):
@@ -230,10 +205,9 @@ class Here:
 
     takes_live = True
 
-    @contextmanager
-    def start(self, job: Job) -> Generator["HereSession"]:
+    def start(self, job: Job) -> AbstractContextManager["HereSession"]:
         """Begin with a job."""
-        yield HereSession(job)
+        return nullcontext(HereSession(job))
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """The engine of several processes on this machine: each opens the spec for itself.
 
-Nothing live crosses a process border: a worker is given the spec, the plan and numbers of
+Nothing live crosses a process border: a worker gets the spec, the plan and numbers of
 units, and hands back files or records. A worker that dies is replaced, and what it had not
 handed over is done again.
 """
@@ -11,8 +11,8 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from io import FileIO
 from multiprocessing.connection import wait
@@ -25,20 +25,18 @@ from isoscope.store.keepers import SummaryKeeper
 
 TASKS_PER_WORKER = 4  # at least, where there are units enough: the last ones even out
 LARGEST = 6  # level of the largest part of the tree that one task takes
-DEATHS = 3  # of workers one after the other, at one task, before the run is given up
+DEATHS = 3  # of workers one after the other, at one task, before the run ends
 GRACE = 2.0  # seconds that workers have to hand over what they did when a run is interrupted
 
 
+@dataclass
 class Pool:
     """Worker processes with pinned threads."""
 
+    workers: int
     takes_live = False
 
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
-
-    @contextmanager
-    def start(self, job: Job) -> Generator["PoolSession"]:
+    def start(self, job: Job) -> "closing[PoolSession]":
         """Begin with a job; processes are started with the first stage that has work."""
         if type(job.spec).__module__ == "__main__":
             raise EngineError(
@@ -47,23 +45,23 @@ class Pool:
                 hint="only --engine=here takes it; move it to a module that can be imported",
                 slug="engine-live",
             )
-        session = PoolSession(job, self.workers)
-        try:
-            yield session
-        finally:
-            session.close()
+        return closing(PoolSession(job, self.workers))
 
 
 class Process:
     """One worker process and the pipes to it."""
 
     def __init__(self, job: Job) -> None:
-        names = ("OMP", "OPENBLAS", "MKL", "NUMEXPR")
-        pinned = {f"{name}_NUM_THREADS": str(job.plan.threads) for name in names}
+        pinned = {
+            f"{name}_NUM_THREADS": str(job.plan.threads)
+            for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR")
+        }
         # -P: what lies in the folder of the user must not stand in for modules of Python.
-        worker = [sys.executable, "-P", "-m", "isoscope.engine.process", str(os.getpid())]
         self.popen = subprocess.Popen(
-            [*worker, *map(str, job.working.descriptors)],
+            [
+                *(sys.executable, "-P", "-m", "isoscope.engine.process"),
+                *map(str, (os.getpid(), *job.working.descriptors)),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
@@ -109,15 +107,15 @@ class Process:
                     stream.close()
 
 
+@dataclass
 class PoolSession:
     """Processes that stay open from one stage to the next."""
 
-    def __init__(self, job: Job, workers: int) -> None:
-        self.job = job
-        self.workers = workers
-        self.processes: dict[int, Process] = {}
-        self._closed = False
-        self._lock = threading.Lock()
+    job: Job
+    workers: int
+    processes: dict[int, Process] = field(default_factory=dict[int, Process])
+    _closed: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, stage: Stage) -> None:
         """Hand out the units that are missing; return when all are kept."""
@@ -126,10 +124,9 @@ class PoolSession:
         if not missing:
             return
         folder = keeper.folder or job.working.spare()
-        name = f"before-{stage.number}"
-        before = (
-            None if stage.before is None else str(stage.before.file(job.working.spare, name))
-        )
+        before = None
+        if stage.before is not None:
+            before = str(stage.before.file(job.working.spare, f"before-{stage.number}"))
         level = 0 if job.spec.keeps == "records" else task_level(len(missing), self.workers)
         tasks = deque(
             wire.Assignment(
@@ -199,26 +196,28 @@ class PoolSession:
                 if desk.stopped:
                     return
                 deaths = 1 if len(left) < before else deaths + 1
-                code, unit = self._remove(number)
+                code, where = self._remove(number)
                 if deaths == DEATHS:
-                    raise _death_error(code, unit) from None
+                    raise EngineError(
+                        f"{DEATHS} workers died one after the other, {where} ({code})",
+                        hint="what was done is kept and the same command resumes it; if memory "
+                        "ran out, take fewer --workers or a smaller --unit",
+                        slug="worker-died",
+                    ) from None
                 desk.stage.tracker.notify.tell(f"a worker died ({code}): starting another")
 
     def _assign(
         self, number: int, task: wire.Assignment, left: list[int], desk: "Desk"
     ) -> None:
         if number not in self.processes:
-            self._start(number, desk)
+            with self._lock:
+                if self._closed:
+                    raise EOFError
+                process = self.processes[number] = Process(self.job)
+            process.send(wire.Open(self.job.spec, self.job.plan.encode(), str(desk.scratch)))
             self._until_ready(number, task, left, desk)
         self.processes[number].send(replace(task, units=tuple(left)))
         self._until_ready(number, task, left, desk)
-
-    def _start(self, number: int, desk: "Desk") -> None:
-        with self._lock:
-            if self._closed:
-                raise EOFError
-            process = self.processes[number] = Process(self.job)
-        process.send(wire.Open(self.job.spec, self.job.plan.encode(), str(desk.scratch)))
 
     def _until_ready(
         self, number: int, task: wire.Assignment, left: list[int], desk: "Desk"
@@ -232,14 +231,15 @@ class PoolSession:
             for unit in desk.take(message):
                 left.remove(unit)
 
-    def _remove(self, number: int) -> tuple[str, int | None]:
-        """Clear away a process that has died; return how, and at which unit."""
+    def _remove(self, number: int) -> tuple[str, str]:
+        """Clear away a process that has died; return how, and where it was."""
         with self._lock:
             process = self.processes.pop(number)
         process.stop()
         process.close()
-        code = process.popen.returncode
-        return f"signal {-code}" if code < 0 else f"exit code {code}", process.unit
+        code, unit = process.popen.returncode, process.unit
+        where = "before their first unit" if unit is None else f"the last one at unit {unit}"
+        return f"signal {-code}" if code < 0 else f"exit code {code}", where
 
 
 @dataclass
@@ -310,13 +310,3 @@ def align(missing: Sequence[int], level: int) -> list[tuple[int, ...]]:
     for unit in missing:
         parts.setdefault(unit >> level, []).append(unit)
     return [tuple(part) for part in parts.values()]
-
-
-def _death_error(code: str, unit: int | None) -> EngineError:
-    where = "before their first unit" if unit is None else f"the last one at unit {unit}"
-    return EngineError(
-        f"{DEATHS} workers died one after the other, {where} ({code})",
-        hint="what was done is kept and the same command resumes it; if memory ran out, take "
-        "fewer --workers or a smaller --unit",
-        slug="worker-died",
-    )

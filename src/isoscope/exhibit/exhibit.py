@@ -4,29 +4,31 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TypeAlias, cast
 
+from isoscope.accumulate import Vocabulary, accumulator_of
+from isoscope.display import READINGS, Results
+from isoscope.display.page.section import Drawn, Exhibit, Section
 from isoscope.errors import ConfigError, StoreError
+from isoscope.exhibit.curves import TokenCounts, curves_of, matrix_cells
+from isoscope.measures import MEASURES, level
 from isoscope.site import is_matrix
+from isoscope.store.origin import Identity, Settings
+from isoscope.store.run import Run, load
+from isoscope.study.experiment import known_experiments
+from isoscope.study.measure_choice import options_of
 from isoscope.types import Curve, Reading
-
-if TYPE_CHECKING:
-    from isoscope.display import Results
-    from isoscope.display.page.section import Drawn, Exhibit, Section
-    from isoscope.store.origin import Settings
-    from isoscope.store.run import Run
 
 NOUNS = {"text": "tokens", "tokens": "tokens", "audio": "frames", "image": "patches"}
 COSTLY = 40e9  # d^3 summed over places, from which on some sites go without a spectrum
 Effective = dict[tuple[str, str], float]
-Shown: TypeAlias = "Run | Results[Reading] | Exhibit"  # what a page is made of
+Shown: TypeAlias = Run | Results[Reading] | Exhibit  # what a page is made of
 Source: TypeAlias = "str | os.PathLike[str] | Shown"
 
 
-def sections() -> "list[Section]":
+def sections() -> list[Section]:
     """Return the sections of a page: those of every run, and those that experiments bring."""
     from isoscope.display.section import SECTIONS
-    from isoscope.study.experiment import known_experiments
 
     verdict, *usual = SECTIONS
     brought = [each.section for each in known_experiments() if each.section is not None]
@@ -34,16 +36,10 @@ def sections() -> "list[Section]":
     return [verdict, *first, *usual, *(each for each in brought if not each.first)]
 
 
-def exhibits(runs: "Source | Iterable[Source]") -> list["Exhibit"]:
+def exhibits(runs: "Source | Iterable[Source]") -> list[Exhibit]:
     """Return what is shown of each run: folders, loaded runs, readings, or exhibits."""
-    from isoscope.display import Results
-    from isoscope.display.page.section import Exhibit
-    from isoscope.store.run import Run
-
-    if isinstance(runs, str | os.PathLike | Run | Results | Exhibit):
-        loaded = [_open(cast(Source, runs))]  # Results are a list, too
-    else:
-        loaded = [_open(each) for each in runs]
+    one = isinstance(runs, str | os.PathLike | Run | Results | Exhibit)  # Results are a list
+    loaded = [_open(each) for each in cast("list[Source]", [runs] if one else runs)]
     if not loaded:
         raise ConfigError(
             "a report needs at least 1 run, got 0",
@@ -55,11 +51,6 @@ def exhibits(runs: "Source | Iterable[Source]") -> list["Exhibit"]:
 
 
 def _open(source: Source) -> Shown:
-    from isoscope.display import READINGS, Results
-    from isoscope.display.page.section import Exhibit
-    from isoscope.store import load
-    from isoscope.store.run import Run
-
     if isinstance(source, Results) and source.layout.name != READINGS.name:
         raise ConfigError(
             f"a report shows runs and readings, got {source.layout.name}",
@@ -70,9 +61,6 @@ def _open(source: Source) -> Shown:
 
 
 def _name(each: Shown) -> str:
-    from isoscope.display.page.section import Exhibit
-    from isoscope.store.run import Run
-
     if isinstance(each, Exhibit):
         return each.name
     if isinstance(each, Run):
@@ -82,8 +70,6 @@ def _name(each: Shown) -> str:
 
 def _distinct_names(loaded: Sequence[Shown]) -> list[str]:
     """Return names that distinguish runs: with their folder, then with a number."""
-    from isoscope.store.run import Run
-
     names = [_name(each) for each in loaded]
     longer = [
         f"{each.path.resolve().parent.name}/{name}"
@@ -97,10 +83,7 @@ def _distinct_names(loaded: Sequence[Shown]) -> list[str]:
     ]
 
 
-def _exhibit(each: Shown, name: str) -> "Exhibit":
-    from isoscope.display.page.section import Exhibit
-    from isoscope.store.run import Run
-
+def _exhibit(each: Shown, name: str) -> Exhibit:
     if isinstance(each, Exhibit):
         return replace(each, name=name)
     if not isinstance(each, Run):
@@ -113,6 +96,8 @@ def _exhibit(each: Shown, name: str) -> "Exhibit":
         return Exhibit(name, list(each), levels=levels, remarks=remarks)
     curves, effective, remarks = _curves(each, name)
     drawn = _draw(each)
+    warnings = dict.fromkeys(text for s in each.origin.sources for text in s.warnings)
+    skipped = (f"skipped: {text}" for text in each.left_out)
     return Exhibit(
         name=name,
         readings=each.readings,
@@ -120,16 +105,13 @@ def _exhibit(each: Shown, name: str) -> "Exhibit":
         facts=facts_of(each),
         levels=_levels(each.readings, each.settings, effective),
         noun=drawn.noun,
-        remarks=[*remarks, *drawn.remarks, *_warnings(each)],
+        remarks=[*remarks, *drawn.remarks, *warnings, *skipped],
         findings=drawn.findings,
     )
 
 
-def _draw(run: "Run") -> "Drawn":
+def _draw(run: Run) -> Drawn:
     """Return what the experiment that made a run adds to its page, if anything."""
-    from isoscope.display.page.section import Drawn
-    from isoscope.study.experiment import known_experiments
-
     draws = [each.exhibit for each in known_experiments() if each.name == run.origin.kind]
     if not draws or draws[0] is None:
         return Drawn(noun=_noun(run))
@@ -139,11 +121,8 @@ def _draw(run: "Run") -> "Drawn":
         return Drawn(remarks=[error.problem], noun=_noun(run))
 
 
-def _curves(run: "Run", name: str) -> tuple[list[Curve], Effective, list[str]]:
+def _curves(run: Run, name: str) -> tuple[list[Curve], Effective, list[str]]:
     """Return what is drawn from the summaries; a run whose state is lost still has readings."""
-    from isoscope.accumulate import Vocabulary, accumulator_of
-    from isoscope.exhibit.curves import TokenCounts, curves_of, matrix_cells
-
     found: list[Curve] = []
     effective: Effective = {}
     counts: TokenCounts | None = None
@@ -157,9 +136,9 @@ def _curves(run: "Run", name: str) -> tuple[list[Curve], Effective, list[str]]:
             for site in dict.fromkeys(site for site, _ in survey.held):
                 if site not in chosen:
                     continue
-                drawn = curves_of(survey, site, name)
-                found += drawn.curves
-                effective |= {(site, variant): n for variant, n in drawn.effective.items()}
+                curves, rows = curves_of(survey, site, name)
+                found += curves
+                effective |= {(site, variant): n for variant, n in rows.items()}
                 if is_matrix(site):
                     seen = matrix_cells(survey, site, counts, run.origin.seed)
                     found += [seen] if seen is not None else []
@@ -186,12 +165,9 @@ def _affordable(readings: Iterable[Reading]) -> set[str]:
 
 
 def _levels(
-    readings: Iterable[Reading], settings: "Settings", effective: Effective
+    readings: Iterable[Reading], settings: Settings, effective: Effective
 ) -> dict[tuple[str, str, str], float]:
     """Return what an isotropic cloud of as many effective rows would read."""
-    from isoscope.measures import MEASURES, level
-    from isoscope.study.reads import options_of
-
     options = options_of(settings)
     known: dict[tuple[str, str, str], float] = {}
     for each in readings:
@@ -206,13 +182,7 @@ def _levels(
     return known
 
 
-def _warnings(run: "Run") -> list[str]:
-    """Return the warnings about the sources of a run, and what could not be computed."""
-    texts = [text for source in run.origin.sources for text in source.warnings]
-    return [*dict.fromkeys(texts), *(f"skipped: {text}" for text in run.left_out)]
-
-
-def _noun(run: "Run") -> str:
+def _noun(run: Run) -> str:
     if run.origin.kind != "survey":
         return "vectors"
     source = next(iter(run.origin.sources), None)
@@ -226,10 +196,8 @@ def _command(words: Sequence[str]) -> str:
     return " ".join([name, *words[1:]])[:300]
 
 
-def facts_of(run: "Run") -> dict[str, str]:
+def facts_of(run: Run) -> dict[str, str]:
     """Return where a run comes from, in the order a reader asks."""
-    from isoscope.store.origin import Identity
-
     origin, manifest = run.origin, run.manifest
     model, sources = origin.model or Identity(), origin.sources
     documents = sum(source.documents or 0 for source in sources)

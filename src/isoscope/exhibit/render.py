@@ -3,18 +3,22 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from isoscope.display import READINGS, Results, for_html
+from isoscope.display.page.bundle import require_package
+from isoscope.display.page.figure import convert_figure, draw_figure
+from isoscope.display.page.page import Page, page
+from isoscope.display.page.section import Chart, Panel
+from isoscope.display.page.write import check_file, write_bytes
 from isoscope.errors import ConfigError, UndefinedError
-from isoscope.registry import unknown
+from isoscope.exhibit.exhibit import exhibits, facts_of, sections
+from isoscope.measures import MEASURES
+from isoscope.registry import check_names, unknown
+from isoscope.store import load as load_run
 from isoscope.store.run import Run
-from isoscope.types import DEBIASED_TWINS
-
-if TYPE_CHECKING:
-    from isoscope.display import Results
-    from isoscope.display.page.page import Page
-    from isoscope.display.page.section import Chart, Panel
-    from isoscope.types import Reading
+from isoscope.study.measure_choice import isotropic_levels, options_of
+from isoscope.types import DEBIASED_TWINS, Reading
 
 SUFFIXES = (".pdf", ".svg", ".png")
 COLUMN = 84.0  # millimetres, one of two columns of most journals
@@ -25,12 +29,9 @@ USUAL = 4  # small charts, unless measures are named
 class DisplayedRun(Run):
     """A run that displays itself as HTML, and whose readings are a table."""
 
-    readings: "Results[Reading]"
+    readings: Results[Reading]
 
     def _repr_html_(self) -> str:
-        from isoscope.display.escape import for_html
-        from isoscope.exhibit.exhibit import facts_of
-
         facts = "".join(
             f"<tr><th style='text-align:left'>{for_html(name)}</th>"
             f"<td style='text-align:left'>{for_html(text)}</td></tr>"
@@ -42,10 +43,6 @@ class DisplayedRun(Run):
 
 def load(path: str | os.PathLike[str]) -> DisplayedRun:
     """Read a run folder; the run and its readings display as tables."""
-    from isoscope.display import READINGS, Results
-    from isoscope.store import load as load_run
-    from isoscope.study.reads import isotropic_levels, options_of
-
     found = load_run(path)
     levels = isotropic_levels(found.readings, options_of(found.settings))
     readings = Results(found.readings, READINGS, left_out=found.left_out, isotropic=levels)
@@ -57,22 +54,15 @@ def report(
     output: str | os.PathLike[str] | None = None,
     *,
     overwrite: bool = False,
-) -> "Page":
+) -> Page:
     """Make a page of one or several runs: folders, loaded runs, or readings.
 
     The page displays itself in a notebook; with `output` it is written to a file as well.
     """
-    from isoscope.display.page.bundle import require_package
-    from isoscope.display.page.page import page
-    from isoscope.display.page.write import check_file
-    from isoscope.exhibit.exhibit import exhibits, sections
-    from isoscope.measures import MEASURES
-
     require_package("altair")
     if output is not None:
         check_file(output, overwrite=overwrite)
-    notes = [measure.note for measure in MEASURES.values()]
-    made = page(exhibits(runs), notes, sections())
+    made = page(exhibits(runs), [measure.note for measure in MEASURES.values()], sections())
     if output is not None:
         made.save(output, overwrite=overwrite)
     return made
@@ -95,22 +85,13 @@ def figure(
     `measures` selects the charts of layers, series and norm, `site` the site of spectrum,
     series and embeddings; `plain` shows estimates as published instead of debiased ones.
     """
-    from isoscope.display.page.bundle import require_package
-    from isoscope.display.page.figure import convert_figure, draw_figure
-    from isoscope.display.page.write import check_file, write_bytes
-    from isoscope.exhibit.exhibit import exhibits, sections
-
-    suffix = _suffix(output)
-    _check_width(width)
+    _check_options(output, width)
     for package in ("altair", "vl_convert"):
         require_package(package)
     known = {each.name: each for each in sections() if each.name != "verdict"}
-    if kind not in known:
-        raise unknown("figure", kind, known)
+    check_names("figure", [kind], known)
     check_file(output, overwrite=overwrite)
-    section = known[kind]
-    shown = [exhibit.finite.printable for exhibit in exhibits(runs)]
-    panel = section.show(shown)
+    panel = known[kind].show([exhibit.finite.printable for exhibit in exhibits(runs)])
     if panel is None:
         raise UndefinedError(
             f"cannot draw a figure of {kind}: the run has nothing to show in it",
@@ -122,21 +103,17 @@ def figure(
         positions["measure"], measures = measures[0], None
     chosen = _set_switches(panel, {name: value for name, value in positions.items() if value})
     svg = draw_figure(_charts(panel, measures), chosen, width)
-    return write_bytes(output, convert_figure(svg, suffix), overwrite=overwrite)
+    content = convert_figure(svg, Path(output).suffix.lower())
+    return write_bytes(output, content, overwrite=overwrite)
 
 
-def _suffix(output: str | os.PathLike[str]) -> str:
-    suffix = Path(output).suffix.lower()
-    if suffix not in SUFFIXES:
+def _check_options(output: str | os.PathLike[str], width: float) -> None:
+    if Path(output).suffix.lower() not in SUFFIXES:
         raise ConfigError(
             f"expected a figure file ending in .pdf, .svg or .png, got {os.fspath(output)!r}",
             hint="the suffix determines the format",
             slug="figure-format",
         )
-    return suffix
-
-
-def _check_width(width: float) -> None:
     if not NARROWEST <= width <= WIDEST:
         raise ConfigError(
             f"expected a width of {NARROWEST:g} to {WIDEST:g} millimetres, got {width:g}",
@@ -145,7 +122,7 @@ def _check_width(width: float) -> None:
         )
 
 
-def _set_switches(panel: "Panel", positions: dict[str, str]) -> dict[str, str]:
+def _set_switches(panel: Panel, positions: dict[str, str]) -> dict[str, str]:
     """Return the positions of all switches; raise for a position that does not exist."""
     switches = {switch.name: switch for switch in panel.switches}
     for name, value in positions.items():
@@ -158,7 +135,7 @@ def _set_switches(panel: "Panel", positions: dict[str, str]) -> dict[str, str]:
     }
 
 
-def _charts(panel: "Panel", measures: Sequence[str] | None) -> list["Chart"]:
+def _charts(panel: Panel, measures: Sequence[str] | None) -> list[Chart]:
     if len(panel.charts) == 1:
         return list(panel.charts)
     if not measures:

@@ -16,15 +16,11 @@ def last(n: int, d: int) -> int:
     return min(d, n) // 2
 
 
-def _rounding(values: Array) -> float:
-    """Return how large an eigenvalue that should be zero may be."""
-    return float(values[0] * len(values) * np.finfo(np.float64).eps)
-
-
 def slope(values: Array, n: int) -> float:
     """Return minus the slope of log eigenvalue on log rank, fifth to middle one."""
     end = last(n, len(values))
-    if end - FIRST + 1 < _LEAST or values[FIRST - 1 : end].min() <= _rounding(values):
+    rounding = values[0] * len(values) * np.finfo(np.float64).eps  # where it should be zero
+    if end - FIRST + 1 < _LEAST or values[FIRST - 1 : end].min() <= rounding:
         raise TooFewRowsError(
             f"alpha needs at least {_LEAST} eigenvalues above zero from number {FIRST} to "
             f"{end}, got fewer",

@@ -2,11 +2,13 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from isoscope.measures.interval import Spread
-from isoscope.measures.view import View
+from isoscope.errors import TooFewRowsError
+from isoscope.measures.interval import Spread, interval
+from isoscope.measures.view import GroupView, View
 from isoscope.registry import Registry
 from isoscope.types import Note
 
@@ -41,16 +43,14 @@ class Measure:
     misleads: str
     interval: Callable[..., tuple[float, float] | None] | None = None  # None: by group
     spread: Callable[..., Spread | None] | None = None  # None: by group
-    published: Callable[..., float] | None = (
-        None  # as its paper or code has it, where we differ
-    )
+    published: Callable[..., float] | None = None  # as its paper has it, where we differ
     companions: Callable[..., list[Companion]] | None = None
     beside: tuple[str, ...] = ()  # the suffixes of the companions
     second_pass: bool = False
     offered: Offer = "always"
     logarithmic: bool = False  # the interval is symmetric in the logarithm
     bounds: tuple[Level, Level] = (None, None)  # what its values lie between
-    options: tuple[str, ...] = field(default=())  # settings it takes, such as zeta
+    options: tuple[str, ...] = ()  # settings it takes, such as zeta
 
     @property
     def title(self) -> str:
@@ -84,6 +84,21 @@ def measure(name: str, **record: Any) -> Callable[[Callable[..., float]], Callab
         return compute
 
     return file
+
+
+def companions_by_group(**computes: Callable[..., float]) -> Callable[..., list[Companion]]:
+    """Return what computes companions by suffix; one of too few rows is skipped."""
+
+    def companions(seen: GroupView, _published: bool) -> list[Companion]:
+        found: list[Companion] = []
+        for suffix, compute in computes.items():
+            with suppress(TooFewRowsError):
+                value = compute(seen)
+                ends = interval(seen, compute, value) or (None, None)
+                found.append(Companion(suffix, value, *ends))
+        return found
+
+    return companions
 
 
 def level(

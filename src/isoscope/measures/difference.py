@@ -25,15 +25,10 @@ class Difference:
     """
 
     value: float
-    low: float | None
-    high: float | None
-    p: float | None  # two-sided, of this comparison alone
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None  # two-sided, of this comparison alone
     p_holm: float | None = None  # corrected for all comparisons that were made
-
-    @classmethod
-    def unknown(cls, value: float) -> Self:
-        """Return a difference without an interval."""
-        return cls(value, None, None, None)
 
     @classmethod
     def of(cls, value: float, reach: tuple[float, float], error: float, freedom: int) -> Self:
@@ -59,7 +54,7 @@ def difference_by_group(
     freedom = len(parts) - lost
     error = float(sqrt(parts @ parts))
     if freedom < 1 or not np.isfinite(error):
-        return Difference.unknown(value)
+        return Difference(value)
     reach = quantile(freedom) * error
     return Difference.of(value, (reach, reach), error, freedom)
 
@@ -76,12 +71,11 @@ def independent_difference(
     value = first - times * second
     (low, high), (other_low, other_high) = ends
     if low is None or high is None or other_low is None or other_high is None:
-        return Difference.unknown(value)
+        return Difference(value)
     down = hypot(first - low, times * (other_high - second))
     up = hypot(high - first, times * (second - other_low))
     freedom = GROUPS - 1
-    toward_zero = down if value > 0 else up
-    error = toward_zero / quantile(freedom)
+    error = (down if value > 0 else up) / quantile(freedom)
     return Difference.of(value, (down, up), error, freedom)
 
 
@@ -114,7 +108,7 @@ def paired_difference(values: Sequence[float], others: Sequence[float]) -> Diffe
     middle = fmean(apart)
     size = max(map(abs, (*values, *others)))
     if len(apart) < 2 or stdev(apart) <= NO_SPREAD * size:
-        return Difference.unknown(middle)
+        return Difference(middle)
     error, freedom = stdev(apart) / sqrt(len(apart)), len(apart) - 1
     reach = exact_quantile(freedom) * error
     return Difference.of(middle, (reach, reach), error, freedom)

@@ -52,9 +52,8 @@ def effective_rank_debiased(seen: Halves) -> float:
     Halving the documents doubles the bias, so the difference between the whole and its
     halves tells how large it is.
     """
-    first, second = seen.covariances()
     halves = [
-        _rank_of(part, half.count)
-        for part, half in zip((first, second), seen.moments.halves, strict=True)
+        _rank_of(covariance, half.count)
+        for covariance, half in zip(seen.covariances(), seen.moments.halves, strict=True)
     ]
     return 2 * effective_rank(seen.whole) - sum(halves) / 2

@@ -1,21 +1,8 @@
 """Inter-similarity: do occurrences of different token types point the same way?"""
 
 from isoscope.errors import TooFewRowsError
-from isoscope.measures.base import Companion, measure
-from isoscope.measures.interval import interval
+from isoscope.measures.base import companions_by_group, measure
 from isoscope.measures.view import TypeSums
-
-
-def between_types(seen: TypeSums) -> float:
-    """Return the mean over pairs of types, one occurrence of each, over all such choices.
-
-    The mean cosine between an occurrence of one type and one of another is the product of
-    their mean unit vectors m, so that no occurrence has to be drawn.
-    """
-    types, total = seen.documents, seen.means.sum(axis=0)
-    if types < 2:
-        raise _one_type(types)
-    return float((total @ total - seen.mean_squares.sum()) / (types * (types - 1)))
 
 
 def by_token(seen: TypeSums) -> float:
@@ -35,16 +22,6 @@ def _one_type(types: int) -> TooFewRowsError:
     )
 
 
-def _companions(seen: TypeSums, _published: bool) -> list[Companion]:
-    value = by_token(seen)
-    ends = interval(
-        seen,
-        by_token,
-        value,
-    ) or (None, None)
-    return [Companion("token", value, *ends)]
-
-
 @measure(
     "inter-similarity",
     reads=TypeSums,
@@ -57,11 +34,19 @@ def _companions(seen: TypeSums, _published: bool) -> list[Companion]:
     misleads="Every type counts the same, so that rare ones decide; in running text two tokens "
     "are rarely both rare, see inter-similarity-token and mean-cosine. At most 1,024 types; "
     "the interval is over types, not documents.",
-    companions=_companions,
+    companions=companions_by_group(token=by_token),
     beside=("token",),
     bounds=(-1.0, 1.0),
     offered="text",
 )
 def inter_similarity(seen: TypeSums) -> float:
-    """Mean cosine between occurrences of two different token types, averaged over types."""
-    return between_types(seen)
+    """Mean cosine between occurrences of two different token types, averaged over types.
+
+    Over all pairs of types and all choices of one occurrence of each: the mean cosine between
+    an occurrence of one type and one of another is the product of their mean unit vectors m,
+    so that no occurrence has to be drawn.
+    """
+    types, total = seen.documents, seen.means.sum(axis=0)
+    if types < 2:
+        raise _one_type(types)
+    return float((total @ total - seen.mean_squares.sum()) / (types * (types - 1)))

@@ -1,42 +1,19 @@
 """Intra-similarity: do occurrences of one type point the same way, by type and by token?"""
 
-from isoscope.errors import TooFewRowsError
-from isoscope.measures.base import Companion, measure
-from isoscope.measures.inter_similarity import between_types
-from isoscope.measures.interval import interval
+from isoscope.measures.base import companions_by_group, measure
+from isoscope.measures.inter_similarity import inter_similarity
 from isoscope.measures.self_similarity import by_type
 from isoscope.measures.view import TypeSums
 
 
-def of_types(seen: TypeSums) -> float:
-    """Return the mean over types."""
-    return by_type(seen, "intra-similarity")
-
-
 def by_token(seen: TypeSums) -> float:
     """Return the mean over occurrences, so that frequent types count for more."""
-    of_types(seen)  # raises where there is no such type
+    intra_similarity(seen)  # raises where there is no such type
     return float(seen.within_rows.sum() / seen.repeated_rows.sum())
 
 
 def _adjusted(seen: TypeSums) -> float:
-    return of_types(seen) - between_types(seen)
-
-
-def _companions(seen: TypeSums, _published: bool) -> list[Companion]:
-    beside: list[Companion] = []
-    for suffix, compute in (("token", by_token), ("adjusted", _adjusted)):
-        try:
-            value = compute(seen)
-        except TooFewRowsError:  # one type has nothing to be compared with
-            continue
-        ends = interval(
-            seen,
-            compute,
-            value,
-        ) or (None, None)
-        beside.append(Companion(suffix, value, *ends))
-    return beside
+    return intra_similarity(seen) - inter_similarity(seen)
 
 
 @measure(
@@ -51,11 +28,11 @@ def _companions(seen: TypeSums, _published: bool) -> list[Companion]:
     misleads="The same number as self-similarity, under the name of Cai and Machina, whose "
     "papers compare it with inter-similarity; intra-similarity-token is mostly about a few "
     "frequent types, and of a large vocabulary about those that happen to be kept.",
-    companions=_companions,
+    companions=companions_by_group(token=by_token, adjusted=_adjusted),
     beside=("token", "adjusted"),
     bounds=(-1.0, 1.0),
     offered="text",
 )
 def intra_similarity(seen: TypeSums) -> float:
     """Mean cosine between occurrences of the same token type, averaged over types."""
-    return of_types(seen)
+    return by_type(seen, "intra-similarity")

@@ -9,7 +9,7 @@ from isoscope.measures.base import measure
 from isoscope.measures.interval import FARTHEST, LEAST_DOCUMENTS, Spread, quantile
 from isoscope.measures.isoscore import from_ratio
 from isoscope.measures.view import Halves
-from isoscope.measures.view.parts import SampledParts, SketchedParts, calibrate
+from isoscope.measures.view.parts import SampledParts, SketchedParts, calibrate, traces_with
 from isoscope.types import Array
 
 _ROUNDING = 1e-12  # of the sums whose difference is taken; orthogonal rows leave nothing else
@@ -73,14 +73,13 @@ def _ratio(seen: Halves) -> float:
 
 def log_spread(seen: Halves) -> Spread | None:
     """What each group adds to the error of the log of the ratio."""
-    if seen.documents < LEAST_DOCUMENTS or len(seen.parts.sizes) < LEAST_DOCUMENTS:
+    parts = seen.parts
+    if parts is None or min(seen.documents, len(parts.sizes)) < LEAST_DOCUMENTS:
         return None
     try:
-        if isinstance(seen.parts, SampledParts):
-            return _of_rows(seen, seen.parts)
-        if isinstance(seen.parts, SketchedParts):
-            return _of_documents(seen, seen.parts)
-        return None
+        if isinstance(parts, SampledParts):
+            return _of_rows(seen, parts)
+        return _of_documents(seen, parts)
     except (TooFewRowsError, UndefinedError):
         return None
 
@@ -119,13 +118,13 @@ def _of_documents(seen: Halves, parts: SketchedParts) -> Spread | None:
         if len(rows) < 2:
             return None
         trace, product = np.trace(ours) * (n - 1), np.einsum("ij,ij->", ours, theirs) * (n - 1)
-        crossed = calibrate(parts.traces_with(half, centre, theirs), product)
+        here = parts.groups.halves == half
+        crossed = calibrate(traces_with(parts.groups, here, centre, theirs), product)
         if (traces >= trace).any() or (crossed >= product).any():
             return None  # one group has all the variance of its half
         # log(t_a / F) without each group; the factors 1 / (n - 1) of the two cancel
         moved = np.log((trace - traces) / trace) - np.log((product - crossed) / product)
         influence = -moved * (n - rows) / n
-        here = parts.groups.halves == half
         total[here] = influence * sqrt(len(rows) / (len(rows) - 1))
     return Spread(total, parts.keys, lost=2)
 

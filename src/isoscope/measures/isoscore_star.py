@@ -12,7 +12,8 @@ from isoscope.types import Array
 ZETA = 0.2
 
 
-def _check_zeta(zeta: float) -> float:
+def check_zeta(zeta: float) -> float:
+    """Return the weight of the stable covariance, or refuse it."""
     if not 0 <= zeta <= 1:
         raise ConfigError(
             f"expected zeta between 0 and 1, got {zeta}",
@@ -29,16 +30,7 @@ def shrink(values: Array, zeta: float) -> Array:
 
 def as_published(seen: Spectrum, *, zeta: float = ZETA) -> float:
     """IsoScore* with the identity as the stable covariance, as the released code has it."""
-    values = (1 - _check_zeta(zeta)) * seen.values + zeta
-    return from_ratio(ratio(values), seen.width)
-
-
-def _isotropic(n: int, d: int, zeta: float = ZETA) -> float:
-    return from_ratio(ratio(shrink(isotropic_spectrum(n, d), zeta)), d)
-
-
-def _collapsed(_n: int, d: int) -> float:
-    return from_ratio(ratio(shrink(np.eye(1, d)[0] * d, ZETA)), d)
+    return from_ratio(ratio((1 - check_zeta(zeta)) * seen.values + zeta), seen.width)
 
 
 @measure(
@@ -47,7 +39,7 @@ def _collapsed(_n: int, d: int) -> float:
     isotropic=lambda n, d, zeta=ZETA: from_ratio(
         ratio(shrink(isotropic_spectrum(n, d), zeta)), d
     ),
-    collapsed=_collapsed,
+    collapsed=lambda _n, d: from_ratio(ratio(shrink(np.eye(1, d)[0] * d, ZETA)), d),
     unmoved_by={"rotation", "scale", "shift"},
     cite="rudman2024",
     formula="IsoScore of (1 - zeta) C + zeta C0, C0 = (tr C / d) I, zeta = 0.2",
@@ -64,4 +56,4 @@ def isoscore_star(seen: Spectrum, *, zeta: float = ZETA) -> float:
     The multiple is tr C / d rather than 1, because the plain identity makes the value
     depend on scale: the same cloud read 1.000, 0.838 and 0.215 at three scales.
     """
-    return from_ratio(ratio(shrink(seen.values, _check_zeta(zeta))), seen.width)
+    return from_ratio(ratio(shrink(seen.values, check_zeta(zeta))), seen.width)

@@ -5,17 +5,8 @@ import numpy as np
 from isoscope.measures.base import measure
 from isoscope.measures.view import FarNeighbours
 from isoscope.measures.view.neighbours import EQUAL, equally_far
-from isoscope.types import Array
 
 NEIGHBOURS = 100
-
-
-def of_distances(distances: Array) -> float:
-    """Return the mean over rows of their estimate, from distances to k neighbours, (n, k)."""
-    inverse = -np.log(distances / distances[:, -1:]).mean(axis=1)
-    if (inverse <= EQUAL).any():
-        raise equally_far()
-    return float((1 / inverse).mean())
 
 
 @measure(
@@ -34,4 +25,8 @@ def of_distances(distances: Array) -> float:
 )
 def lid(seen: FarNeighbours) -> float:
     """Local intrinsic dimension from the distances to a hundred neighbours, averaged."""
-    return of_distances(seen.first(NEIGHBOURS))
+    distances = seen.first(NEIGHBOURS)  # (n, k)
+    inverse = -np.log(distances / distances[:, -1:]).mean(axis=1)
+    if (inverse <= EQUAL).any():
+        raise equally_far()
+    return float((1 / inverse).mean())

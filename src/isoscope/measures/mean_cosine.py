@@ -7,12 +7,6 @@ from isoscope.measures.base import measure
 from isoscope.measures.view import Units
 
 
-def over_pairs(seen: Units) -> float:
-    """Return the mean cosine over all pairs of different rows."""
-    n, total = seen.count, seen.total
-    return float(cosine_over_pairs(np.float64(total @ total), n))
-
-
 @measure(
     "mean-cosine",
     reads=Units,
@@ -35,4 +29,5 @@ def mean_cosine(seen: Units) -> float:
 
     Exact, not sampled.
     """
-    return over_pairs(seen)
+    total = seen.total
+    return float(cosine_over_pairs(np.float64(total @ total), seen.count))

@@ -1,7 +1,7 @@
 """Centred mean cosine: is there still a cone once the mean is taken away?"""
 
 from isoscope.measures.base import measure
-from isoscope.measures.mean_cosine import over_pairs
+from isoscope.measures.mean_cosine import mean_cosine
 from isoscope.measures.view import CentredUnits
 
 
@@ -21,4 +21,4 @@ from isoscope.measures.view import CentredUnits
 )
 def mean_cosine_centred(seen: CentredUnits) -> float:
     """Mean cosine between two different rows, both taken from the mean."""
-    return over_pairs(seen)
+    return mean_cosine(seen)

@@ -5,21 +5,8 @@ import numpy as np
 from isoscope.measures.base import measure
 from isoscope.measures.view import Neighbours
 from isoscope.measures.view.neighbours import EQUAL, equally_far
-from isoscope.types import Array
 
 NEIGHBOURS = 20
-
-
-def of_distances(distances: Array) -> float:
-    """Return the dimension from distances to the k nearest neighbours, (n, k).
-
-    Levina and Bickel's estimate of each point, averaged by the inverse as MacKay and
-    Ghahramani advise.
-    """
-    inverse = float(np.log(distances[:, -1:] / distances[:, :-1]).mean(axis=1).mean())
-    if inverse <= EQUAL:
-        raise equally_far()
-    return 1 / inverse
 
 
 @measure(
@@ -31,10 +18,18 @@ def of_distances(distances: Array) -> float:
     cite="levina2004",
     formula="1 / mean over rows of (1/(k-1)) sum_j log(r_k / r_j), k = 20",
     misleads="Far too low in high dimension and rising with the number of rows; compare only "
-    "equal counts. From a sample of 2,048 rows, copies left out; its interval is about "
+    "equal counts. From a sample of 2,048 rows, copies excluded; its interval is about "
     "one and a half times too wide.",
     bounds=(0.0, None),
 )
 def mle_dimension(seen: Neighbours) -> float:
-    """Intrinsic dimension from the distances to twenty neighbours, by maximum likelihood."""
-    return of_distances(seen.first(NEIGHBOURS))
+    """Intrinsic dimension from the distances to twenty neighbours, by maximum likelihood.
+
+    Levina and Bickel's estimate of each point, averaged by the inverse as MacKay and
+    Ghahramani advise.
+    """
+    distances = seen.first(NEIGHBOURS)  # (n, k)
+    inverse = float(np.log(distances[:, -1:] / distances[:, :-1]).mean(axis=1).mean())
+    if inverse <= EQUAL:
+        raise equally_far()
+    return 1 / inverse

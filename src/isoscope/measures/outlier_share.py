@@ -32,5 +32,4 @@ def outlier_share(seen: Units) -> float:
             hint="there is no common direction to explain",
             slug="no-cosine",
         )
-    top = np.sort(parts)[-TOP:]
-    return float(top.sum() / whole)
+    return float(np.sort(parts)[-TOP:].sum() / whole)

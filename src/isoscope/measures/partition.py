@@ -1,6 +1,7 @@
 """Partition isotropy I(W): is the partition function the same in every direction?"""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -14,26 +15,16 @@ MANY = 50_000  # rows from which on one draw is enough
 _CHUNK = 4096
 
 
-def _pool_groups(parts: Array) -> Array:
-    """Return the log partition function of all groups together, for each axis."""
-    return np.logaddexp.reduce(parts, axis=0)
-
-
-def log_two_sided(seen: PartitionSums) -> float:
-    """Return log I(W) over both signs of every axis."""
-    both = np.concatenate([_pool_groups(seen.plus), _pool_groups(seen.minus)])
-    return float(both.min() - both.max())
-
-
-def log_one_sided(seen: PartitionSums) -> float:
-    """Return log I(W) over one sign of each axis."""
-    plus = _pool_groups(seen.plus)
-    return float(plus.min() - plus.max())
+def log_ratio(seen: PartitionSums, *, published: bool = False) -> float:
+    """Return log I(W) over both signs of every axis, or as published over one of them."""
+    signs = (seen.plus,) if published else (seen.plus, seen.minus)  # (groups, d) each
+    logs = np.concatenate([np.logaddexp.reduce(part, axis=0) for part in signs])
+    return float(logs.min() - logs.max())
 
 
 def as_published(seen: PartitionSums) -> float:
     """I(W) over one sign of each axis, the one the eigenvectors happen to have."""
-    return float(np.exp(log_one_sided(seen)))
+    return float(np.exp(log_ratio(seen, published=True)))
 
 
 def reference(seen: PartitionSums, *, published: bool = False) -> list[float]:
@@ -70,27 +61,20 @@ def _interval(
     seen: PartitionSums, _value: float, published: bool
 ) -> tuple[float, float] | None:
     """Return the interval of the logarithm, raised: the value may be too small for one."""
-    logarithm = log_one_sided if published else log_two_sided
+    logarithm = partial(log_ratio, published=published)
     ends = interval(seen, logarithm, logarithm(seen))
     return None if ends is None else (float(np.exp(ends[0])), float(np.exp(min(ends[1], 0.0))))
 
 
 def _companions(seen: PartitionSums, published: bool) -> list[Companion]:
-    logarithm = log_one_sided if published else log_two_sided
+    logarithm = partial(log_ratio, published=published)
     log = logarithm(seen)
-    around = interval(
-        seen,
-        logarithm,
-        log,
-    ) or (None, None)
+    around = interval(seen, logarithm, log) or (None, None)
     draws = reference(seen, published=published)
     mean = float(np.mean(draws))
     reach = quantile(len(draws) - 1) * float(np.std(draws, ddof=1)) if len(draws) > 1 else None
     low, high = (None, None) if reach is None else (mean - reach, mean + reach)
-    return [
-        Companion("log", log, *around),
-        Companion("reference", mean, low, high),
-    ]
+    return [Companion("log", log, *around), Companion("reference", mean, low, high)]
 
 
 @measure(
@@ -113,4 +97,4 @@ def _companions(seen: PartitionSums, published: bool) -> list[Companion]:
 )
 def partition(seen: PartitionSums) -> float:
     """Smallest over largest partition function along the principal axes, both signs."""
-    return float(np.exp(log_two_sided(seen)))
+    return float(np.exp(log_ratio(seen)))

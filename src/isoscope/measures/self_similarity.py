@@ -21,13 +21,9 @@ def _companions(seen: TypeSums, _published: bool) -> list[Companion]:
     except TooFewRowsError:  # a single text has nothing to be compared with
         return []
     value = by_type(seen)
-    low, high = interval(
-        seen,
-        by_type,
-        value,
-    ) or (None, None)
-    ends = (None, None) if low is None or high is None else (low - floor, high - floor)
-    return [Companion("adjusted", value - floor, *ends)]
+    ends = interval(seen, by_type, value)
+    low, high = (None, None) if ends is None else (ends[0] - floor, ends[1] - floor)
+    return [Companion("adjusted", value - floor, low, high)]
 
 
 @measure(

@@ -1,32 +1,12 @@
 """Sentence similarity: do the words of a text point where the text as a whole points?"""
 
-from isoscope.errors import TooFewRowsError
-from isoscope.measures.base import Companion, measure
-from isoscope.measures.interval import interval
+from isoscope.measures.base import companions_by_group, measure
 from isoscope.measures.mean_cosine_cross import mean_cosine_cross
 from isoscope.measures.view import SentenceSums
 
 
-def over_documents(seen: SentenceSums) -> float:
-    """Return the mean over documents."""
-    return float(seen.likeness.sum() / seen.sizes.sum())
-
-
 def _adjusted(seen: SentenceSums) -> float:
-    return over_documents(seen) - mean_cosine_cross(seen.units)
-
-
-def _companions(seen: SentenceSums, _published: bool) -> list[Companion]:
-    try:
-        value = _adjusted(seen)
-    except TooFewRowsError:  # a single text has nothing to be compared with
-        return []
-    ends = interval(
-        seen,
-        _adjusted,
-        value,
-    ) or (None, None)
-    return [Companion("adjusted", value, *ends)]
+    return sentence_similarity(seen) - mean_cosine_cross(seen.units)
 
 
 @measure(
@@ -40,11 +20,11 @@ def _companions(seen: SentenceSums, _published: bool) -> list[Companion]:
     misleads="Rows are part of the mean they are compared with: n unrelated rows read about "
     "1/sqrt(n), so compare only documents of like length. In a narrow cone everything is "
     "alike: read sentence-similarity-adjusted, less mean-cosine-cross.",
-    companions=_companions,
+    companions=companions_by_group(adjusted=_adjusted),
     beside=("adjusted",),
     bounds=(-1.0, 1.0),
     offered="text",
 )
 def sentence_similarity(seen: SentenceSums) -> float:
     """Mean cosine of the rows of a document to their mean vector, averaged over documents."""
-    return over_documents(seen)
+    return float(seen.likeness.sum() / seen.sizes.sum())

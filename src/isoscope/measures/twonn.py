@@ -33,9 +33,9 @@ def of_distances(distances: Array) -> float:
     collapsed=1.0,
     unmoved_by={"rotation", "scale", "shift"},
     cite="facco2017",
-    formula="slope through the origin of -log(1 - F) on log(r2 / r1), largest tenth left out",
+    formula="slope through the origin of -log(1 - F) on log(r2 / r1), largest tenth excluded",
     misleads="Far too low in high dimension and rising with the number of rows; compare only "
-    "equal counts. From a sample of 2,048 rows, copies left out; its interval is about "
+    "equal counts. From a sample of 2,048 rows, copies excluded; its interval is about "
     "one and a half times too wide.",
     bounds=(0.0, None),
 )

@@ -5,7 +5,7 @@ import numpy as np
 from isoscope.errors import TooFewRowsError
 from isoscope.measures.base import measure
 from isoscope.measures.view import Pairs
-from isoscope.measures.view.pairs import SHARPNESS
+from isoscope.measures.view.neighbours import SHARPNESS
 
 
 def on_a_sphere(_n: int, d: int) -> float:

@@ -1,4 +1,4 @@
-"""Bytes of a file, of a temporary copy, or of a stream that can be read once."""
+"""Bytes of a file, of a temporary copy or of a stream, and fingerprints that recognise them."""
 
 import gzip
 import io
@@ -7,26 +7,19 @@ import tempfile
 import weakref
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias, cast
 
 from isoscope.errors import SourceError
-from isoscope.source.border import (
-    DISK_FULL,
-    border,
-    damaged,
-    disk_full,
-    empty,
-    file_changed,
-    truncated,
-)
-from isoscope.source.fingerprint import of_file
+from isoscope.source.file_errors import border, damaged, empty, file_changed, truncated
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
+PAGE = 4096  # bytes that enter a fingerprint together
+PAGES = 64  # evenly spaced, besides the first and the last
 PIECE = 1 << 18
 FREE = 1 << 30  # bytes that may be unpacked from a file of any size
 RATIO = 200  # beyond that; text shrinks to a third, and only zeros to a thousandth
@@ -46,22 +39,14 @@ class ByteSource(ABC):
     def open(self, *, peek: bool = False) -> BinaryIO:
         """Start at the first byte; only after a peek can a stream start there again."""
 
-    @abstractmethod
     def stamp(self, column: str) -> str:
         """Return the fingerprint of the content and of the column that is read."""
+        return self.digest(column)
 
     def head(self, count: int) -> bytes:
         """Return the first bytes."""
         with border(self.place), self.open(peek=True) as stream:
             return stream.read(count)
-
-
-class RandomBytes(ByteSource):
-    """Bytes that can be read at any offset; none are kept in memory."""
-
-    @abstractmethod
-    def read(self, start: int, count: int) -> bytes:
-        """Read `count` bytes from `start`; fewer are an error."""
 
     def digest(self, extra: str = "") -> str:
         """Return a hash of all bytes, and of how they are read."""
@@ -72,7 +57,7 @@ class RandomBytes(ByteSource):
         return digest.hexdigest()
 
 
-class FileBytes(RandomBytes):
+class FileBytes(ByteSource):
     """A file, opened for each read: no handle to leak, or to share with another process."""
 
     def __init__(self, path: Path, name: str | None = None, place: str | None = None) -> None:
@@ -83,11 +68,16 @@ class FileBytes(RandomBytes):
 
     def open(self, *, peek: bool = False) -> BinaryIO:
         """Start at the first byte of a file that must not have changed."""
-        return self._open(PIECE)
+        with border(self.place):
+            file = self._path.open("rb", buffering=PIECE)
+            if _file_state(file) != self._state:
+                file.close()
+                raise file_changed(self.place)
+        return file
 
     def read(self, start: int, count: int) -> bytes:
-        """Read `count` bytes from `start`."""
-        with border(self.place), self._open(0) as file:
+        """Read `count` bytes from `start`; fewer are an error."""
+        with border(self.place), self.open() as file:
             piece = os.pread(file.fileno(), count, start)
         if len(piece) < count:
             raise file_changed(self.place)
@@ -97,16 +87,8 @@ class FileBytes(RandomBytes):
         """Return the fingerprint of a sample of the pages."""
         return of_file(self._path, column)
 
-    def _open(self, buffering: int) -> BinaryIO:
-        with border(self.place):
-            file: BinaryIO = self._path.open("rb", buffering=buffering)
-            if _file_state(file) != self._state:
-                file.close()
-                raise file_changed(self.place)
-        return file
 
-
-class TemporaryBytes(RandomBytes):
+class TemporaryBytes(ByteSource):
     """A temporary file without a name: it disappears with the process."""
 
     def __init__(self, name: str, place: str) -> None:
@@ -119,19 +101,15 @@ class TemporaryBytes(RandomBytes):
     def append(self, piece: bytes) -> int:
         """Write at the end; return the offset at which the piece begins."""
         start = self.size
-        try:
+        with border(self.place):
             self._file.write(piece)
-        except OSError as error:
-            raise self._fault(error) from error
         self.size += len(piece)
         return start
 
     def finish(self) -> None:
         """Flush the buffer, after which everything can be read."""
-        try:
+        with border(self.place):
             self._file.flush()
-        except OSError as error:
-            raise self._fault(error) from error
 
     def open(self, *, peek: bool = False) -> BinaryIO:
         """Start at the first byte."""
@@ -144,12 +122,8 @@ class TemporaryBytes(RandomBytes):
         with border(self.place):
             return os.pread(self._file.fileno(), count, start)
 
-    def stamp(self, column: str) -> str:
-        """Return the hash of all bytes."""
-        return self.digest(column)
 
-    def _fault(self, error: OSError) -> Exception:
-        return disk_full(self.place, error) if error.errno in DISK_FULL else error
+RandomBytes: TypeAlias = FileBytes | TemporaryBytes  # can be read at any offset
 
 
 class StreamBytes(ByteSource):
@@ -239,21 +213,17 @@ class _StreamReader(io.RawIOBase):
 def open_bytes(path: Path, name: str) -> FileBytes:
     """The bytes of a file of vectors, which must not be empty."""
     source = FileBytes(path, name)
-    with border(source.place):
-        if path.stat().st_size == 0:
-            raise empty(source.place)
+    if path.stat().st_size == 0:
+        raise empty(source.place)
     return source
 
 
 def copy_stream(stream: BinaryIO, name: str, place: str) -> TemporaryBytes:
     """Copy a stream that can be read once."""
     copy = TemporaryBytes(name, place)
-    while True:
-        with border(place):
-            piece = stream.read(PIECE)
-        if not piece:
-            break
-        copy.append(piece)
+    with border(place):
+        while piece := stream.read(PIECE):
+            copy.append(piece)
     copy.finish()
     return copy
 
@@ -281,43 +251,69 @@ def gzip_pieces(path: Path) -> Iterator[bytes]:
     """The content of a gzip file, piece by piece."""
     place = str(path)
     with border(place), path.open("rb") as raw, gzip.GzipFile(fileobj=raw) as stream:
-        while True:
-            try:
-                piece = stream.read(PIECE)
-            except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-                raise damaged(place, "a gzip file", str(error)) from error
-            if not piece:
-                return
-            yield piece
+        try:
+            while piece := stream.read(PIECE):
+                yield piece
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise damaged(place, "a gzip file", str(error)) from error
 
 
 def read_exactly(stream: BinaryIO, count: int, place: str) -> bytes:
     """Read `count` bytes, however small the pieces that a pipe returns."""
-    pieces: list[bytes] = []
-    missing = count
-    while missing:
-        with border(place):
-            piece = stream.read(missing)
-        if not piece:
-            raise truncated(place, count, count - missing)
-        pieces.append(piece)
-        missing -= len(piece)
-    return b"".join(pieces)
+    room = bytearray(count)
+    got = fill(stream, memoryview(room), place)
+    if got < count:
+        raise truncated(place, count, got)
+    return bytes(room)
 
 
 def fill(stream: BinaryIO, room: memoryview, place: str) -> int:
     """Read until the room is full or the stream ends; return the number of bytes read."""
     done = 0
     target = cast(io.BufferedReader, stream)
-    while done < len(room):
-        with border(place):
-            count = target.readinto(room[done:])
-        if not count:
-            break
-        done += count
+    with border(place):
+        while done < len(room) and (count := target.readinto(room[done:])):
+            done += count
     return done
 
 
 def _file_state(file: BinaryIO) -> tuple[int, int]:
     status = os.fstat(file.fileno())
     return status.st_size, status.st_mtime_ns
+
+
+def of_file(path: Path, column: str = "") -> str:
+    """Fingerprint of a file: its size, first and last page, and pages in between.
+
+    The column that is read is part of it: two arrays of one npz are two collections.
+    """
+    digest = _new_digest(column)
+    with border(str(path)), path.open("rb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        digest.update(f"{size}\0".encode())
+        for offset in spread(size, PAGE):
+            file.seek(offset)
+            digest.update(file.read(PAGE))
+    return digest.hexdigest()
+
+
+def of_parts(parts: Iterable[str | bytes], column: str = "") -> str:
+    """Fingerprint of a few pieces: those of a folder's files, or a sample of an array."""
+    digest = _new_digest(column)
+    for part in parts:
+        piece = part.encode() if isinstance(part, str) else part
+        digest.update(len(piece).to_bytes(8, "little"))
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def spread(size: int, step: int) -> list[int]:
+    """Offsets of pieces of length `step`: all of them if few, else spread evenly."""
+    if size <= (PAGES + 2) * step:
+        return list(range(0, size, step))
+    last = size - step
+    return [last * k // (PAGES + 1) for k in range(PAGES + 2)]
+
+
+def _new_digest(column: str) -> "blake2b":
+    return blake2b(f"{column}\0".encode("utf-8", "surrogatepass"), digest_size=16)

@@ -1,12 +1,12 @@
 """csv and tsv: separators and cells, and vectors in columns or in lists of one cell."""
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import BinaryIO
 
-from isoscope.source.border import BadRecordError, bad_row, decode_utf8
 from isoscope.source.bytes import ByteSource
 from isoscope.source.columns import (
     check_labels,
@@ -15,10 +15,10 @@ from isoscope.source.columns import (
     not_a_vector,
     only_column,
 )
+from isoscope.source.file_errors import BadRecordError, bad_row, decode_utf8
 from isoscope.source.lines import (
     MAX_LINE,
     Labels,
-    LineFormat,
     ParseRow,
     RawRecord,
     batches_of,
@@ -26,13 +26,9 @@ from isoscope.source.lines import (
     line_source,
     row_too_long,
 )
-from isoscope.source.request import Role, VectorRequest
-from isoscope.source.row_source import RowSource
-from isoscope.source.shape import check_width, no_rows
+from isoscope.source.row_source import Role, RowSource, VectorRequest, check_width, no_rows
 
 SAMPLE = 64  # records from which the columns are determined
-
-Split = Callable[[bytes], list[str]]  # the cells of a record
 
 
 def guess_separator(record: bytes, candidates: str) -> str:
@@ -94,14 +90,14 @@ def open_csv(
     with data.open(peek=True) as stream:
         sample = next(batches_of(islice(records(stream), SAMPLE), SAMPLE, 4e6), [])
     columns = csv_columns(sample, separator, request, data.place)
-    lines = LineFormat(
+    return line_source(
+        data,
+        request,
         columns.width,
-        tuple(columns.labels),
         ",".join(map(str, columns.vector)),
         lambda stream: islice(records(stream), int(columns.headed), None),
         _csv_parser(columns),
     )
-    return line_source(data, request, lines)
 
 
 def csv_columns(
@@ -124,9 +120,10 @@ def csv_columns(
     if not body:
         raise no_rows(place)
     check_labels(request, names)
-    vector = _csv_vector(names, body, request, place, headed=headed)
-    listed = len(vector) == 1 and _is_list(body, vector[0])
-    width = _list_width(body, vector[0]) if listed else len(vector)
+    columns = [[row[i] if i < len(row) else "" for row in body] for i in range(len(names))]
+    vector = _csv_vector(names, columns, request, place, headed=headed)
+    listed = len(vector) == 1 and _holds(columns[vector[0]]) == "lists"
+    width = _list_width(columns[vector[0]]) if listed else len(vector)
     labels = {role: names.index(name) for role, name in request.roles.items()}
     return CsvColumns(
         separator,
@@ -164,13 +161,9 @@ def parse_number(cell: str) -> float | None:
 
 def parse_list(cell: str) -> list[float]:
     """The numbers of a list in one cell, as JSON, Python or NumPy write it."""
-    values: list[float] = []
-    for each in _list_body(cell).replace(",", " ").split():
-        value = parse_number(each)
-        if value is None:
-            raise BadRecordError(f"{each[:40]!r} among them")
-        values.append(value)
-    return values
+    return [
+        _number_in(each, "among them") for each in _list_body(cell).replace(",", " ").split()
+    ]
 
 
 def _csv_parser(columns: CsvColumns) -> ParseRow:
@@ -204,7 +197,9 @@ def _csv_parser(columns: CsvColumns) -> ParseRow:
         if vector is None and columns.listed:
             vector = parse_list(chosen[0])
         elif vector is None:
-            vector = [_number_in(cells[i], columns.names[i]) for i in columns.vector]
+            vector = [
+                _number_in(cells[i], f"in column {columns.names[i]!r}") for i in columns.vector
+            ]
         labels: Labels = {role: cells[i] for role, i in columns.labels.items()}
         if labels.get("document") == "":
             labels["document"] = None
@@ -213,10 +208,10 @@ def _csv_parser(columns: CsvColumns) -> ParseRow:
     return parse
 
 
-def _number_in(cell: str, column: str) -> float:
+def _number_in(cell: str, where: str) -> float:
     value = parse_number(cell)
     if value is None:
-        raise BadRecordError(f"{cell[:40]!r} in column {column!r}")
+        raise BadRecordError(f"{cell[:40]!r} {where}")
     return value
 
 
@@ -230,49 +225,42 @@ def _list_body(cell: str) -> str:
 
 def _csv_vector(
     names: list[str],
-    body: list[list[str]],
+    columns: list[list[str]],
     request: VectorRequest,
     place: str,
     *,
     headed: bool,
 ) -> list[int]:
+    holds = [_holds(cells) for cells in columns]
     if request.column is not None:
         chosen = [names.index(name) for name in match_columns(request.column, names)]
         for i in chosen:
-            if not _is_numeric(body, i) and not (len(chosen) == 1 and _is_list(body, i)):
-                raise not_a_vector(place, names[i], f"{_cell(body[0], i)[:40]!r}")
+            if holds[i] != "numbers" and (len(chosen) > 1 or holds[i] != "lists"):
+                raise not_a_vector(place, names[i], f"{columns[i][0][:40]!r}")
         return chosen
-    free = [i for i, name in enumerate(names) if name not in request.labels]
-    lists = [names[i] for i in free if _is_list(body, i)]
+    free = [i for i, name in enumerate(names) if name not in request.roles.values()]
+    lists = [names[i] for i in free if holds[i] == "lists"]
     if lists:
         return [names.index(only_column(lists, place))]
     # A column without a name, or with pandas' name for none, numbers the rows.
     counted = ("", "Unnamed: 0") if headed and len(free) > 1 else ()
-    numeric = [i for i in free if names[i] not in counted and _is_numeric(body, i)]
+    numeric = [i for i in free if names[i] not in counted and holds[i] == "numbers"]
     if not numeric:
         raise no_vectors(place, names)
     return numeric
 
 
-def _is_numeric(body: list[list[str]], column: int) -> bool:
+def _holds(cells: list[str]) -> str:
+    """What a column holds: numbers, lists or nothing that could be a vector."""
     # One number is enough: a string among numbers is an error to report, not a reason to
     # skip the column.
-    return any(parse_number(_cell(cells, column)) is not None for cells in body)
+    if any(parse_number(cell) is not None for cell in cells):
+        return "numbers"
+    return "lists" if any(cell.lstrip().startswith("[") for cell in cells) else ""
 
 
-def _is_list(body: list[list[str]], column: int) -> bool:
-    lists = any(_cell(cells, column).lstrip().startswith("[") for cells in body)
-    return lists and not _is_numeric(body, column)
-
-
-def _list_width(body: list[list[str]], column: int) -> int:
-    for cells in body:
-        try:
-            return len(parse_list(_cell(cells, column)))
-        except BadRecordError:
-            continue
+def _list_width(cells: list[str]) -> int:
+    for cell in cells:
+        with suppress(BadRecordError):
+            return len(parse_list(cell))
     return 0
-
-
-def _cell(cells: list[str], column: int) -> str:
-    return cells[column] if column < len(cells) else ""

@@ -6,21 +6,18 @@ from typing import Any, BinaryIO, TypeAlias
 
 from isoscope.errors import ColumnError
 from isoscope.registry import unknown
-from isoscope.source.border import BadEncodingError, BadRecordError, bad_row
 from isoscope.source.bytes import ByteSource
 from isoscope.source.columns import check_labels, only_column
+from isoscope.source.file_errors import BadEncodingError, BadRecordError, bad_row
 from isoscope.source.lines import (
     Labels,
-    LineFormat,
     ParseRow,
     RawRecord,
     filled_lines,
     line_source,
     row_too_long,
 )
-from isoscope.source.request import VectorRequest
-from isoscope.source.row_source import RowSource
-from isoscope.source.shape import check_width, no_rows
+from isoscope.source.row_source import RowSource, VectorRequest, check_width, no_rows
 
 PATIENCE = 1000  # lines that may be bad before the first good one
 
@@ -63,9 +60,7 @@ def open_jsonl(data: ByteSource, request: VectorRequest) -> RowSource:
 
     with data.open(peek=True) as stream:
         field, width = _first_vector(records(stream), request, data.place)
-    roles = tuple(request.roles)
-    lines = LineFormat(width, roles, field or "", records, _json_parser(field, request))
-    return line_source(data, request, lines)
+    return line_source(data, request, width, field or "", records, _json_parser(field, request))
 
 
 def _first_vector(
@@ -83,7 +78,7 @@ def _first_vector(
             if request.skip_bad and bad <= PATIENCE:
                 continue
             raise bad_row(place, number, None, error) from error
-        if field is None and (request.labels or request.column is not None):
+        if field is None and (request.roles or request.column is not None):
             raise ColumnError(
                 f"expected objects with fields in {place}, got lists without names",
                 hint="omit the column, or write one JSON object per line",
@@ -106,10 +101,10 @@ def _vector_field(value: Json, request: VectorRequest, place: str) -> str | None
     lists = [
         name
         for name, each in value.items()
-        if name not in request.labels
+        if name not in request.roles.values()
         and isinstance(each, list)
         and each
-        and _is_number(each[0])
+        and describe_value(each[0]) == "a number"
     ]
     if not lists:
         raise BadRecordError(f"an object without one (fields: {', '.join(value)[:80]})")
@@ -126,25 +121,26 @@ def _json_parser(field: str | None, request: VectorRequest) -> ParseRow:
     decode_object = None if field is None else _object_decoder(field, attributes)
 
     def parse(line: bytes) -> tuple[list[float], Labels]:
+        found = None
         try:
             if field is None:
                 return decode_list(line), {}
-            if decode_object is None:
-                return slow(line)
-            found = decode_object(line)
+            if decode_object is not None:
+                found = decode_object(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return slow(line)  # NaN is not JSON, but Python writes it
-        labels = {role: getattr(found, attributes[name]) for role, name in names.items()}
-        _check_document(labels.get("document"))
-        return found.vector, labels
-
-    def slow(line: bytes) -> tuple[list[float], Labels]:
-        value = decode_json(line)
-        vector = _json_vector(value, field)
-        if not isinstance(value, dict):
-            return vector, {}
-        labels: Labels = {role: value.get(name) for role, name in names.items()}
-        _check_document(labels.get("document"))
+            pass  # NaN is not JSON, but Python writes it
+        labels: Labels = {}
+        if found is not None:
+            vector = found.vector
+            labels = {role: getattr(found, attributes[name]) for role, name in names.items()}
+        else:
+            value = decode_json(line)
+            vector = _json_vector(value, field)
+            if isinstance(value, dict):
+                labels = {role: value.get(name) for role, name in names.items()}
+        document = labels.get("document")
+        if isinstance(document, bool) or not isinstance(document, str | int | None):
+            raise BadRecordError(f"{describe_value(document)} as document")
         return vector, labels
 
     return parse
@@ -174,19 +170,10 @@ def _json_vector(value: Json, field: str | None) -> list[float]:
         raise BadRecordError(describe_value(value))
     numbers: list[float] = []
     for each in value:
-        if isinstance(each, bool) or not isinstance(each, int | float):
+        if not isinstance(each, int | float) or isinstance(each, bool):
             raise BadRecordError(f"{describe_value(each)} among them")
         try:
             numbers.append(float(each))
         except OverflowError:
             raise BadRecordError("a number beyond float64") from None
     return numbers
-
-
-def _check_document(value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, str | int | None):
-        raise BadRecordError(f"{describe_value(value)} as document")
-
-
-def _is_number(value: Json) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,24 +1,29 @@
 """Lines and csv records with numbers and offsets, and rows of vectors parsed from them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
 from isoscope.errors import SourceError
-from isoscope.source.border import (
+from isoscope.source.bytes import ByteSource
+from isoscope.source.columns import add_labels
+from isoscope.source.file_errors import (
     BOM,
     BadRecordError,
     bad_row,
     border,
     document_too_large,
 )
-from isoscope.source.bytes import ByteSource
-from isoscope.source.request import Role, VectorRequest
-from isoscope.source.row_labels import label_chunk
-from isoscope.source.row_source import PassCounts, RowSource
-from isoscope.source.shape import DECODED_BYTES, rows_per_chunk
+from isoscope.source.row_source import (
+    DECODED_BYTES,
+    PassCounts,
+    Role,
+    RowSource,
+    VectorRequest,
+    rows_per_chunk,
+)
 from isoscope.types import Chunk
 
 MAX_LINE = 64 << 20  # bytes
@@ -35,39 +40,35 @@ class RawRecord(NamedTuple):
 TooLong = Callable[[str, int], SourceError]  # from a place and the number of a line
 
 
-def read_lines(stream: BinaryIO, place: str, too_long: TooLong) -> Iterator[RawRecord]:
-    """All lines, blank ones included."""
+def read_lines(
+    stream: BinaryIO, place: str, too_long: TooLong, *, blank: bool = True
+) -> Iterator[RawRecord]:
+    """All lines, or without `blank` those that hold something."""
     for number, start, raw in _whole_lines(stream, place, too_long):
-        yield RawRecord(number, start, raw.rstrip(b"\r\n"))
-
-
-def filled_lines(stream: BinaryIO, place: str, too_long: TooLong) -> Iterator[RawRecord]:
-    """Lines that are not blank."""
-    for number, start, raw in _whole_lines(stream, place, too_long):
-        if raw and not raw.isspace():
+        if blank or (raw and not raw.isspace()):
             yield RawRecord(number, start, raw.rstrip(b"\r\n"))
+
+
+filled_lines = partial(read_lines, blank=False)
 
 
 def csv_records(stream: BinaryIO, place: str, too_long: TooLong) -> Iterator[RawRecord]:
     """Records of a csv file: lines, joined where a quoted cell continues in the next one."""
-    open_lines: list[bytes] = []
+    lines: list[bytes] = []
     first = offset = size = 0
+    quoted = False  # whether a cell continues in the next line
     for number, start, raw in _whole_lines(stream, place, too_long):
-        odd = b'"' in raw and raw.count(b'"') % 2 == 1
-        if not open_lines and not odd:
-            if raw and not raw.isspace():
-                yield RawRecord(number, start, raw.rstrip(b"\r\n"))
-            continue
-        if not open_lines:
-            first, offset, size = number, start, 0
-        open_lines.append(raw)
+        if not quoted:
+            lines, first, offset, size = [], number, start, 0
+        lines.append(raw)
         size += len(raw)
         if size > MAX_LINE:
             raise too_long(place, first)
-        if odd and len(open_lines) > 1:
-            yield RawRecord(first, offset, b"".join(open_lines).rstrip(b"\r\n"))
-            open_lines = []
-    if open_lines:
+        quoted ^= raw.count(b'"') % 2 == 1
+        record = b"" if quoted else b"".join(lines)
+        if record and not record.isspace():
+            yield RawRecord(first, offset, record.rstrip(b"\r\n"))
+    if quoted:
         raise SourceError(
             f"expected a closing quotation mark in {place}, got none after line {first}",
             hint="write a quotation mark inside a quoted cell twice, or call it .tsv if it is",
@@ -126,70 +127,57 @@ Labels = dict[Role, object]
 ParseRow = Callable[[bytes], tuple[list[float], Labels]]  # may raise BadRecordError
 
 
-@dataclass(frozen=True, slots=True)
-class LineFormat:
-    """What every line of a source is, and how it is read."""
-
-    width: int
-    roles: tuple[Role, ...]
-    stamp: str  # the column, for the fingerprint
-    records: Callable[[BinaryIO], Iterator[RawRecord]]
-    parse: ParseRow
-
-
-def line_source(data: ByteSource, request: VectorRequest, lines: LineFormat) -> RowSource:
+def line_source(
+    data: ByteSource,
+    request: VectorRequest,
+    width: int,
+    column: str,  # that is read, for the fingerprint
+    records: Callable[[BinaryIO], Iterator[RawRecord]],
+    parse: ParseRow,
+) -> RowSource:
     """The rows of a file or stream of lines."""
-    most = rows_per_chunk(lines.width, "float64", DECODED_BYTES)
+    most = rows_per_chunk(width, "float64", DECODED_BYTES)
 
-    def read(limit: int, counts: PassCounts) -> Iterator[Chunk]:
+    def read(limit: int, counts: PassCounts, _start: int, _stop: int | None) -> Iterator[Chunk]:
         start = 0
         with data.open() as stream:
-            for batch in batches_of(lines.records(stream), min(limit, most)):
-                yield parse_batch(data, request, lines, batch, start, counts)
+            for batch in batches_of(records(stream), min(limit, most)):
+                yield parse_batch(batch, start, counts)
                 start += len(batch)
+
+    def parse_batch(batch: Sequence[RawRecord], start: int, counts: PassCounts) -> Chunk:
+        rows = np.empty((len(batch), width))
+        kept: list[int] = []
+        labels: dict[Role, list[object]] = {role: [] for role in request.roles}
+        for index, record in enumerate(batch):
+            try:
+                vector, found = parse(record.raw)
+                if len(vector) != width:
+                    raise BadRecordError(f"{len(vector)}")
+                if "document" in labels and found.get("document") is None:
+                    raise BadRecordError("no document")
+            except BadRecordError as error:
+                if not request.skip_bad:
+                    raise bad_row(data.place, record.number, width, error) from error
+                counts.skipped += 1
+                continue
+            rows[len(kept)] = vector
+            kept.append(index)
+            for role, values in labels.items():
+                values.append(found.get(role))
+        ordinals = None if len(kept) == len(batch) else start + np.array(kept, dtype=np.int64)
+        chunk = Chunk(rows[: len(kept)], data.name, start, place=data.place, ordinals=ordinals)
+        return add_labels(chunk, labels)
 
     return RowSource(
         name=data.name,
-        width=lines.width,
+        width=width,
         rows=None,
         rereadable=data.rereadable,
         dtype="float64",
         place=data.place,
         read=read,
-        stamp=lambda: data.stamp(lines.stamp),
-        has_documents="document" in lines.roles,
+        stamp=lambda: data.stamp(column),
+        has_documents=request.document is not None,
         drops=request.skip_bad,
     )
-
-
-def parse_batch(
-    data: ByteSource,
-    request: VectorRequest,
-    lines: LineFormat,
-    batch: Sequence[RawRecord],
-    start: int,
-    counts: PassCounts,
-) -> Chunk:
-    """The rows of a batch of lines, the first of which has the ordinal `start`."""
-    rows = np.empty((len(batch), lines.width))
-    kept: list[int] = []
-    labels: dict[Role, list[object]] = {role: [] for role in lines.roles}
-    for index, record in enumerate(batch):
-        try:
-            vector, found = lines.parse(record.raw)
-            if len(vector) != lines.width:
-                raise BadRecordError(f"{len(vector)}")
-            if "document" in labels and found.get("document") is None:
-                raise BadRecordError("no document")
-        except BadRecordError as error:
-            if not request.skip_bad:
-                raise bad_row(data.place, record.number, lines.width, error) from error
-            counts.skipped += 1
-            continue
-        rows[len(kept)] = vector
-        kept.append(index)
-        for role, values in labels.items():
-            values.append(found.get(role))
-    whole = len(kept) == len(batch)
-    ordinals = None if whole else start + np.array(kept, dtype=np.int64)
-    return label_chunk(rows[: len(kept)], data, start, labels, ordinals)

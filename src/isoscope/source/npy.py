@@ -14,11 +14,17 @@ from typing import BinaryIO
 import numpy as np
 
 from isoscope.errors import ColumnError, SourceError
-from isoscope.source.border import NPY, border, damaged, truncated, wrong_kind
 from isoscope.source.bytes import ByteSource, fill, read_exactly
-from isoscope.source.request import VectorRequest
-from isoscope.source.row_source import PassCounts, RowSource, Seek
-from isoscope.source.shape import CHUNK_BYTES, check_matrix, check_numeric, plain_rows
+from isoscope.source.file_errors import NPY, border, damaged, truncated, wrong_kind
+from isoscope.source.row_source import (
+    CHUNK_BYTES,
+    PassCounts,
+    RowSource,
+    VectorRequest,
+    check_matrix,
+    check_numeric,
+    plain_rows,
+)
 from isoscope.types import Array, Chunk
 
 KIND = "an npy file"
@@ -54,8 +60,7 @@ def read_header(stream: BinaryIO, place: str) -> ArrayHeader:
     if length > MAX_HEADER:
         raise damaged(place, KIND, f"a header of {length} bytes")
     text = read_exactly(stream, length, place).decode("latin-1")
-    shape, dtype, fortran = _parse_header(text, place)
-    return ArrayHeader(shape, dtype, fortran, 8 + digits + length)
+    return ArrayHeader(*_parse_header(text, place), offset=8 + digits + length)
 
 
 def _pickle(place: str) -> SourceError:
@@ -93,6 +98,14 @@ def _parse_header(text: str, place: str) -> tuple[tuple[int, ...], np.dtype[np.g
     return tuple(int(each) for each in sizes), dtype, order[1] == "True"
 
 
+def check_size(path: Path, header: ArrayHeader, place: str) -> None:
+    """Refuse a file that is shorter or longer than its header says."""
+    with border(place):
+        size = path.stat().st_size
+    if size != header.size:
+        raise truncated(place, header.size, size)
+
+
 def map_array(path: Path, header: ArrayHeader, *, place: str) -> tuple[Array, mmap.mmap]:
     """The array that a header describes, as a read-only view of the file."""
     with border(place), path.open("rb") as file:
@@ -100,8 +113,7 @@ def map_array(path: Path, header: ArrayHeader, *, place: str) -> tuple[Array, mm
     if len(pages) < header.size:
         raise truncated(place, header.size, len(pages))
     order = "F" if header.fortran else "C"
-    array = np.ndarray(header.shape, header.dtype, pages, header.offset, order=order)
-    return array, pages
+    return np.ndarray(header.shape, header.dtype, pages, header.offset, order=order), pages
 
 
 def map_blocks(
@@ -121,19 +133,12 @@ def map_blocks(
     for at in range(start, stop, limit):
         end = min(at + limit, stop)
         yield at, whole[at:end]
-        if not header.fortran:
-            done = _release(pages, done, header.offset + end * row)
-
-
-def _release(pages: mmap.mmap, begin: int, end: int) -> int:
-    """Unmap pages that were read, so that the memory of a process does not grow.
-
-    They stay in the system's cache, and a view that is still in use finds them again.
-    """
-    end = min(end, len(pages)) // mmap.PAGESIZE * mmap.PAGESIZE
-    if hasattr(mmap, "MADV_DONTNEED") and end > begin:
-        pages.madvise(mmap.MADV_DONTNEED, begin, end - begin)
-    return max(begin, end)
+        # Unmap pages that were read, so that the memory of a process does not grow. They stay
+        # in the system's cache, and a view that is still in use finds them again.
+        read = min(header.offset + end * row, len(pages)) // mmap.PAGESIZE * mmap.PAGESIZE
+        if not header.fortran and hasattr(mmap, "MADV_DONTNEED") and read > done:
+            pages.madvise(mmap.MADV_DONTNEED, done, read - done)
+            done = read
 
 
 def open_npy(data: ByteSource, request: VectorRequest) -> RowSource:
@@ -145,20 +150,20 @@ def open_npy(data: ByteSource, request: VectorRequest) -> RowSource:
     check_numeric(header.dtype, place)
     n, d = check_matrix(header.shape, place)
     if path is not None:
-        with border(place):
-            size = path.stat().st_size
-        if size != header.size:
-            raise truncated(place, header.size, size)
+        check_size(path, header, place)
 
-    def read(
-        limit: int, _counts: PassCounts, start: int = 0, stop: int | None = None
-    ) -> Iterator[Chunk]:
-        blocks = (
-            _stream_blocks(data, header, limit)
-            if path is None
-            else map_blocks(path, header, limit, place=place, start=start, stop=stop)
-        )
-        for at, block in blocks:
+    def blocks(limit: int, start: int, stop: int | None) -> Iterator[tuple[int, Array]]:
+        if path is not None:
+            yield from map_blocks(path, header, limit, place=place, start=start, stop=stop)
+            return
+        with data.open() as stream:
+            read_header(stream, place)
+            yield from read_blocks(stream, header, limit, place)
+            if stream.read(1):
+                raise truncated(place, header.size, header.size + 1)
+
+    def read(limit: int, _counts: PassCounts, start: int, stop: int | None) -> Iterator[Chunk]:
+        for at, block in blocks(limit, start, stop):
             yield Chunk(plain_rows(block), data.name, at, place=place)
 
     return RowSource(
@@ -170,7 +175,7 @@ def open_npy(data: ByteSource, request: VectorRequest) -> RowSource:
         place=place,
         read=read,
         stamp=lambda: data.stamp(""),
-        seek=None if path is None or header.fortran else Seek(range(n), read),
+        starts=(0,) if path is None or header.fortran else range(n),
     )
 
 
@@ -182,7 +187,7 @@ def refuse_column(request: VectorRequest, place: str) -> None:
             hint="omit the column",
             slug="no-columns",
         )
-    for name in request.labels:
+    for name in request.roles.values():
         raise ColumnError(
             f"expected a path to a one-dimensional npy beside {place}, got {name!r}",
             hint="an array has no columns: save the labels with np.save and pass that path",
@@ -190,25 +195,13 @@ def refuse_column(request: VectorRequest, place: str) -> None:
         )
 
 
-def _stream_blocks(
-    data: ByteSource, header: ArrayHeader, limit: int
-) -> Iterator[tuple[int, Array]]:
-    """Blocks of rows read one after another, for bytes that cannot be mapped."""
-    with data.open() as stream:
-        read_header(stream, data.place)
-        yield from read_blocks(stream, header, limit, data.place)
-        if stream.read(1):
-            raise truncated(data.place, header.size, header.size + 1)
-
-
 def read_blocks(
     stream: BinaryIO, header: ArrayHeader, limit: int, place: str
 ) -> Iterator[tuple[int, Array]]:
     """Blocks of an array whose header has been read; short content is an error."""
     n, d = header.shape
-    whole = n * d * header.dtype.itemsize
     if header.fortran and n > 1 and d > 1:
-        if whole > MAX_TURNED:
+        if n * d * header.dtype.itemsize > MAX_TURNED:
             raise SourceError(
                 f"cannot stream {place} with its array in Fortran order",
                 hint="save np.ascontiguousarray(rows), or an npy file and pass its path",

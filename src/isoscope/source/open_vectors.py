@@ -6,33 +6,27 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, TypeGuard
+from typing import BinaryIO, cast
 
 from isoscope.errors import SourceError
-from isoscope.source.arrays import open_array
-from isoscope.source.arrow import open_arrow
-from isoscope.source.border import (
+from isoscope.source.bytes import ByteSource, StreamBytes, of_parts, open_bytes
+from isoscope.source.columnar import open_arrow, open_parquet
+from isoscope.source.columns import attach_labels
+from isoscope.source.csv import open_csv
+from isoscope.source.file_errors import (
     ARROW_FILE,
     ARROW_STREAM,
     BOM,
     NPY,
-    border,
     describe_content,
     empty,
 )
-from isoscope.source.bytes import ByteSource, StreamBytes, open_bytes
-from isoscope.source.csv import open_csv
-from isoscope.source.fingerprint import of_parts
-from isoscope.source.frame import is_frame, open_frame
 from isoscope.source.jsonl import open_jsonl
+from isoscope.source.memory import is_frame, open_array, open_frame
+from isoscope.source.named_arrays import open_npz, open_safetensors
 from isoscope.source.npy import open_npy
-from isoscope.source.npz import open_npz
-from isoscope.source.parquet import open_parquet
-from isoscope.source.paths import STDIN, classify_path, list_files, standard_input
-from isoscope.source.request import Role, VectorRequest
-from isoscope.source.row_labels import attach_labels
-from isoscope.source.row_source import PassCounts, RowSource, read_parts
-from isoscope.source.safetensors import open_safetensors
+from isoscope.source.paths import list_files, open_path
+from isoscope.source.row_source import PassCounts, Role, RowSource, VectorRequest
 from isoscope.types import Chunk
 
 HEAD = 4096  # bytes by which the format of a stream is recognised
@@ -86,12 +80,10 @@ def open_source(
     apart: dict[Role, object] = {}
     labels: dict[Role, object] = {"document": document, "id": id, "text": text}
     for role, value in labels.items():
-        if isinstance(value, os.PathLike):
-            apart[role] = Path(value)
-        elif isinstance(value, str) and value.endswith(".npy"):
-            apart[role] = Path(value).expanduser()
-        elif isinstance(value, str):
+        if isinstance(value, str) and not value.endswith(".npy"):
             names[role] = value
+        elif isinstance(value, str | os.PathLike):
+            apart[role] = Path(value).expanduser()
         elif value is not None:
             apart[role] = value
     if column is not None and key is not None and column != key:
@@ -158,7 +150,7 @@ def open_folder(
         rereadable=True,
         dtype=first.dtype if len({part.dtype for part in parts}) == 1 else "float64",
         place=place,
-        read=read_parts(parts),
+        read=first.read,  # never called: a pass reads the parts
         stamp=lambda: of_parts(part.fingerprint for part in parts),
         has_documents=first.has_documents,
         drops=request.skip_bad,
@@ -171,8 +163,8 @@ def open_stream(stream: BinaryIO, request: VectorRequest, name: str, place: str)
     data = StreamBytes(stream, name, place)
     source = _recognise(data.head(HEAD), place)(data, request)
 
-    def read(limit: int, counts: PassCounts) -> Iterator[Chunk]:
-        yield from source.read(limit, counts)
+    def read(limit: int, counts: PassCounts, start: int, stop: int | None) -> Iterator[Chunk]:
+        yield from source.read(limit, counts, start, stop)
         data.drain()
 
     return replace(source, read=read, live=True)
@@ -182,27 +174,20 @@ def _open(
     vectors: object, request: VectorRequest, name: str | None, exclude: frozenset[Path]
 ) -> RowSource:
     if not isinstance(vectors, str | os.PathLike):
-        if _is_stream(vectors):
-            return open_stream(vectors, request, name or "stream", "the stream")
+        if hasattr(vectors, "read"):
+            stream = cast(BinaryIO, vectors)
+            return open_stream(stream, request, name or "stream", "the stream")
         if is_frame(vectors):
             return open_frame(vectors, request, name or "rows")
         return open_array(vectors, request, name or "rows")
-    path = Path(vectors).expanduser()
-    place = classify_path(path)
-    if place == "stdin":
-        stream = standard_input("vectors", "pipe them in: cat vectors.npy | isoscope measure -")
-        return open_stream(stream, request, name or "stdin", STDIN)
-    if place == "folder":
-        return open_folder(path, request, name, exclude)
-    if place == "pipe":
-        with border(str(path)):
-            stream = path.open("rb")
-        return open_stream(stream, request, name or path.name, str(path))
-    return open_file(path, request, name)
-
-
-def _is_stream(value: object) -> TypeGuard[BinaryIO]:
-    return hasattr(value, "read")
+    return open_path(
+        Path(vectors).expanduser(),
+        "vectors",
+        "pipe them in: cat vectors.npy | isoscope measure -",
+        stream=lambda stream, own, place: open_stream(stream, request, name or own, place),
+        folder=lambda path: open_folder(path, request, name, exclude),
+        file=lambda path: open_file(path, request, name),
+    )
 
 
 def _recognise(head: bytes, place: str) -> Opener:

@@ -1,39 +1,46 @@
-"""Where a path leads: standard input, a folder, a named pipe or a file; files of a folder."""
+"""Where a path leads: standard input, a named pipe, a folder and its files, or a file."""
 
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO, TypeVar
 
 from isoscope.errors import SourceError
-from isoscope.source.border import border
+from isoscope.source.file_errors import border
 
 RUN = "run.json"  # the file that makes a folder a run
 STDIN = "standard input"
-Place = Literal["stdin", "folder", "pipe", "file"]
+T = TypeVar("T")
 
 
-def classify_path(path: Path) -> Place:
-    """What a path leads to; one that leads nowhere is an error."""
+def open_path(
+    path: Path,
+    expected: str,
+    hint: str,
+    *,
+    stream: Callable[[BinaryIO, str, str], T],  # with a name for ids and a place for messages
+    folder: Callable[[Path], T],
+    file: Callable[[Path], T],
+) -> T:
+    """Open what a path leads to: standard input, a named pipe, a folder or a file."""
     if str(path) in ("-", "/dev/stdin"):
-        return "stdin"
+        if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
+            raise SourceError(
+                f"expected {expected} on {STDIN}, got a terminal",
+                hint=hint,
+                slug="stdin-terminal",
+            )
+        return stream(sys.stdin.buffer, "stdin", STDIN)
     with border(str(path)):
         if "\0" in str(path):
             raise FileNotFoundError  # Python itself raises ValueError here
         path.stat()
-    if path.is_dir():
-        return "folder"
-    return "file" if path.is_file() else "pipe"  # <(command) makes named pipes
-
-
-def standard_input(expected: str, hint: str) -> BinaryIO:
-    """Standard input, unless it is a terminal."""
-    if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
-        raise SourceError(
-            f"expected {expected} on {STDIN}, got a terminal", hint=hint, slug="stdin-terminal"
-        )
-    return sys.stdin.buffer
+        # <(command) makes named pipes.
+        pipe = None if path.is_dir() or path.is_file() else path.open("rb")
+    if pipe is not None:
+        return stream(pipe, path.name, str(path))
+    return folder(path) if path.is_dir() else file(path)
 
 
 def list_files(
@@ -58,10 +65,12 @@ def list_files(
                 folders.clear()
                 continue
             folders[:] = [each for each in folders if not each.startswith(".")]
-            for each in names:
-                path = Path(root) / each
-                if each.startswith(".") or not accept(each) or not path.is_file():
-                    continue
-                if path.resolve().is_relative_to(inside):
-                    found.append(path)
+            paths = (
+                Path(root) / each for each in names if not each.startswith(".") and accept(each)
+            )
+            found += [
+                each
+                for each in paths
+                if each.is_file() and each.resolve().is_relative_to(inside)
+            ]
     return sorted(found, key=lambda path: path.relative_to(folder).parts)

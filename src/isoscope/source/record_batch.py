@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isoscope.errors import RowError, SourceError
-from isoscope.source.border import border
 from isoscope.source.columns import (
+    DOCUMENTS_PER_CHUNK,
+    LabelValues,
+    add_labels,
     check_labels,
+    labels_kind,
     match_columns,
     no_vectors,
     not_a_vector,
     only_column,
 )
-from isoscope.source.request import Role, VectorRequest
-from isoscope.source.row_labels import (
-    DOCUMENTS_PER_CHUNK,
-    LabelValues,
-    label_chunk,
-    labels_kind,
-)
-from isoscope.source.row_source import PassCounts, RowSource, Seek
-from isoscope.source.shape import (
+from isoscope.source.file_errors import border
+from isoscope.source.row_source import (
     DECODED_BYTES,
+    PassCounts,
+    Role,
+    RowSource,
+    VectorRequest,
     check_width,
     no_rows,
     plain_rows,
@@ -48,49 +48,18 @@ class BatchTable:
     # Columns, rows per batch (which a batch may exceed), first row and the row to stop at.
     # The first and last row must be in `starts`.
     batches: Callable[[list[str], int, int, int | None], Iterator["pa.RecordBatch"]]
-    stamp: Callable[[str], str]  # the fingerprint, given the columns that are read
-    starts: tuple[int, ...] | None = None  # rows at which reading may begin
+    # The first batches of some columns, also of a stream, which is read again afterwards.
+    sample: Callable[[list[str]], Iterator["pa.RecordBatch"]]
+    stamp: Callable[[str], str]  # the fingerprint, from the columns that are read
+    starts: tuple[int, ...] = (0,)  # rows at which reading may begin
     rereadable: bool = True
-    # The same as `batches` for columns alone, from a stream that will be read again.
-    sample: Callable[[list[str]], Iterator["pa.RecordBatch"]] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class VectorColumns:
-    """Which columns are read, and whether one of them holds the whole vector."""
-
-    vector: tuple[str, ...]
-    listed: bool
-    dtype: str
-    width: int | None  # None: known once the first list has been read
-    labels: dict[Role, str]
-
-    @property
-    def names(self) -> list[str]:
-        """All columns that have to be read, each once."""
-        return list(dict.fromkeys([*self.vector, *self.labels.values()]))
-
-
-def table_source(
-    table: BatchTable, request: VectorRequest, budget: float | None = DECODED_BYTES
-) -> RowSource:
-    """The rows of a table; chunks keep within the budget of bytes, if there is one."""
-    with border(table.place, table.kind):
-        columns = vector_columns(table.schema, request, table.place)
-        if table.rows == 0:
-            raise no_rows(table.place)
-        sample = table.sample or (lambda names: table.batches(names, 64, 0, None))
-        width = columns.width or first_width(
-            sample(columns.names), columns.vector[0], table.place
-        )
-    converter = BatchConverter(columns, width, table.name, table.place, request.skip_bad)
 
     def pieces(
-        names: list[str], limit: int, start: int = 0, stop: int | None = None
+        self, names: list[str], limit: int, start: int = 0, stop: int | None = None
     ) -> Iterator[tuple[int, "pa.RecordBatch", bool]]:
         """Yield the ordinal of the first row, some rows, and whether a batch has more."""
-        with border(table.place, table.kind):
-            batches = table.batches(names, limit, start, stop)
+        with border(self.place, self.kind):
+            batches = self.batches(names, limit, start, stop)
             while (batch := next(batches, None)) is not None:
                 for at in range(0, len(batch), limit):
                     piece = batch.slice(at, limit)
@@ -99,117 +68,58 @@ def table_source(
                     del piece
                 del batch  # before the next one: both may be unpacked, and large
 
-    def read(
-        limit: int, counts: PassCounts, start: int = 0, stop: int | None = None
-    ) -> Iterator[Chunk]:
-        most = limit if budget is None else rows_per_chunk(width, columns.dtype, budget)
-        at = None
-        for at, piece, shared in pieces(columns.names, min(limit, most), start, stop):
-            chunk = converter.chunk(piece, at, counts)
-            del piece
-            yield _own(chunk) if shared else chunk
-            del chunk
-        if at is None:
-            raise no_rows(table.place)
-
-    def documents() -> Iterator[Chunk]:
-        name = columns.labels["document"]
-        for at, piece, _ in pieces([name], DOCUMENTS_PER_CHUNK):
-            yield converter.documents(piece, at)
-
-    has_documents = "document" in columns.labels
-    return RowSource(
-        name=table.name,
-        width=width,
-        rows=table.rows,
-        rereadable=table.rereadable,
-        dtype=columns.dtype,
-        place=table.place,
-        read=read,
-        stamp=lambda: table.stamp(",".join(columns.vector)),
-        has_documents=has_documents,
-        drops=request.skip_bad,
-        seek=None if table.starts is None else Seek(table.starts, read),
-        documents=documents if has_documents else None,
-    )
-
-
-def vector_columns(schema: "pa.Schema", request: VectorRequest, place: str) -> VectorColumns:
-    """Choose the columns of a schema."""
-    types = {field.name: storage_type(field.type) for field in schema}
-    check_labels(request, list(types))
-    labels = request.roles
-    if "document" in labels:
-        _check_document_type(types[labels["document"]], place)
-    names = _choose_columns(types, request, place)
-    if len(names) == 1 and is_list(types[names[0]]):
-        kind = types[names[0]]
-        dtype = number_type(kind.value_type)
-        if dtype is None:
-            raise not_a_vector(place, names[0], str(kind))
-        size = getattr(kind, "list_size", None)
-        width = None if size is None else check_width(size, place)
-        return VectorColumns((names[0],), True, dtype, width, labels)
-    numbers: list[str] = []
-    for name in names:
-        dtype = number_type(types[name])
-        if dtype is None:
-            raise not_a_vector(place, name, str(types[name]))
-        numbers.append(dtype)
-    common = np.result_type(*numbers).name
-    return VectorColumns(tuple(names), False, common, check_width(len(names), place), labels)
-
-
-def first_width(batches: Iterator["pa.RecordBatch"], column: str, place: str) -> int:
-    """Length of the first list that is not null, for columns whose type does not say."""
-    import pyarrow.compute as pc
-
-    for batch in batches:
-        # made at run time, so no type checker knows it
-        lengths = pc.list_value_length(_storage(batch.column(column))).drop_null()  # pyright: ignore[reportAttributeAccessIssue]
-        if len(lengths):
-            return check_width(lengths[0].as_py(), place)
-    raise no_rows(place)
-
 
 @dataclass(frozen=True, slots=True)
-class BatchConverter:
-    """Turns batches into chunks; a row that is not a vector is an error, or dropped."""
+class VectorColumns:
+    """Which columns are read, and how batches of them become chunks.
 
-    columns: VectorColumns
-    width: int
-    name: str
+    A row that is not a vector is an error, or dropped.
+    """
+
+    name: str  # of the source
     place: str
     skip_bad: bool
+    vector: tuple[str, ...]
+    listed: bool  # whether one column holds the whole vector
+    dtype: str
+    width: int  # 0: known once the first list has been read
+    labels: dict[Role, str]
+
+    @property
+    def names(self) -> list[str]:
+        """All columns that have to be read, each once."""
+        return list(dict.fromkeys([*self.vector, *self.labels.values()]))
 
     def chunk(self, batch: "pa.RecordBatch", start: int, counts: PassCounts) -> Chunk:
         """The rows of one batch, the first of which has the ordinal `start`."""
-        arrays = [_storage(batch.column(name)) for name in self.columns.vector]
-        document = self.columns.labels.get("document")
-        required = [] if document is None else [batch.column(document)]
-        good = self._usable_rows(arrays, required, start)
         ordinals = None
+        good = self._usable_rows(batch, start)
         if good is not None:
             counts.skipped += len(batch) - len(good)
             batch = batch.take(good)
-            arrays = [_storage(batch.column(name)) for name in self.columns.vector]
             ordinals = start + good
         labels = {
             role: self._label_values(batch.column(name), role)
-            for role, name in self.columns.labels.items()
+            for role, name in self.labels.items()
         }
-        return label_chunk(self._rows(arrays, len(batch)), self, start, labels, ordinals)
+        rows = self._rows(self._arrays(batch), len(batch))
+        chunk = Chunk(rows, self.name, start, place=self.place, ordinals=ordinals)
+        return add_labels(chunk, labels)
 
     def documents(self, batch: "pa.RecordBatch", start: int) -> Chunk:
         """The documents of one batch without its vectors; rows without one are skipped."""
-        column = batch.column(self.columns.labels["document"])
+        column = batch.column(self.labels["document"])
         kept = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
         values = self._label_values(column.drop_null(), "document")
         rows = np.empty((len(kept), 0))
-        return label_chunk(rows, self, start, {"document": values}, start + kept)
+        chunk = Chunk(rows, self.name, start, place=self.place, ordinals=start + kept)
+        return add_labels(chunk, {"document": values})
+
+    def _arrays(self, batch: "pa.RecordBatch") -> "list[pa.Array]":
+        return [_storage(batch.column(name)) for name in self.vector]
 
     def _rows(self, arrays: "list[pa.Array]", n: int) -> Array:
-        if self.columns.listed:
+        if self.listed:
             values = arrays[0].flatten().to_numpy(zero_copy_only=False)
             return plain_rows(values.reshape(n, self.width))
         dtype = np.result_type(*[number_type(array.type) for array in arrays])
@@ -218,16 +128,16 @@ class BatchConverter:
             rows[:, i] = array.to_numpy(zero_copy_only=False)
         return plain_rows(rows)
 
-    def _usable_rows(
-        self, arrays: "list[pa.Array]", required: "list[pa.Array]", start: int
-    ) -> Array | None:
+    def _usable_rows(self, batch: "pa.RecordBatch", start: int) -> Array | None:
         """Indices of the usable rows, or None if all are."""
+        arrays = self._arrays(batch)
+        document = self.labels.get("document")
+        required = [] if document is None else [batch.column(document)]
         problems: dict[int, str] = {}
         for column in [*arrays, *required]:
-            if column.null_count:
-                for index in _null_indices(column).tolist():
-                    problems.setdefault(index, "nothing (null)")
-        if self.columns.listed:
+            for index in _null_indices(column).tolist() if column.null_count else ():
+                problems.setdefault(index, "nothing (null)")
+        if self.listed:
             self._check_lists(arrays[0], problems)
         if not problems:
             return None
@@ -236,11 +146,10 @@ class BatchConverter:
             raise RowError(
                 f"expected {self.width} numbers in row {start + first} of {self.place} "
                 f"(rows count from 0), got {problems[first]}",
-                hint="--skip-bad (in Python skip_bad=True) drops and counts such rows",
+                hint="--skip-bad drops and counts such rows",
                 slug="row-not-a-vector",
             )
-        n = len(arrays[0])
-        return np.array([i for i in range(n) if i not in problems], dtype=np.int64)
+        return np.array([i for i in range(len(batch)) if i not in problems], dtype=np.int64)
 
     def _check_lists(self, array: "pa.Array", problems: dict[int, str]) -> None:
         import pyarrow.compute as pc
@@ -271,6 +180,92 @@ class BatchConverter:
             ) from error
 
 
+def table_source(
+    table: BatchTable, request: VectorRequest, budget: float = DECODED_BYTES
+) -> RowSource:
+    """The rows of a table; chunks keep within the budget of bytes."""
+    with border(table.place, table.kind):
+        columns = vector_columns(table.schema, request, table.name, table.place)
+        if table.rows == 0:
+            raise no_rows(table.place)
+        if not columns.width:
+            width = first_width(table.sample(columns.names), columns.vector[0], table.place)
+            columns = replace(columns, width=width)
+    most = rows_per_chunk(columns.width, columns.dtype, budget)
+
+    def read(limit: int, counts: PassCounts, start: int, stop: int | None) -> Iterator[Chunk]:
+        at = None
+        for at, piece, shared in table.pieces(columns.names, min(limit, most), start, stop):
+            chunk = columns.chunk(piece, at, counts)
+            del piece
+            yield _own(chunk) if shared else chunk
+            del chunk
+        if at is None:
+            raise no_rows(table.place)
+
+    def documents() -> Iterator[Chunk]:
+        for at, piece, _ in table.pieces([columns.labels["document"]], DOCUMENTS_PER_CHUNK):
+            yield columns.documents(piece, at)
+
+    has_documents = "document" in columns.labels
+    return RowSource(
+        name=table.name,
+        width=columns.width,
+        rows=table.rows,
+        rereadable=table.rereadable,
+        dtype=columns.dtype,
+        place=table.place,
+        read=read,
+        stamp=lambda: table.stamp(",".join(columns.vector)),
+        has_documents=has_documents,
+        drops=request.skip_bad,
+        starts=table.starts,
+        documents=documents if has_documents else None,
+    )
+
+
+def vector_columns(
+    schema: "pa.Schema", request: VectorRequest, name: str, place: str
+) -> VectorColumns:
+    """Choose the columns of a schema."""
+    types = {field.name: storage_type(field.type) for field in schema}
+    check_labels(request, list(types))
+    if request.document is not None:
+        _check_document_type(types[request.document], place)
+    vector = _choose_columns(types, request, place)
+    first = types[vector[0]]
+    listed = len(vector) == 1 and is_list(first)
+    numbers: list[str] = []
+    for each in vector:
+        dtype = number_type(first.value_type if listed else types[each])
+        if dtype is None:
+            raise not_a_vector(place, each, str(types[each]))
+        numbers.append(dtype)
+    width = getattr(first, "list_size", None) if listed else len(vector)
+    return VectorColumns(
+        name,
+        place,
+        request.skip_bad,
+        tuple(vector),
+        listed,
+        np.result_type(*numbers).name,
+        0 if width is None else check_width(width, place),
+        request.roles,
+    )
+
+
+def first_width(batches: Iterator["pa.RecordBatch"], column: str, place: str) -> int:
+    """Length of the first list that is not null, for columns whose type does not say."""
+    import pyarrow.compute as pc
+
+    for batch in batches:
+        # made at run time, so no type checker knows it
+        lengths = pc.list_value_length(_storage(batch.column(column))).drop_null()  # pyright: ignore[reportAttributeAccessIssue]
+        if len(lengths):
+            return check_width(lengths[0].as_py(), place)
+    raise no_rows(place)
+
+
 def is_list(kind: "pa.DataType") -> bool:
     """Whether a column of this type holds one list per row."""
     import pyarrow.types as types
@@ -292,7 +287,7 @@ def _choose_columns(
 ) -> list[str]:
     if request.column is not None:
         return match_columns(request.column, list(types))
-    free = {name: kind for name, kind in types.items() if name not in request.labels}
+    free = {name: kind for name, kind in types.items() if name not in request.roles.values()}
     lists = [
         name for name, kind in free.items() if is_list(kind) and number_type(kind.value_type)
     ]

@@ -12,9 +12,10 @@ from pathlib import Path
 from secrets import token_hex
 from typing import cast
 
-from isoscope.errors import StoreError
+from isoscope.errors import IsoscopeError, StoreError
 
 PARTIAL = ".partial"  # being written; left behind only by a killed process, never read
+DAMAGED = "the run is damaged; copy it again, or measure it again with its config.yaml"
 REPLACED = ".old"  # the run that was there before, where folders cannot be swapped
 
 _AT_CWD, _EXCHANGE = -100, 2  # of renameat2(2)
@@ -22,16 +23,29 @@ _NOT_HERE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 @contextmanager
-def writing(folder: Path) -> Generator[None]:
-    """Turn errors of the disk into a StoreError that names the folder."""
+def writing(folder: Path, rest: str = "what was saved is still there") -> Generator[None]:
+    """Turn errors of the disk into a StoreError that names the folder and says what is left."""
     try:
         yield
     except OSError as error:
         raise StoreError(
             f"cannot write a run to {str(folder)!r}: {error.strerror or error}",
-            hint="free some space or choose another folder; what was kept is still there",
+            hint=f"free some space or choose another folder; {rest}",
             slug="store-write",
         ) from error
+
+
+@contextmanager
+def reading(path: Path, hint: str = DAMAGED) -> Generator[None]:
+    """Report whatever goes wrong while a file is read as damage of that file."""
+    try:
+        yield
+    except IsoscopeError:
+        raise
+    except Exception as error:
+        why = (error.strerror or error) if isinstance(error, OSError) else error
+        problem = f"cannot read {str(path)!r}: {why}"
+        raise StoreError(problem, hint=hint, slug="store-damaged") from error
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -98,7 +112,7 @@ def find_replaced(target: Path) -> Path | None:
 
 
 def sync(path: Path) -> None:
-    """Have a file's bytes, or a folder's names, on the disk before going on."""
+    """Have a file's bytes, or a folder's names, on the disk before continuing."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

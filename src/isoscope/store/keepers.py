@@ -10,9 +10,11 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from time import monotonic
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -20,12 +22,82 @@ from isoscope.accumulate.survey import Survey
 from isoscope.store.atomic import sync, write_whole, writing
 from isoscope.store.schema import plain_values
 from isoscope.store.state import State, file_digest, join_states, write_state
-from isoscope.store.tree import Node, Tree
 
 PATIENCE = 60.0  # seconds after which what waits in memory is written
 ROOM = 512 << 20  # bytes that may wait in memory
 _UNIT_FILE = re.compile(r"unit-(\d{1,12})-([0-9a-f]{32})\.msgpack")
 _NODE_FILE = re.compile(r"node-(\d{1,2})-(\d{1,12})-([0-9a-f]{32})\.safetensors")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Node:
+    """A place in the tree: units index * 2^level up to, not including, the next node's."""
+
+    level: int
+    index: int
+
+    @property
+    def first(self) -> int:
+        """The first unit it covers."""
+        return self.index << self.level
+
+    def covers(self, unit: int) -> bool:
+        """Whether a unit is below this node."""
+        return unit >> self.level == self.index
+
+    @property
+    def parent(self) -> "Node":
+        """The node one level up."""
+        return Node(self.level + 1, self.index // 2)
+
+    @property
+    def sibling(self) -> "Node":
+        """The other half of the parent."""
+        return Node(self.level, self.index ^ 1)
+
+
+class Tree(Generic[T]):
+    """The finished nodes of a run, merged as far up as they go.
+
+    `join` makes a node out of its two halves, and is the only thing that ever does.
+
+    Sums of floating-point numbers depend on the order of the additions. A node of the tree
+    covers 2^level consecutive units; it is the merge of its two halves and of nothing else, so
+    that a run that was killed and resumed, or spread over many workers, gives the same bits.
+    """
+
+    def __init__(self, units: int, join: Callable[[Node, T, T], T]) -> None:
+        self.units = units
+        self.join = join
+        self.nodes: dict[Node, T] = {}
+
+    def holds(self, node: Node) -> bool:
+        """Whether a node covers units of this run and no others."""
+        return node.level < 64 and (node.index + 1) << node.level <= self.units
+
+    def put(self, node: Node, result: T) -> None:
+        """Take in a finished node, and merge upwards while both halves are there."""
+        self.nodes[node] = result
+        while node.sibling in self.nodes:
+            # Taken out first: a merge that is interrupted may have changed a half, which
+            # must never count again.
+            left, right = (self.nodes.pop(half) for half in sorted((node, node.sibling)))
+            node = node.parent
+            self.nodes[node] = self.join(node, left, right)
+
+    def missing(self) -> Iterator[int]:
+        """Yield the units that no node covers yet, in order."""
+        covered = sorted((node.first, node.first + (1 << node.level)) for node in self.nodes)
+        unit = 0
+        for start, end in [*covered, (self.units, self.units)]:
+            yield from range(unit, min(start, self.units))
+            unit = max(unit, end)
+
+    @property
+    def roots(self) -> list[T]:
+        """What is to be added up at the end, from the first unit to the last."""
+        return [self.nodes[node] for node in sorted(self.nodes, key=lambda node: node.first)]
 
 
 class SummaryKeeper:
@@ -132,15 +204,14 @@ class SummaryKeeper:
     def _write(self) -> None:
         if self.folder is None and self.spare is None:
             return
-        for node, held in list(self.tree.nodes.items()):
-            if isinstance(held, Survey):
-                self.tree.nodes[node] = self._file_of(node, held)
+        for node, content in list(self.tree.nodes.items()):
+            if isinstance(content, Survey):
+                self.tree.nodes[node] = self._file_of(node, content)
         self._sizes.clear()
         self._written = self.clock()
 
     def _paths(self) -> list[tuple[Node, Path]]:
-        nodes = sorted(self.tree.nodes, key=lambda node: node.first)
-        found = [(node, self.tree.nodes[node]) for node in nodes]
+        found = sorted(self.tree.nodes.items(), key=lambda each: each[0].first)
         return [(node, path) for node, path in found if isinstance(path, Path)]
 
     def _load(self, folder: Path) -> None:
@@ -167,8 +238,8 @@ class SummaryKeeper:
             whole, self._sizes[node] = _settle(left)
             return whole
         files = [
-            self._file_of(half, held) if isinstance(held, Survey) else held
-            for half, held in zip(halves, (left, right), strict=True)
+            self._file_of(half, content) if isinstance(content, Survey) else content
+            for half, content in zip(halves, (left, right), strict=True)
         ]
         with writing(self._place):
             part = self._part_path(f"{node.level}-{node.index}")
@@ -197,8 +268,7 @@ class SummaryKeeper:
         """Give a finished file its name, once its bytes are on the disk."""
         if self.folder is not None:
             sync(part)
-        digest = self._digest(part, node)
-        name = f"node-{node.level}-{node.index}-{digest}.safetensors"
+        name = f"node-{node.level}-{node.index}-{self._digest(part, node)}.safetensors"
         return part.rename(self._place / name)
 
     def _digest(self, path: Path, node: Node) -> str:

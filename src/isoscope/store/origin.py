@@ -23,18 +23,18 @@ class OriginPart(msgspec.Struct, frozen=True, kw_only=True):
         """Return the record as a struct; msgspec.ValidationError where a field is wrong."""
         plain = msgspec.convert(plain_values(dict(record)), dict[str, object])
         names = set(cls.__struct_fields__) - {"rest"}
-        known = {key: value for key, value in plain.items() if key in names}
-        rest = {key: value for key, value in plain.items() if key not in names}
-        return msgspec.convert({**known, "rest": rest}, cls)
+        rest = {key: plain.pop(key) for key in list(plain) if key not in names}
+        return msgspec.convert({**plain, "rest": rest}, cls)
 
     def to_dict(self) -> dict[str, object]:
         """Return plain values, as they are written."""
-        found: dict[str, object] = {}
-        for name in self.__struct_fields__:
-            value = cast(object, getattr(self, name))
-            absent = name in self.if_known and (value is None or value == ())
-            if name != "rest" and not absent:
-                found[name] = plain_values(value)
+        values: dict[str, object] = msgspec.structs.asdict(self)
+        del values["rest"]
+        found = {
+            name: plain_values(value)
+            for name, value in values.items()
+            if name not in self.if_known or value not in (None, ())
+        }
         return {**found, **self.rest}
 
 
@@ -200,10 +200,8 @@ def new_origin(
 P = TypeVar("P", bound=OriginPart)
 
 
-def _part(kind: type[P], given: P | Mapping[str, object]) -> P:
-    return (
-        given if isinstance(given, kind) else kind.from_dict(cast(Mapping[str, object], given))
-    )
+def _part(kind: type[P], part: P | Mapping[str, object]) -> P:
+    return part if isinstance(part, kind) else kind.from_dict(cast(Mapping[str, object], part))
 
 
 def versions() -> dict[str, str]:
@@ -219,7 +217,12 @@ def mergeable(origins: Sequence[Origin]) -> Origin:
     """Return the origin of the merged run; MergeError where the runs do not add up."""
     first, *others = origins
     for other in others:
-        _same_schema(first, other)
+        if first.schema != other.schema:
+            raise MergeError(
+                f"cannot merge a run of schema {first.schema} with one of {other.schema}",
+                hint="measure the older one again with this version",
+                slug="merge-schema",
+            )
         ours, theirs = _shared_values(first), _shared_values(other)
         for what in dict.fromkeys((*ours, *theirs)):
             if what not in ours or what not in theirs or ours[what] != theirs[what]:
@@ -227,15 +230,6 @@ def mergeable(origins: Sequence[Origin]) -> Origin:
         _no_source_twice(first.sources, other.sources)
         first = msgspec.structs.replace(first, sources=(*first.sources, *other.sources))
     return first
-
-
-def _same_schema(one: Origin, other: Origin) -> None:
-    if one.schema != other.schema:
-        raise MergeError(
-            f"cannot merge a run of schema {one.schema} with one of {other.schema}",
-            hint="measure the older one again with this version",
-            slug="merge-schema",
-        )
 
 
 def _shared_values(origin: Origin) -> dict[tuple[str, str], object]:
@@ -280,7 +274,7 @@ def _no_source_twice(ours: Sequence[SourceRecord], theirs: Sequence[SourceRecord
             raise MergeError(
                 f"cannot merge {prints[source.fingerprint]!r} with {source.name!r}: "
                 "they hold the same rows",
-                hint="leave one of the two runs out",
+                hint="merge only one of the two runs",
                 slug="merge-same-source",
             )
         if source.name in names:

@@ -25,10 +25,9 @@ def reading_schema() -> "pyarrow.Schema":
     """Return the columns of a reading, as schema 1 fixes them."""
     import pyarrow as pa
 
-    words = [pa.field(name, pa.string(), nullable=False) for name in ("run", "site")]
-    words += [pa.field(name, pa.string(), nullable=False) for name in ("variant", "group")]
+    words = ("run", "site", "variant", "group")
     columns = [
-        *words,
+        *(pa.field(name, pa.string(), nullable=False) for name in words),
         pa.field("step", pa.int64()),
         pa.field("measure", pa.string(), nullable=False),
         pa.field("value", pa.float64(), nullable=False),

@@ -1,24 +1,31 @@
-"""Runs read back from their folders; nothing in them is trusted until it has been checked."""
+"""Runs saved and read back.
 
+Saving fills a new folder beside the old one, which is then put in its place. What is read is
+not trusted until it has been checked.
+"""
+
+import hashlib
 import os
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import cast
 
 import msgspec
 
-from isoscope.accumulate.survey import SECOND_PASS, Place, Survey, SurveyState
-from isoscope.errors import IsoscopeError, StoreError
+from isoscope.accumulate.survey import SECOND_PASS, Place, Survey
+from isoscope.errors import RunExistsError, StoreError
 from isoscope.site import is_matrix
-from isoscope.store.atomic import find_replaced
-from isoscope.store.folder import mark
-from isoscope.store.origin import Origin, Settings
-from isoscope.store.readings import read_readings
+from isoscope.store.atomic import find_replaced, put_in_place, reading, staging, sync, writing
+from isoscope.store.origin import Origin, Settings, versions
+from isoscope.store.readings import read_readings, write_readings
 from isoscope.store.schema import (
     CONFIG,
+    FILES,
     MANIFEST,
     READINGS,
     SCHEMA,
@@ -26,17 +33,143 @@ from isoscope.store.schema import (
     Edition,
     FileMark,
     Manifest,
+    plain_texts,
+    plain_values,
 )
-from isoscope.store.state import (
-    StateReader,
-    StateWriter,
-    first_reasons,
-    read_state,
-    read_trouble,
-)
+from isoscope.store.state import State, StateReader, StateWriter, first_reasons
 from isoscope.types import Reading
 
 LARGEST = 64 * 2**20  # bytes of run.json and config.yaml that are read at all
+BEGUN, PLAN = "begun.json", "plan.msgpack"
+# What an unfinished run may hold; the first two are of versions before there were plans.
+WORKING = {"units", "again", BEGUN, PLAN, "lock", "notes.json", "scratch"}
+
+
+def check_target(
+    path: str | os.PathLike[str], overwrite: bool = False, *, resume: bool = False
+) -> Path:
+    """Return where a run will be written, or raise before any work is done in vain.
+
+    A folder of an unfinished run is accepted where `resume` says so.
+    """
+    try:
+        target = Path(path).resolve()
+        if resume and is_unfinished(target):
+            return target
+        if os.path.lexists(target):
+            _may_replace(target, overwrite)
+        else:
+            _may_write(target)
+    except (OSError, ValueError, RuntimeError) as error:  # no such name, a loop of links
+        raise StoreError(
+            f"cannot write a run to {os.fspath(path)!r}: {error}",
+            hint="choose another folder",
+            slug="store-write",
+        ) from error
+    return target
+
+
+def is_unfinished(target: Path) -> bool:
+    """Whether a folder holds units of a run that is not whole yet, and nothing else."""
+    if not target.is_dir() or (target / MANIFEST).exists():
+        return False
+    return all(
+        each.name in WORKING or each.name.startswith("stage-") or each.suffix == ".part"
+        for each in target.iterdir()
+    )
+
+
+def save(
+    path: str | os.PathLike[str],
+    state: State | Survey,
+    readings: Sequence[Reading],
+    origin: Origin,
+    config: Mapping[str, object],
+    overwrite: bool = False,
+    *,
+    resume: bool = False,
+) -> Path:
+    """Write a run folder whole, or leave everything as it was.
+
+    The folder in which the units of this run were kept is replaced by it.
+    """
+    target = check_target(path, overwrite, resume=resume)
+    with writing(target, "what was there is untouched"), staging(target) as folder:
+        (State(state) if isinstance(state, Survey) else state).write(folder / STATE)
+        write_readings(folder / READINGS, readings)
+        (folder / CONFIG).write_bytes(_yaml(config))
+        for name in (STATE, READINGS, CONFIG):
+            sync(folder / name)
+        marks = {name: mark(folder / name) for name in (STATE, READINGS)}
+        (folder / MANIFEST).write_bytes(_manifest(readings, origin, marks))
+        sync(folder / MANIFEST)
+        check_target(path, overwrite, resume=resume)  # someone else may have been faster
+        put_in_place(folder, target)
+    return target
+
+
+def _may_replace(target: Path, overwrite: bool) -> None:
+    ours = target.is_dir() and (target / MANIFEST).is_file()
+    if not overwrite:
+        raise RunExistsError(
+            f"expected a new folder for the run, got {str(target)!r}, which exists",
+            hint=f"look at it with isoscope read {target} or isoscope report {target}; choose "
+            "another name, or replace the run with --overwrite"
+            if ours
+            else "choose another name for the output",
+            slug="store-exists",
+        )
+    if not ours:
+        raise StoreError(
+            f"cannot overwrite {str(target)!r}: it is not a run folder",
+            hint="choose another name, or remove it yourself",
+            slug="store-foreign",
+        )
+    foreign = sorted(each.name for each in target.iterdir() if each.name not in FILES)
+    if foreign:
+        raise StoreError(
+            f"cannot overwrite {str(target)!r}: it also holds {foreign[0]!r}",
+            hint="move what is not part of the run elsewhere, or choose another name",
+            slug="store-foreign",
+        )
+
+
+def _may_write(target: Path) -> None:
+    with suppress(FileNotFoundError):
+        target.lstat()  # raises the others: a name too long, a file where a folder should be
+    nearest = next(parent for parent in target.parents if parent.exists())
+    if not nearest.is_dir():
+        raise NotADirectoryError(f"{str(nearest)!r} is not a folder")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise PermissionError(f"{str(nearest)!r} may not be written to")
+
+
+def _manifest(readings: Sequence[Reading], origin: Origin, marks: dict[str, FileMark]) -> bytes:
+    manifest = Manifest(
+        schema=SCHEMA,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        origin=origin.to_dict(),
+        versions=versions(),
+        command=plain_texts(sys.argv),
+        files=marks,
+        left_out=plain_texts(getattr(readings, "left_out", ())),
+        warnings=plain_texts(dict.fromkeys(w for each in readings for w in each.warnings)),
+    )
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
+
+
+def _yaml(config: Mapping[str, object]) -> bytes:
+    import yaml
+
+    text = yaml.safe_dump(plain_values(dict(config)), sort_keys=False, allow_unicode=True)
+    return text.encode("utf-8")
+
+
+def mark(path: Path) -> FileMark:
+    """Return size and checksum of a file."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32))
+        return FileMark(bytes=os.fstat(file.fileno()).st_size, blake2b=digest.hexdigest())
 
 
 @dataclass(frozen=True)
@@ -67,13 +200,9 @@ class Run:
         """The config that measures this run again."""
         import yaml
 
-        try:
+        with reading(self.path / CONFIG):
             config = cast(object, yaml.safe_load(_content(self.path / CONFIG)))
-        except (yaml.YAMLError, OSError, ValueError, RecursionError) as error:
-            raise _damage_error(self.path / CONFIG, error) from error
-        if not isinstance(config, dict):
-            raise _damage_error(self.path / CONFIG, "expected keys and values")
-        return msgspec.convert(config, dict[str, object])
+            return msgspec.convert(config, dict[str, object])
 
     @property
     def sites(self) -> tuple[str, ...]:
@@ -87,29 +216,23 @@ class Run:
 
     def by_site(self, sites: Sequence[str] | None = None) -> Iterator[Survey]:
         """Yield what was collected a site at a time: memory holds one of them."""
-        for site in self.sites if sites is None else sites:
-            yield self.survey_of(site)
+        return map(self.survey_of, self.sites if sites is None else sites)
 
     @cached_property
     def survey(self) -> Survey:
         """What was collected, ready to be merged or read."""
-        path = self.path / STATE
-        with _blame(path):
-            _same(path, self.manifest.files[STATE])
-            meta, arrays = read_state(path)
-            return Survey.from_state(msgspec.convert(meta, SurveyState), arrays)
+        with reading(self.path / STATE):
+            return self._reader.whole_survey()
 
     def survey_of(self, site: str) -> Survey:
         """What was collected at one site; the others stay on disk."""
-        reader = self._reader
-        with _blame(reader.path):
-            return reader.survey_of(site)
+        with reading(self.path / STATE):
+            return self._reader.survey_of(site)
 
     def survey_at(self, place: Place) -> Survey:
         """What was collected at one site of one class or variant; empty where nothing was."""
-        reader = self._reader
-        with _blame(reader.path):
-            return reader.survey([place])
+        with reading(self.path / STATE):
+            return self._reader.survey([place])
 
     @cached_property
     def trouble(self) -> dict[str, str]:
@@ -117,27 +240,15 @@ class Run:
 
         It stands in the header of the state, which is read without its gigabytes.
         """
-        path = self.path / STATE
-        with _blame(path):
-            return read_trouble(path)
+        with reading(self.path / STATE):
+            return StateReader(self.path / STATE).trouble
 
     @cached_property
     def _reader(self) -> StateReader:
         path = self.path / STATE
-        with _blame(path):
+        with reading(path):
             _same(path, self.manifest.files[STATE])
             return StateReader(path)
-
-
-@contextmanager
-def _blame(path: Path) -> Generator[None]:
-    """Report whatever goes wrong while a file is read as damage of that file."""
-    try:
-        yield
-    except IsoscopeError:
-        raise
-    except Exception as error:
-        raise _damage_error(path, error) from error
 
 
 def merge_states(runs: Sequence[Run], out: Path) -> None:
@@ -149,22 +260,14 @@ def merge_states(runs: Sequence[Run], out: Path) -> None:
     trouble: dict[str, str] = {}
     for run in runs:
         trouble = first_reasons(trouble, run.trouble)
-    holding: dict[Place, list[Run]] = {}
-    for run in runs:
-        for place in run.places:
-            holding.setdefault(place, []).append(run)
-    try:
-        with StateWriter(out) as merged:
-            for place, those in holding.items():
-                if place[0] not in trouble:
-                    merged.add(_merge_place(those, place, alone=len(runs) == 1))
-            merged.note(trouble)
-    except OSError as error:  # what goes wrong in reading is a StoreError already
-        raise StoreError(
-            f"cannot write a run in {str(out.parent.parent)!r}: {error.strerror or error}",
-            hint="free some space, or choose another folder; what was there is untouched",
-            slug="store-write",
-        ) from error
+    places = dict.fromkeys(place for run in runs for place in run.places)
+    # What goes wrong in reading is a StoreError already.
+    with writing(out.parent.parent, "what was there is untouched"), StateWriter(out) as merged:
+        for place in places:
+            if place[0] not in trouble:
+                those = [run for run in runs if place in run.places]
+                merged.add(_merge_place(those, place, alone=len(runs) == 1))
+        merged.note(trouble)
 
 
 def _merge_place(runs: Sequence[Run], place: Place, *, alone: bool) -> Survey:
@@ -184,38 +287,10 @@ def _merge_place(runs: Sequence[Run], place: Place, *, alone: bool) -> Survey:
 def load(path: str | os.PathLike[str]) -> Run:
     """Read a run folder, or raise a StoreError that says what is wrong with it."""
     folder = Path(path)
-    manifest = _manifest(folder)
-    try:
-        origin = Origin.from_dict(manifest.origin)
-        if origin.schema != manifest.schema:
-            raise ValueError(f"expected schema {manifest.schema}, got {origin.schema}")
-    except (msgspec.MsgspecError, ValueError, TypeError) as error:
-        raise _damage_error(folder / MANIFEST, error) from error
-    current = folder
-    try:
-        current = folder / STATE
-        _same_size(current, manifest.files[STATE])
-        current = folder / READINGS
-        _same(current, manifest.files[READINGS])
-        readings = read_readings(current)
-    except KeyError as error:
-        raise _damage_error(folder / MANIFEST, f"it has no checksum of {error}") from error
-    except (OSError, ValueError) as error:
-        raise _damage_error(current, error) from error
-    return Run(path=folder, manifest=manifest, origin=origin, readings=readings)
-
-
-def open_run(run: str | os.PathLike[str] | Run) -> Run:
-    """Return a run: itself if it is loaded, otherwise read from its folder."""
-    return run if isinstance(run, Run) else load(run)
-
-
-def _manifest(folder: Path) -> Manifest:
-    path = folder / MANIFEST
-    try:
-        if not path.is_file():
+    with reading(folder / MANIFEST):
+        if not (folder / MANIFEST).is_file():
             raise _no_run(folder)
-        content = _content(path)
+        content = _content(folder / MANIFEST)
         edition = msgspec.json.decode(content, type=Edition).schema
         if edition > SCHEMA:
             raise StoreError(
@@ -225,9 +300,24 @@ def _manifest(folder: Path) -> Manifest:
             )
         if edition < 1:
             raise ValueError(f"expected a schema of at least 1, got {edition}")
-        return msgspec.json.decode(content, type=Manifest)
-    except (msgspec.MsgspecError, OSError, ValueError, RecursionError) as error:
-        raise _damage_error(path, error) from error
+        manifest = msgspec.json.decode(content, type=Manifest)
+        origin = Origin.from_dict(manifest.origin)
+        if origin.schema != manifest.schema:
+            raise ValueError(f"expected schema {manifest.schema}, got {origin.schema}")
+        for name in (STATE, READINGS):
+            if name not in manifest.files:
+                raise ValueError(f"it has no checksum of {name!r}")
+    with reading(folder / STATE):
+        _same_size(folder / STATE, manifest.files[STATE])
+    with reading(folder / READINGS):
+        _same(folder / READINGS, manifest.files[READINGS])
+        readings = read_readings(folder / READINGS)
+    return Run(path=folder, manifest=manifest, origin=origin, readings=readings)
+
+
+def open_run(run: str | os.PathLike[str] | Run) -> Run:
+    """Return a run: itself if it is loaded, otherwise read from its folder."""
+    return run if isinstance(run, Run) else load(run)
 
 
 def _no_run(folder: Path) -> StoreError:
@@ -271,12 +361,3 @@ def _content(path: Path) -> bytes:
     if path.stat().st_size > LARGEST:
         raise ValueError(f"expected at most {LARGEST} bytes, got {path.stat().st_size}")
     return path.read_bytes()
-
-
-def _damage_error(path: Path, why: object) -> StoreError:
-    why = (why.strerror or why) if isinstance(why, OSError) else why
-    return StoreError(
-        f"cannot read {str(path)!r}: {why}",
-        hint="the run is damaged; copy it again, or measure it again with its config.yaml",
-        slug="store-damaged",
-    )

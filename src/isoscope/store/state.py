@@ -5,11 +5,11 @@ memory holds one place and not a model: arrays go to a temporary file one after 
 and are put behind the header when that is known.
 """
 
+import hashlib
 import json
 import shutil
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol, cast
@@ -32,20 +32,12 @@ _TYPES = {
 }
 
 
-class TensorFile(Protocol):
+class _TensorFile(Protocol):
     """A safetensors file of which arrays are read one by one."""
 
-    def metadata(self) -> Mapping[str, str] | None:
-        """Return the texts of the header."""
-        ...
-
-    def keys(self) -> Sequence[str]:
-        """Return the names of the arrays."""
-        ...
-
-    def get_tensor(self, name: str, /) -> Array:
-        """Read one array."""
-        ...
+    def metadata(self) -> Mapping[str, str] | None: ...
+    def keys(self) -> Sequence[str]: ...
+    def get_tensor(self, name: str, /) -> Array: ...
 
 
 class StateHeader(msgspec.Struct):
@@ -86,22 +78,19 @@ class StateWriter:
         self._header.places += header.places
         for name, array in arrays.items():
             number, _, rest = name.partition(".")
-            self._write(f"{first + int(number)}.{rest}", array)
+            array = np.asarray(array, order="C")
+            begin = self._data.tell()
+            self._data.write(array.reshape(-1).view(np.uint8).data)
+            self._arrays[f"{first + int(number)}.{rest}"] = {
+                "dtype": _TYPES[array.dtype.name],
+                "shape": list(array.shape),
+                "data_offsets": [begin, self._data.tell()],
+            }
 
     def note(self, trouble: Mapping[str, str], seen: Mapping[str, int] | None = None) -> None:
         """Record sites that could not be measured, and rows of sources; first reasons stay."""
         self._header.trouble = first_reasons(self._header.trouble, trouble)
         self._header.seen.update(seen or {})
-
-    def _write(self, name: str, array: Array) -> None:
-        array = np.asarray(array, order="C")
-        begin = self._data.tell()
-        self._data.write(array.reshape(-1).view(np.uint8).data)
-        self._arrays[name] = {
-            "dtype": _TYPES[array.dtype.name],
-            "shape": list(array.shape),
-            "data_offsets": [begin, self._data.tell()],
-        }
 
     def _finish(self) -> None:
         meta = {
@@ -123,27 +112,21 @@ class StateReader:
     """A state file of which one place at a time is read."""
 
     def __init__(self, path: Path) -> None:
+        from safetensors import safe_open
+
         self.path = path
-        self._file = _open(path)
-        header = _header(self._file)
+        self._file = cast(_TensorFile, safe_open(path, framework="numpy"))
+        header = msgspec.json.decode((self._file.metadata() or {})[META], type=StateHeader)
         self.trouble, self.seen = header.trouble, header.seen
         self._places: dict[Place, tuple[int, PlaceState]] = {
             (place["site"], place["variant"]): (number, place)
             for number, place in enumerate(header.places)
         }
+        self.places = tuple(self._places)  # site and class or variant
+        self.sites = tuple(dict.fromkeys(site for site, _ in self._places))
         self._names: dict[int, list[str]] = {}
         for name in self._file.keys():  # noqa: SIM118
             self._names.setdefault(int(name.partition(".")[0]), []).append(name)
-
-    @property
-    def places(self) -> tuple[Place, ...]:
-        """Site and class or variant of everything in the file."""
-        return tuple(self._places)
-
-    @property
-    def sites(self) -> tuple[str, ...]:
-        """The sites of these places, each once."""
-        return tuple(dict.fromkeys(site for site, _ in self._places))
 
     def survey(self, places: Iterable[Place]) -> Survey:
         """Return a survey of some places."""
@@ -153,10 +136,19 @@ class StateReader:
             if place in self._places:
                 number, meta = self._places[place]
                 for name in self._names.get(number, ()):
-                    fresh = f"{len(found)}.{name.partition('.')[2]}"
-                    arrays[fresh] = _writable(self._file.get_tensor(name))
+                    array = self._file.get_tensor(name)
+                    # Merging happens in place.
+                    arrays[f"{len(found)}.{name.partition('.')[2]}"] = (
+                        array if array.flags.writeable else array.copy()
+                    )
                 found.append(meta)
         return Survey.from_state({"places": found, "trouble": {}}, arrays)
+
+    def whole_survey(self) -> Survey:
+        """Return everything in the file."""
+        survey = self.survey(self._places)
+        survey.trouble, survey.seen = self.trouble, self.seen
+        return survey
 
     def survey_of(self, site: str) -> Survey:
         """Return a survey of one site, with all its classes and variants."""
@@ -167,55 +159,45 @@ class State:
     """The merged summaries of a run, in memory or in a file."""
 
     def __init__(self, content: Survey | Path) -> None:
-        self._content = content
-        self._reader = StateReader(content) if isinstance(content, Path) else None
-
-    @property
-    def trouble(self) -> dict[str, str]:
-        """Sites that produced NaN or infinity, and where."""
-        content = self._content
-        return content.trouble if isinstance(content, Survey) else self._file.trouble
-
-    @property
-    def seen(self) -> dict[str, int]:
-        """The rows of each source."""
-        return self._content.seen if isinstance(self._content, Survey) else self._file.seen
+        self._content = StateReader(content) if isinstance(content, Path) else content
+        self.trouble = self._content.trouble  # sites that produced NaN or infinity: where
+        self.seen = self._content.seen  # the rows of each source
 
     @property
     def sites(self) -> tuple[str, ...]:
         """The sites that have summaries, in the order they were first seen."""
-        if isinstance(self._content, Survey):
-            return tuple(dict.fromkeys(site for site, _ in self._content.held))
-        return self._file.sites
+        if isinstance(self._content, StateReader):
+            return self._content.sites
+        return tuple(dict.fromkeys(site for site, _ in self._content.held))
 
     def survey_of(self, site: str) -> Survey:
         """Return the summaries of one site."""
-        if isinstance(self._content, Survey):
-            held = self._content.held
-            return Survey({place: here for place, here in held.items() if place[0] == site})
-        return self._file.survey_of(site)
+        if isinstance(self._content, StateReader):
+            return self._content.survey_of(site)
+        held = self._content.held
+        return Survey({place: here for place, here in held.items() if place[0] == site})
 
     def by_site(self, order: Sequence[str] = ()) -> Iterator[Survey]:
         """Yield the summaries of each site, those named in `order` first."""
         here = self.sites
         named = [site for site in order if site in here]
-        for site in dict.fromkeys([*named, *here]):
-            yield self.survey_of(site)
+        return map(self.survey_of, dict.fromkeys([*named, *here]))
 
     def overlay(self, second: "State", spare: Path) -> "State":
         """Return the state of a first pass with what a second one has found beside it."""
         if isinstance(self._content, Survey) and isinstance(second._content, Survey):
             for site, why in second.trouble.items():
-                self._content.spoil(site, why)
+                self._content.drop(site, why)
             for place, found in second._content.held.items():
                 if place[0] not in self._content.trouble:
                     self._content.held.setdefault(place, {}).update(found)
             return self
         whole = spare / "whole.state"
-        overlay_states(
+        join_states(
             self.file(lambda: spare, "first.state"),
             second.file(lambda: spare, "second.state"),
             whole,
+            overlay=True,
         )
         return State(whole)
 
@@ -224,12 +206,12 @@ class State:
         if isinstance(self._content, Survey):
             write_state(path, self._content)
         else:
-            link_or_copy(self._content, path)
+            link_or_copy(self._content.path, path)
 
     def file(self, spare: Callable[[], Path], name: str) -> Path:
         """Return a file that holds the state; one in memory is written to the spare folder."""
-        if isinstance(self._content, Path):
-            return self._content
+        if isinstance(self._content, StateReader):
+            return self._content.path
         path = spare() / name
         path.unlink(missing_ok=True)
         write_state(path, self._content)
@@ -240,11 +222,6 @@ class State:
         with TemporaryDirectory(prefix="isoscope-") as folder:
             return file_digest(self.file(lambda: Path(folder), "state"))
 
-    @property
-    def _file(self) -> StateReader:
-        assert self._reader is not None
-        return self._reader
-
 
 def write_state(path: Path, survey: Survey) -> None:
     """Write a survey to a state file, one place at a time."""
@@ -254,55 +231,27 @@ def write_state(path: Path, survey: Survey) -> None:
         out.note(survey.trouble, survey.seen)
 
 
-def read_state(path: Path) -> tuple[dict[str, object], dict[str, Array]]:
-    """Read what `Survey.from_state` takes; raises ValueError where the file is not one."""
-    from safetensors import SafetensorError
+def join_states(left: Path, right: Path, out: Path, *, overlay: bool = False) -> None:
+    """Write the merge of two state files, one place at a time.
 
-    try:
-        file = _open(path)
-        meta = cast(object, json.loads((file.metadata() or {})[META]))
-        arrays = {name: _writable(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, KeyError, RecursionError) as error:
-        raise ValueError(str(error)) from error
-    if not isinstance(meta, dict):
-        raise ValueError(f"expected a survey's description, got {type(meta).__name__}")
-    return msgspec.convert(meta, dict[str, object]), arrays
-
-
-def read_trouble(path: Path) -> dict[str, str]:
-    """Return the sites that could not be measured, and why, from the header of a state."""
-    return _header(_open(path)).trouble
-
-
-def join_states(left: Path, right: Path, out: Path) -> None:
-    """Write the merge of two state files, one place at a time."""
+    With `overlay`, the first is written with what the second, a later pass over the same
+    rows, has found beside it.
+    """
     first, second = StateReader(left), StateReader(right)
     trouble = first_reasons(first.trouble, second.trouble)
+    names = dict.fromkeys((*first.seen, *second.seen))
+    seen = {name: first.seen.get(name, 0) + second.seen.get(name, 0) for name in names}
     with StateWriter(out) as whole:
         for place in dict.fromkeys((*first.places, *second.places)):
-            if place[0] not in trouble:
-                survey = first.survey([place])
-                survey.merge(second.survey([place]))
-                whole.add(survey)
-        seen = {
-            name: first.seen.get(name, 0) + second.seen.get(name, 0)
-            for name in dict.fromkeys((*first.seen, *second.seen))
-        }
-        whole.note(trouble, seen)
-
-
-def overlay_states(first: Path, second: Path, out: Path) -> None:
-    """Write a first pass with what a second one found beside it, one place at a time."""
-    base, more = StateReader(first), StateReader(second)
-    trouble = first_reasons(base.trouble, more.trouble)
-    with StateWriter(out) as whole:
-        for place in dict.fromkeys((*base.places, *more.places)):
-            if place[0] not in trouble:
-                survey = base.survey([place])
-                found = more.survey([place]).held.get(place, {})
-                survey.held.setdefault(place, {}).update(found)
-                whole.add(survey)
-        whole.note(trouble, base.seen)
+            if place[0] in trouble:
+                continue
+            survey, more = first.survey([place]), second.survey([place])
+            if overlay:
+                survey.held.setdefault(place, {}).update(more.held.get(place, {}))
+            else:
+                survey.merge(more)
+            whole.add(survey)
+        whole.note(trouble, first.seen if overlay else seen)
 
 
 def first_reasons(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
@@ -312,23 +261,8 @@ def first_reasons(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[st
 
 def file_digest(path: Path, label: str = "") -> str:
     """Return a checksum of a label and the content of a file."""
-    digest = blake2b(label.encode(), digest_size=16)
     with path.open("rb") as file:
-        while part := file.read(1 << 20):
-            digest.update(part)
+        digest = hashlib.file_digest(
+            file, lambda: hashlib.blake2b(label.encode(), digest_size=16)
+        )
     return digest.hexdigest()
-
-
-def _open(path: Path) -> TensorFile:
-    from safetensors import safe_open
-
-    return cast(TensorFile, safe_open(path, framework="numpy"))
-
-
-def _header(file: TensorFile) -> StateHeader:
-    return msgspec.json.decode((file.metadata() or {})[META], type=StateHeader)
-
-
-def _writable(array: Array) -> Array:
-    """Return an array that can be added to: merging happens in place."""
-    return array if array.flags.writeable else array.copy()

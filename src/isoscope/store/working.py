@@ -4,20 +4,110 @@ import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic, sleep
 
 import msgspec
 
-from isoscope.errors import StoreError
-from isoscope.store import lock
-from isoscope.store.atomic import write_whole, writing
-from isoscope.store.folder import BEGUN, PLAN, check_target, is_unfinished
+from isoscope.errors import LockedError, StoreError
+from isoscope.store.atomic import reading, write_whole, writing
 from isoscope.store.origin import versions
+from isoscope.store.run import BEGUN, PLAN, check_target, is_unfinished
 
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - not on Windows, where the process id has to do
+    fcntl = None
+
+LOCK = "lock"  # the file that is locked
+ATTEMPTS = 100  # each of which meets a folder that was removed or replaced that very moment
+PATIENCE = 1.0  # seconds that the workers of a killed driver have to notice its death
 NOTES = "notes.json"
+DAMAGED = (
+    "what was begun there is damaged: choose another folder, or begin again with --overwrite"
+)
 LONGEST = 40  # characters of a name that other names are made of
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """Who holds a lock."""
+
+    pid: int
+    started: str
+    host: str = ""
+
+
+class Lock:
+    """Held from `acquire` to `release`, or until the process ends, however it ends.
+
+    Worker processes that inherit the descriptor hold it too: nobody else begins before the
+    last process that could still write to the folder is gone.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / LOCK
+        self.descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Take the lock, or raise a LockedError that names the process that has it.
+
+        The folder is made where there is none.
+        """
+        descriptor = next(filter(None, (self._try() for _ in range(ATTEMPTS))), None)
+        if descriptor is None:
+            raise self._refusal(None)
+        holder = Holder(os.getpid(), datetime.now(UTC).isoformat(timespec="seconds"), _host())
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, msgspec.json.encode(holder), 0)
+        self.descriptor = descriptor
+
+    def release(self) -> None:
+        """Let others have it."""
+        if self.descriptor is not None:
+            if self._is_named(self.descriptor):  # and not that of a run put in its place
+                with suppress(OSError):
+                    self.path.unlink()
+            os.close(self.descriptor)
+            self.descriptor = None
+
+    def _try(self) -> int | None:
+        """Lock, with some patience, or raise; None where the folder was removed or replaced."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except FileNotFoundError:
+            return None
+        try:
+            end = monotonic() + PATIENCE
+            while not _lock(descriptor):
+                if monotonic() >= end:
+                    raise self._refusal(_holder(descriptor))
+                sleep(0.02)
+            if self._is_named(descriptor):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        return None
+
+    def _is_named(self, descriptor: int) -> bool:
+        """Whether the file is still the one at the path: the folder may be another by now."""
+        with suppress(OSError):
+            return os.path.samestat(os.fstat(descriptor), self.path.stat())
+        return False
+
+    def _refusal(self, holder: Holder | None) -> LockedError:
+        name = self.path.parent.name
+        who = f"process {holder.pid}, started {holder.started}" if holder else "another process"
+        return LockedError(
+            f"cannot work on the run {name!r}: {who}, is at work on it",
+            hint="wait for it to end, or stop it; the same command then resumes the run",
+            slug="run-locked",
+        )
 
 
 class Begun(msgspec.Struct, frozen=True):
@@ -42,7 +132,7 @@ class Working:
         self.notes: list[str] = []
         self.folder: Path | None = None if target is None else _folder_for(target)
         self._spare: TemporaryDirectory[str] | None = None
-        self._lock: lock.Lock | None = None
+        self._lock: Lock | None = None
         self._begun_here = False
         self._was_empty = False
 
@@ -51,7 +141,9 @@ class Working:
             with writing(self.target):
                 self.folder = self._acquire(self.target)
                 self._begun_here = not any(_content(self.folder))
-                self._load_notes()
+                with suppress(OSError, msgspec.MsgspecError):
+                    content = (self.folder / NOTES).read_bytes()
+                    self.notes = msgspec.json.decode(content, type=list[str])
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -80,10 +172,8 @@ class Working:
         path = None if self.folder is None else self.folder / BEGUN
         if path is None or not path.exists():
             return None
-        try:
+        with reading(path, DAMAGED):
             return msgspec.json.decode(path.read_bytes(), type=Begun)
-        except (msgspec.MsgspecError, OSError) as error:
-            raise _damage_error(path, error) from error
 
     def begin(self, id: str, resolved: Mapping[str, object], plan: bytes) -> None:
         """Write plan and spec; the spec last, since it says that the plan is whole."""
@@ -98,13 +188,10 @@ class Working:
     def read_plan(self, begun: Begun) -> bytes:
         """Return the plan of an unfinished run."""
         assert self.folder is not None
-        path = self.folder / PLAN
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise _damage_error(path, error) from error
-        if _digest(content) != begun.plan:
-            raise _damage_error(path, "its checksum is not the one that was written")
+        with reading(self.folder / PLAN, DAMAGED):
+            content = (self.folder / PLAN).read_bytes()
+            if _digest(content) != begun.plan:
+                raise ValueError("its checksum is not the one that was written")
         return content
 
     def restart(self) -> None:
@@ -159,7 +246,7 @@ class Working:
             check_target(target, self.overwrite, resume=True)
             folder = _folder_for(target)
             self._was_empty = folder.is_dir() and not any(folder.iterdir())
-            self._lock = lock.Lock(folder)
+            self._lock = Lock(folder)
             self._lock.acquire()
             if is_unfinished(folder) and folder == _folder_for(target):
                 return folder
@@ -190,11 +277,6 @@ class Working:
                 if not self._was_empty:
                     self.folder.rmdir()  # fails where somebody has begun anew
 
-    def _load_notes(self) -> None:
-        assert self.folder is not None
-        with suppress(OSError, msgspec.MsgspecError):
-            self.notes = msgspec.json.decode((self.folder / NOTES).read_bytes(), type=list[str])
-
 
 def open_target(
     output: str | os.PathLike[str] | None, overwrite: bool, *, resume: bool = True
@@ -215,17 +297,40 @@ def _folder_for(target: Path) -> Path:
 
 def _content(folder: Path) -> list[Path]:
     """Return what a working folder holds besides its lock."""
-    return [each for each in folder.iterdir() if each.name != lock.NAME]
-
-
-def _damage_error(path: Path, why: object) -> StoreError:
-    return StoreError(
-        f"cannot read {str(path)!r}: {why}",
-        hint="what was begun there is damaged: choose another folder, or begin again "
-        "with --overwrite",
-        slug="store-damaged",
-    )
+    return [each for each in folder.iterdir() if each.name != LOCK]
 
 
 def _digest(content: bytes) -> str:
     return blake2b(content, digest_size=16).hexdigest()
+
+
+def _lock(descriptor: int) -> bool:
+    """Try to lock; where there are no locks, the process id in the file has to do."""
+    with suppress(OSError, AttributeError):  # no such thing on this file system or platform
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # type: ignore[union-attr]
+            return True
+        except BlockingIOError:
+            return False
+    holder = _holder(descriptor)
+    return holder is None or holder.host != _host() or not _lives(holder.pid)
+
+
+def _holder(descriptor: int) -> Holder | None:
+    with suppress(msgspec.MsgspecError, OSError):
+        return msgspec.json.decode(os.pread(descriptor, 4096, 0), type=Holder)
+    return None
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return pid != os.getpid()
+
+
+def _host() -> str:
+    return os.uname().nodename if hasattr(os, "uname") else ""

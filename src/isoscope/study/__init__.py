@@ -7,7 +7,6 @@ add(
         "measure",
         "Measure how anisotropic the vectors in VECTORS are.",
         spec_at="isoscope.study.rows:MeasureSpec",
-        function_at="isoscope.api:measure",
         examples=(
             "isoscope measure vectors.npy",
             "isoscope measure vectors.npy -m mean-cosine -m isoscore-debiased --json",
@@ -24,7 +23,6 @@ add(
         "survey",
         "Run MODEL over CORPUS once and measure every site of it.",
         spec_at="isoscope.study.survey:SurveySpec",
-        function_at="isoscope.api:survey",
         examples=(
             "isoscope survey models/minilm -o runs/mine",
             "isoscope survey models/minilm corpus.txt --tokens 50000 --sites resid,norm",

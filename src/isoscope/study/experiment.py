@@ -13,7 +13,7 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, TypeGuard, cast
+from typing import TYPE_CHECKING, cast
 
 from isoscope.errors import ConfigError, UnknownNameError
 from isoscope.registry import Registry
@@ -65,26 +65,18 @@ class Experiment:
     @cached_property
     def spec(self) -> "type[Runnable[object]]":
         """The spec of its options."""
-        found = _load(self.spec_at)
-        assert _is_spec(found)
-        return found
+        return cast("type[Runnable[object]]", load_at(self.spec_at))
 
     @cached_property
     def where(self) -> "type[Part]":
         """The options that say where it runs."""
-        from isoscope.study.option import Part
-
-        found = _load(self.where_at)
-        assert isinstance(found, type) and issubclass(found, Part)
-        return found
+        return cast("type[Part]", load_at(self.where_at))
 
     @cached_property
     def function(self) -> Callable[..., object]:
         """The Python function that does it and returns `Results`."""
         if self.function_at is not None:
-            found = _load(self.function_at)
-            assert callable(found)
-            return found
+            return cast(Callable[..., object], load_at(self.function_at))
         from isoscope.study.keywords import function_of
 
         return function_of(self.spec, self.where)
@@ -92,12 +84,12 @@ class Experiment:
     @cached_property
     def section(self) -> "Section | None":
         """The section of a report that is about it."""
-        return cast("Section | None", _load(self.section_at))
+        return cast("Section | None", load_at(self.section_at))
 
     @cached_property
     def exhibit(self) -> "Callable[[Run], Drawn] | None":
         """The function that draws what is special about its run folders."""
-        return cast("Callable[[Run], Drawn] | None", _load(self.exhibit_at))
+        return cast("Callable[[Run], Drawn] | None", load_at(self.exhibit_at))
 
 
 EXPERIMENTS: Registry[Experiment] = Registry("experiment")
@@ -123,9 +115,8 @@ def register(
     registered with `where=EngineOptions`. Without a function, one is derived from the spec.
     """
     text = help or (spec.__doc__ or "").strip()
-    made = Experiment(spec.command, text, spec, where, function, examples, noun)
-    add(made)
-    return made.function
+    add(Experiment(spec.command, text, spec, where, function, examples, noun))
+    return EXPERIMENTS[spec.command].function
 
 
 def built_in() -> list[Experiment]:
@@ -180,12 +171,9 @@ def _mentions(folder: Path) -> bool:
     except OSError:
         return False
     for place in places:
-        try:
-            content = Path(place, "entry_points.txt").read_bytes()
-        except OSError:
-            continue
-        if GROUP.encode() in content:
-            return True
+        with suppress(OSError):
+            if GROUP.encode() in Path(place, "entry_points.txt").read_bytes():
+                return True
     return False
 
 
@@ -196,24 +184,15 @@ def _import(entry: "EntryPoint") -> None:
         _ = EXPERIMENTS[entry.name]
     except Exception as error:  # whatever somebody else's module does wrong
         why = error.problem if isinstance(error, UnknownNameError) else repr(error)
+        owner = entry.dist.name if entry.dist is not None else "the package it comes from"
         raise ConfigError(
             f"cannot load the experiment {entry.name!r} from {entry.value!r}: {why}",
-            hint=f"the module has to register it; reinstall or remove {_owner(entry)}",
+            hint=f"the module has to register it; reinstall or remove {owner}",
             slug="experiment-load",
         ) from error
 
 
-def _owner(entry: "EntryPoint") -> str:
-    return entry.dist.name if entry.dist is not None else "the package it comes from"
-
-
-def _is_spec(found: object) -> "TypeGuard[type[Runnable[object]]]":
-    from isoscope.study.run import Runnable
-
-    return isinstance(found, type) and issubclass(found, Runnable)
-
-
-def _load(where: object) -> object:
+def load_at(where: object) -> object:
     """Return what "module:Name" names; anything else is returned as it is."""
     if not isinstance(where, str):
         return where

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 import numpy as np
@@ -64,6 +64,8 @@ def read_frequencies(
             slug="frequency-table",
         )
     counts = _array(file) if file.suffix == ".npy" else _object(file, tokenizer, vocabulary)
+    if not np.isfinite(counts).all() or (counts < 0).any() or not counts.any():
+        raise _unreadable(file)
     if len(counts) != vocabulary:
         raise ConfigError(
             f"expected counts of {vocabulary} tokens, got {len(counts)}",
@@ -76,16 +78,12 @@ def read_frequencies(
 
 def _array(file: Path) -> Array:
     try:
-        counts = cast(object, np.load(file, allow_pickle=False))
+        counts = np.asarray(cast(object, np.load(file, allow_pickle=False)))
     except (OSError, ValueError, EOFError):
         raise _unreadable(file) from None
-    if not _is_array(counts) or counts.ndim != 1 or counts.dtype.kind not in "iuf":
+    if counts.ndim != 1 or counts.dtype.kind not in "iuf":
         raise _unreadable(file)
-    return _check_counts(counts.astype(np.float64), file)
-
-
-def _is_array(value: object) -> TypeGuard[Array]:
-    return isinstance(value, np.ndarray)
+    return counts.astype(np.float64)
 
 
 def _object(file: Path, tokenizer: "Tokenizer | None", vocabulary: int) -> Array:
@@ -105,12 +103,6 @@ def _object(file: Path, tokenizer: "Tokenizer | None", vocabulary: int) -> Array
         )
     counts = np.zeros(max(vocabulary, max(there) + 1))
     counts[list(there)] = list(there.values())
-    return _check_counts(counts, file)
-
-
-def _check_counts(counts: Array, file: Path) -> Array:
-    if not np.isfinite(counts).all() or (counts < 0).any() or not counts.any():
-        raise _unreadable(file)
     return counts
 
 

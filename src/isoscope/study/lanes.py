@@ -1,5 +1,7 @@
 """The one loop of the package: chunks of rows into the accumulators of a survey.
 
+Chunks are cut anew so that documents arrive whole, with a key and a position for each row.
+
 Two lanes take the blocks in turn, each with accumulators of its own and one thread of
 linear algebra, and are merged at the end: the fetching and sorting of one block goes on
 while another is multiplied. Which lane takes a block depends on its number alone, so that
@@ -7,19 +9,19 @@ the result does not depend on timing.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from isoscope.accumulate import ArrayBlock, Block, Groups, NamedRows
+from isoscope.accumulate import ArrayBlock, Block, Groups, NamedRows, RowNames
 from isoscope.accumulate.survey import Kind, Place, Survey
 from isoscope.errors import RowError
-from isoscope.study.documents import Cut, whole_documents
+from isoscope.hashing import named_documents, ordinal_documents
 from isoscope.study.warn import row_name
 from isoscope.types import Array, Chunk
 
@@ -36,6 +38,100 @@ def block_rows(width: int, itemsize: int = 4) -> int:
     return min(max(BLOCK_BYTES // max(width * itemsize, 1), 256), 65_536)
 
 
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Rows of whole documents, ready to become a block."""
+
+    rows: Array  # (n, d)
+    keys: Array  # (n,) keys of the rows' documents
+    positions: Array | None  # (n,) None where every row is its own document
+    ordinals: Array  # (n,)
+    places: Array  # (n,) the file of each row, for messages
+    names: RowNames | None  # where the source names its rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def only(self, kept: Array) -> "Cut":
+        """Return the cut with some of its rows."""
+        return Cut(
+            self.rows[kept],
+            self.keys[kept],
+            None if self.positions is None else self.positions[kept],
+            self.ordinals[kept],
+            self.places[kept],
+            None if self.names is None else self.names.only(kept),
+        )
+
+
+def whole_documents(chunks: Iterable[Chunk], *, seed: int) -> Iterator[Cut]:
+    """Yield cuts of which no document is in two; the last of a chunk waits for the next."""
+    waiting: list[Chunk] = []
+    last = np.zeros(0)  # the name of the document that waits
+    for chunk in chunks:
+        if not len(chunk):  # every row of it was dropped
+            continue
+        names = chunk.documents
+        if names is None:
+            yield _cut([chunk], seed)
+            continue
+        if waiting and not bool(cast(Array, last == names[:1]).all()):
+            yield _cut(waiting, seed)
+            waiting = []
+        last = names[-1:]
+        changes = np.flatnonzero(cast(Array, names[1:] != names[:-1])).tolist()
+        if not changes:
+            waiting.append(chunk)
+            continue
+        start = changes[-1] + 1  # of the last document
+        yield _cut([*waiting, _part(chunk, slice(start))], seed)
+        rest = _part(chunk, slice(start, None))
+        waiting = [replace(rest, rows=rest.rows.copy())]  # its reader may use the memory again
+    if waiting:
+        yield _cut(waiting, seed)
+
+
+def _ordinals(chunk: Chunk) -> Array:
+    if chunk.ordinals is not None:
+        return np.asarray(chunk.ordinals, dtype=np.uint64)
+    return np.arange(chunk.start, chunk.start + len(chunk), dtype=np.uint64)
+
+
+def _part(chunk: Chunk, rows: slice) -> Chunk:
+    return replace(
+        chunk,
+        rows=chunk.rows[rows],
+        documents=None if chunk.documents is None else chunk.documents[rows],
+        ids=None if chunk.ids is None else chunk.ids[rows],
+        texts=None if chunk.texts is None else chunk.texts[rows],
+        ordinals=_ordinals(chunk)[rows],
+    )
+
+
+def _cut(parts: list[Chunk], seed: int) -> Cut:
+    """Return chunks that follow each other as one cut."""
+    first = parts[0]
+    rows = first.rows if len(parts) == 1 else np.concatenate([part.rows for part in parts])
+    ordinals = np.concatenate([_ordinals(part) for part in parts])
+    places = np.concatenate([np.full(len(part), part.place, dtype=object) for part in parts])
+    names = None
+    if first.ids is not None or first.texts is not None:
+        names = RowNames(
+            None if first.ids is None else [id for part in parts for id in part.ids or ()],
+            None if first.texts is None else [t for part in parts for t in part.texts or ()],
+            ordinals,
+        )
+    if first.documents is None:
+        keys = ordinal_documents(first.source, ordinals, seed=seed)
+        return Cut(rows, keys, None, ordinals, places, names)
+    documents = np.concatenate([np.asarray(part.documents).astype(str) for part in parts])
+    keys = named_documents(documents, seed=seed)
+    starts = np.concatenate(([0], 1 + np.flatnonzero(cast(Array, keys[1:] != keys[:-1]))))
+    lengths: Array = np.diff(starts, append=len(keys))
+    positions = np.arange(len(keys)) - np.repeat(starts, lengths)
+    return Cut(rows, keys, positions.astype(np.uint64), ordinals, places, names)
+
+
 @dataclass
 class Lane:
     """One worker's survey, its scratch memory and the origin its blocks share."""
@@ -49,15 +145,13 @@ class Lane:
         """Show a cut to the accumulators; return how many rows it had."""
         rows = len(cut)
         block = self._block(cut, kinds)
-        if not _measurable(block):
-            kept = np.flatnonzero(np.isfinite(cut.rows).all(axis=1))
-            if not skip_bad or len(kept) == rows:
-                raise unmeasurable(cut)
-            self._skip(cut, np.setdiff1d(np.arange(rows), kept), place, kinds)
-            cut = cut.only(kept)
+        if skip_bad and not _measurable(block):
+            finite = np.isfinite(cut.rows).all(axis=1)
+            self._skip(cut, np.flatnonzero(~finite), place, kinds)
+            cut = cut.only(np.flatnonzero(finite))
             block = self._block(cut, kinds)
-            if not _measurable(block):
-                raise unmeasurable(cut)
+        if not _measurable(block):
+            raise unmeasurable(cut)
         self.survey.update(place, kinds, block)
         self.origin = block.origin if len(block) else self.origin
         return rows
@@ -72,22 +166,19 @@ class Lane:
             named.skip(cut.keys[bad], cut.names.only(bad))
 
     def _block(self, cut: Cut, kinds: Sequence[Kind]) -> Block:
+        rows, room = cut.rows, self.scratch
+        if room is None or len(room) < len(rows) or room.dtype != rows.dtype:
+            self.scratch = np.empty(rows.shape, dtype=rows.dtype)
         return ArrayBlock(
-            cut.rows,
+            rows,
             cut.keys,
             cut.positions,
             origin=self.origin,
-            scratch=self._room(cut.rows),
+            scratch=self.scratch,
             sketched=Groups in kinds,
-            independent=cut.documents is None,
+            independent=cut.positions is None,
             names=cut.names,
         )
-
-    def _room(self, rows: Array) -> Array:
-        room = self.scratch
-        if room is None or len(room) < len(rows) or room.dtype != rows.dtype:
-            room = self.scratch = np.empty(rows.shape, dtype=rows.dtype)
-        return room
 
 
 def run(
@@ -106,7 +197,8 @@ def run(
     `start` holds accumulators to begin with: those of a second pass know what the first
     has found. The number of lanes changes the last bits.
     """
-    taken = [Lane(_fresh(start)) for _ in range(lanes)]
+    start = start or Survey()
+    taken = [Lane(Survey.from_state(*start.to_state())) for _ in range(lanes)]
     waiting: deque[Future[int]] = deque()
     done = 0
 
@@ -139,13 +231,6 @@ def run(
     return first.survey, sum(lane.skipped for lane in taken)
 
 
-def _fresh(start: Survey | None) -> Survey:
-    if start is None:
-        return Survey()
-    meta, arrays = start.to_state()
-    return Survey.from_state(meta, arrays)
-
-
 def _measurable(block: Block) -> bool:
     """Whether squares of the rows can be summed; NaN and infinity compare as false."""
     return not len(block) or bool((block.squares <= LONGEST**2).all())
@@ -166,8 +251,7 @@ def unmeasurable(cut: Cut) -> RowError:
             slug="row-too-large",
         )
     first = bad.tolist()[0]
-    is_nan = np.isnan(cast(Array, cut.rows[first]))
-    what = "NaN" if is_nan.any() else "infinity"
+    what = "NaN" if np.isnan(cast(Array, cut.rows[first])).any() else "infinity"
     return RowError(
         f"expected finite numbers in {cut.places[first] or 'the rows'}, "
         f"got {what} in row {cut.ordinals[first]} (counted from 0){_called(cut, first)}",

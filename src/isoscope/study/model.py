@@ -1,31 +1,26 @@
-"""A model and a corpus, as specs name them, and what is opened from them."""
+"""A model and a corpus, as specs name them, what is opened from them, and document states."""
 
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Literal,
-    Protocol,
-    TypedDict,
-    TypeGuard,
-    Unpack,
-    cast,
-)
+from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
 
-from isoscope.errors import SourceError
+from isoscope.registry import unknown
 from isoscope.site import DECODER, Site
+from isoscope.source.corpus import open_corpus
+from isoscope.source.corpus.corpus import Corpus
 from isoscope.study.option import Part, about
+from isoscope.study.run import need_torch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from torch import Tensor
 
     from isoscope.capture.model.load import Loaded
-    from isoscope.capture.model.tokenizer import Tokenizer
     from isoscope.capture.sites import Sites
-    from isoscope.source.corpus.corpus import Corpus
 
+At = Literal["first", "last", "mean"]
+PLACES: tuple[At, ...] = get_args(At)
+_MODES = {"first": "cls", "last": "last", "mean": "mean"}  # as sentence-transformers call them
 CORPUS = (
     "Text (one document per line), a folder, jsonl, parquet, csv; token ids (npy); audio or "
     "images; - for stdin. Default: the bundled text."
@@ -96,43 +91,12 @@ class Seed(Part, frozen=True, kw_only=True):
     ] = 0
 
 
-class Opened(Protocol):
-    """A model that was loaded elsewhere, with its sites."""
-
-    @property
-    def loaded(self) -> "Loaded":
-        """The model."""
-        ...
-
-    @property
-    def sites(self) -> "Sites":
-        """What there is to listen to in it."""
-        ...
-
-
-class Loading(TypedDict, total=False):
-    """How a model is loaded; see `load_model`."""
-
-    dtype: str | None
-    device: str
-    device_map: str | None
-    trust_remote_code: bool
-    untrained: bool
-    seed: int
-    say: "Callable[[str], None] | None"
-
-
 @dataclass(frozen=True)
 class ModelSites:
     """A model that is loaded, and what there is to listen to in it."""
 
     loaded: "Loaded"
     sites: "Sites"
-
-    @property
-    def tokenizer(self) -> "Tokenizer | None":
-        """The tokenizer of the model; None where it has none."""
-        return self.loaded.tokenizer
 
     @property
     def last(self) -> str:
@@ -152,7 +116,7 @@ def open_model(
     device_map: str | None = None,
     untrained: bool = False,
     seed: int = 0,
-    say: "Callable[[str], None] | None" = None,
+    say: Callable[[str], None] | None = None,
 ) -> ModelSites:
     """Load the model that a spec names and find its sites; a live one is taken as it is."""
     if live is not None:
@@ -169,20 +133,21 @@ def open_model(
     )
 
 
-def subject_of(model: object, **options: Unpack[Loading]) -> ModelSites:
+def subject_of(model: object) -> ModelSites:
     """Return a model with its sites: a folder, GGUF file, hub name, or a loaded one.
 
     Anything that has `loaded` and `sites` is taken as it is, so that several experiments
-    share one model. The options go to the loader: `dtype`, `device`, `untrained` …
+    share one model.
     """
     if isinstance(model, ModelSites):
         return model
-    if _is_opened(model):
-        return ModelSites(model.loaded, model.sites)
-    if _is_path(model):
-        return load_model(model, **options)
-    if _is_loaded(model):
-        return _with_sites(model)
+    if hasattr(model, "loaded") and hasattr(model, "sites"):
+        opened = cast(ModelSites, model)
+        return ModelSites(opened.loaded, opened.sites)
+    if isinstance(model, str | os.PathLike):
+        return load_model(cast("str | os.PathLike[str]", model))
+    if hasattr(model, "body") and hasattr(model, "identity"):
+        return _with_sites(cast("Loaded", model))
     raise TypeError(f"expected a path, a hub name or a loaded model, got {type(model)}")
 
 
@@ -195,35 +160,24 @@ def load_model(
     trust_remote_code: bool = False,
     untrained: bool = False,
     seed: int = 0,
-    say: "Callable[[str], None] | None" = None,
+    say: Callable[[str], None] | None = None,
 ) -> ModelSites:
     """Load a model and find its sites."""
     need_torch()
     from isoscope.capture.model.load import load
 
-    loaded = load(
-        model,
-        dtype=dtype,
-        device=device,
-        device_map=device_map,
-        trust_remote_code=trust_remote_code,
-        untrained=untrained,
-        seed=seed,
-        say=say,
+    return _with_sites(
+        load(
+            model,
+            dtype=dtype,
+            device=device,
+            device_map=device_map,
+            trust_remote_code=trust_remote_code,
+            untrained=untrained,
+            seed=seed,
+            say=say,
+        )
     )
-    return _with_sites(loaded)
-
-
-def _is_path(model: object) -> "TypeGuard[str | os.PathLike[str]]":
-    return isinstance(model, str | os.PathLike)
-
-
-def _is_opened(model: object) -> TypeGuard[Opened]:
-    return hasattr(model, "loaded") and hasattr(model, "sites")
-
-
-def _is_loaded(model: object) -> "TypeGuard[Loaded]":
-    return hasattr(model, "body") and hasattr(model, "identity")
 
 
 def _with_sites(loaded: "Loaded") -> ModelSites:
@@ -241,23 +195,34 @@ def _with_sites(loaded: "Loaded") -> ModelSites:
     return ModelSites(loaded, Sites.discover(loaded.model, loaded.body, run))
 
 
+def choose_state(subject: ModelSites, at: str | None, *, as_pooled: bool = False) -> At:
+    """Return which state to take: the one named, or the usual one of the model.
+
+    That is the first token of models with a [CLS] token and the last of others; with
+    `as_pooled`, a model that pools by itself is taken as it does.
+    """
+    if at is not None and at not in PLACES:
+        raise unknown("place of a state", at, PLACES)
+    mode = subject.loaded.pooling.mode if as_pooled and subject.loaded.pooling else ""
+    cls = getattr(subject.loaded.tokenizer, "cls_token_id", None)
+    usual = "last" if cls is None else "first"
+    name = at or next((place for place, each in _MODES.items() if each == mode), usual)
+    return next(place for place in PLACES if place == name)
+
+
+def take_states(states: "Tensor", real: "Tensor", at: At) -> "Tensor":
+    """Return one state per document, (documents, d), from (documents, positions, d)."""
+    from isoscope.capture.model.pooling import pool_states
+
+    return pool_states(_MODES[at], states, real)
+
+
 def model_content(found: ModelSites) -> dict[str, str]:
     """Return the fingerprints of a model."""
     identity: dict[str, object] = found.loaded.identity
     names = ("sha", "config", "tokenizer", "dtype", "untrained", "seed")
     words = {"sha": "model", "config": "model config", "seed": "seed of random weights"}
     return {words.get(name, name): str(identity[name]) for name in names}
-
-
-def need_torch(who: str = "a survey") -> None:
-    """Refuse to begin where the packages of models are missing."""
-    for package in ("torch", "transformers"):
-        if find_spec(package) is None:
-            raise SourceError(
-                f"{who} needs {package}, got none",
-                hint="pip install 'isoscope[hf]'",
-                slug="extra-missing",
-            )
 
 
 def open_documents(
@@ -270,16 +235,12 @@ def open_documents(
     kind: str | None = None,
     skip_bad: bool = False,
     length: int = 512,
-) -> "Corpus":
+) -> Corpus:
     """Open the corpus that a spec names."""
-    from isoscope.source.corpus import open_corpus
-    from isoscope.source.corpus.corpus import Corpus
-
     if isinstance(live, Corpus):
         return live
-    given = cast("str | os.PathLike[str] | Sequence[str] | None", live)  # checked as it is read
-    return open_corpus(
-        spec.corpus if given is None else given,
+    return open_corpus(  # what is live is checked as it is read
+        spec.corpus if live is None else cast("str | os.PathLike[str] | Sequence[str]", live),
         column=spec.column,
         target=target,
         id=id,
@@ -296,10 +257,12 @@ def list_sites(
     dtype: str | None = None,
     device: str = "cpu",
     trust_remote_code: bool = False,
-    say: "Callable[[str], None] | None" = None,
+    say: Callable[[str], None] | None = None,
 ) -> list[tuple[str, int, int]]:
     """Return the sites of a model as (family, how many, width)."""
-    found = load_model(model, dtype=dtype, device=device, trust_remote_code=trust_remote_code)
+    found = load_model(
+        model, dtype=dtype, device=device, trust_remote_code=trust_remote_code, say=say
+    )
     from isoscope.capture.sites import outline
 
     rows = outline(found.sites)

@@ -5,7 +5,9 @@ in the annotation of a field is all that flags, keywords, `--config` and help kn
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache, reduce
 from math import isfinite
 from types import NoneType, UnionType
 from typing import (
@@ -26,6 +28,13 @@ from msgspec.structs import FieldInfo
 
 from isoscope.errors import ConfigError
 from isoscope.registry import unknown
+
+KINDS: dict[object, str] = {
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    bool: "true or false",
+}
 
 
 class Hint(Protocol):
@@ -89,7 +98,7 @@ class Option:
     @property
     def plain(self) -> Hint:
         """The type of one value: without None, and of a sequence its entries."""
-        kinds = [kind for kind in _members(self.type) if not _is_none(kind)]
+        kinds = [kind for kind in _members(self.type) if kind not in (NoneType,)]
         kind = kinds[0] if len(kinds) == 1 else self.type
         return _arguments(kind)[0] if get_origin(kind) is tuple else kind
 
@@ -107,7 +116,9 @@ class Option:
     def check(self, value: object) -> object:
         """Return the value as the spec holds it, or raise the error that names it."""
         value = self._shape(value)
-        self._check_words(value)
+        for each in value if is_list(value) else [value]:
+            if self.words and isinstance(each, str) and each not in self.words:
+                raise unknown(self.flag, each, self.words)
         try:
             found = cast(object, msgspec.convert(value, self.type, strict=True))
         except msgspec.ValidationError:
@@ -119,16 +130,16 @@ class Option:
 
     def _shape(self, value: object) -> object:
         """Return sequences as lists, one name as a list of it, whole numbers as floats."""
-        if self.many and value is not None:
-            if isinstance(value, str):
-                parts = value.split(",") if self.about.commas else [value]
-                value = [part.strip() for part in parts if part.strip()]
-            elif isinstance(value, int | float):
-                value = [value]
-            if not has_entries(value):
-                raise self._wrong(value)
-            return [self._one(each) for each in value]
-        return self._one(value)
+        if not self.many or value is None:
+            return self._one(value)
+        if isinstance(value, str):
+            parts = value.split(",") if self.about.commas else [value]
+            value = [part.strip() for part in parts if part.strip()]
+        elif isinstance(value, int | float):
+            value = [value]
+        if not has_entries(value):
+            raise self._wrong(value)
+        return [self._one(each) for each in value]
 
     def _one(self, value: object) -> object:
         if self.plain is float and isinstance(value, int) and not isinstance(value, bool):
@@ -136,16 +147,9 @@ class Option:
         if self.about.numbers and type(value) is int:
             return str(value)
         if self.plain is float and isinstance(value, str) and self.about.commas:
-            try:
+            with suppress(ValueError):
                 return float(value)
-            except ValueError:
-                return value
         return value
-
-    def _check_words(self, value: object) -> None:
-        for each in value if is_list(value) else [value]:
-            if self.words and isinstance(each, str) and each not in self.words:
-                raise unknown(self.flag, each, self.words)
 
     def _check_bounds(self, value: object) -> None:
         least, most = self.about.least, self.about.most
@@ -181,7 +185,7 @@ class Option:
                 slug="number-too-small" if whole else "number-range",
             )
         return ConfigError(
-            f"expected {_kind(self.plain)} as {self.flag}, got {value!r}",
+            f"expected {KINDS.get(self.plain, 'another value')} as {self.flag}, got {value!r}",
             hint=f"docs/options.md says what --{self.flag} takes",
             slug="option-kind",
         )
@@ -197,8 +201,7 @@ def options_of(kind: type[Part], default: Part | None = None) -> Iterator[Option
         if part is not None:
             known = value if isinstance(value, Part) else None
             for inner in options_of(part, known):
-                path = (each.name, *inner.path)
-                yield Option(inner.name, path, inner.type, inner.default, inner.about)
+                yield replace(inner, path=(each.name, *inner.path))
             continue
         notes: tuple[object, ...] = get_args(hint)[1:]
         found = [note for note in notes if isinstance(note, About)]
@@ -207,6 +210,7 @@ def options_of(kind: type[Part], default: Part | None = None) -> Iterator[Option
         yield Option(each.name, (each.name,), _arguments(hint)[0], value, found[0])
 
 
+@cache
 def named_options(kind: type[Part]) -> dict[str, Option]:
     """Return the options by name; the same name twice is a bug of the spec."""
     found: dict[str, Option] = {}
@@ -236,10 +240,7 @@ def build(kind: type[P], values: Mapping[str, object], default: Part | None = No
 
 def leaf(part: Part, path: tuple[str, ...]) -> object:
     """Return the value at the end of a path of fields."""
-    value: object = part
-    for name in path:
-        value = cast(object, getattr(value, name))
-    return value
+    return cast(object, reduce(getattr, path, part))
 
 
 def has_entries(value: object) -> TypeGuard[Iterable[object]]:
@@ -272,20 +273,6 @@ def _members(kind: Hint) -> tuple[Hint, ...]:
     return _arguments(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
-def _is_none(kind: object) -> bool:
-    return kind is NoneType
-
-
 def _part(hint: object) -> type[Part] | None:
     """Return the part that a field holds; None where the field is an option."""
     return hint if isinstance(hint, type) and issubclass(hint, Part) else None
-
-
-def _kind(kind: object) -> str:
-    names: dict[object, str] = {
-        int: "a whole number",
-        float: "a number",
-        str: "text",
-        bool: "true or false",
-    }
-    return names.get(kind, "another value")

@@ -1,72 +1,65 @@
-"""What a model says at its sites, summed: the one way models become summaries."""
+"""The states of a model at its sites, summed: the one way models become summaries."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from isoscope.accumulate.survey import SECOND_PASS, Survey, variants
+from isoscope.accumulate.sums import DocumentSums
+from isoscope.accumulate.survey import SECOND_PASS, Kind, Survey, variants
+from isoscope.store.state import State
 from isoscope.study.reading import kinds_for, second_passes
+from isoscope.types import Array
 
 if TYPE_CHECKING:
-    from isoscope.accumulate.sums import DocumentSums
-    from isoscope.accumulate.survey import Kind
     from isoscope.capture.listener import Listener, Meet, Take
     from isoscope.capture.tensor_block import TensorBlock
-    from isoscope.store.state import State
-    from isoscope.types import Array
+
+Kinds = tuple[Kind, ...]
 
 
+@dataclass(frozen=True)
 class SiteKinds:
     """Which kinds of summaries each site has: of the first pass and of the second."""
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        *,
-        causes: bool = True,
-        named: Sequence[str] | None = None,
-        intervals: bool = True,
-        also: Sequence["Kind"] = (),
-    ) -> None:
-        self.names = tuple(names)
-        self.intervals = intervals  # else only what the values of measures need
-        self.also = tuple(also)  # needed at every site, besides what the measures need
-        self.named = tuple(named or ())  # measures that the user asked for by name
-        self.causes = causes
-        self._known: dict[str, tuple[Kind, ...]] = {}
+    names: Sequence[str]
+    causes: bool = True
+    named: Sequence[str] | None = None  # measures that the user chose by name
+    intervals: bool = True  # else only what the values of measures need
+    also: Sequence[Kind] = ()  # needed at every site, besides what the measures need
+    _known: dict[str, Kinds] = field(default_factory=dict[str, Kinds], init=False)
 
-    def of(self, site: str) -> tuple["Kind", ...]:
+    def of(self, site: str) -> Kinds:
         """Return all kinds of a site, by its family."""
         if site not in self._known:
             found = kinds_for(
                 self.names,
                 causes=self.causes,
                 site=site,
-                named=self.named,
+                named=self.named or (),
                 intervals=self.intervals,
             )
             self._known[site] = tuple(dict.fromkeys((*found, *self.also)))
         return self._known[site]
 
-    def first(self, site: str) -> tuple["Kind", ...]:
+    def first(self, site: str) -> Kinds:
         """Return the kinds that one pass fills."""
         return tuple(kind for kind in self.of(site) if kind not in SECOND_PASS)
 
-    def second(self, site: str) -> tuple["Kind", ...]:
+    def second(self, site: str) -> Kinds:
         """Return the kinds that need to know the mean before they begin."""
         return tuple(kind for kind in self.of(site) if kind in SECOND_PASS)
 
 
 @dataclass(frozen=True)
 class ListenerOptions:
-    """What a listener is told of rows, sinks and tokens."""
+    """How a listener treats rows, sinks and tokens."""
 
     sinks: float
     seed: int
     folded: bool | None = None
     sketched: bool = True
     gather: bool = False  # few rows of a class wait for more; whoever runs it finishes it
-    bands: "Array | None" = None
+    bands: Array | None = None
     decode: Callable[[list[int]], str] | None = None
 
     def listener(
@@ -96,11 +89,11 @@ def first_pass(survey: Survey, kinds: SiteKinds, options: ListenerOptions) -> "L
     def take(site: str, row_class: str, block: "TensorBlock") -> None:
         survey.update((site, row_class), kinds.first(site), block)
 
-    def meet(site: str, variant: str, classes: "list[DocumentSums]") -> None:
-        shape: tuple[int, ...] = classes[0].units.shape
-        survey.meet((site, variant), classes, width=shape[1], folded=bool(options.folded))
+    def meet(site: str, variant: str, classes: list[DocumentSums]) -> None:
+        width = len(classes[0].units.T)
+        survey.meet((site, variant), classes, width=width, folded=bool(options.folded))
 
-    return options.listener(take, survey.spoil, meet)
+    return options.listener(take, survey.drop, meet)
 
 
 def second_pass(survey: Survey, options: ListenerOptions) -> "Listener":
@@ -110,14 +103,13 @@ def second_pass(survey: Survey, options: ListenerOptions) -> "Listener":
         for part in survey.held.get((site, variant), {}).values():
             part.update(block)
 
-    return options.listener(take, survey.spoil)
+    return options.listener(take, survey.drop)
 
 
-def begin_second(before: "State", sites: Sequence[str], kinds: SiteKinds) -> Survey:
+def begin_second(before: State, sites: Sequence[str], kinds: SiteKinds) -> Survey:
     """Return a survey of second passes, built from what the first has seen."""
     survey = Survey()
     for site in sites:
         for _, alike, here in variants(before.survey_of(site).held):
-            place = (site, alike[0])
-            survey.held[place] = second_passes(here, kinds.second(site))
+            survey.held[site, alike[0]] = second_passes(here, kinds.second(site))
     return survey

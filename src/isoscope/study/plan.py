@@ -50,21 +50,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     stages: tuple[tuple[Unit, ...], ...]
     threads: int = 1
 
-    def size(self, stage: int, unit: int) -> int | None:
+    def size(self, stage: int, unit: int, /) -> int | None:
         """Return how much a unit counts in progress; None where that is not known."""
-        _ = stage, unit
         return 1
 
     def total(self) -> int | None:
         """Return the size of all units; None where one is not known."""
-        total = 0
-        for stage, units in enumerate(self.stages):
-            for unit in range(len(units)):
-                size = self.size(stage, unit)
-                if size is None:
-                    return None
-                total += size
-        return total
+        numbers = ((s, u) for s, units in enumerate(self.stages) for u in range(len(units)))
+        sizes = [self.size(stage, unit) for stage, unit in numbers]
+        known = [size for size in sizes if size is not None]
+        return sum(known) if len(known) == len(sizes) else None
 
     def encode(self) -> bytes:
         """Return the plan as a file holds it."""

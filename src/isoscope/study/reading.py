@@ -33,7 +33,7 @@ from isoscope.accumulate.survey import SECOND_PASS, Kind, Place, Survey, variant
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measures import MEASURES, Measure, level
 from isoscope.measures.interval import Spread, interval, spread
-from isoscope.measures.mean_cosine import over_pairs
+from isoscope.measures.mean_cosine import mean_cosine
 from isoscope.measures.view import GroupView, Summaries, Units, View
 from isoscope.measures.view.spectrum import decompose
 from isoscope.site import HEADS, MATRICES, Site
@@ -64,7 +64,7 @@ def kinds_for(
 
     With causes, also what explanations are made of: rows by frequency and position, and the
     sinks. With a site, or the name of its family, only what that family collects, and what
-    the measures in `named` need, which the user asked for by name. Without intervals, only
+    the measures in `named` need, which the user chose by name. Without intervals, only
     what the values of measures are computed from.
 
     At d = 64, 64,000 tokens of 512 documents and the default measures, a head takes
@@ -79,19 +79,16 @@ def kinds_for(
 
 
 def _needs(names: Iterable[str], *, intervals: bool = True) -> set[Kind]:
-    views = [MEASURES[name].reads for name in names]
     return {
         kind
-        for view in views
+        for view in (MEASURES[name].reads for name in names)
         for kind in view.needs
         if intervals or kind not in view.for_intervals
     }
 
 
 def _not_collected(site: Site | str | None) -> frozenset[Kind]:
-    if site is None:
-        return frozenset()
-    family = (Site.parse(site) if isinstance(site, str) else site).family
+    family = "" if site is None else Site.parse(str(site)).family
     return NOT_COLLECTED.get(family, frozenset())
 
 
@@ -110,8 +107,7 @@ def second_passes(
         if kind is CentredDirections:
             fresh[kind] = CentredDirections(moments.width, moments.mean)
         if kind is Partitions:
-            n = moments.count
-            second = moments.whole.scatter / n
+            second = moments.whole.scatter / moments.count
             second += moments.mean[:, None] * moments.mean
             with threadpool_limits(1):
                 axes = decompose(second, moments.width, least=-1.0)[1]
@@ -131,8 +127,9 @@ def read_survey(
     with threadpool_limits(1):  # eigenvalues change their last bits with the threads
         for site, alike, here in variants(survey.held):
             chosen = measurable(here) if names is None else tuple(names)
-            place = (site, alike[0])
-            found, missing = read_place(place, here, chosen, run=run, options=options)
+            found, missing = read_place(
+                (site, alike[0]), here, chosen, run=run, options=options
+            )
             for variant in alike:
                 readings += [replace(each, variant=variant) for each in found]
             left_out.update(missing)
@@ -159,9 +156,14 @@ def survey_spreads(
     found: dict[tuple[str, str], Spread] = {}
     with threadpool_limits(1):
         for site, alike, here in variants(survey.held):
-            if variant in alike:
-                for name, spread in spread_place(here, names, options).items():
-                    found[site, name] = spread
+            if variant not in alike:
+                continue
+            summaries = _summarise(here, names)
+            for name in names:
+                with suppress(TooFewRowsError, UndefinedError):
+                    each = _spread(MEASURES[name], summaries, options)
+                    if each is not None:
+                        found[site, name] = each
     return found
 
 
@@ -173,7 +175,7 @@ def read_place(
     run: str,
     options: Mapping[str, object],
 ) -> tuple[list[Reading], dict[str, str]]:
-    """Return the readings of a site, and for each measure left out the reason why."""
+    """Return the readings of a site, and for each measure that is missing the reason why."""
     summaries = _summarise(here, names)
     readings: list[Reading] = []
     left_out: dict[str, str] = {}
@@ -200,27 +202,16 @@ def read_place(
     return warned, left_out
 
 
-def spread_place(
-    here: Mapping[Kind, Accumulator[object]],
-    names: Sequence[str],
-    options: Mapping[str, object],
-) -> dict[str, Spread]:
-    """Return what each document group adds to the error of each reading that has one."""
-    summaries = _summarise(here, names)
-    spreads: dict[str, Spread] = {}
-    for name in names:
-        record = MEASURES[name]
-        with suppress(TooFewRowsError, UndefinedError):
-            view, compute, published = _computation(record, summaries, options)
-            value = compute(view)
-            if record.spread is not None:
-                found = record.spread(view, value, published)
-            else:
-                assert isinstance(view, GroupView)
-                found = spread(view, compute, value)
-            if found is not None:
-                spreads[name] = found
-    return spreads
+def _spread(
+    record: Measure, summaries: Summaries, options: Mapping[str, object]
+) -> Spread | None:
+    """Return what each document group adds to the error of a reading, where it has one."""
+    view, compute, published = _computation(record, summaries, options)
+    value = compute(view)
+    if record.spread is not None:
+        return record.spread(view, value, published)
+    assert isinstance(view, GroupView)
+    return spread(view, compute, value)
 
 
 def _summarise(here: Mapping[Kind, Accumulator[object]], names: Sequence[str]) -> Summaries:
@@ -267,10 +258,9 @@ def _from_sample(here: Mapping[Kind, Accumulator[object]], summaries: Summaries)
         sample.documents,
         np.arange(sample.count, dtype=np.uint64),
         independent=sample.independent,
-    )
+    ).reorder(np.argsort(sample.documents, kind="stable"))
     for kind, accumulator in second_passes(here, missing).items():
-        order = np.argsort(sample.documents, kind="stable")
-        accumulator.update(block.reordered(order))
+        accumulator.update(block)
         summaries[kind] = accumulator.finalize()
         summaries.sampled.add(kind)
 
@@ -279,12 +269,11 @@ def _make_views(summaries: Summaries, names: Iterable[str]) -> None:
     """Make the views that measures will ask for, two at a time: they are most of the work."""
 
     def make(view: type[View]) -> None:
-        with suppress(TooFewRowsError, UndefinedError):  # told when a measure asks for it
+        with suppress(TooFewRowsError, UndefinedError):  # raised when a measure uses it
             summaries.view(view)
 
-    wanted = dict.fromkeys(MEASURES[name].reads for name in names)
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(make, wanted))
+        list(pool.map(make, dict.fromkeys(MEASURES[name].reads for name in names)))
 
 
 def _readings(
@@ -349,8 +338,8 @@ def by_band(place: Place, bands: BandsSummary, *, run: str, d: int) -> list[Read
         units = _band_units(bands, band)
         if units.count < 2:
             continue
-        value = over_pairs(units)
-        low, high = interval(units, over_pairs, value, logarithmic=False) or (None, None)
+        value = mean_cosine(units)
+        low, high = interval(units, mean_cosine, value, logarithmic=False) or (None, None)
         readings.append(
             Reading(
                 run=run,
@@ -375,15 +364,12 @@ def _band_units(bands: BandsSummary, band: int) -> Units:
     there = bands.nonzero[:, band] > 0
     nonzero, units = bands.nonzero[there, band], bands.units[there, band]
     nothing = np.zeros(len(nonzero))  # pairs within a document are not excluded here
-    shape: tuple[int, ...] = units.shape
-    energy = np.zeros(shape[1])
-    keys = np.flatnonzero(there).astype(np.uint64)
     return Units(
-        keys=keys,
+        keys=np.flatnonzero(there).astype(np.uint64),
         sizes=nonzero,
         documents=bands.documents,
         units=units,
-        energy=energy,
+        energy=np.zeros(len(units.T)),
         own=nothing,
         pairs=nothing,
     )

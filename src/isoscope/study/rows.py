@@ -4,27 +4,30 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from tempfile import TemporaryDirectory
+from typing import Annotated, ClassVar
 
+from isoscope.accumulate import NamedRows, Tally
+from isoscope.accumulate.survey import Kind, Place, Survey
+from isoscope.display import Results
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import TooFewRowsError
-from isoscope.source.segment import Segment
+from isoscope.source import RowSource, open_source
+from isoscope.source.bytes import of_file
+from isoscope.source.row_source import Segment
+from isoscope.store import Origin, new_origin, save
 from isoscope.store.state import State
-from isoscope.study.lanes import LANES, Progress
+from isoscope.study.lanes import LANES, Progress, block_rows, run
+from isoscope.study.measure_choice import Computed, Reads, read_state
 from isoscope.study.option import about
+from isoscope.study.passes import SiteKinds
 from isoscope.study.plan import Plan, Unit
-from isoscope.study.reads import Computed, Reads, read_state
+from isoscope.study.reading import second_passes
 from isoscope.study.run import Finished, Live, Runnable
-from isoscope.study.spec import Spec
 from isoscope.types import Chunk, Reading
 
-if TYPE_CHECKING:
-    from isoscope.accumulate.survey import Kind, Place, Survey
-    from isoscope.display import Results
-    from isoscope.source import RowSource
-
-ROWS: "Place" = ("rows", "all")
+ROWS: Place = ("rows", "all")
 BLOCKS = 16  # of rows that make a unit
 
 
@@ -45,11 +48,17 @@ class RowsPlan(Plan, frozen=True, kw_only=True):
         return self.stages[stage][unit].rows
 
 
-class MeasureSpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
-    """Measure a collection of vectors."""
+class MeasureSpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
+    """Measure a collection of vectors: an array, a tensor, a column of a frame, or a path.
+
+    Returns readings, each with a 95 % interval and its warnings. With `output` a run folder
+    is written as well; an unfinished one is resumed. `document` says which document each
+    row is from: a column of the file, or a sequence with one entry per row.
+    """
 
     command: ClassVar[str] = "measure"
     plans: ClassVar[type[Plan]] = RowsPlan
+    worker_at: ClassVar[str] = "isoscope.study.rows:RowsWorker"
 
     vectors: Annotated[
         str | None,
@@ -109,28 +118,16 @@ class MeasureSpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
         ),
     ] = LANES
 
-    def open(self, notify: Notify, live: Live | None = None) -> "RowsWorker":
-        """Open the source."""
-        _ = notify
-        return RowsWorker(self, live or {})
-
 
 class RowsWorker:
     """An open source of rows."""
 
-    def __init__(self, spec: MeasureSpec, live: Live) -> None:
-        from isoscope.accumulate import NamedRows
-        from isoscope.accumulate.survey import SECOND_PASS
-        from isoscope.source import open_source
-        from isoscope.study.reading import kinds_for
-
+    def __init__(self, spec: MeasureSpec, notify: Notify, live: Live) -> None:
         self.spec = spec
         self.names = spec.reads.names()
-        kinds = kinds_for(self.names)
-        first = tuple(kind for kind in kinds if kind not in SECOND_PASS)
         named = any(live.get(role, spec.value(role)) is not None for role in ("id", "text"))
-        self.first = (*first, NamedRows) if named else first
-        self.second = tuple(kind for kind in kinds if kind in SECOND_PASS)
+        kinds = SiteKinds(self.names, causes=False, also=(NamedRows,) if named else ())
+        self.first, self.second = kinds.first(ROWS[0]), kinds.second(ROWS[0])
         self.source = open_source(
             live.get("vectors", spec.vectors),
             column=spec.column,
@@ -140,13 +137,11 @@ class RowsWorker:
             name=spec.name,
             skip_bad=spec.skip_bad,
         )
-        self._stage = 0
+        self._rows = block_rows(self.source.width, self.source.itemsize)
         self._before: Survey | None = None
 
     def content(self) -> dict[str, str]:
         """Return fingerprints of the vectors, and of labels in files of their own."""
-        from isoscope.source.fingerprint import of_file
-
         source = self.source
         found = {"name": source.name}
         # What is read from a stream cannot be read again, so that nothing of it is resumed.
@@ -161,41 +156,25 @@ class RowsWorker:
         """Cut the source into ranges; a second stage where a measure needs one."""
         units = (Rows(None, self.source.rows),)
         if not self.source.live:
-            per_unit = self._rows * BLOCKS
-            segments = self.source.segments(per_unit)
+            segments = self.source.segments(self._rows * BLOCKS)
             units = tuple(Rows(each, _count(self.source, each)) for each in segments)
         again = bool(self.second) and self.source.rereadable
-        stages = (units, units) if again else (units,)
-        return RowsPlan(stages=stages, threads=self.spec.threads)
+        return RowsPlan(stages=(units, units) if again else (units,), threads=self.spec.threads)
 
     def enter(self, plan: object, stage: int, before: State | None) -> None:
         """Turn to the first pass, or to the second with what the first has found."""
-        _ = plan
-        self._stage = stage
         self._before = None if before is None else before.survey_of(ROWS[0])
         if self._before is not None and ROWS not in self._before.held:
             raise _too_few(self.source, 0)
 
-    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> "Survey":
+    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> Survey:
         """Sum the rows of one range."""
-        _ = scratch
         assert isinstance(unit, Rows)
-        chunks = self.source.chunks(self._rows, unit.segment)
-        if self._before is not None:
-            return sum_again(
-                chunks,
-                ROWS,
-                self.second,
-                self._before,
-                seed=self.spec.seed,
-                skip_bad=self.spec.skip_bad,
-                progress=ticks.at,
-                lanes=self.spec.threads,
-            )
         return sum_rows(
-            chunks,
+            self.source.chunks(self._rows, unit.segment),
             ROWS,
-            self.first,
+            self.first if self._before is None else self.second,
+            before=self._before,
             seed=self.spec.seed,
             skip_bad=self.spec.skip_bad,
             progress=ticks.at,
@@ -203,74 +182,78 @@ class RowsWorker:
             dropped=lambda: self.source.skipped,
         )
 
-    def finish(self, done: Finished) -> "Results[Reading]":
+    def finish(self, done: Finished) -> Results[Reading]:
         """Return the readings, and write the run where there is a target."""
-        from tempfile import TemporaryDirectory
-
-        from isoscope.accumulate import Tally
-
-        rows = done.state.survey_of(ROWS[0])
-        tally = rows.held.get(ROWS, {}).get(Tally)
+        tally = done.state.survey_of(ROWS[0]).held.get(ROWS, {}).get(Tally)
         seen = tally.count if isinstance(tally, Tally) else 0
         if seen < 2:
             raise _too_few(self.source, seen)
-        with TemporaryDirectory(prefix="isoscope-") as spare:
-            state = whole_state(done, Path(spare))
-            name = done.target.name if done.target is not None else self.source.name
-            options = self.spec.reads.options(documents=self.source.has_documents)
-            readings = read_state(state, self.names, name, options)
-            if done.target is not None:
-                self._save(done, state, readings, options)
-        return readings
+        options = self.spec.reads.options(documents=self.source.has_documents)
 
-    def _save(
-        self,
-        done: Finished,
-        state: State,
-        readings: "Results[Reading]",
-        options: Computed,
-    ) -> None:
-        from isoscope.store import new_origin, save
+        def origin() -> Origin:
+            settings = {**self.spec.settings(), **options, "measures": list(self.names)}
+            sources: list[dict[str, object]] = [
+                {
+                    "name": part.name,
+                    "fingerprint": part.fingerprint,
+                    "rows": done.state.seen.get(part.name, 0),
+                    "dtype": part.dtype,
+                    "width": part.width,
+                    "file": Path(part.place).name if part.place else "",
+                }
+                for part in (self.source.parts or (self.source,))
+            ]
+            return new_origin(sources=sources, settings=settings, seed=self.spec.seed)
 
-        assert done.target is not None
-        settings = {**self.spec.settings(), **options, "measures": list(self.names)}
-        origin = new_origin(
-            sources=_sources(self.source, state.seen), settings=settings, seed=self.spec.seed
-        )
-        config = {"measure": absolute(self.spec, ("vectors", "document", "id", "text"))}
-        save(done.target, state, readings, origin, config, done.overwrite, resume=True)
-
-    @property
-    def _rows(self) -> int:
-        from isoscope.study.lanes import block_rows
-
-        return block_rows(self.source.width, self.source.itemsize)
+        return finish_readings(done, self.names, self.source.name, options, origin)
 
 
-def whole_state(done: Finished, spare: Path) -> State:
-    """Return the summaries of the first stage, with those of the second where there is one."""
-    if len(done.found) == 1:
-        return done.state
-    second = done.found[1]
-    assert isinstance(second, State)
-    return done.state.overlay(second, spare)
+def finish_readings(
+    done: Finished,
+    names: Sequence[str],
+    name: str,
+    options: Computed,
+    origin: Callable[[], Origin],
+    *,
+    order: Sequence[str] = (),
+    remarks: tuple[str, ...] = (),
+    flags: Mapping[str, object] | None = None,
+) -> Results[Reading]:
+    """Return the readings of all stages, and write the run where there is a target.
+
+    Summaries of a second stage are laid over those of the first. The config of a run has the
+    flags of the spec, replaced by those in `flags`.
+    """
+    with TemporaryDirectory(prefix="isoscope-") as spare:
+        state = done.state
+        for second in done.found[1:]:
+            assert isinstance(second, State)
+            state = state.overlay(second, Path(spare))
+        name = done.target.name if done.target is not None else name
+        readings = read_state(state, names, name, options, order)
+        readings.remarks = remarks
+        if done.target is not None:
+            config = {done.spec.command: done.spec.to_config(absolute=True) | dict(flags or {})}
+            save(done.target, state, readings, origin(), config, done.overwrite, resume=True)
+    return readings
 
 
 def sum_rows(
     chunks: Iterable[Chunk],
-    place: "Place",
-    kinds: Sequence["Kind"],
+    place: Place,
+    kinds: Sequence[Kind],
     *,
+    before: Survey | None = None,
     seed: int,
     skip_bad: bool = False,
     progress: Progress | None = None,
     lanes: int = LANES,
     dropped: Callable[[], int] | None = None,
-) -> "Survey":
-    """Return the summaries of rows: the one way rows become sums."""
-    from isoscope.accumulate import Tally
-    from isoscope.study.lanes import run
+) -> Survey:
+    """Return the summaries of rows: the one way rows become sums.
 
+    Those of a second pass begin with what the first has found, in `before`.
+    """
     counts: Counter[str] = Counter()
 
     def count_rows() -> Iterator[Chunk]:
@@ -278,35 +261,11 @@ def sum_rows(
             counts[chunk.source] += len(chunk)
             yield chunk
 
+    start = None
+    if before is not None:
+        start = Survey({place: second_passes(before.held[place], kinds)})
     survey, skipped = run(
-        count_rows(), place, kinds, seed=seed, skip_bad=skip_bad, progress=progress, lanes=lanes
-    )
-    tally = survey.held.get(place, {}).get(Tally)
-    if isinstance(tally, Tally):
-        tally.skip(skipped + (dropped() if dropped is not None else 0))
-    survey.seen = dict(counts)
-    return survey
-
-
-def sum_again(
-    chunks: Iterable[Chunk],
-    place: "Place",
-    kinds: Sequence["Kind"],
-    first: "Survey",
-    *,
-    seed: int,
-    skip_bad: bool = False,
-    progress: Progress | None = None,
-    lanes: int = LANES,
-) -> "Survey":
-    """Return the summaries of a second pass over rows, given those of the first."""
-    from isoscope.accumulate.survey import Survey
-    from isoscope.study.lanes import run
-    from isoscope.study.reading import second_passes
-
-    start = Survey({place: second_passes(first.held[place], kinds)})
-    survey, _ = run(
-        chunks,
+        count_rows(),
         place,
         kinds,
         seed=seed,
@@ -315,47 +274,26 @@ def sum_again(
         start=start,
         lanes=lanes,
     )
+    if before is None:
+        survey.seen = dict(counts)
+        tally = survey.held.get(place, {}).get(Tally)
+        if isinstance(tally, Tally):
+            tally.skip(skipped + (dropped() if dropped is not None else 0))
     return survey
 
 
-def _count(source: "RowSource", segment: Segment) -> int | None:
+def _count(source: RowSource, segment: Segment) -> int | None:
     """Return the rows of a segment, where they are known."""
-    parts, total = source.parts or (source,), 0
-    for part, start, stop in segment.ranges():
-        end = parts[part].rows if stop is None else stop
-        if end is None:
-            return None
-        total += end - start
-    return total
-
-
-def absolute(spec: Spec, names: tuple[str, ...]) -> dict[str, object]:
-    """Return the flags of a spec with absolute paths, so that any folder will do."""
-    flags = spec.to_config()
-    for name in names:
-        flag = spec.options()[name].flag
-        value = flags.get(flag)
-        if isinstance(value, str) and Path(value).exists():
-            flags[flag] = str(Path(value).resolve())
-    return flags
-
-
-def _sources(source: "RowSource", rows: Mapping[str, int]) -> list[dict[str, object]]:
-    """Return what identifies each file of a source."""
-    return [
-        {
-            "name": part.name,
-            "fingerprint": part.fingerprint,
-            "rows": rows.get(part.name, 0),
-            "dtype": part.dtype,
-            "width": part.width,
-            "file": Path(part.place).name if part.place else "",
-        }
-        for part in (source.parts or (source,))
+    parts = source.parts or (source,)
+    ranges = [
+        (start, parts[part].rows if stop is None else stop)
+        for part, start, stop in segment.ranges()
     ]
+    known = [end - start for start, end in ranges if end is not None]
+    return sum(known) if len(known) == len(ranges) else None
 
 
-def _too_few(source: "RowSource", seen: int) -> TooFewRowsError:
+def _too_few(source: RowSource, seen: int) -> TooFewRowsError:
     return TooFewRowsError(
         f"a measure needs at least 2 rows, got {seen} in {source.place or source.name}",
         hint="anisotropy compares rows with each other",

@@ -3,25 +3,27 @@
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-from importlib import import_module
+from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import ClassVar, Generic, Protocol, TypeVar, cast
 
 from isoscope.engine import Job, Notify, Tracker, engine_for
 from isoscope.engine.base import Engine, Stage, Worker
-from isoscope.errors import EngineError, ResumeError, RowError, StoreError, TooFewRowsError
+from isoscope.errors import EngineError, RowError, SourceError, StoreError, TooFewRowsError
 from isoscope.store.keepers import RecordKeeper, SummaryKeeper
 from isoscope.store.origin import versions
 from isoscope.store.state import State
 from isoscope.store.working import Working, open_target
+from isoscope.study.experiment import load_at
 from isoscope.study.plan import Plan
-from isoscope.study.spec import Execution, Spec, refuse_other
+from isoscope.study.spec import Execution, Spec, cannot_resume, digest, refuse_other
 
 P = TypeVar("P", bound=Plan)
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
+OTHER_VERSION = ": it was begun by another version"
 Live = Mapping[str, object]  # objects that Python passed in place of names
 
 
@@ -55,7 +57,6 @@ class Finished:
     target: Path | None
     overwrite: bool
     notes: tuple[str, ...] = ()
-    live: bool = False
 
     @property
     def state(self) -> State:
@@ -88,16 +89,24 @@ class Runnable(Spec, Generic[R_co], frozen=True, kw_only=True):
     def open(self, notify: Notify, live: Live | None = None) -> Planner[R_co]:
         """Open what the spec names; `live` has objects in place of names."""
         if self.torch_for:
-            from isoscope.study.model import need_torch
-
             need_torch(self.torch_for)
-        module, _, name = self.worker_at.partition(":")
-        worker = cast(Callable[..., Planner[R_co]], getattr(import_module(module), name))
+        worker = cast(Callable[..., Planner[R_co]], load_at(self.worker_at))
         return worker(self, notify, live or {})
 
     def decode_plan(self, content: bytes) -> Plan:
         """Return the plan that a file holds."""
         return self.plans.decode(content)
+
+
+def need_torch(who: str = "a survey") -> None:
+    """Refuse to begin where the packages of models are missing."""
+    for package in ("torch", "transformers"):
+        if find_spec(package) is None:
+            raise SourceError(
+                f"{who} needs {package}, got none",
+                hint="pip install 'isoscope[hf]'",
+                slug="extra-missing",
+            )
 
 
 def run(
@@ -116,8 +125,7 @@ def run(
         worker = spec.open(notify, live)
         id, plan = _make_plan(spec, worker, working)
         try:
-            done = _do_stages(spec, plan, id, worker, engine, working, notify, bool(live))
-            return worker.finish(done)
+            return worker.finish(_do_stages(spec, plan, id, worker, engine, working, notify))
         except (RowError, TooFewRowsError):  # as it would be every time: nothing to resume
             working.restart()
             raise
@@ -127,8 +135,8 @@ def _make_plan(spec: Runnable[R], worker: Planner[R], working: Working) -> tuple
     """Return the plan of an unfinished run, or make one and write it."""
     if working.folder is None:
         return "", worker.plan()
-    content = worker.content()
-    resolved, id = spec.resolve(content), spec.address(content)
+    resolved = spec.resolve(worker.content())
+    id = digest(resolved)
     try:
         plan = _read_plan(spec, id, resolved, working)
     except StoreError:
@@ -148,12 +156,13 @@ def _read_plan(
     assert working.folder is not None
     begun = working.begun()
     if begun is None:
-        _refuse_older(working.folder)
+        if any((working.folder / name).exists() for name in ("units", "again")):
+            raise cannot_resume(working.name, OTHER_VERSION)  # it had no plans
         return None
     if begun.id != id:
-        refuse_other(working.name, begun.resolved, resolved)
+        refuse_other(working.name, begun.resolved, resolved, spec.options())
     if begun.id != id or begun.version != versions()["isoscope"]:
-        raise _other_version(working.name)
+        raise cannot_resume(working.name, OTHER_VERSION)
     return spec.decode_plan(working.read_plan(begun))
 
 
@@ -165,7 +174,6 @@ def _do_stages(
     engine: Engine,
     working: Working,
     notify: Notify,
-    live: bool,
 ) -> Finished:
     """Do all stages, one after the other."""
 
@@ -175,7 +183,7 @@ def _do_stages(
             notify.tell(text)
 
     tracker = Tracker(notify, plan.total(), note)
-    tracker.begin()
+    tracker.show()
     found: list[State | list[object]] = []
     before: State | None = None
     with engine.start(Job(spec, plan, worker, working)) as session:
@@ -195,7 +203,7 @@ def _do_stages(
             found.append(total)
             before = total if isinstance(total, State) else None
     return Finished(
-        spec, plan, found, id, working.target, working.overwrite, tuple(working.notes), live
+        spec, plan, found, id, working.target, working.overwrite, tuple(working.notes)
     )
 
 
@@ -204,13 +212,11 @@ def _keeper(
 ) -> SummaryKeeper | RecordKeeper:
     if spec.keeps == "records":
         return RecordKeeper(units, folder, id=id)
-    spare: list[Path] = []
 
+    @cache
     def own() -> Path:
         """Return a folder of its own for what does not fit into memory, made when used."""
-        if not spare:
-            spare.append(Path(mkdtemp(dir=working.spare())))
-        return spare[0]
+        return Path(mkdtemp(dir=working.spare()))
 
     return SummaryKeeper(units, folder, id=id, spare=own)
 
@@ -241,20 +247,3 @@ def _is_stream(value: object) -> bool:
         path = Path(value).expanduser()
         return path.exists() and not (path.is_file() or path.is_dir())
     return False
-
-
-def _refuse_older(folder: Path) -> None:
-    """Refuse units that a version without plans has left behind."""
-    if any((folder / name).exists() for name in ("units", "again")):
-        raise _other_version(folder.name)
-
-
-def _other_version(name: str) -> ResumeError:
-    return ResumeError(
-        f"cannot resume {name!r}: it was begun by another version",
-        hint="choose another folder, or begin again with --overwrite",
-        slug="resume-other",
-    )
-
-
-__all__ = ["Finished", "Live", "Planner", "Runnable", "run"]

@@ -6,17 +6,23 @@ is spread over machines, does the same work in the same portions.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from isoscope.accumulate.bands import FREQUENCIES, POSITIONS
+from isoscope.accumulate.block import sketch_rank
+from isoscope.accumulate.reservoir import SIZE
+from isoscope.accumulate.vocabulary import KEPT, SAMPLED, TYPES
 from isoscope.errors import ConfigError, SourceError, TooFewRowsError
+from isoscope.hashing import GROUPS
 from isoscope.site import DECODER, POOLED, is_matrix
+from isoscope.source.corpus.corpus import Corpus
 from isoscope.study.frequency import Frequencies, read_frequencies
+from isoscope.study.model import ModelSites
 
 if TYPE_CHECKING:
     from isoscope.capture.feed import Batch, Feed, Prepared
     from isoscope.capture.model.pooling import Pooling
-    from isoscope.source.corpus.corpus import Corpus
-    from isoscope.study.model import ModelSites
 
 UNIT_ROWS = 32_768  # positions of a unit: a minute of a small model on a laptop
 BATCH_DOCUMENTS = 32
@@ -45,33 +51,31 @@ class Selection:
 
     def warnings(self) -> list[str]:
         """Return what a reader of the run should know."""
-        found: list[str] = []
-        if self.truncated:
-            found.append(f"{self.truncated} of {len(self.items)} documents were truncated")
-        if self.short:
-            found.append(f"{self.short} documents shorter than two tokens were left out")
-        if self.bad:
-            found.append(f"{len(self.bad)} documents could not be read and were skipped")
-        return found
+        taken, bad = len(self.items), len(self.bad)
+        counted = (
+            (self.truncated, f"{self.truncated} of {taken} documents were truncated"),
+            (self.short, f"{self.short} documents shorter than two tokens were skipped"),
+            (bad, f"{bad} documents could not be read and were skipped"),
+        )
+        return [text for count, text in counted if count]
 
 
-def take_documents(
-    ordinals: Iterable[int],
-    prepare: "Callable[[int], Prepared | None]",
+def select_documents(
+    corpus: Corpus,
+    feed: "Feed",
+    frequencies: Frequencies,
     *,
+    seed: int,
     tokens: int | None,
     skip_bad: bool = False,
 ) -> Selection:
-    """Return the first documents in this order that have this many tokens together.
-
-    `prepare` gives the length and cost of a document, or None where it is too short.
-    """
+    """Draw documents until there are enough tokens, and count their tokens."""
     found = Selection()
-    for ordinal in ordinals:
+    for ordinal in map(int, corpus.order(seed)):
         if tokens is not None and found.rows >= tokens:
             break
         try:
-            prepared = prepare(int(ordinal))
+            prepared = feed.prepare(corpus.document(ordinal))
         except SourceError as error:
             if not skip_bad:
                 raise
@@ -80,51 +84,32 @@ def take_documents(
         if prepared is None:
             found.short += 1
             continue
-        found.items.append(Item(int(ordinal), prepared.length, prepared.cost))
+        frequencies.see(prepared.inputs)
+        found.items.append(Item(ordinal, prepared.length, prepared.cost))
         found.rows += prepared.length
         found.truncated += bool(prepared.truncated)
+    if not found.items:
+        raise _too_short(
+            corpus, "use a corpus with longer documents; --per=file takes a whole file as one"
+        )
     return found
 
 
-def select_documents(
-    corpus: "Corpus",
-    feed: "Feed",
-    frequencies: Frequencies,
-    *,
-    seed: int,
-    tokens: int | None,
-    skip_bad: bool,
-) -> Selection:
-    """Draw documents until there are enough tokens, and count their tokens."""
-
-    def prepare(ordinal: int) -> "Prepared | None":
-        prepared = feed.prepare(corpus.document(ordinal))
-        if prepared is not None:
-            frequencies.see(prepared.inputs)
-        return prepared
-
-    selection = take_documents(
-        corpus.order(seed),
-        prepare,
-        tokens=tokens,
-        skip_bad=skip_bad,
+def _too_short(corpus: Corpus, hint: str) -> TooFewRowsError:
+    return TooFewRowsError(
+        f"expected documents of at least two tokens in {corpus.place or corpus.name}, "
+        f"got none in {len(corpus)}",
+        hint=hint,
+        slug="corpus-short",
     )
-    if not selection.items:
-        raise TooFewRowsError(
-            f"expected documents of at least two tokens in {corpus.place or corpus.name}, "
-            f"got none in {len(corpus)}",
-            hint="use a corpus with longer documents; --per=file takes a whole file as one",
-            slug="corpus-short",
-        )
-    return selection
 
 
-def has_tokens(subject: "ModelSites") -> bool:
+def has_tokens(subject: ModelSites) -> bool:
     """Whether some rows of a model are of tokens: it reads text, or writes it."""
     return subject.loaded.takes == "text" or subject.last == DECODER
 
 
-def frequencies_for(subject: "ModelSites", table: str | None) -> Frequencies:
+def frequencies_for(subject: ModelSites, table: str | None) -> Frequencies:
     """Return the counts of tokens a table gives, or room to count them."""
     if table is None:
         return Frequencies()
@@ -135,13 +120,13 @@ def frequencies_for(subject: "ModelSites", table: str | None) -> Frequencies:
             slug="frequency-table",
         )
     size = getattr(subject.loaded.body.config, "vocab_size", None)
-    known = subject.tokenizer
+    known = subject.loaded.tokenizer
     return read_frequencies(
         table, known, int(size or (len(known.get_vocab()) if known is not None else 0))
     )
 
 
-def pooling_for(subject: "ModelSites", mode: str | None) -> "Pooling | None":
+def pooling_for(subject: ModelSites, mode: str | None) -> "Pooling | None":
     """Return how tokens become one vector: as an option says, or as the model does."""
     from isoscope.capture.model.pooling import Pooling
 
@@ -157,9 +142,12 @@ def pooling_for(subject: "ModelSites", mode: str | None) -> "Pooling | None":
 
 
 def select_sites(
-    subject: "ModelSites", families: Sequence[str] | None, pooled: bool
+    subject: ModelSites, families: Sequence[str] | None, pooled: bool, width: int | None = None
 ) -> tuple[str, ...]:
-    """Return the sites that families name, or the usual ones."""
+    """Return the sites that families name, or the usual ones.
+
+    A width to cut pooled vectors to is refused where there are none.
+    """
     names = list(families) if families else list(subject.sites.DEFAULT)
     if POOLED in names and not pooled:
         raise ConfigError(
@@ -171,27 +159,23 @@ def select_sites(
     sites = subject.sites.select(plain) if plain else ()
     if pooled and (not families or POOLED in names):
         sites = (*sites, POOLED)
-    return sites
-
-
-def check_truncation(sites: tuple[str, ...], width: int | None) -> None:
-    """Refuse a width for pooled vectors where there are none."""
     if width is not None and POOLED not in sites:
         raise ConfigError(
             "cannot cut pooled vectors where none are surveyed",
             hint="--truncate-dim needs a --pooling, and pooled among the --sites",
             slug="pooling",
         )
+    return sites
 
 
 def turns_for(
-    subject: "ModelSites", sites: tuple[str, ...], turns: int | None, say: Callable[[str], None]
+    subject: ModelSites, sites: tuple[str, ...], turns: int | None, say: Callable[[str], None]
 ) -> int:
     """Return in how many turns the sites are done, and say so where it is more than one."""
     from isoscope.capture.runner import free_memory
 
     widths = [subject.sites.widths.get(site, 0) for site in sites if not is_matrix(site)]
-    needed, free = state_bytes(widths), free_memory()
+    needed, free = sum(ROW_CLASSES * site_bytes(width) for width in widths), free_memory()
     if turns is None:
         turns = min(max(1, -(-needed * 2 // max(free, 1))), max(len(widths), 1))
     if turns > 1 or needed > 2**30:
@@ -215,70 +199,51 @@ def schedule(
     Within a unit documents are sorted by length, so that a batch has little padding.
     Where lengths may not be `mixed`, a batch has documents of one length only.
     """
+
+    def ends_unit(unit: list[Item], item: Item) -> bool:
+        return sum(each.length for each in unit) + item.length > unit_rows
+
+    def ends_batch(batch: list[Item], item: Item) -> bool:
+        longest = batch[0].cost  # the first is the longest, and all are padded to it
+        full = len(batch) == documents or (len(batch) + 1) * longest > positions
+        return full or (not mixed and item.cost != longest)
+
+    by_length = [
+        sorted(unit, key=lambda each: (-each.cost, -each.length))
+        for unit in _cut(items, ends_unit)
+    ]
     return [
-        list(_cut_batches(unit, documents, positions, mixed))
-        for unit in _cut_units(items, unit_rows)
+        [[each.ordinal for each in batch] for batch in _cut(unit, ends_batch)]
+        for unit in by_length
     ]
 
 
-def _cut_units(items: Iterable[Item], rows: int) -> Iterator[list[Item]]:
-    unit: list[Item] = []
+def _cut(
+    items: Iterable[Item], ends: Callable[[list[Item], Item], bool]
+) -> Iterator[list[Item]]:
+    """Yield consecutive items, cut where an item would not fit with those before it."""
+    part: list[Item] = []
     for item in items:
-        if unit and sum(each.length for each in unit) + item.length > rows:
-            yield unit
-            unit = []
-        unit.append(item)
-    if unit:
-        yield unit
-
-
-def _cut_batches(
-    unit: Sequence[Item], documents: int, positions: int, mixed: bool
-) -> Iterator[list[int]]:
-    batch: list[Item] = []
-    for item in sorted(unit, key=lambda each: (-each.cost, -each.length)):
-        full = len(batch) == documents
-        if batch:  # the first is the longest, and all are padded to it
-            full |= (len(batch) + 1) * batch[0].cost > positions
-            full |= not mixed and item.cost != batch[0].cost
-        if full:
-            yield [each.ordinal for each in batch]
-            batch = []
-        batch.append(item)
-    if batch:
-        yield [each.ordinal for each in batch]
-
-
-def state_bytes(widths: Iterable[int], classes: int = ROW_CLASSES) -> int:
-    """Return the bytes that sites of these widths take while they are collected."""
-    return sum(classes * site_bytes(width) for width in widths)
+        if part and ends(part, item):
+            yield part
+            part = []
+        part.append(item)
+    if part:
+        yield part
 
 
 def site_bytes(d: int) -> int:
     """Return the bytes of one site and class of rows.
 
     Two scatters of d x d doubles, for each of 32 groups its sums and its scatter seen from
-    a few directions, and the rows of the reservoir.
+    a few directions, the rows of the reservoir, and what is kept by token type and band.
     """
-    from isoscope.accumulate.block import sketch_rank
-    from isoscope.accumulate.reservoir import SIZE
-    from isoscope.hashing import GROUPS
-
     scatters = 2 * d * d * 8
     groups = GROUPS * d * (sketch_rank(d) * 4 * 2 + 3 * 8)  # held twice until it is settled
-    return scatters + groups + SIZE * d * 4 + token_bytes(d)
-
-
-def token_bytes(d: int) -> int:
-    """Return the bytes of what is kept by token type, by band and of whole texts."""
-    from isoscope.accumulate.bands import FREQUENCIES, POSITIONS
-    from isoscope.accumulate.vocabulary import KEPT, SAMPLED, TYPES
-    from isoscope.hashing import GROUPS
-
     types = TYPES * (8 * d + 24)
     occurrences = SAMPLED * KEPT * (4 * d + 16)
     bands = GROUPS * (len(FREQUENCIES) + POSITIONS) * 8 * (d + 1)
-    return types + occurrences + bands
+    return scatters + groups + SIZE * d * 4 + types + occurrences + bands
 
 
 def as_bytes(number: int) -> str:
@@ -287,32 +252,22 @@ def as_bytes(number: int) -> str:
     >>> as_bytes(5_000_000), as_bytes(3 * 2**30)
     ('4.8 MiB', '3.0 GiB')
     """
-    if number < 2**30:
-        return f"{number / 2**20:.1f} MiB"
-    return f"{number / 2**30:.1f} GiB"
+    return f"{number / 2**20:.1f} MiB" if number < 2**30 else f"{number / 2**30:.1f} GiB"
 
 
 def prepare_documents(
-    corpus: "Corpus", feed: "Feed", *, documents: int | None = None, seed: int | None = None
+    corpus: Corpus, feed: "Feed", *, documents: int | None = None, seed: int | None = None
 ) -> "list[tuple[int, Prepared]]":
     """Return prepared documents with their ordinals; those that are too short are skipped.
 
     In the order of the corpus, or in one drawn by a seed, at most as many as `documents`.
     """
-    found: list[tuple[int, Prepared]] = []
-    for ordinal in range(len(corpus)) if seed is None else corpus.order(seed):
-        if documents is not None and len(found) >= documents:
-            break
-        ready = feed.prepare(corpus.document(int(ordinal)))
-        if ready is not None:
-            found.append((int(ordinal), ready))
+    order = range(len(corpus)) if seed is None else map(int, corpus.order(seed))
+    prepared = ((ordinal, feed.prepare(corpus.document(ordinal))) for ordinal in order)
+    usable = ((ordinal, ready) for ordinal, ready in prepared if ready is not None)
+    found = list(islice(usable, documents))
     if not found:
-        raise TooFewRowsError(
-            f"expected documents of at least two tokens in {corpus.place or corpus.name}, "
-            f"got none in {len(corpus)}",
-            hint="give a corpus with longer documents",
-            slug="corpus-short",
-        )
+        raise _too_short(corpus, "give a corpus with longer documents")
     return found
 
 

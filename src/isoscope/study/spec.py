@@ -1,8 +1,8 @@
 """The spec, which determines the numbers of a run, and the execution, which does not."""
 
 from collections.abc import Iterable, Mapping
-from functools import cache
 from hashlib import blake2b
+from pathlib import Path
 from typing import Annotated, ClassVar, Self
 
 import msgspec
@@ -18,15 +18,16 @@ class Spec(Part, frozen=True, kw_only=True):
     """One kind of work; subclasses add options, and say how a worker is opened."""
 
     command: ClassVar[str] = ""  # its name on the command line, in files and in Python
+    revision: ClassVar[int] = 0  # raised when the same options come to other numbers
 
     @classmethod
     def options(cls) -> dict[str, Option]:
         """Return the options by name."""
-        return _options(cls)
+        return named_options(cls)
 
     @classmethod
     def of(cls, **values: object) -> Self:
-        """Return a checked spec; what is not given has its default.
+        """Return a checked spec; what is not set has its default.
 
         Raises the error that names the option, with the nearest name that there is.
         """
@@ -36,37 +37,31 @@ class Spec(Part, frozen=True, kw_only=True):
             if option.required and values.get(name) is None and not option.about.live:
                 raise ConfigError(
                     f"expected {name} of a {cls.command}, got none",
-                    hint=f"{option.about.help}",
+                    hint=option.about.help,
                     slug="option-missing",
                 )
+        absent = {name: None for name, option in known.items() if option.required}
         checked = {name: known[name].check(value) for name, value in values.items()}
-        for name, option in known.items():
-            if option.required:
-                checked.setdefault(name, None)  # an object takes its place
-        return build(cls, checked)
+        return build(cls, absent | checked)  # where it is absent, an object takes its place
 
-    @classmethod
-    def from_config(cls, config: Mapping[str, object]) -> Self:
-        """Return the spec that flags and values of a file describe; see `to_config`."""
-        flags = {option.flag: name for name, option in cls.options().items()}
-        values: dict[str, object] = {}
-        for key, value in config.items():
-            if key not in flags:
-                error = unknown("setting", key, sorted(flags))
-                raise ConfigError(error.problem, hint=error.hint, slug="config-unknown")
-            values[flags[key]] = value
-        return cls.of(**values)
+    def to_config(self, *, absolute: bool = False) -> dict[str, object]:
+        """Return the flags that do the same again, as plain values of YAML.
 
-    def to_config(self) -> dict[str, object]:
-        """Return the flags that do the same again, as plain values of YAML."""
+        With `absolute`, names of files are written out, so that any folder will do.
+        """
         flags: dict[str, object] = {}
         for option in self.options().values():
+            about = option.about
             value = leaf(self, option.path)
             usual = value is option.default or option.required
             if usual and value in (None, False):
                 continue
             if is_tuple(value):
-                value = ",".join(map(_word, value)) if option.about.commas else list(value)
+                words = (repr(v) if isinstance(v, float) else str(v) for v in value)
+                value = ",".join(words) if about.commas else list(value)
+            named = absolute and (about.path or about.live)
+            if named and isinstance(value, str) and Path(value).exists():
+                value = str(Path(value).resolve())
             flags[option.flag] = value
         return flags
 
@@ -89,14 +84,16 @@ class Spec(Part, frozen=True, kw_only=True):
             for name, option in self.options().items()
             if not option.about.path
         }
-        found = {"command": self.command, "options": values, "content": dict(content)}
+        found: dict[str, object] = {
+            "command": self.command,
+            "options": values,
+            "content": dict(content),
+        }
+        if self.revision:
+            found["revision"] = self.revision
         return msgspec.json.decode(  # as a file gives it back
             msgspec.json.encode(found), type=dict[str, object]
         )
-
-    def address(self, content: Mapping[str, str]) -> str:
-        """Return a name that follows from the options and from the content they name."""
-        return digest(self.resolve(content))
 
 
 class EngineOptions(Part, frozen=True, kw_only=True):
@@ -137,47 +134,46 @@ def refuse_unknown(names: Iterable[str], known: Mapping[str, Option]) -> None:
 
 def digest(value: object) -> str:
     """Return the content address of plain values: the same for the same content."""
-    text = msgspec.json.encode(value, order="sorted")
-    return blake2b(text, digest_size=ID_BYTES).hexdigest()
+    content = msgspec.json.encode(value, order="sorted")
+    return blake2b(content, digest_size=ID_BYTES).hexdigest()
 
 
-def refuse_other(folder: str, begun: Mapping[str, object], now: Mapping[str, object]) -> None:
+def cannot_resume(folder: str, why: str) -> ResumeError:
+    """Return the error for an unfinished run that is of other work."""
+    return ResumeError(
+        f"cannot resume {folder!r}{why}",
+        hint="choose another folder, or begin again with --overwrite",
+        slug="resume-other",
+    )
+
+
+def refuse_other(
+    folder: str,
+    begun: Mapping[str, object],
+    now: Mapping[str, object],
+    options: Mapping[str, Option],
+) -> None:
     """Raise where a run was begun with another spec: which option differs, both values."""
-    if begun.get("command") != now.get("command"):
-        raise ResumeError(
-            f"cannot resume {folder!r} with {now.get('command')}: "
-            f"it was begun with {begun.get('command')}",
-            hint="choose another folder, or begin again with --overwrite",
-            slug="resume-other",
-        )
-    for what, verb in (("options", "with {key} {new}"), ("content", "with another {key}")):
+    ours, theirs = now.get("command"), begun.get("command")
+    if ours != theirs:
+        raise cannot_resume(folder, f" with {ours}: it was begun with {theirs}")
+    for what in ("options", "content"):
         ours, theirs = _group(now, what), _group(begun, what)
-        for key in [*ours, *(each for each in theirs if each not in ours)]:
-            new, old = ours.get(key), theirs.get(key)
-            if new != old:
-                name = key.replace("_", "-") if what == "options" else key
-                said = verb.format(key=f"--{name}", new=_short(new))
-                said = said if what == "options" else verb.format(key=name)
-                raise ResumeError(
-                    f"cannot resume {folder!r} {said}: it was begun with {_short(old)}"
-                    + ("" if what == "options" else f", this is {_short(new)}"),
-                    hint="choose another folder, or begin again with --overwrite",
-                    slug="resume-other",
-                )
-
-
-@cache
-def _options(kind: type[Spec]) -> dict[str, Option]:
-    return named_options(kind)
+        for key in dict.fromkeys((*ours, *theirs)):
+            if ours.get(key) == theirs.get(key):
+                continue
+            new, old = _short(ours.get(key)), _short(theirs.get(key))
+            if what == "options":
+                flag = options[key].flag if key in options else key.replace("_", "-")
+                raise cannot_resume(folder, f" with --{flag} {new}: it was begun with {old}")
+            raise cannot_resume(
+                folder, f" with another {key}: it was begun with {old}, this is {new}"
+            )
 
 
 def _group(resolved: Mapping[str, object], what: str) -> dict[str, object]:
     """Return the options or the content of a resolved spec, as a file gives them."""
     return msgspec.convert(resolved.get(what, {}), dict[str, object])
-
-
-def _word(value: object) -> str:
-    return repr(value) if isinstance(value, float) else str(value)
 
 
 def _short(value: object) -> str:

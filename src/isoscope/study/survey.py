@@ -1,22 +1,28 @@
 """The survey of a model: its spec, its plan, and the worker that runs documents through it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 import numpy as np
 from msgspec.structs import replace
 
+from isoscope.accumulate import Groups
+from isoscope.accumulate.survey import Kind, Survey
+from isoscope.display import Results
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks
 from isoscope.errors import IsoscopeError
 from isoscope.hashing import GROUPS
 from isoscope.site import is_matrix
+from isoscope.source.corpus.corpus import Corpus
+from isoscope.store import Origin, new_origin
 from isoscope.store.origin import SourceRecord
 from isoscope.store.state import State
 from isoscope.study.frequency import Frequencies
+from isoscope.study.lanes import block_rows
+from isoscope.study.measure_choice import Reads
 from isoscope.study.model import (
     ModelSites,
     ModelSpec,
@@ -35,13 +41,11 @@ from isoscope.study.passes import (
     second_pass,
 )
 from isoscope.study.plan import Packed, Plan, Unit
-from isoscope.study.reads import Computed, Reads, read_state
-from isoscope.study.rows import absolute, sum_again, sum_rows, whole_state
+from isoscope.study.rows import finish_readings, sum_rows
 from isoscope.study.run import Finished, Live, Runnable
 from isoscope.study.selection import (
     UNIT_ROWS,
     Selection,
-    check_truncation,
     frequencies_for,
     has_tokens,
     pooling_for,
@@ -53,18 +57,13 @@ from isoscope.study.selection import (
 from isoscope.types import Array, Chunk, Reading
 
 if TYPE_CHECKING:
-    from isoscope.accumulate.survey import Kind, Survey
     from isoscope.capture.feed import Feed
-    from isoscope.capture.listener import Listener
-    from isoscope.capture.model.tokenizer import Tokenizer
-    from isoscope.display import Results
-    from isoscope.source.corpus.corpus import Corpus
 
 TOKENS = 100_000
 
 
 class Batches(Unit, frozen=True, tag=True):
-    """Batches of the plan, heard at the sites of one turn."""
+    """Batches of the plan, run for the sites of one turn."""
 
     turn: int
     first: int
@@ -91,7 +90,7 @@ class SurveyPlan(Plan, frozen=True, kw_only=True):
     drawn: SourceRecord  # what is known of the corpus once documents are drawn
 
     def sites_of_turn(self, turn: int) -> tuple[str, ...]:
-        """Return the sites of a turn; matrices are not heard."""
+        """Return the sites of a turn; matrices are in none."""
         return tuple(site for site in self.sites if not is_matrix(site))[turn :: self.turns]
 
     def batches(self, unit: Batches) -> list[list[int]]:
@@ -112,11 +111,16 @@ class SurveyPlan(Plan, frozen=True, kw_only=True):
         return int(cast(np.int64, lengths.sum()))
 
 
-class SurveySpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
-    """Run a model over a corpus and read every site."""
+class SurveySpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
+    """Run a model over a corpus and read every site; activations are never kept.
+
+    With `output` a run folder is written; an unfinished one with the same options is
+    resumed.
+    """
 
     command: ClassVar[str] = "survey"
     plans: ClassVar[type[Plan]] = SurveyPlan
+    worker_at: ClassVar[str] = "isoscope.study.survey:ModelWorker"
 
     load: ModelSpec
     read: WideCorpusSpec = WideCorpusSpec()
@@ -193,11 +197,6 @@ class SurveySpec(Runnable["Results[Reading]"], frozen=True, kw_only=True):
         ),
     ] = None
 
-    def open(self, notify: Notify, live: Live | None = None) -> "ModelWorker":
-        """Load the model and open the corpus."""
-        self.reads.names(text=True)  # a misspelt name, before a model is loaded
-        return ModelWorker(self, notify, live or {})
-
 
 class ModelWorker:
     """A model that is loaded and a corpus that is open."""
@@ -205,6 +204,7 @@ class ModelWorker:
     def __init__(self, spec: SurveySpec, notify: Notify, live: Live) -> None:
         from isoscope.capture.feed import feed_for
 
+        spec.reads.names(text=True)  # a misspelt name, before a model is loaded
         self.spec = spec
         self.notify = notify
         self.subject: ModelSites = open_model(
@@ -252,8 +252,9 @@ class ModelWorker:
             tokens=spec.tokens,
             skip_bad=spec.read.skip_bad,
         )
-        sites = select_sites(self.subject, spec.sites, self.pooling is not None)
-        check_truncation(sites, spec.truncate_dim)
+        sites = select_sites(
+            self.subject, spec.sites, self.pooling is not None, spec.truncate_dim
+        )
         turns = turns_for(self.subject, sites, spec.turns, self.notify.tell)
         units = schedule(
             selection.items,
@@ -265,12 +266,13 @@ class ModelWorker:
         lengths = {item.ordinal: item.length for item in selection.items}
         ordinals = [ordinal for batch in documents for ordinal in batch]
         matrices = tuple(site for site in sites if is_matrix(site))
-        heard = [site for site in sites if not is_matrix(site)]
-        first = _batches(units, turns if heard else 0)
-        again = tuple(first) if spec.reads.all and self._has_second(names, heard) else ()
+        in_turns = [site for site in sites if not is_matrix(site)]
+        first = _batches(units, turns if in_turns else 0)
+        kinds = SiteKinds(names, named=spec.reads.measures)
+        has_second = spec.reads.all and any(kinds.second(site) for site in in_turns)
         last = (MatrixRows(matrices),) if matrices else ()
         return SurveyPlan(
-            stages=((*first, *last), again) if again else ((*first, *last),),
+            stages=((*first, *last), tuple(first)) if has_second else ((*first, *last),),
             threads=spec.threads or torch.get_num_threads(),
             names=names,
             sites=sites,
@@ -281,10 +283,6 @@ class ModelWorker:
             counts=Packed.of(frequencies.counts),
             drawn=self._describe_corpus(selection),
         )
-
-    def _has_second(self, names: Sequence[str], sites: Sequence[str]) -> bool:
-        kinds = SiteKinds(names, named=self.spec.reads.measures)
-        return any(kinds.second(site) for site in sites)
 
     def _describe_corpus(self, selection: Selection) -> SourceRecord:
         corpus = self.corpus
@@ -305,29 +303,25 @@ class ModelWorker:
 
     def enter(self, plan: object, stage: int, before: State | None) -> None:
         """Turn to the first pass, or to the second with what the first has found."""
-        _ = stage
         assert isinstance(plan, SurveyPlan)
-        from isoscope.accumulate import Groups
-
         self.planned = plan
         self.before = before
         self.kinds = SiteKinds(plan.names, named=self.spec.reads.measures)
-        counts = Frequencies(plan.counts.array) if plan.counts.shape[0] else Frequencies()
+        tokenizer = self.subject.loaded.tokenizer
         self.listener_options = ListenerOptions(
             sinks=self.spec.sinks,
             seed=self.spec.draw.seed,
             folded=(plan.drawn.documents or 0) > GROUPS,
             sketched=any(Groups in self.kinds.of(site) for site in plan.sites),
             gather=True,
-            bands=counts.bands(),
-            decode=_decoder(self.subject.tokenizer),
+            bands=Frequencies(plan.counts.array).bands(),
+            decode=None if tokenizer is None else lambda tokens: str(tokenizer.decode(tokens)),
         )
 
-    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> "Survey":
+    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> Survey:
         """Run the documents of a unit; where memory ends, again in smaller batches."""
         from isoscope.capture.runner import halve, is_out_of_memory, threads
 
-        _ = scratch
         if isinstance(unit, MatrixRows):
             return self._matrices(unit)
         assert isinstance(unit, Batches)
@@ -342,15 +336,27 @@ class ModelWorker:
                 if not is_out_of_memory(error):
                     raise
                 if max(map(len, parts)) == 1:
-                    raise _out_of_memory(self.subject.loaded.name, self.spec.length) from error
+                    raise IsoscopeError(
+                        f"memory ran out with a single document of at most {self.spec.length} "
+                        f"tokens in {self.subject.loaded.name}",
+                        hint="lower --length, do the sites in more --turns, or use "
+                        "--dtype=bfloat16; the same command resumes from the last unit that "
+                        "was written",
+                        slug="out-of-memory",
+                    ) from error
                 halvings += 1
                 ticks.note(f"memory ran out: batches were cut in {2**halvings}")
 
-    def _run_batches(self, unit: Batches, batches: list[list[int]], ticks: Ticks) -> "Survey":
+    def _run_batches(self, unit: Batches, batches: list[list[int]], ticks: Ticks) -> Survey:
         from isoscope.capture.runner import Runner
 
         sites = self.planned.sites_of_turn(unit.turn)
-        survey, listener = self._begin(sites)
+        if self.before is None:
+            survey = Survey()
+            listener = first_pass(survey, self.kinds, self.listener_options)
+        else:
+            survey = begin_second(self.before, sites, self.kinds)
+            listener = second_pass(survey, self.listener_options)
         runner = Runner(
             self.subject.loaded.body,
             self.subject.sites,
@@ -370,96 +376,67 @@ class ModelWorker:
         runner.run(sites, loaded, listener, tick)
         return survey
 
-    def _begin(self, sites: Sequence[str]) -> "tuple[Survey, Listener]":
-        from isoscope.accumulate.survey import Survey
-
-        if self.before is None:
-            survey = Survey()
-            return survey, first_pass(survey, self.kinds, self.listener_options)
-        survey = begin_second(self.before, sites, self.kinds)
-        return survey, second_pass(survey, self.listener_options)
-
-    def _matrices(self, unit: MatrixRows) -> "Survey":
+    def _matrices(self, unit: MatrixRows) -> Survey:
         """Measure the rows of the embedding matrices."""
-        from isoscope.accumulate.survey import Survey
-
         whole = Survey()
         for site in unit.sites:
             matrix = self.subject.sites.weights[site].detach().float().cpu().numpy()
             second = self.kinds.second(site) if self.spec.reads.all else ()
-            found = sum_matrix(
-                matrix, site, self.kinds.first(site), second, seed=self.spec.draw.seed
+            whole.merge(
+                sum_matrix(
+                    matrix, site, self.kinds.first(site), second, seed=self.spec.draw.seed
+                )
             )
-            whole.merge(found)
         return whole
 
-    def finish(self, done: Finished) -> "Results[Reading]":
+    def finish(self, done: Finished) -> Results[Reading]:
         """Return the readings, and write the run where there is a target."""
         plan = done.plan_as(SurveyPlan)
-        with TemporaryDirectory(prefix="isoscope-") as spare:
-            state = whole_state(done, Path(spare))
-            name = done.target.name if done.target is not None else self.subject.loaded.name
-            options = self.spec.reads.options(documents=True)
-            readings = read_state(state, plan.names, name, options, plan.sites)
-            readings.remarks = (*plan.drawn.warnings, *done.notes)
-            if done.target is not None:
-                self._save(done, plan, state, readings, options)
-        return readings
+        spec, drawn = self.spec, plan.drawn
+        options = spec.reads.options(documents=True)
+        remarks = (*drawn.warnings, *done.notes)
 
-    def _save(
-        self,
-        done: Finished,
-        plan: SurveyPlan,
-        state: State,
-        readings: "Results[Reading]",
-        options: Computed,
-    ) -> None:
-        from isoscope.store import new_origin, save
+        def origin() -> Origin:
+            settings = {
+                **spec.settings(),
+                **options,
+                "measures": list(plan.names),
+                "sites": list(plan.sites),
+                "pooling": getattr(self.pooling, "mode", None),
+            }
+            return new_origin(
+                sources=[replace(drawn, warnings=remarks, units=done.id)],
+                settings=settings,
+                seed=spec.draw.seed,
+                kind="survey",
+                model=self.subject.loaded.identity,
+            )
 
-        assert done.target is not None
-        drawn = plan.drawn
-        identity: dict[str, object] = dict(self.subject.loaded.identity)
-        settings = {
-            **self.spec.settings(),
-            **options,
-            "measures": list(plan.names),
-            "sites": list(plan.sites),
-            "pooling": getattr(self.pooling, "mode", None),
-        }
-        source = replace(drawn, warnings=tuple(readings.remarks), units=done.id)
-        origin = new_origin(
-            sources=[source],
-            settings=settings,
-            seed=self.spec.draw.seed,
-            kind="survey",
-            model=identity,
-        )
-        flags = absolute(self.spec, ("model", "corpus", "frequencies"))
-        flags |= {"tokens": self.spec.tokens or drawn.rows, "threads": plan.threads}
-        save(
-            done.target, state, readings, origin, {"survey": flags}, done.overwrite, resume=True
+        return finish_readings(
+            done,
+            plan.names,
+            self.subject.loaded.name,
+            options,
+            origin,
+            order=plan.sites,
+            remarks=remarks,
+            flags={"tokens": spec.tokens or drawn.rows, "threads": plan.threads},
         )
 
 
 def sum_matrix(
     matrix: Array,
     site: str,
-    first: Sequence["Kind"],
-    second: Sequence["Kind"],
+    first: Sequence[Kind],
+    second: Sequence[Kind],
     *,
     seed: int = 0,
-) -> "Survey":
+) -> Survey:
     """Return the summaries of the rows of a matrix, each a document of its own."""
-    from isoscope.accumulate.survey import Survey
-    from isoscope.study.lanes import block_rows
-
     bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
     if len(bad):
-        spoilt = Survey()
-        spoilt.spoil(site, f"row {bad[0]} of the matrix")
-        return spoilt
-    shape: tuple[int, ...] = matrix.shape
-    step = block_rows(shape[1])
+        return Survey(trouble={site: f"row {bad[0]} of the matrix"})
+    step = block_rows(len(matrix.T))
     chunks = [
         Chunk(matrix[start : start + step], site, start)
         for start in range(0, len(matrix), step)
@@ -468,7 +445,7 @@ def sum_matrix(
     survey = sum_rows(chunks, place, first, seed=seed)
     survey.seen = {}
     if second:
-        again = sum_again(chunks, place, second, survey, seed=seed)
+        again = sum_rows(chunks, place, second, before=survey, seed=seed)
         survey.held[place].update(again.held[place])
     return survey
 
@@ -478,23 +455,3 @@ def _batches(units: Sequence[Sequence[object]], turns: int) -> list[Batches]:
     ends = list(accumulate(len(unit) for unit in units))
     ranges = list(zip([0, *ends[:-1]], ends, strict=True))
     return [Batches(turn, first, last) for turn in range(turns) for first, last in ranges]
-
-
-def _decoder(tokenizer: "Tokenizer | None") -> Callable[[list[int]], str] | None:
-    """Return what turns tokens into words, to name sinks by."""
-    if tokenizer is None:
-        return None
-
-    def decode(tokens: list[int]) -> str:
-        return str(tokenizer.decode(tokens))
-
-    return decode
-
-
-def _out_of_memory(model: str, length: int) -> IsoscopeError:
-    return IsoscopeError(
-        f"memory ran out with a single document of at most {length} tokens in {model}",
-        hint="lower --length, do the sites in more --turns, or use --dtype=bfloat16; "
-        "the same command resumes from the last unit that was written",
-        slug="out-of-memory",
-    )

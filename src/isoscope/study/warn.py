@@ -12,7 +12,6 @@ from isoscope.accumulate import (
     NamedRowsSummary,
     Norms,
     Reservoir,
-    ReservoirSummary,
     Tally,
     TallySummary,
     Vocabulary,
@@ -46,23 +45,26 @@ _SAMPLED = (Neighbours, FarNeighbours, Pairs, Clusters)
 
 def about_rows(summaries: Summaries, reads: type[View]) -> list[str]:
     """Return the warnings that follow from how many rows and documents there were."""
-    tally = summaries.of(Tally)
-    by_type = reads.over_types  # it has an interval of its own
-    warnings = _types(summaries, reads) if by_type else _too_few(tally, reads)
+    tally, named = summaries.of(Tally), _named(summaries)
+    # A measure over types has an interval of its own.
+    warnings = _types(summaries, reads) if reads.over_types else _too_few(tally, reads)
     if tally.zeros and (reads is Pairs or reads.needs[0] is Directions):
-        named = list_rows(_named(summaries).zeros)
-        warnings.append(f"{tally.zeros} zero rows dropped: they have no direction{named}")
+        zeros = list_rows([[row] for row in named.zeros])
+        warnings.append(f"{tally.zeros} zero rows dropped: they have no direction{zeros}")
     if tally.skipped:
-        named = list_rows(_named(summaries).skipped)
-        warnings.append(f"{tally.skipped} rows skipped: they were not finite numbers{named}")
+        bad = list_rows([[row] for row in named.skipped])
+        warnings.append(f"{tally.skipped} rows skipped: they were not finite numbers{bad}")
     copies = summaries.of(Copies)
     if copies.share > 0.001:
-        equal = list_copies(_named(summaries).copies)
-        warnings.append(f"{copies.share:.1%} of the rows are copies of another row{equal}")
+        warnings.append(
+            f"{copies.share:.1%} of the rows are copies of another row{list_rows(named.copies)}"
+        )
     if reads in _OF_NORMS and (long := list_long(summaries)):
         warnings.append(long)
     if reads in _SAMPLED or summaries.sampled & set(reads.needs):
-        warnings += _sample_warnings(summaries.of(Reservoir))
+        sample = summaries.of(Reservoir)
+        if sample.seen > sample.count:
+            warnings.append(f"from a sample of {sample.count} of {sample.seen} rows")
     return warnings
 
 
@@ -73,13 +75,6 @@ def _types(summaries: Summaries, reads: type[View]) -> list[str]:
         return []
     about = "" if seen.complete else "about "
     return [f"from a sample of {kept} of {about}{seen.vocabulary} token types"]
-
-
-def _sample_warnings(sample: ReservoirSummary) -> list[str]:
-    warnings: list[str] = []
-    if sample.seen > sample.count:
-        warnings.append(f"from a sample of {sample.count} of {sample.seen} rows")
-    return warnings
 
 
 def _too_few(tally: TallySummary, reads: type[View]) -> list[str]:
@@ -124,14 +119,11 @@ def about_bias(readings: Iterable[Reading]) -> dict[str, str]:
         if low is not None and high is not None and not low <= true <= high:
             warnings[biased] = f"biased by more than its interval: {debiased} reads {true:.4g}"
     cosine = by_name.get("mean-cosine")
-    if cosine is not None and "outlier-share" in by_name and _holds_zero(cosine):
-        warnings["outlier-share"] = "the mean cosine it explains may be zero"
+    if cosine is not None and "outlier-share" in by_name:
+        low, high = cosine.low, cosine.high
+        if low is not None and high is not None and low <= 0 <= high:
+            warnings["outlier-share"] = "the mean cosine it explains may be zero"
     return warnings
-
-
-def _holds_zero(reading: Reading) -> bool:
-    low, high = reading.low, reading.high
-    return low is not None and high is not None and low <= 0 <= high
 
 
 def row_name(name: str, text: str, ordinal: int) -> str:
@@ -142,21 +134,17 @@ def row_name(name: str, text: str, ordinal: int) -> str:
     return f'{known} ("{short}")' if short else known
 
 
-def list_rows(rows: Sequence[NamedRow]) -> str:
-    """Return the names of the first rows, as the end of a sentence; empty without any."""
-    shown = [row_name(row.id, row.text, row.ordinal) for row in rows[:SHOWN_ROWS]]
+def list_rows(rows: Sequence[Sequence[NamedRow]]) -> str:
+    """Return the names of the first rows, as the end of a sentence; empty without any.
+
+    Each entry is one row, or rows that are equal, of which two are named.
+    """
+    shown = [
+        " = ".join(row_name(row.id, row.text, row.ordinal) for row in equal[:2])
+        for equal in rows[:SHOWN_ROWS]
+    ]
     more = ", ..." if len(rows) > SHOWN_ROWS else ""
     return f" ({', '.join(shown)}{more})" if shown else ""
-
-
-def list_copies(copies: Sequence[Sequence[NamedRow]]) -> str:
-    """Return pairs of rows that are equal, as the end of a sentence."""
-    pairs = [
-        " = ".join(row_name(row.id, row.text, row.ordinal) for row in equal[:2])
-        for equal in copies[:SHOWN_ROWS]
-    ]
-    more = ", ..." if len(copies) > SHOWN_ROWS else ""
-    return f" ({', '.join(pairs)}{more})" if pairs else ""
 
 
 def list_long(summaries: Summaries) -> str:
@@ -164,12 +152,12 @@ def list_long(summaries: Summaries) -> str:
     if Norms not in summaries:
         return ""
     median = summaries.of(Norms).quantile(0.5)
-    rows = [row for row in _named(summaries).long if row.norm >= LONG_ROW * median > 0]
-    shown = [
+    long = [
         f"{row_name(row.id, row.text, row.ordinal)} {row.norm / median:.0f} times"
-        for row in rows[:SHOWN_ROWS]
+        for row in _named(summaries).long
+        if row.norm >= LONG_ROW * median > 0
     ]
-    return f"rows far longer than the median: {', '.join(shown)}" if shown else ""
+    return f"rows far longer than the median: {', '.join(long[:SHOWN_ROWS])}" if long else ""
 
 
 def _named(summaries: Summaries) -> NamedRowsSummary:

@@ -1,14 +1,11 @@
 """What holds for every feed: checks of batches, and errors that name the document."""
 
-from dataclasses import fields
-
 import numpy as np
 import pytest
 import torch
 
 from isoscope.capture.feed.base import (
     Batch,
-    DocumentLike,
     Feed,
     Prepared,
     missing_processor,
@@ -16,7 +13,6 @@ from isoscope.capture.feed.base import (
     placement,
     wrong_kind,
 )
-from isoscope.source.corpus import Document
 
 
 class Echo(Feed):
@@ -74,8 +70,3 @@ def test_a_document_of_another_kind_is_named(zoo, content, got):
 
 def test_a_missing_processor_has_an_address():
     assert missing_processor("audio").slug == "processor-missing"
-
-
-def test_a_document_of_a_corpus_has_what_a_feed_reads():
-    read = {name for name in vars(DocumentLike) if not name.startswith("_")}
-    assert read <= {field.name for field in fields(Document)}

@@ -6,9 +6,8 @@ from transformers import T5EncoderModel
 
 from isoscope.capture.feed import feed_for
 from isoscope.capture.feed.image import ImageFeed
-from isoscope.capture.feed.sound import WaveFeed
+from isoscope.capture.feed.sound import WaveFeed, WhisperFeed
 from isoscope.capture.feed.text import CharacterFeed, PairFeed, TextFeed
-from isoscope.capture.feed.whisper import WhisperFeed
 from isoscope.errors import ConfigError
 
 FEEDS = {

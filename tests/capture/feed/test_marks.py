@@ -1,16 +1,17 @@
 """Layouts tell padding, special positions and regrouped ones apart."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from isoscope.capture.feed.marks import (
-    FrameLayout,
-    MoleculeLayout,
-    PatchLayout,
+from isoscope.capture.feed.base import (
     TokenLayout,
+    frame_marks,
+    molecule_marks,
     pads_to_windows,
+    patch_marks,
     within,
 )
 from isoscope.errors import ConfigError
@@ -50,7 +51,7 @@ def test_windows_are_told_by_the_config():
 
 
 def test_molecules_are_counted_as_the_model_attends_to_them():
-    layout = MoleculeLayout(tokens([5, 12, 8], 12), 4)
+    layout = partial(molecule_marks, tokens([5, 12, 8], 12), 4)
     marks = layout(3)
     assert marks.real.sum(dim=1).tolist() == [2, 3, 2]
     assert marks.special.tolist() == [[True, False, False]] * 3
@@ -61,16 +62,16 @@ def test_molecules_are_counted_as_the_model_attends_to_them():
 def test_a_molecule_of_special_characters_is_special():
     layout = tokens([8], 8)
     layout.special[0, :4] = True
-    assert MoleculeLayout(layout, 4)(2).special.tolist() == [[True, True]]
+    assert molecule_marks(layout, 4, 2).special.tolist() == [[True, True]]
 
 
 def test_another_number_of_molecules_is_refused():
     with pytest.raises(ConfigError, match="expected 3 positions"):
-        MoleculeLayout(tokens([5, 12], 12), 4)(4)
+        molecule_marks(tokens([5, 12], 12), 4, 4)
 
 
 def test_frames_past_the_end_of_a_clip_do_not_count():
-    layout = FrameLayout((2, 5), 6, CPU)
+    layout = partial(frame_marks, (2, 5), 6, CPU)
     assert layout(6).real.sum(dim=1).tolist() == [2, 5]
     assert not layout(6).special.any()
     with pytest.raises(ConfigError, match="expected 6 positions"):
@@ -81,7 +82,7 @@ def test_frames_past_the_end_of_a_clip_do_not_count():
     ("patches", "length", "special"), [(9, 11, 2), (9, 4, 0), (None, 4, 0)]
 )
 def test_positions_before_the_patches_are_special(patches, length, special):
-    marks = PatchLayout(2, patches, CPU)(length)
+    marks = patch_marks(2, patches, CPU, length)
     assert marks.real.all()
     assert marks.special.sum(dim=1).tolist() == [special, special]
     assert marks.special[:, :special].all()

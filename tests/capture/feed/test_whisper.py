@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import AutoFeatureExtractor, AutoTokenizer, WhisperForConditionalGeneration
 
-from isoscope.capture.feed.whisper import WhisperFeed
+from isoscope.capture.feed.sound import WhisperFeed
 from isoscope.errors import ConfigError
 
 LANGUAGES = {"lang_to_id": {"<|en|>": 50, "<|de|>": 51}, "task_to_id": {"transcribe": 52}}

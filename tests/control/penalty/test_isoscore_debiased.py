@@ -7,9 +7,9 @@ from torch.autograd import gradcheck
 
 from isoscope.api import measure
 from isoscope.control import DebiasedIsotropy
-from isoscope.control.penalty.isoscore_debiased import LEAST, DebiasedScore
+from isoscope.control.penalty.isoscore_debiased import LEAST, debiased_score
 from isoscope.control.penalty.row_selection import RealTokens, RowSelection
-from isoscope.control.world import World
+from isoscope.control.processes import World
 from isoscope.hashing import named_documents
 
 
@@ -153,7 +153,7 @@ def test_a_half_with_one_row_or_without_spread_gives_zero():
 def test_a_single_column_has_no_directions():
     rows = torch.arange(20.0)[:, None]
     whole = RowSelection([], [20], torch.arange(20), independent=True)
-    assert not DebiasedScore()(rows, whole, World()).defined
+    assert not debiased_score(rows, whole, World()).defined
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -8,7 +8,7 @@ from isoscope.api import measure
 from isoscope.control import IStar
 from isoscope.control.penalty.isoscore_star import MEMORY, StarScore
 from isoscope.control.penalty.row_selection import RowSelection
-from isoscope.control.world import World
+from isoscope.control.processes import World
 from isoscope.errors import ConfigError
 
 

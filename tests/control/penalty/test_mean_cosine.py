@@ -6,9 +6,9 @@ import torch
 
 from isoscope.api import measure
 from isoscope.control import MeanCosine
-from isoscope.control.penalty.mean_cosine import CosineScore
+from isoscope.control.penalty.mean_cosine import cosine_score
 from isoscope.control.penalty.row_selection import RowSelection
-from isoscope.control.world import World
+from isoscope.control.processes import World
 
 
 def batch(dtype=torch.float64, seed=0):
@@ -61,5 +61,5 @@ def test_each_layer_counts_by_itself():
 
 def test_a_process_without_rows_adds_nothing():
     empty = RowSelection([], [0], torch.zeros(0, dtype=torch.int64), independent=False)
-    outcome = CosineScore(across=True)(torch.zeros(0, 4), empty, World())
+    outcome = cosine_score(torch.zeros(0, 4), empty, World(), across=True)
     assert not outcome.defined

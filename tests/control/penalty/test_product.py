@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from isoscope.control.penalty.product import Centred, Shape, scatter_of, shifted
-from isoscope.control.world import World
+from isoscope.control.penalty.product import Centred, Shape, scale_and_shift, scatter_of
+from isoscope.control.processes import World
 
 
 def rows(n, d, shift=5.0):
@@ -53,5 +53,5 @@ def test_what_is_not_finite_has_no_spread():
 
 def test_a_multiple_of_the_identity_is_added_to_a_copy():
     given = torch.ones(2, 2)
-    assert shifted(given, 2.0, 5.0).tolist() == [[7.0, 2.0], [2.0, 7.0]]
+    assert scale_and_shift(given, 2.0, 5.0).tolist() == [[7.0, 2.0], [2.0, 7.0]]
     assert given.tolist() == [[1.0, 1.0], [1.0, 1.0]]

@@ -11,7 +11,7 @@ from isoscope.control.penalty.row_selection import (
     documents_of,
     sum_dtype,
 )
-from isoscope.control.world import World
+from isoscope.control.processes import World
 from isoscope.errors import PenaltyError
 
 HIDDEN = torch.arange(2.0 * 3 * 2).reshape(2, 3, 2)
@@ -49,7 +49,9 @@ def test_gradients_go_back_to_where_rows_came_from():
         cloud = RowSelection.of(tokens, layers, 5, (0,), halved=halved)
         assert sum(cloud.sizes) == 5
         rows = cloud.gather(layers)
-        spread = torch.stack(cloud.scatter(rows, [LayerSpec.of(x) for x in layers]))
+        spread = torch.stack(
+            cloud.scatter(rows, [LayerSpec(x.shape, x.dtype, x.device) for x in layers])
+        )
         taken = spread != 0
         assert torch.equal(spread[taken], torch.stack(layers)[taken])
         assert not spread[:, MASK == 0].any()

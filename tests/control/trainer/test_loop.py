@@ -15,7 +15,7 @@ from transformers import (
 )
 
 from isoscope.control import CosReg, DebiasedIsotropy, IStar, penalised
-from isoscope.control.listening import find_transformer, padding_mask, trains
+from isoscope.control.listening import find_transformer, token_argument, trains
 from isoscope.errors import ConfigError, PenaltyError, UnknownNameError
 
 
@@ -153,9 +153,14 @@ def test_a_mask_given_by_place_is_found(model, batch):
         model.bert(batch["input_ids"], batch["attention_mask"])
         found = penalty()
     assert found.item() == asked(model, batch, IStar()).item()
-    assert padding_mask(model.bert, (), {}) is None
-    assert padding_mask(nn.Identity(), (1, 2, 3), {}) is None
-    assert padding_mask(model.bert, (), {"attention_mask": torch.ones(2, 1, 3, 3)}) is None
+    assert token_argument(model.bert, (), {}, "attention_mask") is None
+    assert token_argument(nn.Identity(), (1, 2, 3), {}, "attention_mask") is None
+    assert (
+        token_argument(
+            model.bert, (), {"attention_mask": torch.ones(2, 1, 3, 3)}, "attention_mask"
+        )
+        is None
+    )
 
 
 def test_what_cannot_be_heard_is_told(model):

@@ -17,8 +17,8 @@ from transformers import (
 import isoscope as iso
 from isoscope.accumulate import Moments
 from isoscope.control import Watch
+from isoscope.control.processes import World
 from isoscope.control.watch.observer import dead_dimensions, probe_batches
-from isoscope.control.world import World
 from isoscope.errors import ConfigError, UnknownNameError
 
 WATCHED = (

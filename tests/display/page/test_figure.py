@@ -8,12 +8,12 @@ from xml.etree import ElementTree
 import pytest
 
 from isoscope.display.page.figure import convert_figure, draw_figure
-from isoscope.display.section import bands, layers, spectrum
+from isoscope.display.section import profiles, spectrum
 
 
 @pytest.fixture(scope="module")
 def four(demo):
-    panel = layers.show_layers([demo])
+    panel = profiles.show_layers([demo])
     return draw_figure(panel.charts[:4], panel.positions, 84.0)
 
 
@@ -53,7 +53,7 @@ def test_a_png_has_three_hundred_dots_an_inch(demo):
 
 
 def test_the_figure_draws_the_rows_of_the_chosen_variant(demo):
-    panel = layers.show_layers([demo])
+    panel = profiles.show_layers([demo])
     for variant in ("all", "no-sink"):
         chosen = panel.positions | {"variant": variant}
         drawn = draw_figure(panel.charts[:1], chosen, 84.0)
@@ -65,7 +65,7 @@ def test_the_figure_draws_the_rows_of_the_chosen_variant(demo):
 
 
 def test_charts_of_half_a_page_stand_one_above_the_other_in_a_column(demo):
-    panel = bands.show([demo])
+    panel = profiles.show_bands([demo])
     column, page = (
         draw_figure(panel.charts, panel.positions, width) for width in (84.0, 174.0)
     )

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from isoscope.display.page.notes import citation, notes_html
+from isoscope.display.page.page import citation, note_html
 from isoscope.measures import MEASURES
 from isoscope.types import Note
 
@@ -27,6 +27,6 @@ def test_a_key_without_an_entry_stands_for_itself():
 
 
 def test_notes_are_escaped():
-    text = notes_html([Note("a", "<b>", "x < y", "rudman2022", "never & always")])
+    text = note_html(Note("a", "<b>", "x < y", "rudman2022", "never & always"))
     assert "&lt;b&gt;" in text and "x &lt; y" in text and "never &amp; always" in text
     assert "Rudman" in text

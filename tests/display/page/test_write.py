@@ -2,18 +2,18 @@
 
 import pytest
 
-from isoscope.display.page.write import MARK, check_file, write_bytes, write_text
+from isoscope.display.page.write import MARK, check_file, write_bytes
 from isoscope.errors import StoreError
 
 
 def test_a_page_is_written_and_replaced_only_when_asked(tmp_path):
     page = tmp_path / "page.html"
-    write_text(page, f"{MARK} one")
+    write_bytes(page, f"{MARK} one".encode())
     with pytest.raises(StoreError, match="which exists") as caught:
-        write_text(page, f"{MARK} two")
+        write_bytes(page, f"{MARK} two".encode())
     assert caught.value.slug == "file-exists"
     assert page.read_text().endswith("one")
-    write_text(page, f"{MARK} two", overwrite=True)
+    write_bytes(page, f"{MARK} two".encode(), overwrite=True)
     assert page.read_text().endswith("two")
     assert [each.name for each in tmp_path.iterdir()] == ["page.html"]
 
@@ -23,7 +23,7 @@ def test_a_file_of_somebody_else_is_never_replaced(tmp_path, content):
     page = tmp_path / "notes.html"
     page.write_text(content)
     with pytest.raises(StoreError, match="did not write it") as caught:
-        write_text(page, "ours", overwrite=True)
+        write_bytes(page, b"ours", overwrite=True)
     assert caught.value.slug == "file-foreign"
     assert page.read_text() == content
 

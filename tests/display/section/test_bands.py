@@ -3,7 +3,7 @@
 import altair as alt
 
 from isoscope.display.page.section import Exhibit
-from isoscope.display.section.bands import show
+from isoscope.display.section.profiles import show_bands as show
 
 
 def test_every_row_is_the_reading_of_a_band(demo):

@@ -15,7 +15,7 @@ def test_cells_are_the_scores_of_the_curve(demo):
     alt.Chart.from_dict(chart.spec, validate=True)
     rows = chart.rows(variant="all")
     scores = [r["score"] for r in rows if r["site"] == "resid.1"]
-    curve = demo.curve(DimensionScores, "resid.1")
+    curve = next(c for c in demo.curves_of(DimensionScores) if c.site == "resid.1")
     assert len(scores) == 32
     assert scores[7] == float(f"{curve.score[7]:.3g}")
     assert min(scores) >= 1.0
@@ -30,7 +30,7 @@ def test_the_worst_dimension_is_named_with_its_site(demo):
 
 
 def test_where_none_stands_out_that_is_said(demo):
-    curve = demo.curve(DimensionScores, "embed")
+    curve = next(c for c in demo.curves_of(DimensionScores) if c.site == "embed")
     calm = replace(curve, score=curve.score / 99)
     table = largest_scores([Exhibit("a", [], [calm])])
     assert "no dimension" in table.rows[0][0]

@@ -3,7 +3,7 @@
 import altair as alt
 
 from isoscope.display.page.section import Exhibit
-from isoscope.display.section.layers import show_layers, show_series
+from isoscope.display.section.profiles import show_layers, show_series
 from isoscope.types import Reading
 
 

@@ -14,7 +14,8 @@ def test_rows_are_eigenvalues_and_marks_are_readings(demo):
     alt.LayerChart.from_dict(chart.spec, validate=True)
     assert panel.positions == {"site": "norm.out", "variant": "all"}
     rows = chart.rows(site="resid.1", variant="no-sink")
-    curve = demo.curve(SpectrumCurve, "resid.1", "no-sink")
+    place = ("resid.1", "no-sink")
+    curve = next(c for c in demo.curves_of(SpectrumCurve) if (c.site, c.variant) == place)
     assert [r["value"] for r in rows if r["kind"] == "spectrum"] == curve.value.tolist()
     assert [r["value"] for r in rows if r["kind"] == "isotropic"] == curve.isotropic.tolist()
     marks = {r["text"].rpartition(" ")[0]: r["rank"] for r in rows if r["kind"] == "mark"}

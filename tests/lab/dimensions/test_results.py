@@ -118,7 +118,7 @@ def test_only_the_sites_named_are_read(tiny_run, monkeypatch):
         read_at.append(site)
         return original(self, site)
 
-    monkeypatch.setattr("isoscope.store.run.read_state", None)  # what reads a whole state
+    monkeypatch.setattr("isoscope.store.run.Run.survey", None)  # what reads a whole state
     monkeypatch.setattr(StateReader, "survey_of", counted)
     iso.dimensions(tiny_run, sites=["resid.1"])
     assert set(read_at) == {"resid.1"}

@@ -9,7 +9,7 @@ from isoscope import api
 from isoscope.accumulate import ArrayBlock
 from isoscope.accumulate.survey import Survey
 from isoscope.causes import ORDER
-from isoscope.causes.site_causes import NO_BANDS, site_causes
+from isoscope.causes.cause import NO_BANDS, site_causes
 from isoscope.display import Results
 from isoscope.errors import ConfigError, StoreError, UndefinedError, UnknownNameError
 from isoscope.hashing import named_documents
@@ -174,7 +174,7 @@ def test_only_the_sites_named_are_read(tiny_run, monkeypatch):
         read_at.append(site)
         return original(self, site)
 
-    monkeypatch.setattr("isoscope.store.run.read_state", None)  # what reads a whole state
+    monkeypatch.setattr("isoscope.store.run.Run.survey", None)  # what reads a whole state
     monkeypatch.setattr(StateReader, "survey_of", counted)
     api.explain(tiny_run, sites=["resid.1"])
     assert set(read_at) == {"resid.1"}

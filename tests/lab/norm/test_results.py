@@ -137,7 +137,7 @@ def test_only_the_rows_between_are_read_from_a_run(tiny, tiny_run, monkeypatch):
         read_at.append(site)
         return original(self, site)
 
-    monkeypatch.setattr("isoscope.store.run.read_state", None)  # what reads a whole state
+    monkeypatch.setattr("isoscope.store.run.Run.survey", None)  # what reads a whole state
     monkeypatch.setattr(StateReader, "survey_of", counted)
     iso.norm(tiny, run=tiny_run)
     assert set(read_at) == {"norm.mid"}

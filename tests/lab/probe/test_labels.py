@@ -5,8 +5,9 @@ import json
 import pytest
 
 from isoscope.errors import ConfigError, SourceError, UnknownNameError
-from isoscope.lab.probe.labels import LARGEST, against_rest, labels_for, open_labelled
+from isoscope.lab.probe.labels import against_rest, labels_for, open_labelled
 from isoscope.source.corpus import open_corpus
+from isoscope.source.corpus.texts import MAX_DOCUMENT
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_a_file_has_a_label_a_line(tmp_path, texts):
     [
         (b"a\nb\n", "each of 40 documents, got 2", "labels-mismatch"),
         (b"a\n\nb\n", "got an empty line 2 in", "labels-mismatch"),
-        (b"a\n\xff\n", "expected UTF-8 text in .*, got other bytes at 2", "not-utf8"),
+        (b"a\n\xff\n", "expected UTF-8 text in .*, line 2, got", "not-utf8"),
         (None, "got nothing of that name", "file-missing"),
     ],
 )
@@ -70,10 +71,10 @@ def test_files_that_do_not_match_are_refused(tmp_path, texts, content, problem, 
 
 def test_a_huge_file_is_not_read(tmp_path, texts):
     path = tmp_path / "labels.txt"
-    with path.open("wb") as file:
-        file.truncate(LARGEST + 1)
-    with pytest.raises(SourceError, match=f"expected {LARGEST} bytes at most"):
+    path.write_bytes(b"yes\n" * (MAX_DOCUMENT // 4 + 1))
+    with pytest.raises(SourceError, match="64 MiB at most") as raised:
         open_labelled(texts, path)
+    assert raised.value.slug == "document-too-large"
 
 
 def test_a_corpus_without_columns_says_where_labels_may_come_from(tmp_path, texts):

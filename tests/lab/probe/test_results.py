@@ -75,7 +75,7 @@ def test_documents_that_are_too_short_are_counted(speaker, texts):
     documents = ["river", *texts]
     labels = ["short", *(is_long(text) for text in texts)]
     found = iso.probe(speaker, documents, labels)
-    assert "documents of fewer than two tokens left out: 1" in found.remarks
+    assert "documents of fewer than two tokens skipped: 1" in found.remarks
     assert found[0].at == "last"
 
 

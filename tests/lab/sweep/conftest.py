@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from isoscope.lab.sweep.encode import Encoder
-from isoscope.lab.sweep.examples import TaskOptions, read_task
+from isoscope.lab.sweep.examples import read_task
 from isoscope.lab.sweep.fine_tune import Trainer
+from isoscope.lab.sweep.spec import SweepSpec
 from isoscope.study.model import subject_of
 
 TEXT = (
@@ -52,7 +53,8 @@ def trainer(tiny, reviews):
 
     def made(length=32, **asked):
         subject = subject_of(tiny)
-        task = read_task(reviews, None, TaskOptions(**(asked or {"label": "stars"})))
+        options = asked or {"label": "stars"}
+        task = read_task(SweepSpec.of(model="m", data=str(reviews), **options))
         encoder = Encoder(subject, length)
         train, test = (encoder.encode(task, each) for each in (task.train, task.test))
         return Trainer(subject, task, encoder, train, test)

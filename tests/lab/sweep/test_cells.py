@@ -4,7 +4,7 @@ import msgspec
 import pytest
 import torch
 
-from isoscope.lab.sweep.penalties import checked_choice
+from isoscope.lab.sweep.penalties import Choice
 from isoscope.lab.sweep.results import LOSS, TASK, CellRecord, cell_of, group_of
 from isoscope.lab.sweep.spec import Before, Cell
 from isoscope.lab.sweep.worker import CellRunner
@@ -18,7 +18,7 @@ def cells(trainer):
 
     def made(penalty="istar", towards="scaled", **given):
         recipe = Recipe(**{"steps": 6, "learning_rate": 5e-3, "evaluate_at": (6,)} | given)
-        choice = checked_choice(penalty, towards=towards)
+        choice = Choice(penalty, towards=towards)
         return CellRunner(held, choice, recipe, "first", 32, 1)
 
     return made

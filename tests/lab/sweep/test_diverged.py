@@ -30,7 +30,7 @@ def test_records_say_which_cells_diverged():
 
 def test_seeds_of_a_weight_are_told_together():
     assert divergence_remark(names((3.0, 0), (-1.0, 0), (3.0, 1))) == (
-        "diverged and left out: weight 3 with seed 0, 1; weight -1 with seed 0"
+        "diverged and excluded: weight 3 with seed 0, 1; weight -1 with seed 0"
     )
 
 

@@ -8,13 +8,14 @@ import pytest
 
 from isoscope.errors import ConfigError
 from isoscope.lab.sweep.encode import Encoder
-from isoscope.lab.sweep.examples import TaskOptions, read_task
+from isoscope.lab.sweep.examples import read_task
+from isoscope.lab.sweep.spec import SweepSpec
 from isoscope.study.model import subject_of
 from isoscope.training.train import epoch_batches
 
 
 def encoded(model, path, length=32, **asked):
-    task = read_task(path, None, TaskOptions(**asked))
+    task = read_task(SweepSpec.of(model="m", data=str(path), **asked))
     encoder = Encoder(subject_of(model), length)
     return task, encoder, encoder.encode(task, task.train)
 
@@ -61,7 +62,7 @@ def test_an_answer_that_was_cut_off_has_no_place(tiny, tmp_path):
     rows = [{"text": "the boats carry the people", "answer": w} for w in ("boats", "people")]
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows * 4))
-    task = read_task(path, path, TaskOptions(answer="answer"))
+    task = read_task(SweepSpec.of(model="m", data=str(path), test=str(path), answer="answer"))
     found = Encoder(subject_of(tiny), 5).encode(task, task.train)
     assert found.targets[:2].tolist() == [[2, 2], [-1, -1]]
 

@@ -7,16 +7,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from isoscope.errors import ConfigError, IsoscopeError, SourceError, UnknownNameError
-from isoscope.lab.sweep.examples import (
-    TaskOptions,
-    choose_preset,
-    read_examples,
-    read_task,
-)
+from isoscope.lab.sweep.examples import choose_preset, read_examples, read_task
+from isoscope.lab.sweep.spec import SweepSpec
 
 
-def read(path, **asked):
-    return read_examples(path, choose_preset(TaskOptions(**asked), path)[1])[0]
+def spec(path, **options):
+    return SweepSpec.of(model="m", data=str(path), **options)
+
+
+def read(path, **options):
+    return read_examples(path, choose_preset(spec(path, **options))[1])[0]
 
 
 LAYOUTS = [
@@ -108,13 +108,13 @@ def test_bad_rows_are_left_out_and_counted_if_asked(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in [*good, *bad]) + "not json\n")
     with pytest.raises(IsoscopeError):
-        read_task(path, None, TaskOptions(label="label", pair="b"))
-    labels = read_task(path, path, TaskOptions(label="label", pair="b"), skip_bad=True)
+        read_task(spec(path, label="label", pair="b"))
+    labels = read_task(spec(path, test=str(path), label="label", pair="b", skip_bad=True))
     assert len(labels.train) == len(labels.test) == 21
-    assert [text.split(" left out: ")[1][:2] for text in labels.remarks] == ["3 ", "2 "] * 2
-    scores = read_task(path, path, TaskOptions(score="score"), skip_bad=True)
+    assert [text.split(" skipped: ")[1][:2] for text in labels.remarks] == ["3 ", "2 "] * 2
+    scores = read_task(spec(path, test=str(path), score="score", skip_bad=True))
     assert len(scores.train) == 23
-    assert any("whose score is not a number left out: 1" in text for text in scores.remarks)
+    assert any("whose score is not a number skipped: 1" in text for text in scores.remarks)
 
 
 @pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl", "parquet"])
@@ -129,7 +129,7 @@ def test_every_format_gives_the_same_examples(tmp_path, rows, suffix):
         apart = "\t" if suffix == "tsv" else ","
         lines = [apart.join(kept[0]), *(apart.join(row.values()) for row in kept)]
         path.write_text("\n".join(lines) + "\n")
-    found = read(path, text="text", pair="other", label="stars")
+    found = read(path, column="text", pair="other", label="stars")
     assert [(e.text, e.pair, e.target) for e in found] == [tuple(r.values()) for r in kept]
 
 
@@ -140,9 +140,8 @@ def test_whole_numbers_and_truth_values_are_labels_too(tmp_path):
 
 
 def test_a_task_holds_out_or_takes_a_file(reviews):
-    asked = TaskOptions(label="stars")
-    whole = read_task(reviews, reviews, asked)
-    parted = read_task(reviews, None, asked, hold_out=0.25)
+    whole = read_task(spec(reviews, test=str(reviews), label="stars"))
+    parted = read_task(spec(reviews, label="stars", hold_out=0.25))
     assert len(whole.train) == len(whole.test) == 160
     assert (len(parted.train), len(parted.test)) == (120, 40)
     assert whole.name == "reviews" and whole.metric == "accuracy"
@@ -156,7 +155,7 @@ def test_a_task_holds_out_or_takes_a_file(reviews):
         ({}, "task-columns"),
         ({"label": "stars", "score": "score"}, "task-columns"),
         ({"task": "sst2", "label": "stars"}, "task-columns"),
-        ({"task": "sst2", "text": "text"}, "task-columns"),
+        ({"task": "sst2", "column": "text"}, "task-columns"),
         ({"task": "sst"}, "unknown-task"),
         ({"label": "stars", "metric": "spearman"}, "task-metric"),
         ({"label": "stars", "metric": "accuracy2"}, "unknown-metric"),
@@ -167,7 +166,7 @@ def test_a_task_holds_out_or_takes_a_file(reviews):
 )
 def test_what_was_asked_wrongly_is_told(reviews, asked, slug):
     with pytest.raises(IsoscopeError) as caught:
-        read_task(reviews, None, TaskOptions(**asked))
+        read_task(spec(reviews, **asked))
     assert caught.value.slug == slug
 
 
@@ -199,8 +198,8 @@ def test_a_folder_is_no_file_and_what_is_not_there_is_told(tmp_path):
 
 
 def test_json_is_taken_as_questions_and_answers(tmp_path):
-    assert choose_preset(TaskOptions(), tmp_path / "a.json")[0] == "squad"
+    assert choose_preset(spec(tmp_path / "a.json"))[0] == "squad"
     with pytest.raises(ConfigError):
-        choose_preset(TaskOptions(), tmp_path / "a.jsonl")
+        choose_preset(spec(tmp_path / "a.jsonl"))
     with pytest.raises(UnknownNameError):
-        choose_preset(TaskOptions(task="nothing"), tmp_path / "a.json")
+        choose_preset(spec(tmp_path / "a.json", task="nothing"))

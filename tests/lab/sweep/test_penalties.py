@@ -6,8 +6,8 @@ from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine
 from isoscope.errors import ConfigError, PenaltyError, UnknownNameError
 from isoscope.lab.sweep.penalties import (
     PENALTIES,
+    Choice,
     check_layers,
-    checked_choice,
     checked_weights,
 )
 from isoscope.study.model import subject_of
@@ -23,7 +23,7 @@ from isoscope.study.model import subject_of
     ],
 )
 def test_each_name_is_a_penalty_with_its_weight_and_seed(name, kind):
-    penalty = checked_choice(name, rows=64, layers=[0, 1]).at(-2.0, 7)
+    penalty = Choice(name, rows=64, layers=(0, 1)).at(-2.0, 7)
     assert type(penalty) is kind
     assert (penalty.weight, penalty.seed, penalty.rows) == (-2.0, 7, 64)
     assert penalty.layers == (0, 1)
@@ -31,17 +31,17 @@ def test_each_name_is_a_penalty_with_its_weight_and_seed(name, kind):
 
 
 def test_defaults_are_those_of_the_penalty():
-    assert checked_choice("cosreg").at(1.0, 0).layers == "last"
-    assert checked_choice("istar").at(1.0, 0).layers == "all"
-    assert checked_choice("mean-cosine").at(1.0, 0).per_layer
-    assert checked_choice("istar", per_layer=True).at(1.0, 0).per_layer
+    assert Choice("cosreg").at(1.0, 0).layers == "last"
+    assert Choice("istar").at(1.0, 0).layers == "all"
+    assert Choice("mean-cosine").at(1.0, 0).per_layer
+    assert Choice("istar", per_layer=True).at(1.0, 0).per_layer
 
 
 def test_shrinkage_and_published_forms_reach_their_penalties():
-    star = checked_choice("istar", zeta=0.5, towards="running").at(1.0, 0)
+    star = Choice("istar", zeta=0.5, towards="running").at(1.0, 0)
     assert (star.zeta, star.towards) == (0.5, "running")
-    assert checked_choice("istar", towards="streamed").at(1.0, 0).towards == "scaled"
-    assert checked_choice("cosreg", as_published=True).at(1.0, 0).as_published
+    assert Choice("istar", towards="streamed").at(1.0, 0).towards == "scaled"
+    assert Choice("cosreg", as_published=True).at(1.0, 0).as_published
 
 
 @pytest.mark.parametrize(
@@ -56,19 +56,19 @@ def test_shrinkage_and_published_forms_reach_their_penalties():
 )
 def test_what_does_not_fit_is_told(name, given, error, slug):
     with pytest.raises(error) as caught:
-        checked_choice(name, **given)
+        Choice(name, **given)
     assert caught.value.slug == slug
 
 
 @pytest.mark.parametrize("layers", [None, "all", "last", 1, [0, 1], [-2]])
 def test_layers_of_a_model_are_taken(tiny, layers):
-    check_layers(checked_choice("istar", layers=layers), subject_of(tiny).loaded.body)
+    check_layers(Choice("istar", layers=layers), subject_of(tiny).loaded.body)
 
 
 @pytest.mark.parametrize("layers", [3, [0, 7], [-4], "first"])
 def test_layers_that_a_model_has_not_are_refused(tiny, layers):
     with pytest.raises(PenaltyError) as caught:
-        check_layers(checked_choice("istar", layers=layers), subject_of(tiny).loaded.body)
+        check_layers(Choice("istar", layers=layers), subject_of(tiny).loaded.body)
     assert caught.value.slug == "penalty-layers"
 
 

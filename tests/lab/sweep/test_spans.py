@@ -72,7 +72,7 @@ def test_bad_rows_are_left_out_and_counted_if_asked(tmp_path, suffix):
         read_spans(path, columns)
     found, remarks = read_spans(path, columns, skip_bad=True)
     assert [each.target.start for each in found] == [4, 4]
-    assert len(remarks) == 1 and f"left out: {4 if suffix == 'jsonl' else 1} " in remarks[0]
+    assert len(remarks) == 1 and f"skipped: {4 if suffix == 'jsonl' else 1} " in remarks[0]
 
 
 def test_questions_without_an_answer_are_counted(tmp_path):
@@ -81,7 +81,7 @@ def test_questions_without_an_answer_are_counted(tmp_path):
     more += [{"id": "2", "question": "Who?", "answers": [], "is_impossible": True}]
     found, remarks = read(tmp_path / "a.json", content)
     assert len(found) == 1
-    assert remarks == ["questions without an answer in their text left out of a.json: 1"]
+    assert remarks == ["questions without an answer in their text skipped in a.json: 1"]
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])

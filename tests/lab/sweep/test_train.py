@@ -97,12 +97,13 @@ def test_a_loss_that_is_lost_with_the_last_step_is_told(trainer):
 
 def test_a_decoder_is_trained_as_well(speaker, reviews):
     from isoscope.lab.sweep.encode import Encoder
-    from isoscope.lab.sweep.examples import TaskOptions, read_task
+    from isoscope.lab.sweep.examples import read_task
     from isoscope.lab.sweep.fine_tune import Trainer
+    from isoscope.lab.sweep.spec import SweepSpec
     from isoscope.study.model import subject_of
 
     subject = subject_of(speaker)
-    task = read_task(reviews, None, TaskOptions(label="stars"))
+    task = read_task(SweepSpec.of(model="m", data=str(reviews), label="stars"))
     encoder = Encoder(subject, 32)
     train, test = (encoder.encode(task, each) for each in (task.train, task.test))
     held = Trainer(subject, task, encoder, train, test)

@@ -5,6 +5,7 @@ import pytest
 
 from isoscope.errors import TooFewRowsError
 from isoscope.hashing import named_documents
+from isoscope.measures.uniformity import uniformity
 from isoscope.measures.view import Pairs
 
 
@@ -56,8 +57,8 @@ def test_tiny_rows_have_a_direction_all_the_same(viewed):
     assert viewed(Pairs, tiny).kernel.sum() == pytest.approx(brute(rows), rel=1e-5)
 
 
-def test_one_usable_row_has_no_view(viewed):
+def test_one_usable_row_has_no_uniformity(viewed):
     rows = np.zeros((20, 3))
     rows[4] = 1.0
     with pytest.raises(TooFewRowsError, match="at least 2 usable rows, got 1"):
-        viewed(Pairs, rows)
+        uniformity(viewed(Pairs, rows))

@@ -8,7 +8,13 @@ from isoscope.hashing import named_documents
 from isoscope.measures.interval import interval
 from isoscope.measures.participation import participation
 from isoscope.measures.view import Spectrum
-from isoscope.measures.view.parts import SampledParts, SketchedParts, calibrate, parts_of
+from isoscope.measures.view.parts import (
+    SampledParts,
+    SketchedParts,
+    calibrate,
+    parts_of,
+    traces_with,
+)
 
 
 def planted(n=600, d=8, seed=1):
@@ -85,7 +91,7 @@ def test_products_with_the_other_half_are_exact_while_all_is_seen(known, half):
     if every[Moments].independent:
         assert every[Groups].sketch.shape[2] == 0  # no sketch is kept of these
         return
-    found = SketchedParts(every[Groups]).traces_with(half, mean, other)
+    found = traces_with(every[Groups], every[Groups].halves == half, mean, other)
     groups = np.unique(cells[here], return_inverse=True)[1]
     exact = np.einsum("kde,ed->k", second_moments(rows[here], groups, mean), other)
     np.testing.assert_allclose(found, exact, rtol=1e-5)

@@ -61,7 +61,7 @@ def test_a_bad_file_is_named_or_left_out(tmp_path, wav, break_it, slug):
     assert caught.value.slug.startswith(slug) and "\n" not in caught.value.problem
     corpus = open_corpus(tmp_path, skip_bad=True)
     assert [each.id for each in corpus] == ["good.wav"]
-    assert "sound files that cannot be used left out: 1" in corpus.warnings[0]
+    assert "sound files that cannot be used skipped: 1" in corpus.warnings[0]
 
 
 def patched(path, at, piece):

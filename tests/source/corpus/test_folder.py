@@ -24,7 +24,7 @@ def test_tables_are_read_one_after_another(tmp_path, jsonl):
     (tmp_path / "c.jsonl").touch()
     corpus = open_corpus(tmp_path)
     assert [each.id for each in corpus] == ["a.ndjson:0", "b.jsonl:0"]
-    assert [each.split(" left")[0] for each in corpus.warnings] == [
+    assert [each.split(" skipped")[0] for each in corpus.warnings] == [
         "empty documents", "empty files",
     ]  # fmt: skip
 

@@ -12,14 +12,13 @@ import pytest
 
 from isoscope.errors import SourceError, UnknownNameError
 from isoscope.source.corpus import open_corpus
+from isoscope.source.corpus.corpus import CorpusRequest
 from isoscope.source.corpus.open_documents import (
     FORMATS,
     KIND_OF,
     format_of,
-    is_labels,
     open_file,
 )
-from isoscope.source.request import CorpusRequest
 
 PIPED = """
 import json, sys
@@ -234,7 +233,3 @@ def test_names_stand_for_formats(name, found):
 
 def test_every_format_has_its_kind():
     assert set(FORMATS.values()) | {"idx"} == set(KIND_OF)
-
-
-def test_labels_are_told_from_images():
-    assert is_labels("t10k-labels-idx1-ubyte.gz") and not is_labels("t10k-images-idx3-ubyte")

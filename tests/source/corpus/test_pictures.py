@@ -77,7 +77,7 @@ def test_an_unreadable_image_is_named_or_left_out(tmp_path, picture, raw):
     corpus = open_corpus(tmp_path, skip_bad=True)
     assert [each.id for each in corpus] == ["good.png"]
     assert corpus.warnings == [
-        f"images that cannot be used left out: 1 (first: {tmp_path / 'bad.png'})"
+        f"images that cannot be used skipped: 1 (first: {tmp_path / 'bad.png'})"
     ]
 
 
@@ -150,7 +150,9 @@ def test_packed_or_not_it_is_the_same_content(tmp_path, idx, images):
 def test_a_folder_of_mnist_leaves_the_labels_out(tmp_path, idx, images):
     for name in ("train-images-idx3-ubyte", NAME):
         (tmp_path / name).write_bytes(idx(images()))
-    (tmp_path / "t10k-labels-idx1-ubyte").write_bytes(struct.pack(">HBBI", 0, 8, 1, 6))
+    labels = struct.pack(">HBBI", 0, 8, 1, 6)
+    (tmp_path / "t10k-labels-idx1-ubyte").write_bytes(labels)
+    (tmp_path / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels))
     corpus = open_corpus(tmp_path)
     assert len(corpus) == 12 and corpus.id(6) == "train-images-idx3-ubyte:0"
 

@@ -13,8 +13,8 @@ import pytest
 from isoscope.errors import SourceError
 from isoscope.source import lines
 from isoscope.source.bytes import FileBytes
-from isoscope.source.corpus import open_corpus, plain_text
-from isoscope.source.corpus.plain_text import read_text, read_whole
+from isoscope.source.corpus import open_corpus, texts
+from isoscope.source.corpus.texts import read_text, read_whole
 
 
 def written(tmp_path, raw):
@@ -28,7 +28,7 @@ def test_lines_are_documents_and_empty_ones_are_counted(tmp_path):
     assert [each.content for each in corpus] == ["first", "second  ", "  third"]
     assert [each.id for each in corpus] == ["notes.txt:0", "notes.txt:1", "notes.txt:2"]
     assert corpus.document(2).place == f"{path}, line 5"
-    assert corpus.warnings == [f"empty lines left out: 2 (first: {path}, line 2)"]
+    assert corpus.warnings == [f"empty lines skipped: 2 (first: {path}, line 2)"]
     assert (corpus.kind, corpus.name, corpus.place) == ("text", "notes.txt", str(path))
 
 
@@ -49,7 +49,7 @@ def test_bytes_that_are_no_utf8_are_named_or_left_out(tmp_path):
     assert caught.value.slug == "not-utf8" and "iconv" in caught.value.hint
     corpus = open_corpus(path, skip_bad=True)
     assert [each.id for each in corpus] == ["notes.txt:0", "notes.txt:2"]
-    assert "documents that are not UTF-8 left out: 1" in corpus.warnings[0]
+    assert "documents that are not UTF-8 skipped: 1" in corpus.warnings[0]
 
 
 @pytest.mark.parametrize("raw", ["a\nb".encode("utf-16"), b"\x89PNG\r\n\x1a\n\0\0", b"a\0b"])
@@ -142,7 +142,7 @@ def test_files_are_documents_and_empty_ones_are_counted(folder):
     found = {each.id: each.content for each in corpus}
     assert found == {"a.md": "ünë", "b.txt": "second\n\nfile\n", "e.txt.gz": "packed"}
     assert corpus.document(1).place == str(folder / "b.txt")
-    assert corpus.warnings == [f"empty files left out: 2 (first: {folder / 'c.txt'})"]
+    assert corpus.warnings == [f"empty files skipped: 2 (first: {folder / 'c.txt'})"]
 
 
 def test_one_file_can_be_one_document(folder):
@@ -163,14 +163,14 @@ def test_bad_files_can_be_left_out(folder):
     (folder / "y.txt").write_bytes(b"\xff\xfea\0")
     corpus = open_corpus(folder, skip_bad=True)
     assert len(corpus) == 3
-    assert f"cannot be read left out: 2 (first: {folder / 'x.txt'})" in corpus.warnings[1]
+    assert f"cannot be read skipped: 2 (first: {folder / 'x.txt'})" in corpus.warnings[1]
 
 
 def test_a_file_that_would_fill_the_memory_is_refused(folder, monkeypatch):
-    monkeypatch.setattr(plain_text, "MAX_DOCUMENT", 8)
+    monkeypatch.setattr(texts, "MAX_DOCUMENT", 8)
     with pytest.raises(SourceError, match=r"b\.txt") as caught:
         open_corpus(folder)
-    assert caught.value.slug == "document-too-large" and "--per line" in caught.value.hint
+    assert caught.value.slug == "document-too-large" and "--per=line" in caught.value.hint
 
 
 def test_content_is_read_as_it_is(folder):
@@ -210,9 +210,7 @@ def test_entries_are_documents_and_empty_ones_are_left_out(texts):
     corpus = open_corpus([*texts, " ", "last"])
     assert [each.content for each in corpus] == [*texts, "last"]
     assert corpus.id(0) == "memory:0" and corpus.id(len(texts)) == f"memory:{len(texts) + 1}"
-    assert corpus.warnings == [
-        "empty documents left out: 1 (first: the list of texts, entry 5)"
-    ]
+    assert corpus.warnings == ["empty documents skipped: 1 (first: the list of texts, entry 5)"]
     assert open_corpus(tuple(texts)).document(1).place == "the list of texts, entry 1"
 
 

@@ -5,15 +5,9 @@ import os
 import pytest
 
 from isoscope.errors import SourceError
-from isoscope.source.border import BadEncodingError, BadRecordError
 from isoscope.source.bytes import FileBytes
-from isoscope.source.corpus.text_corpus import (
-    TextCorpus,
-    TextFields,
-    TextFormat,
-    check_unicode,
-    text_fields,
-)
+from isoscope.source.corpus.texts import TextCorpus, TextFields, check_unicode, text_fields
+from isoscope.source.file_errors import BadEncodingError, BadRecordError
 from isoscope.source.jsonl import describe_value
 from isoscope.source.lines import RawRecord
 
@@ -42,7 +36,7 @@ def held(tmp_path):
 
 
 def test_bad_pieces_keep_their_ordinal_and_empty_ones_have_none(held):
-    corpus = TextCorpus(held, pieces(), TextFormat(parse, ""), skip_bad=True)
+    corpus = TextCorpus(held, pieces(), parse, "", skip_bad=True)
     found = [(each.id, each.content, each.place) for each in corpus]
     assert found == [
         ("name:0", "one", "place, line 10"),
@@ -50,28 +44,28 @@ def test_bad_pieces_keep_their_ordinal_and_empty_ones_have_none(held):
         ("name:4", "three", "place, line 15"),
     ]
     assert corpus.warnings == [
-        "documents that cannot be read left out: 1 (first: place, line 11)",
-        "empty documents left out: 1 (first: place, line 12)",
-        "documents that are not UTF-8 left out: 1 (first: place, line 14)",
+        "documents that cannot be read skipped: 1 (first: place, line 11)",
+        "empty documents skipped: 1 (first: place, line 12)",
+        "documents that are not UTF-8 skipped: 1 (first: place, line 14)",
     ]
 
 
 def test_without_leave_the_first_bad_piece_is_an_error(held):
     with pytest.raises(SourceError, match="in place, row 11, got something bad"):
-        TextCorpus(held, pieces(), TextFormat(parse, "", unit="row"))
+        TextCorpus(held, pieces(), parse, "", unit="row")
 
 
 def test_ids_that_are_given_go_before_ordinals(held):
     def named(raw):
         return TextFields(raw.decode(), id=f"<{raw.decode()}>")
 
-    corpus = TextCorpus(held, pieces(), TextFormat(named, ""))
+    corpus = TextCorpus(held, pieces(), named, "")
     assert [corpus.id(i) for i in range(2)] == ["<one>", "<!bad>"]
     assert corpus.document(4).id == "<three>" and len(corpus.keys()) == 5
 
 
 def test_what_could_be_read_and_now_cannot_has_changed(held, tmp_path):
-    corpus = TextCorpus(held, pieces(), TextFormat(parse, ""), skip_bad=True)
+    corpus = TextCorpus(held, pieces(), parse, "", skip_bad=True)
     before = (tmp_path / "a").stat()
     (tmp_path / "a").write_bytes(b"!" + RAW[1:])  # within one tick of the clock
     os.utime(tmp_path / "a", ns=(before.st_atime_ns, before.st_mtime_ns))

@@ -1,13 +1,11 @@
 """The feed that fits a model, and small inputs to try a model with."""
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from isoscope.capture.feed.base import Feed, config_of, parameters, placement
 from isoscope.capture.feed.image import ImageFeed
-from isoscope.capture.feed.sound import WaveFeed
+from isoscope.capture.feed.sound import WaveFeed, WhisperFeed
 from isoscope.capture.feed.text import (
     CharacterFeed,
     PairFeed,
@@ -15,14 +13,11 @@ from isoscope.capture.feed.text import (
     start_token,
     trial_inputs,
 )
-from isoscope.capture.feed.whisper import WhisperFeed
+from isoscope.capture.model.load import Loaded
 from isoscope.errors import ConfigError
 
-if TYPE_CHECKING:
-    from isoscope.capture.model.load import Loaded
 
-
-def feed_for(loaded: "Loaded", *, length: int = 512, prompt: str | None = None) -> Feed:
+def feed_for(loaded: Loaded, *, length: int = 512, prompt: str | None = None) -> Feed:
     """Return what turns documents into batches for this model.
 
     The length is in tokens and bounds text and transcripts; sound is cut to 30 seconds,
@@ -40,7 +35,7 @@ def feed_for(loaded: "Loaded", *, length: int = 512, prompt: str | None = None) 
     return ImageFeed(loaded) if loaded.takes == "image" else _sound_feed(loaded, length)
 
 
-def _text_feed(loaded: "Loaded") -> type[TextFeed]:
+def _text_feed(loaded: Loaded) -> type[TextFeed]:
     config = config_of(loaded.body)
     both = getattr(config, "is_encoder_decoder", False)
     if both and "decoder_input_ids" in parameters(loaded.body):
@@ -49,7 +44,7 @@ def _text_feed(loaded: "Loaded") -> type[TextFeed]:
     return CharacterFeed if isinstance(rate, int) else TextFeed
 
 
-def _sound_feed(loaded: "Loaded", length: int) -> Feed:
+def _sound_feed(loaded: Loaded, length: int) -> Feed:
     config = config_of(loaded.body)
     names = parameters(loaded.body)
     if "input_values" in names and hasattr(config, "conv_kernel"):
@@ -67,12 +62,12 @@ SECOND = 16_000  # samples
 SIDE = 224  # pixels, where a model does not say
 
 
-def sample_inputs(loaded: "Loaded") -> dict[str, Tensor]:
+def sample_inputs(loaded: Loaded) -> dict[str, Tensor]:
     """Return inputs for `loaded.body(**inputs)`: a few tokens, a second of noise, an image."""
     made = {"text": trial_inputs, "audio": _noise, "image": _image}[loaded.takes](loaded)
-    if "decoder_input_ids" in parameters(loaded.body) and _has_decoder(loaded):
-        start = start_token(loaded)
-        made["decoder_input_ids"] = torch.tensor([[start] * 4])
+    paired = getattr(config_of(loaded.body), "is_encoder_decoder", False)
+    if paired and "decoder_input_ids" in parameters(loaded.body):
+        made["decoder_input_ids"] = torch.tensor([[start_token(loaded)] * 4])
     device, dtype = placement(loaded.body)
     return {
         name: each.to(device, dtype) if each.is_floating_point() else each.to(device)
@@ -80,7 +75,7 @@ def sample_inputs(loaded: "Loaded") -> dict[str, Tensor]:
     }
 
 
-def _noise(loaded: "Loaded") -> dict[str, Tensor]:
+def _noise(loaded: Loaded) -> dict[str, Tensor]:
     config = config_of(loaded.body)
     seeded = torch.Generator().manual_seed(0)
     if getattr(config, "num_mel_bins", None) and hasattr(config, "max_source_positions"):
@@ -89,14 +84,10 @@ def _noise(loaded: "Loaded") -> dict[str, Tensor]:
     return {"input_values": torch.randn((1, SECOND), generator=seeded)}
 
 
-def _image(loaded: "Loaded") -> dict[str, Tensor]:
+def _image(loaded: Loaded) -> dict[str, Tensor]:
     config = config_of(loaded.body)
     size = getattr(config, "image_size", None) or SIDE
     height, width = (size, size) if isinstance(size, int) else size
     seeded = torch.Generator().manual_seed(0)
     shape = (1, getattr(config, "num_channels", 3), int(height), int(width))
     return {"pixel_values": torch.randn(shape, generator=seeded)}
-
-
-def _has_decoder(loaded: "Loaded") -> bool:
-    return bool(getattr(getattr(loaded.body, "config", None), "is_encoder_decoder", False))

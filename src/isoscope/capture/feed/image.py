@@ -1,27 +1,23 @@
 """Images as a vision model takes them: what its own processor makes of them."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import partial
 
 import numpy as np
 import torch
 
 from isoscope.capture.feed.base import (
     Batch,
-    DocumentLike,
     Feed,
     Prepared,
     config_of,
     missing_processor,
+    patch_marks,
     wrong_kind,
 )
-from isoscope.capture.feed.marks import PatchLayout
+from isoscope.capture.model.load import Loaded, Processor
 from isoscope.errors import ConfigError
-from isoscope.types import Array
-
-if TYPE_CHECKING:
-    from isoscope.capture.model.load import Loaded
-    from isoscope.capture.model.tokenizer import Processor
+from isoscope.types import Array, Document
 
 FIRST_STAGE = 4  # pixels a side of a place, in convolutional networks that do not say
 
@@ -29,7 +25,7 @@ FIRST_STAGE = 4  # pixels a side of a place, in convolutional networks that do n
 class ImageFeed(Feed):
     """Pixels, resized, cropped and normalised as the model's folder says."""
 
-    def __init__(self, loaded: "Loaded") -> None:
+    def __init__(self, loaded: Loaded) -> None:
         super().__init__(loaded.body)
         processor = getattr(loaded.processor, "image_processor", loaded.processor)
         if processor is None:
@@ -37,10 +33,15 @@ class ImageFeed(Feed):
         self.processor: Processor = processor
         self.config = config_of(loaded.body)
 
-    def prepare(self, document: DocumentLike) -> Prepared | None:
+    def prepare(self, document: Document) -> Prepared | None:
         """Return the pixels of an image."""
         image = document.content
-        if not isinstance(image, np.ndarray) or not _is_image(image):
+        if (
+            not isinstance(image, np.ndarray)
+            or image.dtype != np.uint8
+            or image.shape[2:] != (3,)
+            or 0 in image.shape
+        ):
             raise wrong_kind(document, "an image")
         ready = self.processor(
             images=image, return_tensors="np", input_data_format="channels_last"
@@ -62,7 +63,7 @@ class ImageFeed(Feed):
                 slug="image-size",
             )
         pixels = torch.from_numpy(np.stack(images)).to(self.device, self.dtype)
-        layout = PatchLayout(len(images), self.patches(images[0]), self.device)
+        layout = partial(patch_marks, len(images), self.patches(images[0]), self.device)
         documents = tuple(each.id for each in prepared)
         return Batch({"pixel_values": pixels}, documents, {"": layout})
 
@@ -74,11 +75,6 @@ class ImageFeed(Feed):
         if isinstance(size, list | tuple) and len(size) == 2:
             return _places(pixels, int(size[0]), int(size[1]))
         return None
-
-
-def _is_image(pixels: Array) -> bool:
-    shape = pixels.shape
-    return len(shape) == 3 and shape[2] == 3 and pixels.dtype == np.uint8 and 0 not in shape
 
 
 def _places(pixels: Array, height: int, width: int) -> int:

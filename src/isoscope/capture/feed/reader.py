@@ -2,19 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 from torch import nn
 
-from isoscope.capture.feed.base import DocumentLike, config_of, parameters, wrong_kind
+from isoscope.capture.feed.base import config_of, parameters, wrong_kind
+from isoscope.capture.model.load import Loaded, Tokenizer
+from isoscope.capture.model.pooling import Pooling
 from isoscope.errors import ConfigError, SourceError
-from isoscope.types import Array
-
-if TYPE_CHECKING:
-    from isoscope.capture.model.load import Loaded
-    from isoscope.capture.model.pooling import Pooling
-    from isoscope.capture.model.tokenizer import Tokenizer
+from isoscope.types import Array, Document
 
 NAMES = ("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id")
 CHARACTERS = 16  # read at first for every token that may be kept
@@ -56,7 +53,7 @@ class TokenSequence:
 class TokenReader:
     """Reads the tokens of documents, at most `limit` of each."""
 
-    def __init__(self, loaded: "Loaded", *, length: int, prompt: str | None = None) -> None:
+    def __init__(self, loaded: Loaded, *, length: int, prompt: str | None = None) -> None:
         self.tokenizer = loaded.tokenizer
         self.config = config_of(loaded.body)
         self.limit = length_limit(loaded, length)
@@ -78,7 +75,7 @@ class TokenReader:
                 return pad
         return 0
 
-    def read(self, document: DocumentLike) -> TokenSequence:
+    def read(self, document: Document) -> TokenSequence:
         """Return the tokens of a document."""
         content = document.content
         if isinstance(content, str):
@@ -106,7 +103,8 @@ class TokenReader:
         if not text.strip():
             nothing = np.zeros(0, dtype=np.int64)
             return TokenSequence(nothing, nothing.astype(bool), None, False)
-        text = _printable(prompt + text)
+        # half a surrogate pair, as JSON can hold, is nothing a tokenizer takes
+        text = (prompt + text).encode("utf-8", "replace").decode("utf-8")
         encoded, added = self._encode(self.tokenizer, text.lower() if self.lower else text)
         ids = np.asarray(encoded["input_ids"], dtype=np.int64)
         types = None
@@ -123,9 +121,7 @@ class TokenReader:
             return 0
         return self.read_text(self.prompt).ends()[1]
 
-    def _encode(
-        self, tokenizer: "Tokenizer", text: str
-    ) -> tuple[Mapping[str, list[int]], Array]:
+    def _encode(self, tokenizer: Tokenizer, text: str) -> tuple[Mapping[str, list[int]], Array]:
         """Return the encoding of a text, or of as much of it as matters.
 
         A book need not be read to its end for its first 512 tokens; twice as many as are
@@ -163,15 +159,13 @@ class TokenReader:
     def _special_ids(self) -> set[int]:
         # configs are full of defaults that are words in another vocabulary
         holder = self.config if self.tokenizer is None else self.tokenizer
-        found: set[int] = set()
-        for name in NAMES:
-            found |= ids_of(getattr(holder, name, None))
+        found = {each for name in NAMES for each in ids_of(getattr(holder, name, None))}
         # some models pad with the unknown token, which is of the document elsewhere
         padding = ids_of(getattr(holder, "pad_token_id", None))
         return found | (padding - ids_of(getattr(holder, "unk_token_id", None)))
 
 
-def vocabulary(loaded: "Loaded") -> int | None:
+def vocabulary(loaded: Loaded) -> int | None:
     """Return the number of token ids the model has, or None if it takes any."""
     config = config_of(loaded.body)
     if getattr(config, "num_hash_functions", None):  # canine hashes code points
@@ -189,7 +183,7 @@ def ids_of(value: int | list[int] | None) -> set[int]:
     return {int(each) for each in values if each is not None}
 
 
-def _prompt(pooling: "Pooling | None", prompt: str | None) -> str:
+def _prompt(pooling: Pooling | None, prompt: str | None) -> str:
     """Return the text to put in front: the prompt of that name, or the words themselves.
 
     The default is the one that the model's folder puts in front of all texts.
@@ -200,11 +194,6 @@ def _prompt(pooling: "Pooling | None", prompt: str | None) -> str:
     return str(named.get(prompt, prompt))
 
 
-def _printable(text: str) -> str:
-    # half a surrogate pair, as JSON can hold, is nothing a tokenizer takes
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
 SETTINGS = (
     "max_position_embeddings",
     "max_encoder_position_embeddings",
@@ -213,7 +202,7 @@ SETTINGS = (
 )
 
 
-def length_limit(loaded: "Loaded", length: int) -> int:
+def length_limit(loaded: Loaded, length: int) -> int:
     """Return the least of `length` and what model, tokenizer and pooling allow."""
     if length < 2:
         raise ConfigError(
@@ -221,22 +210,20 @@ def length_limit(loaded: "Loaded", length: int) -> int:
             hint="leave --length out, or give the number of tokens to read of a document",
             slug="length-short",
         )
-    bounds = [length, *_settings(loaded.body), *_tables(loaded.body)]
-    bounds.append(getattr(loaded.tokenizer, "model_max_length", None))
-    bounds.append(getattr(loaded.pooling, "max_seq_length", None))
-    return min(int(bound) for bound in bounds if bound is not None and bound > 0)
-
-
-def _settings(body: nn.Module) -> list[int | None]:
-    return [getattr(config_of(body), name, None) for name in SETTINGS]
-
-
-def _tables(body: nn.Module) -> list[int]:
+    config = config_of(loaded.body)
     # roberta and its kin count positions from behind the padding index: 514 are 512
-    return [
+    tables = [
         module.num_embeddings - module.padding_idx - 1
-        for name, module in body.named_modules()
+        for name, module in loaded.body.named_modules()
         if isinstance(module, nn.Embedding)
         and name.endswith("position_embeddings")
         and module.padding_idx is not None
     ]
+    bounds = [
+        length,
+        *(getattr(config, name, None) for name in SETTINGS),
+        *tables,
+        getattr(loaded.tokenizer, "model_max_length", None),
+        getattr(loaded.pooling, "max_seq_length", None),
+    ]
+    return min(int(bound) for bound in bounds if bound is not None and bound > 0)

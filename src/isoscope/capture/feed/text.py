@@ -1,7 +1,7 @@
 """Feeds of text: for one stack, for characters (canine), for encoder-decoders."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import partial
 
 import numpy as np
 import torch
@@ -9,27 +9,22 @@ from torch import Tensor, nn
 
 from isoscope.capture.feed.base import (
     Batch,
-    DocumentLike,
     Feed,
-    Prepared,
-    config_of,
-    pad_rows,
-    parameters,
-)
-from isoscope.capture.feed.marks import (
-    MoleculeLayout,
     PositionLayout,
+    Prepared,
     TokenLayout,
+    config_of,
+    molecule_marks,
+    pad_rows,
     pads_to_windows,
+    parameters,
     within,
 )
 from isoscope.capture.feed.reader import TokenReader, TokenSequence
+from isoscope.capture.model.load import Loaded
 from isoscope.capture.tap import first_tensor
 from isoscope.site import DECODER, ENCODER
-from isoscope.types import Array
-
-if TYPE_CHECKING:
-    from isoscope.capture.model.load import Loaded
+from isoscope.types import Array, Document
 
 
 class TextFeed(Feed):
@@ -39,9 +34,9 @@ class TextFeed(Feed):
     whatever a document stands beside, and causal models never see it.
     """
 
-    multiple = 1  # what the padded length is rounded up to
+    multiple = 1  # what the padded length is rounded up to: characters of a molecule
 
-    def __init__(self, loaded: "Loaded", *, length: int, prompt: str | None) -> None:
+    def __init__(self, loaded: Loaded, *, length: int, prompt: str | None) -> None:
         super().__init__(loaded.body)
         self.reader = TokenReader(loaded, length=length, prompt=prompt)
         self.accepted = parameters(loaded.body)
@@ -49,7 +44,7 @@ class TextFeed(Feed):
         self.mixes_lengths = True
         self.mixes_lengths = self.pads_safely()
 
-    def prepare(self, document: DocumentLike) -> Prepared | None:
+    def prepare(self, document: Document) -> Prepared | None:
         """Return the tokens of a document, or None for fewer than two, or special ones only."""
         tokens = self.reader.read(document)
         return self.of_tokens(document.id, tokens) if tokens.measurable else None
@@ -82,11 +77,10 @@ class TextFeed(Feed):
         if mask in self.accepted:
             inputs[mask] = real.long()
         lengthened = pads_to_windows(self.reader.config)
-        return inputs, self.layout_of(TokenLayout(real, special, tokens, lengthened))
-
-    def layout_of(self, layout: TokenLayout) -> PositionLayout:
-        """Return the layout of what the blocks of the stack pass on."""
-        return layout
+        layout = TokenLayout(real, special, tokens, lengthened)
+        if self.multiple == 1:
+            return inputs, layout
+        return inputs, partial(molecule_marks, layout, self.multiple)
 
     def column(self, prepared: Sequence[Prepared], name: str, fill: int = 0) -> Tensor:
         """Return one input of all documents, padded."""
@@ -113,9 +107,8 @@ class CharacterFeed(TextFeed):
     number of molecules of a document would depend on its company.
     """
 
-    def __init__(self, loaded: "Loaded", *, length: int, prompt: str | None) -> None:
-        config = config_of(loaded.body)
-        self.multiple = int(config.downsampling_rate)
+    def __init__(self, loaded: Loaded, *, length: int, prompt: str | None) -> None:
+        self.multiple = int(config_of(loaded.body).downsampling_rate)
         super().__init__(loaded, length=length, prompt=prompt)
 
     def of_tokens(self, name: str, tokens: TokenSequence) -> Prepared:
@@ -125,14 +118,10 @@ class CharacterFeed(TextFeed):
         cost = molecules * self.multiple
         return Prepared(name, ready.inputs, molecules, cost, ready.truncated, ready.special)
 
-    def prepare(self, document: DocumentLike) -> Prepared | None:
+    def prepare(self, document: Document) -> Prepared | None:
         """Return the characters of a document; None if they make fewer than two molecules."""
         ready = super().prepare(document)
         return None if ready is None or ready.length < 2 else ready
-
-    def layout_of(self, layout: TokenLayout) -> PositionLayout:
-        """Return the layout of molecules."""
-        return MoleculeLayout(layout, self.multiple)
 
     def pads_safely(self) -> bool:
         """Whether padding is harmless: to molecules yes; the last characters it may reach."""
@@ -148,7 +137,7 @@ def trial_tokens(reader: TokenReader, count: int) -> TokenSequence:
     return TokenSequence(ids, np.zeros(count, dtype=bool), None, False)
 
 
-def trial_inputs(loaded: "Loaded", count: int = 16) -> dict[str, Tensor]:
+def trial_inputs(loaded: Loaded, count: int = 16) -> dict[str, Tensor]:
     """Return a few tokens as the model takes them."""
     reader = TokenReader(loaded, length=count)
     ids = torch.from_numpy(trial_tokens(reader, reader.limit).ids)[None]
@@ -166,11 +155,11 @@ class PairFeed(TextFeed):
     first token is the one that the model starts with, and is special.
     """
 
-    def __init__(self, loaded: "Loaded", *, length: int, prompt: str | None) -> None:
+    def __init__(self, loaded: Loaded, *, length: int, prompt: str | None) -> None:
         self.start = start_token(loaded)
         super().__init__(loaded, length=length, prompt=prompt)
 
-    def prepare(self, document: DocumentLike) -> Prepared | None:
+    def prepare(self, document: Document) -> Prepared | None:
         """Return both sides of a document, or None if either has no ordinary token."""
         tokens = self.reader.read(document)
         if document.target and document.target.strip():
@@ -225,16 +214,13 @@ def halves(tokens: TokenSequence) -> tuple[TokenSequence, Array]:
     return tokens.only(kept), tokens.ids[middle:end]
 
 
-def start_token(loaded: "Loaded") -> int:
+def start_token(loaded: Loaded) -> int:
     """Return the token that a decoder's input starts with."""
     holders = config_of(loaded.body), getattr(loaded.model, "generation_config", None)
-    for name in ("decoder_start_token_id", "bos_token_id", "eos_token_id", "pad_token_id"):
-        for holder in holders:
-            value = getattr(holder, name, None)
-            value = value[0] if isinstance(value, list) and value else value
-            if isinstance(value, int):
-                return value
-    return 0
+    names = ("decoder_start_token_id", "bos_token_id", "eos_token_id", "pad_token_id")
+    values = [getattr(holder, name, None) for name in names for holder in holders]
+    firsts = (each[0] if isinstance(each, list) and each else each for each in values)
+    return next((each for each in firsts if isinstance(each, int)), 0)
 
 
 # What a model of transformers returns.

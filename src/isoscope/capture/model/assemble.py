@@ -120,6 +120,7 @@ def assemble(
         model = build_untrained(kind, config, placement, trust=trust, seed=seed)
         sha = sha_of_weights(model)
     tokenizer = read_tokenizer(folder, gguf, trust=trust, say=say)
+    read = [folder / gguf] if gguf else tokenizer_files(folder)
     sense = takes(model)
     return Loaded(
         model=model,
@@ -132,7 +133,7 @@ def assemble(
             "sha": sha,
             "revision": location.commit,
             "config": _sha_of_config(model, gguf, folder),
-            "tokenizer": None if tokenizer is None else _sha_of_tokenizer(gguf, folder),
+            "tokenizer": None if tokenizer is None or not read else sha_of_files(read),
             "dtype": str(placement.dtype).removeprefix("torch."),
             "architecture": type(model).__name__,
             "parameters": sum(weight.numel() for weight in model.parameters()),
@@ -154,11 +155,6 @@ def _sha_of_config(model: nn.Module, gguf: str | None, folder: Path) -> str:
         return sha_of_files([folder / "config.json"])
     settings = {**config.to_dict(), "transformers_version": None}
     return sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def _sha_of_tokenizer(gguf: str | None, folder: Path) -> str | None:
-    files = [folder / gguf] if gguf else tokenizer_files(folder)
-    return sha_of_files(files) if files else None
 
 
 @contextmanager

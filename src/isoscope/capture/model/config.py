@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from isoscope.capture.model.folder import (
+    first_line,
     is_safe,
     read_object,
     refused_pickle,
@@ -62,11 +63,9 @@ def read_config(
 
     stored = {} if gguf else _read_settings(folder, trust)
     options = {"local_files_only": True, "trust_remote_code": trust}
+    options |= {"gguf_file": gguf} if gguf else {}
     try:
-        if gguf:
-            with quiet():
-                config = AutoConfig.from_pretrained(folder, gguf_file=gguf, **options)
-        elif "model_type" in stored or _has_code(stored):
+        if gguf or "model_type" in stored or _has_code(stored):
             with quiet():
                 config = AutoConfig.from_pretrained(folder, **options)
         else:
@@ -74,8 +73,8 @@ def read_config(
     except IsoscopeError:
         raise
     except Exception as error:  # each configuration class has its own complaints
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise unreadable(folder / (gguf or "config.json"), f"'{reason}'") from error
+        path = folder / (gguf or "config.json")
+        raise unreadable(path, f"'{first_line(error)}'") from error
     for name in FETCHED:
         setattr(config, name, None)
     return config

@@ -60,6 +60,11 @@ def sha_of_files(paths: list[Path]) -> str:
     return digest.hexdigest()
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, or its kind where it has none."""
+    return str(error).strip().split("\n")[0] or type(error).__name__
+
+
 def unreadable(path: Path | str, got: str) -> IsoscopeError:
     """Return the error for a file of a model that cannot be read as what it should be."""
     return IsoscopeError(
@@ -116,7 +121,8 @@ def _shards(folder: Path, index: Path) -> list[Path]:
     names = read_object(index).get("weight_map")
     if not isinstance(names, dict) or not names:
         raise unreadable(index, "an index that names no weights")
-    paths = [inside(folder, name, index) for name in sorted(set(map(_text, names.values())))]
+    texts = {name if isinstance(name, str) else ".." for name in names.values()}
+    paths = [inside(folder, name, index) for name in sorted(texts)]
     for path in paths:
         if not path.is_file():
             raise IsoscopeError(
@@ -125,10 +131,6 @@ def _shards(folder: Path, index: Path) -> list[Path]:
                 slug="model-weights-missing",
             )
     return paths
-
-
-def _text(name: object) -> str:
-    return name if isinstance(name, str) else ".."
 
 
 def _what_is(folder: Path) -> str:

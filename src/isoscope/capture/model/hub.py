@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from isoscope.capture.model.folder import weight_files
+from isoscope.capture.model.folder import first_line, weight_files
 from isoscope.capture.model.quiet import quiet
 from isoscope.errors import IsoscopeError
 
@@ -33,6 +33,8 @@ def download(
     A commit that is wholly in the cache is taken from there without using the network;
     branches and tags move, so their commit is looked up.
     """
+    from huggingface_hub.utils import validate_repo_id
+
     endpoint = os.environ.get("HF_ENDPOINT", PUBLIC).rstrip("/")
     patterns = SETTINGS + (["*.py"] if code else [])
     options: dict[str, Any] = {
@@ -47,9 +49,9 @@ def download(
         if cached is not None:
             return cached, cached.name
     host = urlsplit(endpoint).netloc or endpoint
-    _validate_name(name, host)
-    say(f"downloading {name}{f'@{revision}' if revision else ''} from {host}")
     try:
+        validate_repo_id(name)  # before a download is announced
+        say(f"downloading {name}{f'@{revision}' if revision else ''} from {host}")
         folder = _fetch(options, patterns + (SAFE if weights else []))
         if weights and not _has_weights(folder):
             folder = _fetch(options, patterns + SAFE + TORCH)
@@ -58,17 +60,6 @@ def download(
     except Exception as error:  # sockets, HTTP, disks and names each have their own
         raise _translate(error, name, revision, host) from error
     return folder, folder.name
-
-
-def _validate_name(name: str, host: str) -> None:
-    """Raise if the hub could not have such a name, before announcing a download."""
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
-
-    try:
-        validate_repo_id(name)
-    except HFValidationError as error:
-        raise _translate(error, name, None, host) from error
 
 
 def _cache() -> Path | None:
@@ -94,7 +85,7 @@ def _find_cached(options: dict[str, Any], patterns: list[str], weights: bool) ->
 def _fetch(options: dict[str, Any], allowed: list[str]) -> Path:
     from huggingface_hub import constants, snapshot_download
 
-    # Telemetry would ask the public hub first, whatever host was said.
+    # Telemetry would ask the public hub first, whatever host is set.
     before, constants.HF_HUB_DISABLE_TELEMETRY = constants.HF_HUB_DISABLE_TELEMETRY, True
     try:
         with quiet():
@@ -140,15 +131,9 @@ def _translate(error: Exception, name: str, revision: str | None, host: str) -> 
             "for a folder give its path, such as ./model",
             slug="model-not-found",
         )
-    return _unreachable(error, name, revision, host)
-
-
-def _unreachable(error: Exception, name: str, revision: str | None, host: str) -> IsoscopeError:
-    cause = error.__cause__ if error.__cause__ is not None else error
-    reason = str(cause).strip().split("\n")[0] or type(cause).__name__
     return IsoscopeError(
         f"looked for {name}{f'@{revision}' if revision else ''} in the local cache and on "
-        f"{host}, got '{reason}'",
+        f"{host}, got '{first_line(error.__cause__ or error)}'",
         hint="try again when the network is there, or download the model elsewhere and "
         "pass its folder, such as ./model",
         slug="hub-offline",

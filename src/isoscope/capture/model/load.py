@@ -1,21 +1,49 @@
 """Loading a model from a folder, a GGUF file or the hub."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from isoscope.errors import IsoscopeError
+from isoscope.types import Array
 
 if TYPE_CHECKING:
     from torch import nn
 
     from isoscope.capture.model.pooling import Pooling
-    from isoscope.capture.model.tokenizer import Processor, Tokenizer
 
 NEEDED = ("torch", "transformers", "accelerate")
 Takes = Literal["text", "audio", "image"]
+
+
+class Tokenizer(Protocol):
+    """A tokenizer of transformers."""
+
+    def __call__(self, text: str, **options: Any) -> Mapping[str, list[int]]:
+        """Return `input_ids` of a text, and what else the options name."""
+        ...
+
+    def decode(self, ids: list[int], **options: Any) -> str:
+        """Return the text of token ids."""
+        ...
+
+    def get_vocab(self) -> dict[str, int]:
+        """Return the id of every token."""
+        ...
+
+
+class Processor(Protocol):
+    """A feature extractor, which has the rates, or an image processor of transformers."""
+
+    sampling_rate: int
+    hop_length: int
+    n_samples: int
+
+    def __call__(self, *inputs: object, **options: object) -> Mapping[str, Array]:
+        """Return the inputs of a model: `input_values`, `pixel_values` and the like."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -25,8 +53,8 @@ class Loaded:
     model: "nn.Module"
     name: str
     takes: Takes
-    tokenizer: "Tokenizer | None"  # token files work without one
-    processor: "Processor | None"  # of audio or images
+    tokenizer: Tokenizer | None  # token files work without one
+    processor: Processor | None  # of audio or images
     identity: dict[str, object]  # plain values
     pooling: "Pooling | None"  # of a sentence-transformers folder
     body: "nn.Module"  # runs the blocks, without logits over the vocabulary

@@ -13,7 +13,7 @@ from torch import nn
 from transformers import PretrainedConfig
 
 from isoscope.capture.model.config import ModelClass
-from isoscope.capture.model.folder import refused_pickle, unreadable
+from isoscope.capture.model.folder import first_line, refused_pickle, unreadable
 from isoscope.capture.model.load import Takes
 from isoscope.capture.model.quiet import quiet
 from isoscope.capture.runner import free_memory
@@ -141,14 +141,12 @@ def _loading_error(error: Exception, folder: Path, paths: list[Path]) -> Isoscop
     if isinstance(error, pickle.UnpicklingError) and paths[0].suffix == ".bin":
         return refused_pickle(paths[0])
     if isinstance(error, ImportError):
-        reason = str(error).strip().split("\n")[0]
         return IsoscopeError(
-            f"cannot load {folder} with the packages installed: {reason}",
+            f"cannot load {folder} with the packages installed: {first_line(error)}",
             hint="install the package named, or take weights that are not quantised",
             slug="model-unreadable",
         )
-    reason = str(error).strip().split("\n")[0] or type(error).__name__
-    return unreadable(folder, f"'{reason}'")
+    return unreadable(folder, f"'{first_line(error)}'")
 
 
 # Parts of a body that no block reads: many checkpoints leave them out, and they are no site.
@@ -163,7 +161,14 @@ def check_loading(
     say: Callable[[str], None],
 ) -> None:
     """Raise where blocks would run on weights that were not read; report other oddities."""
-    _check_shapes(loading, folder)
+    wrong = sorted(loading["mismatched_keys"])
+    if wrong:
+        name, stored, expected = wrong[0]
+        raise IsoscopeError(
+            f"expected shape {tuple(expected)} for {name} in {folder}, got {tuple(stored)}",
+            hint=f"config and weights do not belong together ({len(wrong)} differ in shape)",
+            slug="model-weights-mismatch",
+        )
     missing = set(loading["missing_keys"])
     needed = sorted(missing & _names_of(body, model))
     if needed:
@@ -174,7 +179,8 @@ def check_loading(
             slug="model-weights-missing",
         )
     extra = set(loading["unexpected_keys"])
-    layers = sorted(name for name in extra if _numberless(name) in _patterns(model))
+    numbered = {_numberless(name) for name in model.state_dict() if re.search(r"\.\d+\.", name)}
+    layers = sorted(name for name in extra if _numberless(name) in numbered)
     if layers:
         raise IsoscopeError(
             f"expected the weights of {type(model).__name__} in {folder}, got more of them "
@@ -195,17 +201,6 @@ def shorten(names: Iterable[str]) -> str:
     return shown + (f" and {len(listed) - 3} more" if len(listed) > 3 else "")
 
 
-def _check_shapes(loading: LoadingInfo, folder: Path) -> None:
-    wrong = sorted(loading["mismatched_keys"])
-    if wrong:
-        name, stored, expected = wrong[0]
-        raise IsoscopeError(
-            f"expected shape {tuple(expected)} for {name} in {folder}, got {tuple(stored)}",
-            hint=f"config and weights do not belong together ({len(wrong)} differ in shape)",
-            slug="model-weights-mismatch",
-        )
-
-
 def _names_of(body: nn.Module, model: nn.Module) -> set[str]:
     """Return the names, as the model has them, of what the blocks of its body read."""
     inside = {id(tensor) for tensor in (*body.parameters(), *body.buffers())}
@@ -215,10 +210,6 @@ def _names_of(body: nn.Module, model: nn.Module) -> set[str]:
         for name, tensor in named
         if id(tensor) in inside and not UNREAD & set(name.split("."))
     }
-
-
-def _patterns(model: nn.Module) -> set[str]:
-    return {_numberless(name) for name in model.state_dict() if re.search(r"\.\d+\.", name)}
 
 
 def _numberless(name: str) -> str:
@@ -273,15 +264,13 @@ def find_dtype(name: str | None) -> torch.dtype:
 
     Readings of one model are then the same numbers whatever its file stores.
     """
-    if name is None:
-        return torch.float32
-    if name not in DTYPES:
+    if name is not None and name not in DTYPES:
         raise IsoscopeError(
             f"expected a dtype of {', '.join(DTYPES)}, got {name!r}",
             hint="leave it out for float32",
             slug="dtype-unknown",
         )
-    return DTYPES[name]
+    return DTYPES[name or "float32"]
 
 
 def find_device(name: str) -> torch.device:

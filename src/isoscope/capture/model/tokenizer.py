@@ -1,15 +1,13 @@
 """The tokenizer of a model, or the processor of its audio or images."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
-from isoscope.capture.model.load import Takes
+from isoscope.capture.model.folder import first_line
+from isoscope.capture.model.load import Processor, Takes, Tokenizer
 from isoscope.capture.model.quiet import quiet
-
-if TYPE_CHECKING:
-    from isoscope.types import Array
 
 # What a tokenizer may be read from. Without any of them transformers makes one up, which
 # knows its special tokens and no others.
@@ -23,34 +21,6 @@ WITHOUT_FILES = {"CanineTokenizer", "ByT5Tokenizer", "PerceiverTokenizer"}
 LONGEST_VOCABULARY = 64 * 2**20
 
 
-class Tokenizer(Protocol):
-    """A tokenizer of transformers."""
-
-    def __call__(self, text: str, **options: Any) -> Mapping[str, list[int]]:
-        """Return `input_ids` of a text, and what else the options name."""
-        ...
-
-    def decode(self, ids: list[int], **options: Any) -> str:
-        """Return the text of token ids."""
-        ...
-
-    def get_vocab(self) -> dict[str, int]:
-        """Return the id of every token."""
-        ...
-
-
-class Processor(Protocol):
-    """A feature extractor, which has the rates, or an image processor of transformers."""
-
-    sampling_rate: int
-    hop_length: int
-    n_samples: int
-
-    def __call__(self, *inputs: object, **options: object) -> "Mapping[str, Array]":
-        """Return the inputs of a model: `input_values`, `pixel_values` and the like."""
-        ...
-
-
 def tokenizer_files(folder: Path) -> list[Path]:
     """Return the files a tokenizer of this folder is made of."""
     return [path for name in (*VOCABULARIES, *BESIDE) if (path := folder / name).is_file()]
@@ -61,43 +31,40 @@ def read_tokenizer(
 ) -> Tokenizer | None:
     """Return the tokenizer of a folder or GGUF file; None if it cannot be read."""
     try:
-        found, note = _read(folder, gguf, trust)
+        return _read(folder, gguf, trust, say)
     except Exception as error:  # each tokenizer class fails in its own way
         if gguf or any((folder / name).is_file() for name in VOCABULARIES):
-            reason = str(error).strip().split("\n")[0]
-            say(f"warning: no tokenizer can be made of {folder}: {reason}")
+            say(f"warning: no tokenizer can be made of {folder}: {first_line(error)}")
         return None
-    if note:
-        say(note)
-    return found
 
 
-def _read(folder: Path, gguf: str | None, trust: bool) -> tuple[Tokenizer | None, str]:
+def _read(
+    folder: Path, gguf: str | None, trust: bool, say: Callable[[str], None]
+) -> Tokenizer | None:
     from transformers import AutoTokenizer
 
     plain = folder / "vocab.txt"
     if gguf is None and plain.is_file() and not (folder / "tokenizer.json").is_file():
-        return _from_list(plain)
+        return _from_list(plain, say)
     options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": trust}
     if gguf:
         options["gguf_file"] = gguf
     with quiet():
         found = AutoTokenizer.from_pretrained(folder, **options)
     has_file = any((folder / name).is_file() for name in VOCABULARIES)
-    if not (gguf or has_file or type(found).__name__ in WITHOUT_FILES):
-        return None, ""
-    return found, ""
+    return found if gguf or has_file or type(found).__name__ in WITHOUT_FILES else None
 
 
-def _from_list(path: Path) -> tuple[Tokenizer, str]:
+def _from_list(path: Path, say: Callable[[str], None]) -> Tokenizer:
     from transformers import BertTokenizer
 
     words = _words(path)
     if any(word.startswith("##") for word in words):
         with quiet():
-            return BertTokenizer.from_pretrained(path.parent, local_files_only=True), ""
-    note = "vocab.txt has no word pieces (##): texts are cut into its longest entries"
-    return whole_tokens(words), note
+            return BertTokenizer.from_pretrained(path.parent, local_files_only=True)
+    tokenizer = whole_tokens(words)
+    say("vocab.txt has no word pieces (##): texts are cut into its longest entries")
+    return tokenizer
 
 
 def whole_tokens(words: list[str]) -> Tokenizer:
@@ -168,6 +135,5 @@ def read_processor(
         with quiet():
             return auto.from_pretrained(folder, local_files_only=True, trust_remote_code=trust)
     except Exception as error:  # each processor class fails in its own way
-        reason = str(error).strip().split("\n")[0]
-        say(f"warning: no processor of {kind} can be made of {folder}: {reason}")
+        say(f"warning: no processor of {kind} can be made of {folder}: {first_line(error)}")
         return None

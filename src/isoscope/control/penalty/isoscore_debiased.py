@@ -2,38 +2,32 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import sqrt
 
 import torch
 from torch import Tensor
 
-from isoscope.control.penalty.fused import UNDEFINED, ScoreResult
-from isoscope.control.penalty.penalty import Penalty
-from isoscope.control.penalty.product import Centred, Shape, scatter_of, shifted
+from isoscope.control.penalty.penalty import UNDEFINED, Penalty, Score, ScoreResult
+from isoscope.control.penalty.product import Centred, Shape, scale_and_shift, scatter_of
 from isoscope.control.penalty.row_selection import RealTokens, RowSelection
-from isoscope.control.world import World
+from isoscope.control.processes import World
 
 LEAST = 8  # rows below which the estimator is noise
 ROUNDING = 64  # units of rounding in sums of rows; below, a difference of sums says nothing
 
 
-@dataclass(frozen=True)
-class DebiasedScore:
-    """1 - debiased IsoScore, clamped at 0 where the estimate is above isotropic.
+def debiased_score(rows: Tensor, selection: RowSelection, world: World) -> ScoreResult:
+    """Return 1 - debiased IsoScore, clamped at 0 where the estimate is above isotropic.
 
     Rows in documents: products across two halves of the documents. Independent rows:
     Himeno and Yamada's unbiased sums.
     """
-
-    def __call__(self, rows: Tensor, selection: RowSelection, world: World) -> ScoreResult:
-        """Return the result for the rows of a cloud."""
-        if rows.shape[1] < 2:
-            return UNDEFINED
-        if len(selection.sizes) == 1:
-            return _of_rows(Centred.of(rows, world, owned=selection.is_copy), world)
-        a, b = (Centred.of(half, world, owned=True) for half in rows.split(selection.sizes))
-        return _of_halves(a, b, world)
+    if rows.shape[1] < 2:
+        return UNDEFINED
+    if len(selection.sizes) == 1:
+        return _of_rows(Centred.of(rows, world, owned=selection.is_copy), world)
+    a, b = (Centred.of(half, world, owned=True) for half in rows.split(selection.sizes))
+    return _of_halves(a, b, world)
 
 
 def _of_halves(a: Centred, b: Centred, world: World) -> ScoreResult:
@@ -66,19 +60,19 @@ def _across(a: Centred, b: Centred, world: World) -> tuple[float, tuple[Across, 
         scale = sqrt(a.trace / b.trace)
 
         def by_a(factor: float, ratio: float) -> Tensor:
-            weight = factor * ratio * scale
-            return torch.addmm(a.rows, dots, b.rows, beta=-factor, alpha=weight)
+            return torch.addmm(a.rows, dots, b.rows, beta=-factor, alpha=factor * ratio * scale)
 
         def by_b(factor: float, ratio: float) -> Tensor:
-            weight = factor * ratio / scale
-            return torch.addmm(b.rows, dots.T, a.rows, beta=-factor, alpha=weight)
+            return torch.addmm(
+                b.rows, dots.T, a.rows, beta=-factor, alpha=factor * ratio / scale
+            )
 
         return float(dots.square().sum()), (by_a, by_b)
     first = scatter_of(a.rows, world).div_(a.trace)
     second = scatter_of(b.rows, world).div_(b.trace)
     return float((first * second).sum()), (
-        lambda factor, ratio: a.rows @ shifted(second, factor * ratio, -factor),
-        lambda factor, ratio: b.rows @ shifted(first, factor * ratio, -factor),
+        lambda factor, ratio: a.rows @ scale_and_shift(second, factor * ratio, -factor),
+        lambda factor, ratio: b.rows @ scale_and_shift(first, factor * ratio, -factor),
     )
 
 
@@ -138,13 +132,11 @@ class DebiasedIsotropy(Penalty):
     0.68
     """
 
+    lacks = True
     _warned = False
 
-    def _score(self, number: int) -> DebiasedScore:
-        return DebiasedScore()
-
-    def _measure(self, value: float) -> float:
-        return 1 - value
+    def _score(self, number: int) -> Score:
+        return debiased_score
 
     def _in_halves(self, tokens: RealTokens) -> bool:
         if tokens.total_documents == 1 and tokens.total >= LEAST and not self._warned:

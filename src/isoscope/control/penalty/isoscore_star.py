@@ -9,14 +9,26 @@ import torch
 from torch import Tensor
 
 from isoscope.control.listening import recomputing
-from isoscope.control.penalty.fused import UNDEFINED, Score, ScoreResult
-from isoscope.control.penalty.penalty import Options, Penalty, check_widths
-from isoscope.control.penalty.product import Centred, Shape, divisible, scatter_of, shifted
+from isoscope.control.penalty.penalty import (
+    UNDEFINED,
+    Options,
+    Penalty,
+    Score,
+    ScoreResult,
+    check_widths,
+)
+from isoscope.control.penalty.product import (
+    Centred,
+    Shape,
+    divisible,
+    scale_and_shift,
+    scatter_of,
+)
 from isoscope.control.penalty.row_selection import RowSelection
 from isoscope.control.penalty.shrinkage import TOKENS, check_matrix, check_tokens, streamed
-from isoscope.control.world import World
+from isoscope.control.processes import World
 from isoscope.errors import ConfigError
-from isoscope.measures.isoscore_star import ZETA
+from isoscope.measures.isoscore_star import ZETA, check_zeta
 
 MEMORY = 100  # batches over which the running average looks back
 TARGETS = ("scaled", "identity", "running", "streamed")
@@ -39,18 +51,14 @@ class StarScore:
         if not self.keep:
             if self.target is None:
                 return self._scaled(about, Shape.of(about, world))
-            return self._towards(about, self._shrunk(about, self.target, world))
+            shrunk = scatter_of(about.rows, world).mul_((1 - self.zeta) / (about.count - 1))
+            return self._towards(about, shrunk.add_(self.target.to(shrunk), alpha=self.zeta))
         scatter = scatter_of(about.rows, world)
         self.covariance = scatter / (about.count - 1)
         if self.target is None:
             return self._scaled(about, Shape(scatter.div_(about.trace), False))
         target = self.target.to(self.covariance)
         return self._towards(about, torch.lerp(self.covariance, target, self.zeta))
-
-    def _shrunk(self, about: Centred, target: Tensor, world: World) -> Tensor:
-        left = (1 - self.zeta) / (about.count - 1)
-        scatter = scatter_of(about.rows, world)
-        return scatter.mul_(left).add_(target.to(scatter), alpha=self.zeta)
 
     def _scaled(self, about: Centred, shape: Shape) -> ScoreResult:
         """With W = C / tr C and p = |W|^2:  1 / PR* = (1-zeta)^2 p + (2 zeta - zeta^2) / d."""
@@ -75,7 +83,7 @@ class StarScore:
         scale = 4 * (1 - self.zeta) * ratio / ((about.count - 1) * trace * (d - 1))
 
         def slope(factor: float) -> Tensor:
-            return about.rows @ shifted(shape, factor * scale * ratio, -factor * scale)
+            return about.rows @ scale_and_shift(shape, factor * scale * ratio, -factor * scale)
 
         return ScoreResult(1 - (ratio - 1) / (d - 1), slope)
 
@@ -103,6 +111,7 @@ class IStar(Penalty):
     (0.294, 0.706)
     """
 
+    lacks = True
     shrinkage: Tensor | None
 
     def __init__(
@@ -115,7 +124,7 @@ class IStar(Penalty):
         **options: Unpack[Options],
     ) -> None:
         super().__init__(weight, **options)
-        self.zeta = _check_zeta(zeta)
+        self.zeta = float(check_zeta(zeta))
         self.towards, matrix = _target(towards)
         self.tokens = check_tokens(tokens)
         self.register_buffer("shrinkage", matrix)
@@ -190,9 +199,6 @@ class IStar(Penalty):
         else:
             self.shrinkage.lerp_(new.to(self.shrinkage), 1 / self.averaged)
 
-    def _measure(self, value: float) -> float:
-        return 1 - value
-
     def extra_repr(self) -> str:
         """Return the settings."""
         return f"{super().extra_repr()}, zeta={self.zeta:g}, towards={self.towards!r}"
@@ -228,16 +234,6 @@ def _make_room(module: IStar, state: dict[str, Tensor], prefix: str, *_rest: obj
         module.shrinkage = torch.empty_like(check_matrix(saved), device=device)
     elif module.towards != "given":
         module.shrinkage = None  # saved before there was one
-
-
-def _check_zeta(zeta: float) -> float:
-    if not 0 <= zeta <= 1:
-        raise ConfigError(
-            f"expected zeta between 0 and 1, got {zeta}",
-            hint="zeta is the weight of the stable covariance; 0.2 is usual",
-            slug="zeta",
-        )
-    return float(zeta)
 
 
 def _target(towards: str | Tensor) -> tuple[str, Tensor | None]:

@@ -1,69 +1,72 @@
 """Mean cosine as a training penalty: the differentiable twin of measures/mean_cosine.py."""
 
-from dataclasses import dataclass
+from functools import partial
 from typing import Unpack
 
 import torch
 from torch import Tensor
 
-from isoscope.control.penalty.fused import UNDEFINED, ScoreResult
-from isoscope.control.penalty.penalty import Options, Penalty
+from isoscope.control.penalty.penalty import UNDEFINED, Options, Penalty, Score, ScoreResult
 from isoscope.control.penalty.row_selection import RowSelection
-from isoscope.control.world import World
+from isoscope.control.processes import World
 
 
-@dataclass(frozen=True)
-class CosineScore:
-    """Mean cosine of two different rows, or of two rows of different documents."""
+def cosine_score(
+    rows: Tensor,
+    selection: RowSelection,
+    world: World,
+    *,
+    across: bool = False,
+    squared: bool = False,
+) -> ScoreResult:
+    """Return the mean cosine of two different rows, or of rows of different documents.
 
-    across: bool = False
-    squared: bool = False  # divide by n^2, as CosReg was published
+    `squared` divides by n^2, as CosReg was published.
+    """
+    lengths = torch.linalg.vector_norm(rows, dim=1)
+    inverse = torch.where(lengths > 0, 1 / lengths, 0.0)
+    units = rows * inverse[:, None]
+    there = inverse > 0
+    apart = across and not selection.independent
+    own, pairs, pulls = _within_documents(units, there, selection.documents, apart)
+    sums = rows.new_tensor([float(there.sum()), own, pairs])
+    total = world.sum(torch.cat([units.sum(dim=0), sums]))
+    count, own, pairs = total[-3:].double().tolist()
+    total = total[:-3]
+    least = count * count - pairs
+    value = float(total @ total) - own
+    if not least > 0 or not abs(value) <= count * count * 1.001:  # NaN fails it too
+        return UNDEFINED
+    over = count * count if squared else least
 
-    def __call__(self, rows: Tensor, selection: RowSelection, world: World) -> ScoreResult:
-        """Return the result for the rows of a cloud."""
-        lengths = torch.linalg.vector_norm(rows, dim=1)
-        inverse = torch.where(lengths > 0, 1 / lengths, 0.0)
-        units = rows * inverse[:, None]
-        there = inverse > 0
-        own, pairs, apart = self._own(units, there, selection)
-        sums = rows.new_tensor([float(there.sum()), own, pairs])
-        total = world.sum(torch.cat([units.sum(dim=0), sums]))
-        count, own, pairs = total[-3:].double().tolist()
-        total = total[:-3]
-        least = count * count - pairs
-        value = float(total @ total) - own
-        if not least > 0 or not abs(value) <= count * count * 1.001:  # NaN fails it too
-            return UNDEFINED
-        over = count * count if self.squared else least
+    def slope(factor: float) -> Tensor:
+        pull = total if pulls is None else total - pulls
+        along = (units * pull).sum(dim=1, keepdim=True)
+        return (pull - along * units).mul_(inverse[:, None] * (2 * factor / over))
 
-        def slope(factor: float) -> Tensor:
-            pull = total if apart is None else total - apart
-            along = (units * pull).sum(dim=1, keepdim=True)
-            return (pull - along * units).mul_(inverse[:, None] * (2 * factor / over))
+    return ScoreResult(value / over, slope)
 
-        return ScoreResult(value / over, slope)
 
-    def _own(
-        self, units: Tensor, there: Tensor, selection: RowSelection
-    ) -> tuple[float, float, Tensor | None]:
-        """Return what pairs within a document sum to, their number, and each row's part."""
-        if not self.across or selection.independent:
-            own = float(there.sum())
-            return own, own, None
-        if not len(units):
-            return 0.0, 0.0, torch.zeros_like(units)
-        size = int(selection.documents.max()) + 1
-        sums = units.new_zeros(size, units.shape[1]).index_add_(0, selection.documents, units)
-        rows = torch.bincount(selection.documents[there], minlength=size)
-        pairs = float(rows.double().square().sum())
-        return float(sums.square().sum()), pairs, sums[selection.documents]
+def _within_documents(
+    units: Tensor, there: Tensor, documents: Tensor, apart: bool
+) -> tuple[float, float, Tensor | None]:
+    """Return what pairs within a document sum to, their number, and each row's part."""
+    if not apart:  # every row is its own document
+        own = float(there.sum())
+        return own, own, None
+    if not len(units):
+        return 0.0, 0.0, torch.zeros_like(units)
+    size = int(documents.max()) + 1
+    sums = units.new_zeros(size, units.shape[1]).index_add_(0, documents, units)
+    pairs = float(torch.bincount(documents[there], minlength=size).double().square().sum())
+    return float(sums.square().sum()), pairs, sums[documents]
 
 
 class MeanCosine(Penalty):
     """Adds weight * mean cosine to the loss: linear, each layer by itself, their mean.
 
     It pulls the common mean vector towards zero and leaves the shape of the cloud about
-    its mean nearly alone. With `across`, pairs of rows of one sequence are left out, so that
+    its mean nearly alone. With `across`, pairs of rows of one sequence are excluded, so that
     a sequence may go on resembling itself (the measure `mean-cosine-cross`).
 
     >>> import torch
@@ -80,8 +83,8 @@ class MeanCosine(Penalty):
         super().__init__(weight, **options)
         self.across = across
 
-    def _score(self, number: int) -> CosineScore:
-        return CosineScore(across=self.across)
+    def _score(self, number: int) -> Score:
+        return partial(cosine_score, across=self.across)
 
 
 class CosReg(Penalty):
@@ -106,5 +109,5 @@ class CosReg(Penalty):
         super().__init__(weight, **options)
         self.as_published = as_published
 
-    def _score(self, number: int) -> CosineScore:
-        return CosineScore(squared=self.as_published)
+    def _score(self, number: int) -> Score:
+        return partial(cosine_score, squared=self.as_published)

@@ -1,4 +1,9 @@
-"""What all penalties share: where they look, how strong they are at each step, the value."""
+"""What all penalties share: where they look, how strong they are at each step, the value.
+
+One autograd function serves all of them: rows in, one number out, a closed-form gradient.
+Autograd through the published formula keeps every intermediate result and differentiates an
+eigendecomposition. Here a score returns its value and, for the backward pass, its slope.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -8,21 +13,90 @@ from typing import ClassVar, SupportsFloat, TypedDict
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import FunctionCtx, once_differentiable
 
 from isoscope.control.listening import PUBLISHED, outside_graph, recomputing
-from isoscope.control.penalty.fused import Evaluation, Score
 from isoscope.control.penalty.row_selection import (
     Hidden,
     Layers,
+    LayerSpec,
     Marks,
     RealTokens,
     RowSelection,
     select_layers,
+    sum_dtype,
 )
-from isoscope.control.world import World
+from isoscope.control.processes import World
 from isoscope.errors import ConfigError, PenaltyError
 
+Slope = Callable[[float], Tensor]  # (k, d): the derivative by each row, times a number
 Factor = Callable[[int], float]  # optimiser step, from 0: what the weight is multiplied by
+
+
+@dataclass(frozen=True)
+class ScoreResult:
+    """The value of a score, and its slope where it has one that is not zero."""
+
+    value: float
+    slope: Slope | None = None
+    defined: bool = True
+
+
+UNDEFINED = ScoreResult(0.0, None, defined=False)
+
+
+# One number of a cloud, from the rows (k, d) of this process and those of the others.
+Score = Callable[[Tensor, RowSelection, World], ScoreResult]
+
+
+@dataclass
+class Evaluation:
+    """A score and the rows it is computed from; the result is there once `of` was called."""
+
+    score: Score | None  # None gives zero, and no collective is called
+    selection: RowSelection | None
+    world: World
+    result: ScoreResult = UNDEFINED
+
+    def of(self, layers: Sequence[Tensor]) -> Tensor:
+        """Return the value as a tensor that knows its gradient."""
+        return _Fused.apply(self, *layers)
+
+
+class _Context(FunctionCtx):
+    evaluation: Evaluation
+    specs: list[LayerSpec]
+
+
+class _Fused(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: _Context, evaluation: Evaluation, *layers: Tensor) -> Tensor:
+        last, selection = layers[-1], evaluation.selection
+        if evaluation.score is not None and selection is not None:
+            # Autocast would make the products in half precision, where sums are lost.
+            with torch.autocast(last.device.type, enabled=False):
+                rows = selection.gather(layers)
+                evaluation.result = evaluation.score(rows, selection, evaluation.world)
+        ctx.evaluation = evaluation
+        ctx.specs = [LayerSpec(each.shape, each.dtype, each.device) for each in layers]
+        return torch.tensor(
+            evaluation.result.value, dtype=sum_dtype(last.dtype), device=last.device
+        )
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: _Context, *upstream: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        evaluation = ctx.evaluation
+        slope, selection = evaluation.result.slope, evaluation.selection
+        if slope is None or selection is None:
+            # Zeros rather than nothing: data parallel waits for a gradient of every parameter.
+            return None, *(spec.zeros() for spec in ctx.specs)
+        with torch.autocast(upstream[0].device.type, enabled=False):
+            # Data parallel averages gradients, while these rows are a part of one large batch.
+            gradient = slope(float(upstream[0]) * evaluation.world.size)
+        return None, *selection.scatter(gradient, ctx.specs)
 
 
 def check_weight(weight: object) -> float:
@@ -77,10 +151,7 @@ class Schedule:
 
     def at(self, call: int) -> float:
         """Return the weight of a call; the first call has number 0 and a weight above zero."""
-        return self.at_step(call // self.accumulate)
-
-    def at_step(self, step: int) -> float:
-        """Return the weight of a step of the optimiser, from 0."""
+        step = call // self.accumulate  # of the optimiser, from 0
         warm = min(1.0, (step + 1) / self.warmup) if self.warmup else 1.0
         shaped = self.factor(step) if self.factor is not None else 1.0
         return check_weight(self.weight * warm * shaped)
@@ -147,6 +218,7 @@ class Penalty(nn.Module, ABC):
 
     default_layers: ClassVar[Layers] = "all"  # the default of `layers`
     default_per_layer: ClassVar[bool] = False  # the default of `per_layer`
+    lacks: ClassVar[bool] = False  # the score is what the measure lacks of 1
 
     def __init__(
         self,
@@ -166,10 +238,17 @@ class Penalty(nn.Module, ABC):
         self.schedule = Schedule(weight, warmup, schedule, accumulate)
         self.sites = sites if isinstance(sites, str) else tuple(sites)
         self.layers = self.default_layers if layers is None else layers
-        self.rows = _check_rows(rows)
+        if rows is not None and (type(rows) is not int or rows < 2):
+            raise ConfigError(
+                f"expected a budget of 2 rows or more, got {rows!r}",
+                hint="give a whole number, or None to take every real token",
+                slug="penalty-rows",
+            )
+        self.rows = rows
         self.per_layer = self.default_per_layer if per_layer is None else per_layer
-        hint = "any such number will do; the same one draws the same rows"
-        self.seed = check_count("seed", seed, 0, hint)
+        self.seed = check_count(
+            "seed", seed, 0, "any such number will do; the same one draws the same rows"
+        )
         self.join = join
         self.call = 0  # training calls so far
         self.step: int | None = None  # of the optimiser, where a trainer counts them
@@ -181,16 +260,12 @@ class Penalty(nn.Module, ABC):
         return self._weight(self.call)
 
     def _weight(self, call: int) -> float:
-        schedule = self.schedule
-        return schedule.at(call) if self.step is None else schedule.at_step(self.step)
+        first = None if self.step is None else self.step * self.schedule.accumulate
+        return self.schedule.at(call if first is None else first)
 
     @abstractmethod
     def _score(self, number: int) -> Score:
         """Return what is computed from the cloud of this number."""
-
-    def _measure(self, value: float) -> float:
-        """Return the measure that belongs to a value of the score."""
-        return value
 
     def _prepare(self, layers: list[Tensor]) -> None:
         """Look at the layers before anything is computed."""
@@ -235,19 +310,22 @@ class Penalty(nn.Module, ABC):
         if weight == 0 or tokens.total < 2:  # one token has no shape, in however many layers
             self.reading = None
             return Evaluation(None, None, World()).of(layers)
-        values: list[Tensor] = []
-        evaluations: list[Evaluation] = []
-        for place, cloud in enumerate(
-            [[layer] for layer in layers] if self.per_layer else [layers]
-        ):
-            seed = (self.seed, number, place)
-            halved = self._in_halves(tokens)
-            rows = RowSelection.of(tokens, cloud, self.rows, seed, halved=halved)
-            evaluations.append(Evaluation(self._score(place), rows, world))
-            values.append(evaluations[-1].of(cloud))
+        clouds = [[layer] for layer in layers] if self.per_layer else [layers]
+        halved = self._in_halves(tokens)
+        evaluations = [
+            Evaluation(
+                self._score(place),
+                RowSelection.of(
+                    tokens, cloud, self.rows, (self.seed, number, place), halved=halved
+                ),
+                world,
+            )
+            for place, cloud in enumerate(clouds)
+        ]
+        values = [each.of(cloud) for each, cloud in zip(evaluations, clouds, strict=True)]
         self._finish([each.score for each in evaluations])
         results = [each.result for each in evaluations if each.result.defined]
-        readings = [self._measure(each.value) for each in results]
+        readings = [1 - each.value if self.lacks else each.value for each in results]
         self.reading = sum(readings) / len(readings) if readings else None
         value = values[0] if len(values) == 1 else torch.stack(values).mean()
         return value * weight
@@ -275,18 +353,6 @@ class Penalty(nn.Module, ABC):
         """Return the settings."""
         own = f"{self.schedule}, sites={self.sites!r}, layers={self.layers!r}, rows={self.rows}"
         return own + (", per_layer=True" if self.per_layer else "")
-
-
-def _check_rows(rows: object) -> int | None:
-    if rows is None:
-        return None
-    if not isinstance(rows, int) or rows < 2:
-        raise ConfigError(
-            f"expected a budget of 2 rows or more, got {rows!r}",
-            hint="give a whole number, or None to take every real token",
-            slug="penalty-rows",
-        )
-    return rows
 
 
 def check_widths(layers: Sequence[Tensor]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isoscope.control.world import World
+from isoscope.control.processes import World
 
 _WORTH_CUTTING = 96  # columns; below, a product is over before it is cut
 
@@ -30,7 +30,7 @@ class Centred:
         mean = sums[1:] / max(count, 1)
         about = rows.sub_(mean) if owned else rows - mean
         trace, offset = torch.stack(
-            [world.sum(_squares(about)), torch.dot(mean, mean)]
+            [world.sum(torch.linalg.vector_norm(about).square()), torch.dot(mean, mean)]
         ).tolist()
         # Identical rows leave the rounding of their mean, and that is no spread.
         rounding = (4 * torch.finfo(rows.dtype).eps) ** 2 * count * offset
@@ -45,10 +45,6 @@ def divisible(trace: float, dtype: torch.dtype) -> bool:
     """
     numbers = torch.finfo(dtype)
     return numbers.tiny / numbers.eps**2 < trace < numbers.max
-
-
-def _squares(rows: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(rows).square()
 
 
 def scatter_of(rows: Tensor, world: World) -> Tensor:
@@ -96,11 +92,11 @@ class Shape:
 
     def times(self, rows: Tensor, factor: float, less: float) -> Tensor:
         """Return factor (Y W - less Y) for the rows Y it was made of."""
-        moved = shifted(self.matrix, factor, -less * factor)
+        moved = scale_and_shift(self.matrix, factor, -less * factor)
         return moved @ rows if self.through_rows else rows @ moved
 
 
-def shifted(matrix: Tensor, factor: float, more: float) -> Tensor:
+def scale_and_shift(matrix: Tensor, factor: float, more: float) -> Tensor:
     """Return factor times a matrix plus a multiple of the identity.
 
     Cheaper than adding rows to a product of rows, as a batch has more rows than columns.

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.control.world import World
+from isoscope.control.processes import World
 from isoscope.errors import PenaltyError
 from isoscope.types import Array
 
@@ -22,7 +22,6 @@ class ModelOutput(Protocol):
     @property
     def hidden_states(self) -> Sequence[Tensor] | None:
         """The input of block 0, and the stream after every block."""
-        ...
 
 
 Hidden = Tensor | Sequence[Tensor] | ModelOutput | Mapping[str, Sequence[Tensor] | None]
@@ -32,7 +31,7 @@ def select_layers(hidden: Hidden, layers: Layers) -> list[Tensor]:
     """Return the chosen layers, each a tensor (batch, time, d) or (n, d).
 
     The first entry of a model's `hidden_states` is what goes into block 0 and no layer, so
-    it is left out; a list or tuple is taken as it is.
+    it is skipped; a list or tuple is taken as it is.
     """
     tensors = _tensors_of(hidden)
     chosen = [tensors[number] for number in layer_numbers(layers, len(tensors))]
@@ -97,7 +96,7 @@ def _not_hidden(thing: object) -> PenaltyError:
 
 
 def layer_numbers(layers: Layers, count: int) -> list[int]:
-    """Return which of so many layers are chosen, counted from 0."""
+    """Return the numbers of the chosen layers among `count`, from 0."""
     if layers == "all":
         return list(range(count))
     if layers == "last":
@@ -214,6 +213,12 @@ class RealTokens:
         edges = np.searchsorted(drawn, np.stack([starts, starts + mine], axis=1))
         return [drawn[a:b] - start for start, (a, b) in zip(starts, edges, strict=True)]
 
+    def index(self, taken: Array, layer: Tensor) -> Tensor | None:
+        """Return which rows of a flattened layer these tokens are; None if they are all."""
+        if self.everything and len(taken) == len(self.places):
+            return None
+        return torch.from_numpy(self.places[taken]).to(layer.device)
+
 
 @dataclass(frozen=True)
 class LayerSpec:
@@ -222,11 +227,6 @@ class LayerSpec:
     shape: torch.Size
     dtype: torch.dtype
     device: torch.device
-
-    @classmethod
-    def of(cls, layer: Tensor) -> Self:
-        """Return the shape and type of a layer."""
-        return cls(layer.shape, layer.dtype, layer.device)
 
     def zeros(self) -> Tensor:
         """Return a layer of zeros."""
@@ -253,24 +253,17 @@ class RowSelection:
         halved: bool = False,
     ) -> Self:
         """Return rows of some layers, in one part or in two halves of the documents."""
-        drawn = tokens.draw(len(layers), budget, seed)
-        half = tokens.halves(seed) if halved else np.zeros(len(tokens.places), dtype=np.int64)
-        pieces: list[tuple[int, Tensor | None]] = []
-        sizes: list[int] = []
-        documents: list[Array] = []
-        for part in range(2 if halved else 1):
-            rows = 0
-            for number, layer in enumerate(layers):
-                taken = drawn[number]
-                taken = taken[half[taken] == part] if halved else taken
-                whole = tokens.everything and len(taken) == len(tokens.places)
-                index = torch.from_numpy(tokens.places[taken]).to(layer.device)
-                pieces.append((number, None if whole else index))
-                documents.append(tokens.documents[taken])
-                rows += len(taken)
-            sizes.append(rows)
-        each = torch.from_numpy(np.concatenate(documents)).to(layers[-1].device)
-        return cls(pieces, sizes, each, tokens.independent)
+        parts = [tokens.draw(len(layers), budget, seed)]  # by part, then by layer
+        if halved:
+            half = tokens.halves(seed)
+            parts = [[rows[half[rows] == part] for rows in parts[0]] for part in (0, 1)]
+        taken = [(number, rows) for part in parts for number, rows in enumerate(part)]
+        pieces = [(number, tokens.index(rows, layers[number])) for number, rows in taken]
+        sizes = [sum(map(len, part)) for part in parts]
+        documents = np.concatenate([tokens.documents[rows] for _, rows in taken])
+        return cls(
+            pieces, sizes, torch.from_numpy(documents).to(layers[-1].device), tokens.independent
+        )
 
     @property
     def is_copy(self) -> bool:

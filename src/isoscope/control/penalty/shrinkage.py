@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from isoscope.control.listening import Pass, SiteListener, device_of, evaluating
 from isoscope.control.penalty.product import symmetric_product
 from isoscope.control.penalty.row_selection import Layers, layer_numbers, real_places, sum_dtype
-from isoscope.control.world import World
+from isoscope.control.processes import World
 from isoscope.errors import ConfigError, StreamError
 
 TOKENS = 250_000  # as published
@@ -70,8 +70,9 @@ def streamed(
     world = World.current(joined)
     left = check_tokens(tokens) // world.size
     listener = SiteListener(model, sites, modules)
-    chosen = layer_numbers(layers, len(listener.names))
-    listener.names = tuple(listener.names[number] for number in chosen)
+    listener.names = tuple(
+        listener.names[number] for number in layer_numbers(layers, len(listener.names))
+    )
     sums: dict[str, RunningCovariance] = {}
     taken = 0  # real tokens of the batch under way
 
@@ -93,7 +94,19 @@ def streamed(
         for batch in batches:
             if left < 1:
                 break
-            model(**_on_device(batch, device))
+            if not hasattr(batch, "items"):
+                raise StreamError(
+                    f"expected batches of named tensors, got {type(batch).__name__}",
+                    hint="give dictionaries as a tokenizer makes them: input_ids, "
+                    "attention_mask",
+                    slug="stream-batches",
+                )
+            model(
+                **{
+                    name: value.to(device) if isinstance(value, Tensor) else value
+                    for name, value in batch.items()
+                }
+            )
             left -= taken
     parts = [sums[name] for name in (listener.names if per_layer else ("",)) if name in sums]
     found = [each.covariance(world) for each in _known_to_all(parts, device, world)]
@@ -109,19 +122,6 @@ def _known_to_all(
     if not clouds:
         raise _no_tokens()
     return sums or [RunningCovariance(width, device) for _ in range(clouds)]
-
-
-def _on_device(batch: object, device: torch.device) -> dict[str, object]:
-    if not isinstance(batch, Mapping):
-        raise StreamError(
-            f"expected batches of named tensors, got {type(batch).__name__}",
-            hint="give dictionaries as a tokenizer makes them: input_ids, attention_mask",
-            slug="stream-batches",
-        )
-    return {
-        name: value.to(device) if isinstance(value, Tensor) else value
-        for name, value in batch.items()
-    }
 
 
 def _no_tokens() -> StreamError:
@@ -146,7 +146,12 @@ def check_tokens(tokens: object) -> int:
 def check_matrix(matrix: Tensor) -> Tensor:
     """Return a covariance to shrink to, (d, d) or one for each layer, or refuse it."""
     square = matrix.ndim in (2, 3) and matrix.shape[-1] == matrix.shape[-2]
-    if not square or not bool(matrix.isfinite().all()) or not _is_symmetric(matrix):
+    size = float(matrix.abs().max()) if matrix.numel() else 0.0
+    if (
+        not square
+        or not bool(matrix.isfinite().all())
+        or not torch.allclose(matrix, matrix.mT, rtol=1e-4, atol=1e-5 * size)
+    ):
         raise ConfigError(
             f"expected a covariance (d, d) to shrink towards, got {tuple(matrix.shape)} "
             "that is not symmetric and finite",
@@ -154,8 +159,3 @@ def check_matrix(matrix: Tensor) -> Tensor:
             slug="shrinkage-matrix",
         )
     return matrix.detach().to(sum_dtype(matrix.dtype)).clone()
-
-
-def _is_symmetric(matrix: Tensor) -> bool:
-    size = float(matrix.abs().max()) if matrix.numel() else 0.0
-    return torch.allclose(matrix, matrix.mT, rtol=1e-4, atol=1e-5 * size)

@@ -9,11 +9,16 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
-from transformers import TrainerCallback
+from transformers import (
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 
 from isoscope.control.listening import refuse_copies, wrap_method
 from isoscope.control.penalty.isoscore_star import IStar
@@ -22,9 +27,6 @@ from isoscope.control.trainer.loop import PenaltyListener, stream_epoch
 from isoscope.control.watch.alert import LOSS
 from isoscope.control.watch.watch import Watch
 from isoscope.errors import ConfigError
-
-if TYPE_CHECKING:
-    from transformers import Trainer, TrainerControl, TrainerState, TrainingArguments
 
 
 @dataclass
@@ -66,7 +68,7 @@ class AttachedPenalty:
 class Attachment(TrainerCallback):
     """All penalties and watches of one trainer: around its loss, log and training."""
 
-    def __init__(self, trainer: "Trainer") -> None:
+    def __init__(self, trainer: Trainer) -> None:
         self.trainer = trainer
         self.penalties: list[AttachedPenalty] = []
         self.watches: list[Watch] = []
@@ -78,10 +80,9 @@ class Attachment(TrainerCallback):
         trainer.add_callback(self)
 
     @classmethod
-    def of(cls, trainer: "Trainer") -> "Attachment":
+    def of(cls, trainer: Trainer) -> "Attachment":
         """Return the one of a trainer, made if there is none."""
-        callbacks = trainer.callback_handler.callbacks
-        there = [each for each in callbacks if isinstance(each, cls)]
+        there = [each for each in trainer.callback_handler.callbacks if isinstance(each, cls)]
         return there[0] if there else cls(trainer)
 
     @property
@@ -92,26 +93,20 @@ class Attachment(TrainerCallback):
 
     def add(self, thing: Penalty | Watch) -> None:
         """Add a penalty or a watch; its sites are looked for in the model at once."""
+        # Numbered within its kind: the order of kinds may be another when a run is resumed.
+        number = sum(type(each) is type(thing) for each in self.files.values())
         if isinstance(thing, Watch):
+            kind = "watch"
             thing.place(self.model)
             if thing.log is None:
                 thing.log = lambda numbers, step: self.trainer.log(numbers)
             self.watches.append(thing)
-            self._keep(thing, "watch")
-            return
-        kind = f"penalty/{type(thing).__name__}"
-        number = sum(type(each.penalty) is type(thing) for each in self.penalties)
-        listener = PenaltyListener(self.model, thing)
-        name = f"{kind}-{number}" if number else kind  # a second one would hide the first
-        self.penalties.append(AttachedPenalty(name, thing, listener))
-        self._keep(thing, f"penalty-{type(thing).__name__}")
-
-    def _keep(self, thing: Penalty | Watch, kind: str) -> None:
-        """Save the state of an object with checkpoints, numbered within its kind.
-
-        So penalties and watches may be attached in any order when a run is resumed.
-        """
-        number = sum(type(each) is type(thing) for each in self.files.values())
+        else:
+            kind = f"penalty-{type(thing).__name__}"
+            name = f"penalty/{type(thing).__name__}" + (f"-{number}" if number else "")
+            self.penalties.append(
+                AttachedPenalty(name, thing, PenaltyListener(self.model, thing))
+            )
         self.files[f"{kind}-{number}.safetensors"] = thing
 
     def _compute_loss(
@@ -186,9 +181,9 @@ class Attachment(TrainerCallback):
 
     def on_train_begin(
         self,
-        args: "TrainingArguments",
-        state: "TrainerState",
-        control: "TrainerControl",
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
         **_: object,
     ) -> None:
         """Load the state of the checkpoint that is resumed, or read the model as it came."""
@@ -206,9 +201,9 @@ class Attachment(TrainerCallback):
 
     def on_epoch_begin(
         self,
-        args: "TrainingArguments",
-        state: "TrainerState",
-        control: "TrainerControl",
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
         **_: object,
     ) -> None:
         """Stream shrinkage matrices, unless a run is resumed inside an epoch that has one."""
@@ -222,9 +217,9 @@ class Attachment(TrainerCallback):
 
     def on_step_begin(
         self,
-        args: "TrainingArguments",
-        state: "TrainerState",
-        control: "TrainerControl",
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
         **_: object,
     ) -> None:
         """Let watches listen to the step that begins, if it is one to be read."""
@@ -233,9 +228,9 @@ class Attachment(TrainerCallback):
 
     def on_step_end(
         self,
-        args: "TrainingArguments",
-        state: "TrainerState",
-        control: "TrainerControl",
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
         **_: object,
     ) -> None:
         """Let watches read, log and judge, if it is time."""
@@ -247,9 +242,9 @@ class Attachment(TrainerCallback):
 
     def on_save(
         self,
-        args: "TrainingArguments",
-        state: "TrainerState",
-        control: "TrainerControl",
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
         **_: object,
     ) -> None:
         """Write all states beside what the trainer has just saved."""
@@ -285,12 +280,12 @@ def load_state(thing: Penalty | Watch, path: Path) -> None:
         ) from error
 
 
-def checkpoint_of(args: "TrainingArguments", state: "TrainerState") -> Path:
+def checkpoint_of(args: TrainingArguments, state: TrainerState) -> Path:
     """Return the folder of the checkpoint of this step."""
     return Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
 
 
-def _train_batches(trainer: "Trainer") -> Generator[Mapping[str, object]]:
+def _train_batches(trainer: Trainer) -> Generator[Mapping[str, object]]:
     loader = trainer.get_train_dataloader()
     try:
         yield from loader

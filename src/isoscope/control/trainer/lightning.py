@@ -57,7 +57,14 @@ class PenaltyCallback(Callback):
             self.penalty.step = int(trainer.global_step)
             with self._listening(pl_module) as listener:
                 found = step(*arguments, **named)
-                return found if found is None else self._add(pl_module, found, listener())
+                if found is None:
+                    return None
+                extra = listener()
+            self.added = extra.detach()
+            pl_module.log(f"penalty/{type(self.penalty).__name__}", self.added, on_step=True)
+            if isinstance(found, Mapping):
+                return {**found, "loss": found["loss"] + extra.to(found["loss"])}
+            return found + extra.to(found)
 
         self._unwrap = wrap_method(pl_module, "training_step", training_step)
 
@@ -75,13 +82,6 @@ class PenaltyCallback(Callback):
         """Stream the matrix of a penalty with towards="streamed"."""
         if isinstance(self.penalty, IStar) and self.penalty.towards == "streamed":
             stream_epoch(self.penalty, pl_module, trainer.train_dataloader or ())
-
-    def _add(self, pl_module: LightningModule, found: Loss, extra: Tensor) -> Loss:
-        self.added = extra.detach()
-        pl_module.log(f"penalty/{type(self.penalty).__name__}", self.added, on_step=True)
-        if isinstance(found, Mapping):
-            return {**found, "loss": found["loss"] + extra.to(found["loss"])}
-        return found if found is None else found + extra.to(found)
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Leave the module as it was."""

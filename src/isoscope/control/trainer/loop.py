@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from threading import Event
 from typing import Self
 
 import torch
@@ -31,21 +32,6 @@ class RecordedPass:
     mask: Tensor | None  # (batch, time)
 
 
-class Step:
-    """A step of training; it is over once gradients have come back to one of its passes."""
-
-    over = False
-
-    def watch(self, layers: Sequence[Tensor]) -> None:
-        """Look out for the gradients of these tensors, which are left as they are."""
-        for layer in layers:
-            if layer.requires_grad:
-                layer.register_hook(self._end)
-
-    def _end(self, _gradient: Tensor) -> None:
-        self.over = True
-
-
 class PenaltyListener:
     """Records the sites of a penalty inside a `with` block, and computes the penalty on them.
 
@@ -66,12 +52,13 @@ class PenaltyListener:
         self._own: list[Tensor] = []  # the tensors of the model that they are of
         self._passes: list[RecordedPass] = []
         self._calls: dict[str, list[Tensor]] = {}  # of named modules, which have no passes
-        self._step = Step()
+        self._step_over = Event()  # set once gradients have come back to one of its passes
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        listening = self.listener.listening(self._hear, end=self._end_pass, detach=False)
-        self._stack.enter_context(listening)
+        self._stack.enter_context(
+            self.listener.listening(self._hear, end=self._end_pass, detach=False)
+        )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -105,7 +92,7 @@ class PenaltyListener:
         """Drop what was recorded, as for a step whose loss is thrown away."""
         self._passes.clear()
         self._calls.clear()
-        self._step = Step()
+        self._step_over = Event()
 
     @outside_graph
     def _hear(self, current: Pass | None, site: str, tensor: Tensor) -> None:
@@ -114,13 +101,13 @@ class PenaltyListener:
             trains(self.listener.body) if named else current is not None and current.trains
         ):
             return
-        if self._step.over:
+        if self._step_over.is_set():
             self.forget()
         # Within a block a model may go on to write into its own tensor.
         kept = tensor if Site.parse(site).is_stream else tensor.clone()
         if named:
             self._calls.setdefault(site, []).append(kept)
-            self._step.watch([tensor])
+            self._await_gradients([tensor])
         else:
             self._current[site] = kept
             self._own.append(tensor)
@@ -130,18 +117,23 @@ class PenaltyListener:
         recorded, own = self._current, self._own
         self._current, self._own = {}, []
         if complete and recorded:
-            layers = [recorded[name] for name in self.listener.names]
-            self._passes.append(RecordedPass(layers, ended.mask))
-            self._step.watch(
-                own
-            )  # only now: a checkpoint gives them their gradients at its end
+            self._passes.append(
+                RecordedPass([recorded[name] for name in self.listener.names], ended.mask)
+            )
+            # Only now: a checkpoint gives them their gradients at its end.
+            self._await_gradients(own)
+
+    def _await_gradients(self, tensors: Sequence[Tensor]) -> None:
+        step_over = self._step_over
+        for tensor in tensors:
+            if tensor.requires_grad:
+                tensor.register_hook(lambda _gradient: step_over.set())
 
     def _recorded(self) -> list[RecordedPass]:
         if not self.listener.named:
             return list(self._passes)
         calls = {name: self._calls.get(name, []) for name in self.listener.names}
-        counts = {len(each) for each in calls.values()}
-        if len(counts) > 1:
+        if len({len(each) for each in calls.values()}) > 1:
             raise PenaltyError(
                 "expected modules that run equally often, got "
                 + ", ".join(f"{name}: {len(each)}" for name, each in calls.items()),
@@ -195,8 +187,7 @@ def stream_epoch(
     body = find_transformer(model)
     known = set(inspect.signature(body.forward).parameters)
     with torch.random.fork_rng():
-        inputs = (_inputs(batch, known) for batch in batches)
-        penalty.stream(body, inputs)
+        penalty.stream(body, (_inputs(batch, known) for batch in batches))
 
 
 def _inputs(batch: object, known: set[str]) -> dict[str, object]:

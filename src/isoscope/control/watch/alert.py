@@ -5,11 +5,12 @@ defaults raise false alarms, and how soon they detect a planted collapse, is mea
 bench/watch.py.
 """
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 from statistics import median
-from typing import Protocol
+from typing import ClassVar
 
 PREFIX = "anisotropy"
 LOSS = "loss"
@@ -34,79 +35,82 @@ class Alert:
         )
 
 
-class AlertRule(Protocol):
-    """A rule, applied to the history after each reading."""
+AlertRule = Callable[[History], list[Alert]]  # applied to the history after each reading
 
-    @property
-    def name(self) -> str:
-        """Its name in logs."""
-        ...
+
+class SiteRule(ABC):
+    """A rule about one measure: at some site the last readings have all crossed a line."""
+
+    measure: ClassVar[str]
+    patience: int  # readings in a row
+    first: int  # readings that are the reference
+    name: str
+
+    @abstractmethod
+    def _is_crossed(self, value: float, was: float) -> bool: ...
 
     def __call__(self, history: History) -> list[Alert]:
-        """Return the alerts that the history gives now."""
-        ...
-
-
-def _series(history: History, measure: str) -> list[tuple[str, Series]]:
-    """Return the series of a measure on held-out texts, or on batches where there are none."""
-    start = f"{PREFIX}/{measure}/"
-    found = [(name, series) for name, series in history.items() if name.startswith(start)]
-    held_out = [each for each in found if not each[0].endswith(".batch")]
-    return held_out or found
-
-
-def _reference(series: Series, first: int) -> float:
-    return median(value for _, value in series[:first])
+        """Return an alert for each site, of held-out texts, or of batches without any."""
+        start = f"{PREFIX}/{self.measure}/"
+        every = {name: each for name, each in history.items() if name.startswith(start)}
+        held_out = {name: each for name, each in every.items() if not name.endswith(".batch")}
+        found: list[Alert] = []
+        for name, series in (held_out or every).items():
+            if len(series) <= self.patience:
+                continue
+            known = series[: min(self.first, len(series) - self.patience)]
+            was = median(value for _, value in known)
+            step, value = series[-1]
+            if all(self._is_crossed(recent, was) for _, recent in series[-self.patience :]):
+                found.append(Alert(self.name, step, name, value, was))
+        return found
 
 
 @dataclass(frozen=True)
-class RankFalling:
+class RankFalling(SiteRule):
     """Effective rank stays below a share of what it was in the first readings.
 
     The default detects a complete collapse: the rank of a healthy language model that is
     trained from scratch falls to a twentieth at first. That of a fine-tuned one does not.
     """
 
+    measure = "effective-rank"
     share: float = 0.03
-    patience: int = 2  # readings in a row
-    first: int = 3  # readings that are the reference
+    patience: int = 2
+    first: int = 3
     name: str = "rank-falling"
 
-    def __call__(self, history: History) -> list[Alert]:
-        """Return an alert for each site whose rank has fallen."""
-        found: list[Alert] = []
-        for name, series in _series(history, "effective-rank"):
-            if len(series) < self.patience + 1:
-                continue
-            was = _reference(series, min(self.first, len(series) - self.patience))
-            recent = series[-self.patience :]
-            if all(value < self.share * was for _, value in recent):
-                found.append(Alert(self.name, recent[-1][0], name, recent[-1][1], was))
-        return found
+    def _is_crossed(self, value: float, was: float) -> bool:
+        return value < self.share * was
 
 
 @dataclass(frozen=True)
-class CosineRising:
+class CosineRising(SiteRule):
     """Mean cosine has moved most of the way from its first readings to 1, and stays there."""
 
+    measure = "mean-cosine"
     share: float = 0.98  # of the way to 1
     level: float = 0.9  # no alarm below this cosine
     patience: int = 2
     first: int = 3
     name: str = "cosine-rising"
 
-    def __call__(self, history: History) -> list[Alert]:
-        """Return an alert for each site whose rows now point in one direction."""
-        found: list[Alert] = []
-        for name, series in _series(history, "mean-cosine"):
-            if len(series) < self.patience + 1:
-                continue
-            was = _reference(series, min(self.first, len(series) - self.patience))
-            line = max(self.level, was + self.share * (1 - was))
-            recent = series[-self.patience :]
-            if all(value > line for _, value in recent):
-                found.append(Alert(self.name, recent[-1][0], name, recent[-1][1], was))
-        return found
+    def _is_crossed(self, value: float, was: float) -> bool:
+        return value > max(self.level, was + self.share * (1 - was))
+
+
+@dataclass(frozen=True)
+class DeadDimensions(SiteRule):
+    """More dimensions are dead than in the first reading."""
+
+    measure = "dead-dimensions"
+    first = 1
+    more: float = 0.05  # share of all dimensions
+    patience: int = 2
+    name: str = "dead-dimensions"
+
+    def _is_crossed(self, value: float, was: float) -> bool:
+        return value > was + self.more
 
 
 @dataclass(frozen=True)
@@ -141,25 +145,6 @@ class LossAtChance:
         low = [value < (1 - 2 * self.within) * chance for value in values]
         starts = range(len(low) - self.patience + 1)
         return any(all(low[start : start + self.patience]) for start in starts)
-
-
-@dataclass(frozen=True)
-class DeadDimensions:
-    """More dimensions are dead than in the first reading."""
-
-    more: float = 0.05  # share of all dimensions
-    patience: int = 2
-    name: str = "dead-dimensions"
-
-    def __call__(self, history: History) -> list[Alert]:
-        """Return an alert for each site that has lost dimensions."""
-        found: list[Alert] = []
-        for name, series in _series(history, "dead-dimensions"):
-            recent = series[-self.patience :]
-            was = series[0][1]
-            if len(series) > self.patience and all(v > was + self.more for _, v in recent):
-                found.append(Alert(self.name, recent[-1][0], name, recent[-1][1], was))
-        return found
 
 
 def usual_rules(

@@ -17,7 +17,7 @@ import torch
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
-from isoscope.accumulate import Accumulator, Groups, Moments, Reservoir
+from isoscope.accumulate import Groups, Moments, Reservoir
 from isoscope.accumulate.survey import Kind, Survey, variants
 from isoscope.capture.feed import Feed, Marks, Prepared, feed_for
 from isoscope.capture.listener import Listener, Marked
@@ -30,11 +30,11 @@ from isoscope.control.listening import (
     as_loaded,
     device_of,
     evaluating,
-    padding_mask,
     recomputing,
+    token_argument,
     wrap_method,
 )
-from isoscope.control.world import World
+from isoscope.control.processes import World
 from isoscope.errors import ConfigError
 from isoscope.measures import MEASURES
 from isoscope.registry import unknown
@@ -117,7 +117,7 @@ class Pooler:
         states = first_tensor(output)  # (documents, positions, width)
         if states is None or states.ndim != 3:
             return None
-        mask = padding_mask(self.module, arguments, keywords)
+        mask = token_argument(self.module, arguments, keywords, "attention_mask")
         if mask is None or mask.shape != states.shape[:2]:
             mask = torch.ones(states.shape[:2], device=states.device)
         return self.pooling.pool(states, mask)
@@ -190,8 +190,9 @@ class Observer:
         one = _PassSums(first_pass(into, self._kinds, options), name, rows, sites, self.warn)
         with ExitStack() as stack:
             if self._pooler is not None:
-                around = partial(one.pool, self._pooler)
-                stack.callback(wrap_method(self._pooler.module, "forward", around))
+                stack.callback(
+                    wrap_method(self._pooler.module, "forward", partial(one.pool, self._pooler))
+                )
             stack.enter_context(sites.listening(one.hear, end=end))
             yield
 
@@ -216,23 +217,20 @@ class Observer:
         whole = self._of_all_processes(survey)
         lost, found = set(whole.trouble), dict[tuple[str, str], float]()
         for site, _, here in variants(whole.held):
-            values = self._values(here)
+            with threadpool_limits(1, user_api="blas"):  # its threads would wait for torch's
+                summaries = finalize_all(here, intervals=False)
+                values = read_values(summaries, self._of_package)
+                if DEAD in self.measures and here[Moments].count > 1:
+                    values[DEAD] = dead_dimensions(
+                        summaries.of(Moments).covariance, summaries.of(Reservoir).rows
+                    )
             if all(map(isfinite, values.values())):
-                found |= {(name, site): value for name, value in values.items()}
+                found |= {
+                    (name, site): values[name] for name in self.measures if name in values
+                }
             else:
                 lost.add(site)
         return found, tuple(sorted(lost))
-
-    def _values(self, here: Mapping[Kind, Accumulator[object]]) -> dict[str, float]:
-        """Return what is defined of the measures, in their order."""
-        with threadpool_limits(1, user_api="blas"):  # its threads would wait for torch's
-            summaries = finalize_all(here, intervals=False)
-            values = read_values(summaries, self._of_package)
-            if DEAD in self.measures and here[Moments].count > 1:
-                values[DEAD] = dead_dimensions(
-                    summaries.of(Moments).covariance, summaries.of(Reservoir).rows
-                )
-        return {name: values[name] for name in self.measures if name in values}
 
     def _of_all_processes(self, survey: Survey) -> Survey:
         """Return the sums of all processes; one without any rows takes part."""

@@ -153,7 +153,16 @@ class Watch:
         numbers: dict[str, float] = {}
         self._average_losses()
         if self.probes is not None:
-            numbers |= self._numbers(self._run_probes(model, self.probes), "")
+            if self._probes is None:
+                self._probes = probe_batches(
+                    self.probes,
+                    self.observer.place(model).body,
+                    self.tokenizer,
+                    length=self.length,
+                    tokens=self.tokens,
+                    world=self.observer.world,
+                )
+            numbers |= self._numbers(self.observer.run(model, self._probes), "")
         if self._of_batch is not None:
             survey, self._of_batch = self._of_batch, None
             numbers |= self._numbers(survey, ".batch")
@@ -165,18 +174,6 @@ class Watch:
         if self.log is not None and logged:
             self.log(logged, step)
         return self._act_on(alerts)
-
-    def _run_probes(self, model: nn.Module, probes: Sequence[object]) -> Survey:
-        if self._probes is None:
-            self._probes = probe_batches(
-                probes,
-                self.observer.place(model).body,
-                self.tokenizer,
-                length=self.length,
-                tokens=self.tokens,
-                world=self.observer.world,
-            )
-        return self.observer.run(model, self._probes)
 
     def _numbers(self, survey: Survey, ending: str) -> dict[str, float]:
         """Return numbers by the names they are logged under."""
@@ -234,8 +231,9 @@ class Watch:
             name: [(int(step), float(value)) for step, value in tensor.tolist()]
             for name, tensor in series.items()
         }
-        lines = bytes(state["alerts"].tolist()).decode().splitlines()
-        parts = [line.split("\t") for line in lines]
+        parts = [
+            line.split("\t") for line in bytes(state["alerts"].tolist()).decode().splitlines()
+        ]
         self.alerts = [Alert(r, int(s), n, float(v), float(w)) for r, s, n, v, w in parts]
         self._losses = 0
 

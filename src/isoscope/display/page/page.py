@@ -2,8 +2,11 @@
 
 import html
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from importlib.resources import files
 from pathlib import Path
 
 from isoscope.display.escape import for_html
@@ -16,16 +19,17 @@ from isoscope.display.page.bundle import (
     security_policy,
     vega,
 )
-from isoscope.display.page.notes import notes_html
 from isoscope.display.page.quantity import FIRST
 from isoscope.display.page.section import Chart, Exhibit, Panel, Section, Switch
 from isoscope.display.page.theme import config
-from isoscope.display.page.write import MARK, write_text
+from isoscope.display.page.write import MARK, write_bytes
 from isoscope.types import VARIANTS, Note, Reading
 
 MOST = 20_000  # readings on a page
 _FIRST = [name for each in FIRST for name in (each.debiased, each.plain) if name]
 Shown = list[tuple[Section, Panel]]
+_ENTRY = re.compile(r"^@\w+\{([\w-]+),\n(.*?)^\}", flags=re.MULTILINE | re.DOTALL)
+_FIELD = re.compile(r"^\s*(\w+)\s*=\s*\{(.*?)\},?\s*$", flags=re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,8 @@ class Page:
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the page to a file completely, or change nothing."""
-        return write_text(path, self.text, overwrite=overwrite)
+        content = self.text.encode("utf-8", "backslashreplace")
+        return write_bytes(path, content, overwrite=overwrite)
 
     def _repr_html_(self) -> str:
         """Return a frame that can run its charts and nothing else."""
@@ -62,7 +67,11 @@ def page(
     title = ", ".join(exhibit.name for exhibit in finite)
     values: dict[str, Value] = {
         "charts": {
-            chart.name: _packed_chart(section, chart)
+            chart.name: {
+                "section": section.name,
+                "spec": chart.spec,
+                "columns": {name: pack_column(each) for name, each in chart.columns.items()},
+            }
             for section, panel in shown
             for chart in panel.charts
         },
@@ -124,11 +133,6 @@ def pack_readings(exhibits: Sequence[Exhibit]) -> dict[str, Value]:
     }
     levels = (exhibit.levels.get((r.site, r.variant, r.measure)) for exhibit, r in pairs)
     return found | {"isotropic": pack_column(levels)}
-
-
-def _packed_chart(section: Section, chart: Chart) -> dict[str, Value]:
-    columns = {name: pack_column(cells) for name, cells in chart.columns.items()}
-    return {"section": section.name, "spec": chart.spec, "columns": columns}
 
 
 # --- HTML ---------------------------------------------------------------------------------
@@ -253,5 +257,51 @@ def _method(notes: Sequence[Note]) -> str:
     return (
         '<section id="method" aria-labelledby="method-title"><h2 id="method-title">Method</h2>'
         '<p class="lead">The formula and the source of each measure, and when it misleads.</p>'
-        f'<div class="drawer">{notes_html(notes)}</div></section>'
+        f'<div class="drawer">{"".join(map(note_html, notes))}</div></section>'
+    )
+
+
+# --- notes on measures: formula, citation, and when a measure misleads ----------------------
+def citation(key: str) -> str:
+    """Return a reference in one line, or its key where the bibliography has no such entry."""
+    fields = _bibliography().get(key)
+    if fields is None:
+        return key
+    where = fields.get("booktitle") or fields.get("journal") or ""
+    parts = (_authors(fields.get("author", "")), fields.get("title", ""), where)
+    arxiv = f"arXiv {fields['eprint']}" if "eprint" in fields else ""
+    return ". ".join(part for part in (*parts, arxiv, fields.get("year", "")) if part) + "."
+
+
+@lru_cache(maxsize=1)
+def _bibliography() -> dict[str, dict[str, str]]:
+    text = files("isoscope.display").joinpath("references.bib").read_text(encoding="utf-8")
+    return {
+        key: {name: _plain(value) for name, value in _FIELD.findall(body)}
+        for key, body in _ENTRY.findall(text)
+    }
+
+
+def _plain(text: str) -> str:
+    """Return TeX of a bibliography as plain text."""
+    text = text.replace(r"$\alpha$", "α")
+    text = re.sub(r"\\[`'^\"~]\{?(\w)\}?", r"\1", text)
+    return text.replace("{", "").replace("}", "").replace("\\&", "&").replace("--", "–")
+
+
+def _authors(text: str) -> str:
+    names = [name.strip() for name in text.split(" and ") if name.strip()]
+    turned = [" ".join(reversed([p.strip() for p in name.split(",", 1)])) for name in names]
+    return f"{turned[0]} et al" if len(turned) > 3 else ", ".join(turned)
+
+
+def note_html(note: Note) -> str:
+    """Return the collapsed note on a measure."""
+    title, formula, misleads = (for_html(t) for t in (note.title, note.formula, note.misleads))
+    return (
+        f'<details id="method-{for_html(note.name)}"><summary>'
+        f"<code>{for_html(note.name)}</code> "
+        f"{title}</summary><dl><dt>Formula</dt><dd><code>{formula}</code></dd>"
+        f"<dt>When it misleads</dt><dd>{misleads}</dd>"
+        f"<dt>Source</dt><dd>{for_html(citation(note.cite))}</dd></dl></details>"
     )

@@ -16,6 +16,7 @@ from isoscope.display.page.section import (
     Exhibit,
     Switch,
     as_columns,
+    fill_variants,
     variant_switch,
 )
 from isoscope.display.page.theme import DASHES, SHAPES
@@ -134,12 +135,14 @@ def _profile(axis: Axis, runs: tuple[str, ...], level: bool) -> ChartSpec:
 def _horizontal(axis: Axis) -> alt.X:
     title = axis.title or None
     if axis.labels:
-        labels = alt.Axis(labelLimit=90)
-        return alt.X(f"{axis.field}:O", sort=list(axis.labels), title=title, axis=labels)
+        return alt.X(
+            f"{axis.field}:O", sort=list(axis.labels), title=title, axis=alt.Axis(labelLimit=90)
+        )
     kind = "symlog" if axis.logarithmic else "linear"
     numbers = alt.Axis(format="~s", tickCount=5)
-    scale = alt.Scale(type=kind, nice=False)
-    return alt.X(f"{axis.field}:Q", title=title, axis=numbers, scale=scale)
+    return alt.X(
+        f"{axis.field}:Q", title=title, axis=numbers, scale=alt.Scale(type=kind, nice=False)
+    )
 
 
 # --- rows and switches --------------------------------------------------------------------
@@ -183,14 +186,8 @@ def profile_switches(readings: Sequence[Reading]) -> tuple[Switch, ...]:
 
 def _by_variant(readings: Sequence[Reading]) -> list[tuple[str, Reading]]:
     """Return readings with their variants; a site without variants appears in each."""
-    have = {(each.site, each.variant, each.step) for each in readings}
-    variants = [v for v in VARIANTS if any(each.variant == v for each in readings)]
-    found = [(each.variant, each) for each in readings]
-    for each in readings:
-        if each.variant == "all":
-            missing = [v for v in variants if (each.site, v, each.step) not in have]
-            found += [(variant, each) for variant in missing]
-    return found
+    have = {each.variant for each in readings}
+    return fill_variants(readings, [name for name in VARIANTS if name in have])
 
 
 def _row(exhibit: Exhibit, each: Reading, variant: str, form: str) -> tuple[int, Row]:

@@ -21,6 +21,7 @@ ROWS = "rows"  # the name of the data set that switches filter
 VARIANT_NAMES = {"all": "all tokens", "no-special": "no special tokens", "no-sink": "no sinks"}
 
 C = TypeVar("C", bound=Curve)
+V = TypeVar("V", bound=Curve | Reading)
 
 
 # --- what a section receives --------------------------------------------------------------
@@ -60,33 +61,11 @@ class Exhibit:
         """Return the curves of one kind, in the order of the run."""
         return [curve for curve in self.curves if isinstance(curve, kind)]
 
-    def curve(self, kind: type[C], site: str, variant: str = "all") -> C | None:
-        """Return one curve, or None where the run does not have it."""
-        found = (
-            each
-            for each in self.curves_of(kind)
-            if (each.site, each.variant) == (site, variant)
-        )
-        return next(found, None)
-
-    def by_variant(self, kind: type[C], variants: Iterable[str]) -> list[tuple[str, C]]:
-        """Return curves with their variants; that of all rows stands in for missing ones."""
-        curves = self.curves_of(kind)
-        have = {(curve.site, curve.variant) for curve in curves}
-        found: list[tuple[str, C]] = []
-        for curve in curves:
-            missing = [v for v in variants if (curve.site, v) not in have]
-            names = [curve.variant, *(missing if curve.variant == "all" else ())]
-            found += [(name, curve) for name in names]
-        return found
-
     def reading(self, measure: str, site: str, variant: str = "all") -> Reading | None:
         """Return a reading of all rows of a site, at the last step of a series."""
-        found = None
-        for each in self.readings:
-            if (each.measure, each.site, each.variant) == (measure, site, variant):
-                found = found if each.group else each
-        return found
+        place = (measure, site, variant, "")
+        found = (r for r in self.readings if (r.measure, r.site, r.variant, r.group) == place)
+        return next(reversed(list(found)), None)
 
     @property
     def sites(self) -> list[str]:
@@ -98,11 +77,9 @@ class Exhibit:
         """The same without readings that are NaN or infinite; a remark counts them."""
         kept = [_with_finite_interval(each) for each in self.readings if isfinite(each.value)]
         lost = len(self.readings) - len(kept)
-        if not lost:
-            same = all(a is b for a, b in zip(kept, self.readings, strict=True))
-            return self if same else replace(self, readings=kept)
         remark = f"{lost} of {len(self.readings)} readings are NaN or infinite: not shown"
-        return replace(self, readings=kept, remarks=(*self.remarks, remark))
+        remarks = (*self.remarks, remark) if lost else self.remarks
+        return replace(self, readings=kept, remarks=remarks)
 
     @property
     def printable(self) -> "Exhibit":
@@ -120,6 +97,17 @@ class Exhibit:
             remarks=[plain(text) for text in self.remarks],
             findings=[_printable(each) for each in self.findings],
         )
+
+
+def fill_variants(items: Sequence[V], variants: Sequence[str]) -> list[tuple[str, V]]:
+    """Return items with their variants; one of all rows stands in for missing ones."""
+    have = {(each.site, each.variant, getattr(each, "step", None)) for each in items}
+    found = [(each.variant, each) for each in items]
+    for each in items:
+        if each.variant == "all":
+            step = getattr(each, "step", None)
+            found += [(v, each) for v in variants if (each.site, v, step) not in have]
+    return found
 
 
 def _with_finite_interval(each: Reading) -> Reading:
@@ -174,9 +162,8 @@ class Chart:
 
     def rows(self, **chosen: str) -> list[dict[str, Cell]]:
         """Return the rows that remain with the switches in these positions."""
-        names = list(self.columns)
         rows = [
-            dict(zip(names, row, strict=True))
+            dict(zip(self.columns, row, strict=True))
             for row in zip(*self.columns.values(), strict=True)
         ]
         filters = {name: value for name, value in chosen.items() if name in self.columns}

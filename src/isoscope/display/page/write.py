@@ -40,12 +40,9 @@ def check_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path
     return target
 
 
-def write_text(path: str | os.PathLike[str], text: str, *, overwrite: bool = False) -> Path:
-    """Write text completely, or change nothing."""
-    return write_bytes(path, text.encode("utf-8", "backslashreplace"), overwrite=overwrite)
-
-
-def write_bytes(path: str | os.PathLike[str], content: bytes, *, overwrite: bool) -> Path:
+def write_bytes(
+    path: str | os.PathLike[str], content: bytes, *, overwrite: bool = False
+) -> Path:
     """Write a file completely, or change nothing."""
     target = check_file(path, overwrite=overwrite)
     temporary = ""
@@ -85,9 +82,7 @@ def _is_ours(target: Path) -> bool:
     with target.open("rb") as file:
         start = file.read(200)
     beginnings = _BEGINNINGS.get(target.suffix.lower())
-    if beginnings:
-        return start.startswith(beginnings)
-    return MARK.encode() in start
+    return start.startswith(beginnings) if beginnings else MARK.encode() in start
 
 
 def _write_error(target: Path, error: Exception) -> StoreError:

@@ -1,23 +1,16 @@
 """The sections of every page, one file each; experiments bring more (see `Experiment`)."""
 
 from isoscope.display.page.section import Section
-from isoscope.display.section import (
-    bands,
-    causes,
-    dimensions,
-    layers,
-    spectrum,
-    verdict,
-)
+from isoscope.display.section import causes, dimensions, profiles, spectrum, verdict
 
 SECTIONS: tuple[Section, ...] = (
     verdict.SECTION,
-    layers.LAYERS,
-    layers.SERIES,
+    profiles.LAYERS,
+    profiles.SERIES,
     spectrum.SECTION,
     dimensions.SECTION,
     causes.SECTION,
-    bands.SECTION,
+    profiles.BANDS,
 )
 
 __all__ = ["SECTIONS"]

@@ -102,8 +102,11 @@ def _spec(labels: Sequence[str], causes: Sequence[str]) -> ChartSpec:
             "value": "",
         },
     )
-    chart = alt.layer(bars, numbers).properties(width="container", height=280)
-    return chart.to_dict(validate=False)
+    return (
+        alt.layer(bars, numbers)
+        .properties(width="container", height=280)
+        .to_dict(validate=False)
+    )
 
 
 def _row(run: str, curve: CauseShares, each: CauseShare) -> dict[str, Cell]:

@@ -14,6 +14,7 @@ from isoscope.display.page.section import (
     Panel,
     Section,
     as_columns,
+    fill_variants,
     run_switch,
     variant_switch,
 )
@@ -95,7 +96,7 @@ def _rows(exhibits: Sequence[Exhibit], variants: Sequence[str]) -> list[dict[str
     """Return one row per cell of the heat map; a site without variants appears in each."""
     found: list[dict[str, Cell]] = []
     for exhibit in exhibits:
-        for variant, curve in exhibit.by_variant(DimensionScores, variants):
+        for variant, curve in fill_variants(exhibit.curves_of(DimensionScores), variants):
             arrays = (curve.first, curve.end, curve.largest, curve.score)
             for *cells, score in zip(*(array.tolist() for array in arrays), strict=True):
                 # Three digits suffice, and scores below average have the same colour.

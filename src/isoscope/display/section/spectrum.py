@@ -13,6 +13,7 @@ from isoscope.display.page.section import (
     Panel,
     Section,
     as_columns,
+    fill_variants,
     site_switch,
     variant_switch,
 )
@@ -88,8 +89,9 @@ def _spec(runs: Sequence[str]) -> ChartSpec:
             x=x, y=alt.value(0), text="text:N"
         ),
     ]
-    chart = alt.layer(*layers).properties(width="container", height=HEIGHT)
-    return chart.to_dict(validate=False)
+    return (
+        alt.layer(*layers).properties(width="container", height=HEIGHT).to_dict(validate=False)
+    )
 
 
 def _rows(exhibits: Sequence[Exhibit], variants: Sequence[str]) -> list[dict[str, Cell]]:
@@ -97,7 +99,7 @@ def _rows(exhibits: Sequence[Exhibit], variants: Sequence[str]) -> list[dict[str
     found: list[dict[str, Cell]] = []
     for exhibit in exhibits:
         run = f", {exhibit.name[:LONGEST]}" if len(exhibits) > 1 else ""
-        for variant, curve in exhibit.by_variant(SpectrumCurve, variants):
+        for variant, curve in fill_variants(exhibit.curves_of(SpectrumCurve), variants):
             for kind, rank, value, text in _points(exhibit, curve, run):
                 row = (exhibit.name, curve.site, variant, kind, rank, value, curve.rows, text)
                 found.append(dict(zip(COLUMNS, row, strict=True)))
@@ -115,8 +117,9 @@ def _points(
     for measure, name in MARKS.items():
         reading = exhibit.reading(measure, curve.site, curve.variant)
         if reading is not None and reading.value > 0:
-            text = f"{name} {reading.value:.3g}{run}"
-            found.append(("mark", float(reading.value), None, text))
+            found.append(
+                ("mark", float(reading.value), None, f"{name} {reading.value:.3g}{run}")
+            )
     return found
 
 

@@ -22,8 +22,8 @@ def findings(exhibit: Exhibit) -> list[Finding]:
     site = output_site(exhibit)
     if site is None or exhibit.findings:
         return list(exhibit.findings)
-    found = [_mean_cosine(exhibit, site), _mean_share(exhibit, site)]
-    found.append(_sinks(exhibit) or _effective_rank(exhibit, site))
+    last = _sinks(exhibit) or _effective_rank(exhibit, site)
+    found = (_mean_cosine(exhibit, site), _mean_share(exhibit, site), last)
     return [each for each in found if each is not None]
 
 
@@ -37,8 +37,7 @@ def _mean_cosine(exhibit: Exhibit, site: str) -> Finding | None:
     for measure, pairs in (("mean-cosine-cross", "unrelated"), ("mean-cosine", "different")):
         each = exhibit.reading(measure, site)
         if each is not None:
-            noun = exhibit.noun
-            text = f"is the mean cosine of two {pairs} {noun} {_where(exhibit, site)}"
+            text = f"is the mean cosine of two {pairs} {exhibit.noun} {_where(exhibit, site)}"
             return Finding(_figure(each), text + _isotropic(exhibit, each), _rule(each))
     return None
 
@@ -54,8 +53,7 @@ def _mean_share(exhibit: Exhibit, site: str) -> Finding | None:
 def _sinks(exhibit: Exhibit) -> Finding | None:
     """Return the blocks where attention sinks have most of the variance."""
     stream = [c for c in exhibit.curves_of(SinkShare) if Site.parse(c.site).is_stream]
-    limits = (limit for limit in SINK_SHARES if any(c.share > limit for c in stream))
-    limit = next(limits, None)
+    limit = next((limit for limit in SINK_SHARES if any(c.share > limit for c in stream)), None)
     if limit is None:
         return None
     heavy = [curve for curve in stream if curve.share > limit]

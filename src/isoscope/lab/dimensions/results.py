@@ -3,11 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from isoscope.display.escape import plain
-from isoscope.display.frames import Line, Record, integers, numbers, texts
-from isoscope.display.number import count, format_value
-from isoscope.display.results import RecordLayout, Results
-from isoscope.display.table import Column, Table, non_empty
+from isoscope.display import (
+    Column,
+    Line,
+    Record,
+    RecordLayout,
+    Results,
+    Table,
+    count,
+    format_value,
+    integers,
+    non_empty,
+    numbers,
+    plain,
+    texts,
+)
 
 SHARES = "shares of the mean cosine; r² of cosines without the top dimensions with whole ones"
 SMALL = 0.02  # mean cosine below which a share of it may be any number
@@ -72,7 +82,19 @@ def _tables(found: Results[SiteDimensions]) -> tuple[Table, ...]:
 def _lines(found: Results[SiteDimensions]) -> list[Line]:
     """One line per dimension."""
     return [
-        found.shared | _line(site, rank, each)
+        {
+            **found.shared,
+            "site": site.site,
+            "variant": site.variant,
+            "rank": rank,
+            **each.to_dict(),
+            "mean_cosine": site.mean_cosine,
+            "mean_cosine_without": site.mean_cosine_without.get(rank),
+            "r_squared": site.r_squared.get(rank),
+            "sample": site.sample,
+            "n": site.n,
+            "d": site.d,
+        }
         for site in found
         for rank, each in enumerate(site.top, start=1)
     ]
@@ -91,21 +113,6 @@ DIMENSIONS = RecordLayout(
     ),
     lines=_lines,
 )
-
-
-def _line(site: SiteDimensions, rank: int, each: Dimension) -> Line:
-    return {
-        "site": site.site,
-        "variant": site.variant,
-        "rank": rank,
-        **each.to_dict(),
-        "mean_cosine": site.mean_cosine,
-        "mean_cosine_without": site.mean_cosine_without.get(rank),
-        "r_squared": site.r_squared.get(rank),
-        "sample": site.sample,
-        "n": site.n,
-        "d": site.d,
-    }
 
 
 def _by_dimension(site: SiteDimensions) -> list[Column]:
@@ -146,8 +153,7 @@ def _share(each: Dimension) -> tuple[str, str]:
     """Return a share and its interval, in percent."""
     if each.share is None:
         return "–", ""
-    ends = (None, None) if each.low is None or each.high is None else (each.low, each.high)
-    low, high = (None if end is None else 100 * end for end in ends)
+    low, high = (None if end is None else 100 * end for end in (each.low, each.high))
     value, interval = format_value(100 * each.share, low, high)
     return f"{value} %", interval
 

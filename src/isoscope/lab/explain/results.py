@@ -4,10 +4,18 @@ from collections.abc import Sequence
 
 from isoscope.causes.attribution import ORDER
 from isoscope.causes.cause import Cause
-from isoscope.display.escape import plain
-from isoscope.display.frames import Field, integers, numbers, texts
-from isoscope.display.results import RecordLayout, Results
-from isoscope.display.table import Column, Table, non_empty
+from isoscope.display import (
+    Column,
+    Field,
+    RecordLayout,
+    Results,
+    Table,
+    integers,
+    non_empty,
+    numbers,
+    plain,
+    texts,
+)
 
 
 def _tables(causes: Results[Cause]) -> tuple[Table, ...]:
@@ -40,10 +48,6 @@ CAUSES = RecordLayout(
 )
 
 
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{_whole(share)} %"
-
-
 def _whole(share: float) -> int:
     """Return per cent; as a whole number there is no minus zero."""
     return round(100 * share)
@@ -56,7 +60,7 @@ def _by_cause(causes: Sequence[Cause]) -> list[Column]:
     ]
     return [
         Column("cause", tuple(each.cause for each in causes), words=True),
-        Column("share", tuple(_percent(each.share) for each in causes)),
+        Column("share", tuple(f"{_whole(each.share)} %" for each in causes)),
         Column("95 % interval", tuple(ends)),
         Column("what", tuple(plain(each.detail) for each in causes), words=True, fold=24),
     ]
@@ -70,7 +74,7 @@ def _by_site(causes: Sequence[Cause]) -> list[Column]:
     shares = [
         Column(
             name,
-            tuple(_percent(row[name].share) if name in row else "" for row in rows),
+            tuple(f"{_whole(row[name].share)} %" if name in row else "" for row in rows),
         )
         for name in ORDER
     ]

@@ -4,19 +4,16 @@ from typing import ClassVar
 
 import msgspec
 
-from isoscope.causes.cause import Cause
-from isoscope.causes.site_causes import site_causes
+from isoscope.causes.cause import Cause, site_causes
 from isoscope.display import Results
-from isoscope.engine import Notify
-from isoscope.engine.base import Scratch, Ticks
+from isoscope.engine import Scratch, Ticks
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.lab.explain.results import CAUSES
-from isoscope.study.plan import Plan
-from isoscope.study.run import Finished, Live, Runnable
-from isoscope.study.runs import SavedPlan, SavedRunWorker, SavedSite, SavedSites
+from isoscope.study.run import Finished
+from isoscope.study.saved_runs import SavedRunSpec, SavedRunWorker, SavedSite
 
 
-class ExplainSpec(Runnable[Results[Cause]], frozen=True, kw_only=True):
+class ExplainSpec(SavedRunSpec[Results[Cause]], frozen=True, kw_only=True):
     """Explain how much of the mean cosine of each site is owed to which cause.
 
     The causes are taken in a fixed order (sinks, dimensions, frequency, position, mean) and
@@ -24,11 +21,7 @@ class ExplainSpec(Runnable[Results[Cause]], frozen=True, kw_only=True):
     """
 
     command: ClassVar[str] = "explain"
-    keeps: ClassVar[str] = "records"
-    plans: ClassVar[type[Plan]] = SavedPlan
     worker_at: ClassVar[str] = "isoscope.lab.explain.spec:ExplainWorker"
-
-    read: SavedSites
 
 
 class SiteCauses(msgspec.Struct, frozen=True):
@@ -41,13 +34,8 @@ class SiteCauses(msgspec.Struct, frozen=True):
 class ExplainWorker(SavedRunWorker[Results[Cause]]):
     """An open run."""
 
-    def __init__(self, spec: ExplainSpec, notify: Notify, live: Live) -> None:
-        _ = notify
-        super().__init__(spec.read, live)
-
-    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> SiteCauses:
+    def run(self, unit: object, _scratch: Scratch, _ticks: Ticks, /) -> SiteCauses:
         """Return the causes of one site, or why they cannot be determined."""
-        _ = scratch, ticks
         assert isinstance(unit, SavedSite)
         held = self.saved.survey_of(unit.site).held
         try:

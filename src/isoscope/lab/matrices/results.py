@@ -2,11 +2,20 @@
 
 from dataclasses import dataclass
 
-from isoscope.display.escape import plain
-from isoscope.display.frames import Field, Record, integers, numbers
-from isoscope.display.number import count, format_value
-from isoscope.display.results import RecordLayout, Results
-from isoscope.display.table import Column, Table, non_empty
+from isoscope.display import (
+    Column,
+    Field,
+    Record,
+    RecordLayout,
+    Results,
+    Table,
+    count,
+    format_value,
+    integers,
+    non_empty,
+    numbers,
+    plain,
+)
 
 TIED = "tied: the output matrix is the input matrix, measured once"
 ONE_SIDED = "as published: one sign of each eigenvector, whichever the solver gives"
@@ -38,7 +47,11 @@ def matrix_tables(
     )
     columns = (
         Column("site", tuple(plain(each.site) for each in found), words=True, fold=12),
-        Column("about", tuple(_about(each) for each in found), words=True),
+        Column(
+            "about",
+            tuple("its mean" if each.centred else "the origin" for each in found),
+            words=True,
+        ),
         Column("I(W)", tuple(format_value(value, None, None)[0] for value in values)),
         Column("log I(W)", tuple(logs)),
         Column("random rows", tuple(drawn)),
@@ -62,7 +75,3 @@ MATRICES = RecordLayout(
         *numbers("value", "log_value", "as_published", "reference"),
     ),
 )
-
-
-def _about(each: MatrixIsotropy) -> str:
-    return "its mean" if each.centred else "the origin"

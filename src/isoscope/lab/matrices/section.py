@@ -6,6 +6,7 @@ import altair as alt
 
 from isoscope.display.page.section import (
     ROWS,
+    Cell,
     Chart,
     ChartSpec,
     Columns,
@@ -13,11 +14,14 @@ from isoscope.display.page.section import (
     Panel,
     Section,
     Switch,
+    as_columns,
+    run_switch,
 )
 from isoscope.display.page.theme import SHAPES
 from isoscope.site import order_sites
 from isoscope.types import MatrixCells
 
+COLUMNS: tuple[str, ...] = ("x", "y", "rows", "band", "run", "site")
 LEAD = (
     "A sample of the rows of each matrix along its first two singular vectors, counted in "
     "cells. Where the run counted tokens, rows are marked by how often their token was seen "
@@ -30,14 +34,18 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     curves = [curve for exhibit in exhibits for curve in exhibit.curves_of(MatrixCells)]
     if not curves:
         return None
-    switches: list[Switch] = []
-    runs = tuple((e.name, e.name) for e in exhibits if e.curves_of(MatrixCells))
-    if len(runs) > 1:
-        switches.append(Switch("run", "Run", runs, runs[0][0]))
+    switches = run_switch([each.name for each in exhibits if each.curves_of(MatrixCells)])
     sites = order_sites(curve.site for curve in curves)
     if len(sites) > 1:
-        named = tuple((site, site) for site in sites)
-        switches.append(Switch("site", "Matrix", named, sites[0]))
+        switches.append(
+            Switch("site", "Matrix", tuple((site, site) for site in sites), sites[0])
+        )
+    counts = "; ".join(
+        f"{exhibit.name + ', ' if len(exhibits) > 1 else ''}{curve.site} "
+        f"{int(curve.rows.sum()):,} of {curve.of:,}"
+        for exhibit in exhibits
+        for curve in exhibit.curves_of(MatrixCells)
+    )
     longest = max((curve.bands for curve in curves), key=len)
     table = columns(exhibits)
     there = [band for band in longest if band in table["band"]]
@@ -49,18 +57,7 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
         alt="Rows of the embedding matrix along its first two singular vectors.",
         wide=True,
     )
-    return Panel((LEAD, _row_counts(exhibits)), tuple(switches), (chart,))
-
-
-def _row_counts(exhibits: Sequence[Exhibit]) -> str:
-    """Return how many rows are shown of how many there are."""
-    counts = [
-        f"{exhibit.name + ', ' if len(exhibits) > 1 else ''}{curve.site} "
-        f"{int(curve.rows.sum()):,} of {curve.of:,}"
-        for exhibit in exhibits
-        for curve in exhibit.curves_of(MatrixCells)
-    ]
-    return f"Rows shown: {'; '.join(counts)}."
+    return Panel((LEAD, f"Rows shown: {counts}."), tuple(switches), (chart,))
 
 
 def spec(bands: Sequence[str], there: Sequence[str]) -> ChartSpec:
@@ -68,9 +65,9 @@ def spec(bands: Sequence[str], there: Sequence[str]) -> ChartSpec:
 
     A band has the same colour and shape on every page; the legend has those that are there.
     """
-    legend = alt.Legend(title="seen in the corpus", values=list(there))
-    legend = legend if len(bands) > 1 else None
-    domain = alt.Scale(domain=list(bands), range="ramp" if len(bands) > 1 else "category")
+    several = len(bands) > 1
+    legend = alt.Legend(title="seen in the corpus", values=list(there)) if several else None
+    domain = alt.Scale(domain=list(bands), range="ramp" if several else "category")
     shapes = [SHAPES[place % len(SHAPES)] for place in range(len(bands))]
     chart = (
         alt.Chart(alt.NamedData(ROWS))
@@ -97,19 +94,21 @@ def spec(bands: Sequence[str], there: Sequence[str]) -> ChartSpec:
 
 def columns(exhibits: Sequence[Exhibit]) -> Columns:
     """Return one row per cell."""
-    table: Columns = {name: [] for name in ("x", "y", "rows", "band", "run", "site")}
+    rows: list[dict[str, Cell]] = []
     for exhibit in exhibits:
         for curve in exhibit.curves_of(MatrixCells):
             bands = [curve.bands[place] for place in curve.band]
-            cells = (curve.x.tolist(), curve.y.tolist(), curve.rows.tolist(), bands)
-            rows = zip(*cells, strict=True)
+            cells = zip(
+                curve.x.tolist(), curve.y.tolist(), curve.rows.tolist(), bands, strict=True
+            )
             # Frequent ones on top; the last band, of which nothing is known, at the bottom.
             count = len(curve.bands)
             place = {band: (n + 1) % count for n, band in enumerate(curve.bands)}
-            for row in sorted(rows, key=lambda row: place[row[3]]):
-                for name, cell in zip(table, (*row, exhibit.name, curve.site), strict=True):
-                    table[name].append(cell)
-    return table
+            rows += [
+                dict(zip(COLUMNS, (*cell, exhibit.name, curve.site), strict=True))
+                for cell in sorted(cells, key=lambda cell: place[cell[3]])
+            ]
+    return as_columns(COLUMNS, rows)
 
 
 SECTION = Section("embeddings", "Embedding matrices", show)

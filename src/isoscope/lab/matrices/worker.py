@@ -7,10 +7,9 @@ import msgspec
 import numpy as np
 
 from isoscope.accumulate import Moments, Partitions
-from isoscope.capture.matrices import are_tied
+from isoscope.capture.sites import are_tied
 from isoscope.display import Results
-from isoscope.engine import Notify
-from isoscope.engine.base import Scratch, Ticks
+from isoscope.engine import Notify, Scratch, Ticks
 from isoscope.errors import UndefinedError
 from isoscope.lab.matrices.results import (
     MATRICES,
@@ -20,7 +19,7 @@ from isoscope.lab.matrices.results import (
     matrix_tables,
 )
 from isoscope.lab.matrices.spec import MatricesPlan, MatricesSpec, OneMatrix
-from isoscope.measures.partition import as_published, log_two_sided, reference
+from isoscope.measures.partition import as_published, log_ratio, reference
 from isoscope.measures.view import PartitionSums
 from isoscope.site import UNEMBED
 from isoscope.study.model import open_model
@@ -50,12 +49,10 @@ class MatricesWorker(Planner[Results[MatrixIsotropy]]):
         one = are_tied(self.subject.loaded.model)
         sites = [site for site in self.weights if not (one and site == UNEMBED)]
         units = [OneMatrix(site, centred) for site in sites for centred in (False, True)]
-        name = self.subject.loaded.name
-        return MatricesPlan(stages=(tuple(units),), tied=one, model=name)
+        return MatricesPlan(stages=(tuple(units),), tied=one, model=self.subject.loaded.name)
 
-    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> MatrixIsotropy:
+    def run(self, unit: object, _scratch: Scratch, _ticks: Ticks, /) -> MatrixIsotropy:
         """Return I(W) of one matrix."""
-        _ = scratch, ticks
         assert isinstance(unit, OneMatrix)
         matrix = self.weights[unit.site].detach().float().cpu().numpy()
         return partition_of(matrix, unit.site, unit.centred, self.spec.against_random)
@@ -63,10 +60,9 @@ class MatricesWorker(Planner[Results[MatrixIsotropy]]):
     def finish(self, done: Finished) -> Results[MatrixIsotropy]:
         """Return I(W) of every matrix."""
         plan, published = done.plan_as(MatricesPlan), self.spec.as_published
-        tables = partial(matrix_tables, as_published=published)
         return Results(
             msgspec.convert(done.records, list[MatrixIsotropy]),
-            replace(MATRICES, tables=tables),
+            replace(MATRICES, tables=partial(matrix_tables, as_published=published)),
             shared={"model": plan.model, "tied": plan.tied},
             remarks=[*([TIED] if plan.tied else []), *([ONE_SIDED] if published else [])],
         )
@@ -84,11 +80,10 @@ def partition_of(
         )
     if centred:
         matrix = matrix - matrix.mean(axis=0, dtype=np.float64)
-    survey = sum_matrix(matrix, site, (Moments,), (Partitions,))
-    second = survey.held[site, "all"][Partitions]
+    second = sum_matrix(matrix, site, (Moments,), (Partitions,)).held[site, "all"][Partitions]
     lengths = np.linalg.norm(matrix.astype(np.float64), axis=1)
     seen = PartitionSums(**vars(second.finalize()), lengths=lengths)
-    log = log_two_sided(seen)
+    log = log_ratio(seen)
     draws = reference(seen) if against_random else []
     return MatrixIsotropy(
         site=site,

@@ -5,7 +5,7 @@ from isoscope.study.experiment import PLACE, Experiment, add
 add(
     Experiment(
         "norm",
-        """Print what the norms of MODEL hold and what the final one does.
+        """Print gain and bias of the norms of MODEL, and what they do.
 
         The norms of gain and bias, r = |bias| / |gain|, and r^2 / (1 + r^2): the mean cosine of
         the output if nothing but the bias were common to it. Then dimensions whose gain or bias

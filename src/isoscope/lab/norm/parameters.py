@@ -65,9 +65,8 @@ def affine_of(norm: nn.Module, width: int) -> Affine | None:
             output = norm(rows)
     except (TypeError, RuntimeError):  # it takes more than rows, or rows of another width
         return None
-    if not isinstance(output, Tensor) or output.shape != rows.shape:
-        return None
-    fit = fit_norm(norm, rows, output)
+    same = isinstance(output, Tensor) and output.shape == rows.shape
+    fit = fit_norm(norm, rows, output) if same else None
     if fit is None:
         return None
     bias = None if fit.bias is None else fit.bias.numpy().copy()
@@ -99,30 +98,26 @@ def final_affines(subject: ModelSites) -> dict[str, tuple[str, Affine]]:
 
 def final_norms(subject: ModelSites, sigmas: float = SIGMAS) -> list[FinalNorm]:
     """Return the final norm of each stack of a model; encoder-decoders have two."""
-    return [
-        _final_norm(subject, site, module, affine, sigmas)
-        for site, (module, affine) in final_affines(subject).items()
-    ]
-
-
-def _final_norm(
-    subject: ModelSites, site: str, module: str, affine: Affine, sigmas: float
-) -> FinalNorm:
-    kind = type(subject.sites.body.get_submodule(module)).__name__
-    return FinalNorm(
-        site=site,
-        module=module,
-        kind=kind,
-        centred=affine.centred,
-        width=len(affine.gain),
-        gain_norm=float(np.linalg.norm(affine.gain)),
-        bias_norm=None if affine.bias is None else float(np.linalg.norm(affine.bias)),
-        ratio=affine.ratio,
-        reference=affine.reference,
-        gain_outliers=outlier_dimensions(affine.gain, sigmas),
-        bias_outliers=outlier_dimensions(affine.bias, sigmas),
-        remark=NO_BIAS.format(kind=kind) if affine.bias is None else REFERENCE,
-    )
+    found: list[FinalNorm] = []
+    for site, (module, affine) in final_affines(subject).items():
+        kind = type(subject.sites.body.get_submodule(module)).__name__
+        found.append(
+            FinalNorm(
+                site=site,
+                module=module,
+                kind=kind,
+                centred=affine.centred,
+                width=len(affine.gain),
+                gain_norm=float(np.linalg.norm(affine.gain)),
+                bias_norm=None if affine.bias is None else float(np.linalg.norm(affine.bias)),
+                ratio=affine.ratio,
+                reference=affine.reference,
+                gain_outliers=outlier_dimensions(affine.gain, sigmas),
+                bias_outliers=outlier_dimensions(affine.bias, sigmas),
+                remark=NO_BIAS.format(kind=kind) if affine.bias is None else REFERENCE,
+            )
+        )
+    return found
 
 
 def reference_cosine(ratio: float) -> float:
@@ -171,41 +166,31 @@ def outlier_dimensions(values: Array | None, sigmas: float = SIGMAS) -> list[int
 def _roles_of_stack(
     body: nn.Module, stack: Stack, width: int, sigmas: float
 ) -> list[RoleOutliers]:
-    roles: dict[str, dict[str, Affine]] = {}
+    roles: dict[str, list[NormOutliers]] = {}
     for block in stack.blocks:
         for role, module in body.get_submodule(block).named_modules():
             affine = affine_of(module, width) if is_norm(module) else None
             if affine is not None and len(affine.gain) == width:
-                roles.setdefault(role, {})[f"{block}.{role}"] = affine
-    return [
-        _role(prefix_of(stack.name), role, width, norms, sigmas)
-        for role, norms in roles.items()
-    ]
-
-
-def _role(
-    prefix: str, role: str, width: int, norms: dict[str, Affine], sigmas: float
-) -> RoleOutliers:
-    found = [
-        NormOutliers(
-            name,
-            outlier_dimensions(affine.gain, sigmas),
-            outlier_dimensions(affine.bias, sigmas),
+                gain, bias = (
+                    outlier_dimensions(each, sigmas) for each in (affine.gain, affine.bias)
+                )
+                roles.setdefault(role, []).append(NormOutliers(f"{block}.{role}", gain, bias))
+    found: list[RoleOutliers] = []
+    for role, norms in roles.items():
+        gains, biases = (_common([e.gain for e in norms]), _common([e.bias for e in norms]))
+        found.append(
+            RoleOutliers(
+                stack=prefix_of(stack.name),
+                role=role,
+                layers=len(norms),
+                width=width,
+                common_gain=gains,
+                common_bias=biases,
+                common_both=[each for each in gains if each in biases],
+                norms=norms,
+            )
         )
-        for name, affine in norms.items()
-    ]
-    gain = _common([each.gain for each in found])
-    bias = _common([each.bias for each in found])
-    return RoleOutliers(
-        stack=prefix,
-        role=role,
-        layers=len(found),
-        width=width,
-        common_gain=gain,
-        common_bias=bias,
-        common_both=[each for each in gain if each in bias],
-        norms=found,
-    )
+    return found
 
 
 def _common(lists: list[list[int]]) -> dict[int, int]:

@@ -7,12 +7,21 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
-from isoscope.display.escape import plain
-from isoscope.display.frames import Field, Line, Record, Value, texts
-from isoscope.display.number import count, short
-from isoscope.display.readings import USUAL
-from isoscope.display.results import RecordLayout, Results
-from isoscope.display.table import Column, Table
+from isoscope.display import (
+    USUAL,
+    Column,
+    Field,
+    Line,
+    Record,
+    RecordLayout,
+    Results,
+    Table,
+    Value,
+    count,
+    plain,
+    short,
+    texts,
+)
 
 SIGMAS = 3.0  # standard deviations from the mean beyond which a parameter stands out
 NAMED = 5  # dimensions that are named in a cell
@@ -28,13 +37,9 @@ class NormRecord(Record):
         """Return the record as plain values."""
         return {"what": self.what, **super().to_dict()}
 
-    def lines(self) -> list[Line]:
-        """Return one line of CSV per number."""
-        raise NotImplementedError
-
     def _line(self, site: str, name: str, value: Value, variant: str = "") -> Line:
-        where: Line = {"what": self.what, "site": site, "variant": variant}
-        return where | {"name": name, "value": value}
+        where = {"what": self.what, "site": site, "variant": variant}
+        return {**where, "name": name, "value": value}
 
 
 @dataclass(frozen=True)
@@ -61,9 +66,11 @@ class FinalNorm(NormRecord):
 
     def lines(self) -> list[Line]:
         """Return one line of CSV per field."""
-        line = self.to_dict()
-        names = [name for name in line if name not in ("what", "site")]
-        return [self._line(self.site, name, line[name]) for name in names]
+        return [
+            self._line(self.site, name, value)
+            for name, value in self.to_dict().items()
+            if name not in ("what", "site")
+        ]
 
 
 @dataclass(frozen=True)
@@ -182,7 +189,6 @@ def norm_tables(
 
 
 def _lines(norms: Results[Norm]) -> list[Line]:
-    """One line per number."""
     return [norms.shared | line for each in norms for line in each.lines()]
 
 

@@ -50,8 +50,7 @@ def _stage(name: str) -> str:
 
 
 def _columns(exhibits: Sequence[Exhibit], quantity: Quantity) -> Columns:
-    rows = profile_rows(exhibits, quantity)
-    stages = [(row, _stage(str(row["site"]))) for row in rows]
+    stages = [(row, _stage(str(row["site"]))) for row in profile_rows(exhibits, quantity)]
     return profile_columns([row | {"at": stage} for row, stage in stages if stage])
 
 

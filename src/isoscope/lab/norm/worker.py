@@ -1,19 +1,18 @@
 """The worker of `isoscope norm`: parameters of norms, and a run's rows through the last."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import TypeVar
 
 import msgspec
 import numpy as np
 
-from isoscope.accumulate import Moments, MomentsSummary, Reservoir
-from isoscope.accumulate.directions import cosine_over_pairs
+from isoscope.accumulate import Moments, MomentsSummary, Reservoir, cosine_over_pairs
 from isoscope.capture.model.load import Loaded
 from isoscope.display import Results
-from isoscope.engine import Notify
-from isoscope.engine.base import Scratch, Ticks
+from isoscope.engine import Notify, Scratch, Ticks
 from isoscope.errors import MergeError, UndefinedError
 from isoscope.lab.norm.parameters import (
     Affine,
@@ -33,12 +32,12 @@ from isoscope.lab.norm.results import (
     norm_tables,
 )
 from isoscope.lab.norm.spec import NormPlan, NormSpec
-from isoscope.registry import unknown
+from isoscope.registry import check_names
 from isoscope.site import Site
 from isoscope.store import Run, load
 from isoscope.study.model import open_model
 from isoscope.study.run import Finished, Live, Planner
-from isoscope.study.runs import summaries_of, summary_of
+from isoscope.study.saved_runs import summaries_of, summary_of
 from isoscope.types import VARIANTS, Array
 
 T = TypeVar("T")
@@ -67,9 +66,8 @@ class NormWorker(Planner[Results[Norm]]):
         """Return the one unit."""
         return NormPlan()
 
-    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> NormsFound:
+    def run(self, _unit: object, _scratch: Scratch, _ticks: Ticks, /) -> NormsFound:
         """Return final norms, outliers, steps, and what could not be determined."""
-        _ = unit, scratch, ticks
         subject, sigmas = self.subject, self.spec.sigmas
         final, problems = _attempt(lambda: final_norms(subject, sigmas))
         roles, more = _attempt(lambda: role_outliers(subject, sigmas))
@@ -79,10 +77,8 @@ class NormWorker(Planner[Results[Norm]]):
         steps: list[NormSteps] = []
         if self.whole is not None:
             affines = final_affines(subject) if final else {}
-            steps = through_norm(
-                self.whole, {site: each for site, (_, each) in affines.items()}
-            )
-            steps = [each for each in steps if each.variant == self.spec.variant]
+            by_site = {site: each for site, (_, each) in affines.items()}
+            steps = through_norm(self.whole, by_site, (self.spec.variant,))
         return NormsFound(final, roles, steps, [each.problem for each in problems])
 
     def finish(self, done: Finished) -> Results[Norm]:
@@ -106,30 +102,25 @@ def _attempt(find: Callable[[], list[T]]) -> tuple[list[T], list[UndefinedError]
         return [], [problem]
 
 
-def through_norm(run: Run, affines: Mapping[str, Affine] | None = None) -> list[NormSteps]:
-    """Return what a run reads before, between and after each final norm, in each variant.
+def through_norm(
+    run: Run, affines: Mapping[str, Affine] | None = None, variants: Iterable[str] = VARIANTS
+) -> list[NormSteps]:
+    """Return what a run reads before, between and after each final norm, in some variants.
 
     With gain and bias of the norms by site, also what these do one after the other, and the
     reference.
     """
-    known = affines or {}
-    sites = dict.fromkeys(
-        site.group
-        for site in (Site.parse(reading.site) for reading in run.readings)
-        if site.is_final_norm and site.part == "out"
-    )
+    outputs = map(_final_output, dict.fromkeys(each.site for each in run.readings))
+    sites = dict.fromkeys(filter(None, outputs))
     if not sites:
         raise no_final_norm(f"the run {run.path.name!r}")
     found: list[NormSteps] = []
-    for site in sites:
-        affine = known.get(site)
-        for variant in VARIANTS:
-            steps = _steps(run, site, variant)
-            if steps and affine is None:
-                found.append(NormSteps(site, variant, steps, None))
-            elif steps and affine is not None:
-                gained = _gained_in_run(run, site, variant, affine)
-                found.append(NormSteps(site, variant, steps, affine.reference, gained))
+    for site, variant in product(sites, variants):
+        steps, affine = _steps(run, site, variant), (affines or {}).get(site)
+        if steps:
+            gained = None if affine is None else _gained_in_run(run, site, variant, affine)
+            reference = None if affine is None else affine.reference
+            found.append(NormSteps(site, variant, steps, reference, gained))
     return found
 
 
@@ -147,8 +138,7 @@ def _steps(run: Run, site: str, variant: str) -> list[NormStep]:
 
 
 def _gained_in_run(run: Run, site: str, variant: str, affine: Affine) -> Gained | None:
-    middle = str(replace(Site.parse(site), part="mid"))
-    for _, _, here in summaries_of(run, [middle], variant):
+    for _, _, here in summaries_of(run, [str(replace(Site.parse(site), part="mid"))], variant):
         rows, moments = summary_of(here, Reservoir), summary_of(here, Moments)
         if rows is not None and moments is not None:
             return cosine_steps(rows.finalize().rows, affine, moments.finalize())
@@ -161,8 +151,8 @@ def cosine_steps(rows: Array, affine: Affine, moments: MomentsSummary | None = N
     bias = np.zeros(rows.shape[1]) if affine.bias is None else affine.bias
     mean, square = rows.mean(axis=0), (rows**2).mean(axis=0)
     if moments is not None:  # of all rows, not of the sample
-        mean, count = moments.mean, moments.count
-        square = np.diag(moments.whole.scatter) / count + mean**2
+        mean = moments.mean
+        square = np.diag(moments.whole.scatter) / moments.count + mean**2
     length = bias @ bias
     zero_mean = float(length / (length + affine.gain**2 @ square))
     return Gained(
@@ -190,16 +180,15 @@ def _open_run(spec: NormSpec) -> Run | None:
     if spec.run is None:
         return None
     whole = load(spec.run)
-    known = dict.fromkeys(each.measure for each in whole.readings if _is_output(each.site))
-    for name in spec.measures or ():
-        if name not in known:
-            raise unknown("measure", name, known)
+    known = dict.fromkeys(each.measure for each in whole.readings if _final_output(each.site))
+    check_names("measure", spec.measures or (), known)
     return whole
 
 
-def _is_output(name: str) -> bool:
+def _final_output(name: str) -> str:
+    """Return the norm that a site is the output of; empty for any other site."""
     site = Site.parse(name)
-    return site.is_final_norm and site.part == "out"
+    return site.group if site.is_final_norm and site.part == "out" else ""
 
 
 def _check_model(run: Run, loaded: Loaded) -> None:

@@ -5,7 +5,7 @@ from isoscope.study.experiment import PLACE, Experiment, add
 add(
     Experiment(
         "probe",
-        """Print how well one dimension tells two labels of CORPUS apart.
+        """Print how well one dimension distinguishes two labels.
 
         Every dimension, threshold and direction is tried on one half of the documents; the best
         is tried on the other. Beside its accuracy stands what giving the commoner label always

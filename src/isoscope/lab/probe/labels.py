@@ -4,15 +4,14 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from isoscope.errors import ColumnError, ConfigError, SourceError
+from isoscope.errors import ColumnError, ConfigError
 from isoscope.lab.probe.one_dimension import Label
-from isoscope.registry import unknown
-from isoscope.source.border import border
+from isoscope.registry import check_names
 from isoscope.source.corpus import open_corpus
 from isoscope.source.corpus.corpus import Corpus
+from isoscope.source.corpus.texts import read_text
 
 APART = ".txt"  # how the name of a file of labels ends; anything else is a column
-LARGEST = 64 << 20  # bytes of a file of labels
 Labels = Sequence[Label] | Mapping[str, Label] | os.PathLike[str] | str
 
 
@@ -69,8 +68,7 @@ def labels_for(corpus: Corpus, labels: Sequence[Label] | Mapping[str, Label]) ->
 def against_rest(labels: Sequence[Label], positive: str) -> list[Label]:
     """Return one label against all others, as two."""
     names = [str(each) for each in labels]
-    if positive not in names:
-        raise unknown("label", positive, sorted(set(names)))
+    check_names("label", [positive], sorted(set(names)))
     return [each if each == positive else f"not {positive}" for each in names]
 
 
@@ -84,25 +82,9 @@ def _column_labels(corpus: Corpus) -> list[Label]:
 
 
 def _file_labels(path: Path) -> list[str]:
-    place = str(path)
-    with border(place):
-        if path.stat().st_size > LARGEST:
-            raise SourceError(
-                f"expected {LARGEST} bytes at most in {place}, got {path.stat().st_size}",
-                hint="a file of labels has one label per line",
-                slug="document-too-large",
-            )
-        content = path.read_bytes()
-    try:
-        lines = [line.strip() for line in content.decode("utf-8-sig").splitlines()]
-    except UnicodeDecodeError as error:
-        raise SourceError(
-            f"expected UTF-8 text in {place}, got other bytes at {error.start}",
-            hint="convert it, as with iconv -f latin1 -t utf-8",
-            slug="not-utf8",
-        ) from error
+    lines = [line.strip() for line in read_text(path).splitlines()]
     if "" in lines:
-        raise _mismatch(len(lines), f"an empty line {lines.index('') + 1} in {place}")
+        raise _mismatch(len(lines), f"an empty line {lines.index('') + 1} in {path}")
     return lines
 
 

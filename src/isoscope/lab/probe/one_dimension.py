@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 
-from isoscope.display.frames import Record
+from isoscope.display import Record
 from isoscope.errors import ConfigError, RowError, TooFewRowsError, UndefinedError
 from isoscope.measures.interval import quantile
 from isoscope.types import Array, as_rows
@@ -139,10 +139,10 @@ def _best_of(rows: Array, marks: Array) -> Search:
 def _check(
     rows: Array, labels: Sequence[Label] | Array, test: float
 ) -> tuple[Array, Array, list[Label]]:
-    array, given = as_rows(rows), np.asarray(labels)
-    if array.ndim != 2 or given.ndim != 1 or len(array) != len(given):
+    array, names = as_rows(rows), np.asarray(labels)
+    if array.ndim != 2 or names.ndim != 1 or len(array) != len(names):
         raise ConfigError(
-            f"expected a label for each of {len(array)} documents, got {given.shape} labels",
+            f"expected a label for each of {len(array)} documents, got {names.shape} labels",
             hint="give one label per document, in the order of the documents",
             slug="labels-mismatch",
         )
@@ -159,7 +159,7 @@ def _check(
             hint="give the share of rows to try the classifier on, such as 0.5",
             slug="number-range",
         )
-    return array, *two_labels(given)
+    return array, *two_labels(names)
 
 
 def two_labels(labels: Sequence[Label] | Array) -> tuple[Array, list[Label]]:
@@ -168,8 +168,8 @@ def two_labels(labels: Sequence[Label] | Array) -> tuple[Array, list[Label]]:
     if len(names) != 2:
         raise UndefinedError(
             f"expected two different labels, got {len(names)}",
-            hint="one threshold tells two labels apart; --positive LABEL (in Python positive=) "
-            "sets one against the rest",
+            hint="one threshold distinguishes two labels; --positive=LABEL sets one against "
+            "the rest",
             slug="labels-binary",
         )
     fewest = int(np.bincount(marks).min())

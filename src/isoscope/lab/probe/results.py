@@ -3,15 +3,25 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from isoscope.display.escape import plain
-from isoscope.display.frames import Field, Line, Record, integers, numbers, texts
-from isoscope.display.number import count, format_value
-from isoscope.display.results import RecordLayout, Results
-from isoscope.display.table import Column, Table
+from isoscope.display import (
+    Column,
+    Field,
+    Line,
+    Record,
+    RecordLayout,
+    Results,
+    Table,
+    count,
+    format_value,
+    integers,
+    numbers,
+    plain,
+    texts,
+)
 from isoscope.lab.probe.one_dimension import OneDimension
 
 NO_BETTER = "no better than always giving the commoner label, as far as these documents tell: "
-SHORT = "documents of fewer than two tokens left out: {count}"
+SHORT = "documents of fewer than two tokens skipped: {count}"
 
 
 @dataclass(frozen=True)
@@ -21,7 +31,7 @@ class Probe(Record):
     site: str
     at: str  # "first", "last" or "mean": the state that stands for a document
     rule: OneDimension
-    short: int = 0  # documents of fewer than two tokens, left out
+    short: int = 0  # documents of fewer than two tokens, skipped
 
     def to_dict(self) -> Line:
         """Return the record as plain values."""
@@ -45,6 +55,11 @@ def _tables(found: Results[Probe]) -> tuple[Table, ...]:
     """One line per site."""
     rules = [each.rule for each in found]
     pairs = [format_value(100 * e.accuracy, 100 * e.low, 100 * e.high) for e in rules]
+    limits = [format_value(each.threshold, None, None)[0] for each in rules]
+    names = (
+        f"{plain(str(each.above))} if > {limit}, else {plain(str(each.below))}"
+        for each, limit in zip(rules, limits, strict=True)
+    )
     columns = (
         Column("site", tuple(plain(each.site) for each in found), words=True, fold=12),
         Column("token", tuple(each.at for each in found), words=True),
@@ -52,7 +67,7 @@ def _tables(found: Results[Probe]) -> tuple[Table, ...]:
         Column("accuracy", tuple(f"{value} %" for value, _ in pairs)),
         Column("95 % interval", tuple(ends for _, ends in pairs)),
         Column("majority", tuple(f"{100 * each.majority:.1f} %" for each in rules)),
-        Column("rule", tuple(_rule(each) for each in rules), words=True, fold=14),
+        Column("rule", tuple(names), words=True, fold=14),
     )
     return (Table(_caption(found), columns, found.remarks),)
 
@@ -80,8 +95,3 @@ PROBES = RecordLayout(
         Field("as_published", "flag"),
     ),
 )
-
-
-def _rule(each: OneDimension) -> str:
-    value = format_value(each.threshold, None, None)[0]
-    return f"{plain(str(each.above))} if > {value}, else {plain(str(each.below))}"

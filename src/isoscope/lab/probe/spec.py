@@ -29,9 +29,8 @@ class ProbePlan(Plan, frozen=True, kw_only=True):
     model: str
     warnings: tuple[str, ...]
 
-    def size(self, stage: int, unit: int) -> int | None:
+    def size(self, _stage: int, _unit: int, /) -> int | None:
         """Return the documents that are run for a site."""
-        _ = stage, unit
         return self.documents
 
 

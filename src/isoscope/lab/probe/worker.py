@@ -11,17 +11,15 @@ from torch import Tensor
 
 from isoscope.capture.feed import Batch, feed_for
 from isoscope.display import Results
-from isoscope.engine import Notify
-from isoscope.engine.base import Scratch, Ticks
+from isoscope.engine import Notify, Scratch, Ticks
 from isoscope.lab.probe.labels import Labels, against_rest, open_labelled
 from isoscope.lab.probe.one_dimension import best_dimension, two_labels
 from isoscope.lab.probe.results import Probe, results_of
 from isoscope.lab.probe.spec import AtSite, ProbePlan, ProbeSpec
-from isoscope.registry import unknown
+from isoscope.registry import check_names
 from isoscope.site import Site, is_matrix
 from isoscope.source.corpus.corpus import Corpus
-from isoscope.study.document_state import At, choose_state, take_states
-from isoscope.study.model import ModelSites, open_model
+from isoscope.study.model import At, ModelSites, choose_state, open_model, take_states
 from isoscope.study.run import Finished, Live, Planner
 from isoscope.study.selection import batches_of, prepare_documents
 from isoscope.types import Array
@@ -48,17 +46,15 @@ class ProbeWorker(Planner[Results[Probe]]):
 
     def plan(self) -> ProbePlan:
         """Return one unit per site."""
-        units = tuple(AtSite(site) for site in self.spec.sites or (None,))
         return ProbePlan(
-            stages=(units,),
+            stages=(tuple(AtSite(site) for site in self.spec.sites or (None,)),),
             documents=len(self.corpus),
             model=self.subject.loaded.name,
             warnings=tuple(self.corpus.warnings),
         )
 
-    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> Probe:
+    def run(self, unit: object, _scratch: Scratch, ticks: Ticks, /) -> Probe:
         """Return the best dimension of a site."""
-        _ = scratch
         assert isinstance(unit, AtSite)
         spec = self.spec
         states = states_of(
@@ -83,8 +79,7 @@ class ProbeWorker(Planner[Results[Probe]]):
     def finish(self, done: Finished) -> Results[Probe]:
         """Return the classifier of each site."""
         plan = done.plan_as(ProbePlan)
-        found = msgspec.convert(done.records, list[Probe])
-        return results_of(found, plan.model, plan.warnings)
+        return results_of(msgspec.convert(done.records, list[Probe]), plan.model, plan.warnings)
 
 
 @dataclass(frozen=True)
@@ -116,19 +111,13 @@ def states_of(
     feed = feed_for(subject.loaded, length=length)
     ready = prepare_documents(corpus, feed)
     parts: list[Array] = []
-
-    def keep(name: str, tensor: Tensor, batch: Batch) -> None:
-        real = batch.marks(Site.parse(name).stack, tensor.shape[1]).real.to(tensor.device)
-        parts.append(take_states(tensor.float(), real, place).cpu().numpy())
-
     for each in batches_of([document for _, document in ready], feed, batch):
-        with (
-            subject.sites.listening(
-                [site], lambda name, tensor, each=each: keep(name, tensor, each)
-            ) as calls,
-            torch.inference_mode(),
-        ):
-            calls.restart()
+
+        def keep(name: str, tensor: Tensor, batch: Batch = each) -> None:
+            real = batch.marks(Site.parse(name).stack, tensor.shape[1]).real.to(tensor.device)
+            parts.append(take_states(tensor.float(), real, place).cpu().numpy())
+
+        with subject.sites.listening([site], keep), torch.inference_mode():
             subject.loaded.body(**each.inputs)
         if progress is not None:
             progress(sum(map(len, parts)))
@@ -141,6 +130,5 @@ def _find_site(subject: ModelSites, site: str | None) -> str:
         final, stream = subject.site("norm", "out"), subject.site("resid")
         resid = [each for each in known if Site.parse(each).group == stream]
         return final if final in known else (resid or known)[-1]
-    if site not in known:
-        raise unknown("site", site, known)
+    check_names("site", [site], known)
     return site

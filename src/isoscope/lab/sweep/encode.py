@@ -91,10 +91,8 @@ class Encoder:
         encoding = self._tokenize(example, offsets=span)
         ids = np.asarray(encoding["input_ids"], dtype=np.int64)
         special = np.asarray(encoding["special_tokens_mask"], dtype=bool)
-        types = None
-        if self.reader.takes_types:
-            found = encoding.get("token_type_ids")
-            types = np.zeros_like(ids) if found is None else np.asarray(found, dtype=np.int64)
+        found = encoding.get("token_type_ids", np.zeros_like(ids))
+        types = np.asarray(found, dtype=np.int64) if self.reader.takes_types else None
         tokens = TokenSequence(ids, special, types, len(ids) >= self.reader.limit)
         place, offsets = (0, 0), np.zeros((0, 2), dtype=np.int64)
         if span:
@@ -109,7 +107,8 @@ class Encoder:
             first, second = second, first
         if self.reader.lower:
             first, second = first.lower(), None if second is None else second.lower()
-        if second is not None and not offsets and not self._parts_pairs:
+        parts_pairs = getattr(self.tokenizer, "sep_token", None) is not None
+        if second is not None and not offsets and not parts_pairs:
             first, second = f"{first}{BETWEEN}{second}", None
         cut = "only_second" if offsets and second is not None else "longest_first"
         try:
@@ -129,10 +128,6 @@ class Encoder:
                 hint="save the fast tokenizer (tokenizer.json) beside the weights",
                 slug="sweep-model",
             ) from error
-
-    @property
-    def _parts_pairs(self) -> bool:
-        return getattr(self.tokenizer, "sep_token", None) is not None
 
 
 def _whole(text: str) -> str:

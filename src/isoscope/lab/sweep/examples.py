@@ -1,21 +1,23 @@
 """Files of examples: tsv, csv, jsonl, parquet or SQuAD json; known tasks and their columns."""
 
-import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from isoscope.errors import ConfigError, SourceError, UnknownColumnError
+from isoscope.lab.sweep.spec import SweepSpec
 from isoscope.lab.sweep.task import METRICS, Example, Kind, Span, SweepTask, score_of
 from isoscope.registry import Registry
-from isoscope.source.border import border
 from isoscope.source.corpus import Document, open_corpus
 from isoscope.source.corpus.corpus import Dropped
+from isoscope.source.corpus.text_tables import read_objects
+from isoscope.source.file_errors import border
 
-SKIP = "--skip-bad (in Python skip_bad=True) drops and counts such rows"
+SKIP = "--skip-bad drops and counts such rows"
 FORMATS = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet", ".pq", ".json", ".gz")
 UNREADABLE = "rows that are not a text with answers"
 LARGEST = 512 << 20  # bytes of a json file, which is read whole
@@ -43,126 +45,87 @@ class Preset:
     bins: int = 0  # number of labels made of scores from 0 to 1, of equal width
 
 
-PRESETS: Registry[Preset] = Registry("task")
-
-
 def _pair(first: str, second: str, *targets: str) -> tuple[Columns, ...]:
     return tuple(Columns(first, target, second) for target in targets)
 
 
 _SENTENCE = (Columns("sentence", "label"), Columns("text", "label"), Columns("0", "1"))
-PRESETS.add("sst2", Preset("label", "accuracy", _SENTENCE))
-PRESETS.add("sst5", Preset("label", "accuracy", _SENTENCE, bins=5))
-PRESETS.add(
-    "cola",
-    Preset("label", "matthews", (Columns("sentence", "label"), Columns("3", "1"))),
-)
-PRESETS.add(
-    "mrpc",
-    Preset(
-        "label",
-        "accuracy",
-        (
-            *_pair("#1 String", "#2 String", "Quality"),
-            *_pair("sentence1", "sentence2", "label"),
-        ),
+_SENTENCES = _pair("sentence1", "sentence2", "label")
+PRESETS: Registry[Preset] = Registry("task")
+for _name, _preset in {
+    "sst2": Preset("label", "accuracy", _SENTENCE),
+    "sst5": Preset("label", "accuracy", _SENTENCE, bins=5),
+    "cola": Preset("label", "matthews", (Columns("sentence", "label"), Columns("3", "1"))),
+    "mrpc": Preset(
+        "label", "accuracy", (*_pair("#1 String", "#2 String", "Quality"), *_SENTENCES)
     ),
-)
-PRESETS.add("rte", Preset("label", "accuracy", _pair("sentence1", "sentence2", "label")))
-PRESETS.add("qnli", Preset("label", "accuracy", _pair("question", "sentence", "label")))
-PRESETS.add(
-    "qqp",
-    Preset("label", "accuracy", _pair("question1", "question2", "is_duplicate", "label")),
-)
-PRESETS.add(
-    "stsb",
-    Preset(
+    "rte": Preset("label", "accuracy", _SENTENCES),
+    "qnli": Preset("label", "accuracy", _pair("question", "sentence", "label")),
+    "qqp": Preset(
+        "label", "accuracy", _pair("question1", "question2", "is_duplicate", "label")
+    ),
+    "stsb": Preset(
         "score",
         "spearman",
         (*_pair("sentence1", "sentence2", "score", "label"), *_pair("0", "1", "2")),
     ),
-)
-PRESETS.add("squad", Preset("span", "span-f1", (Columns("context", "answers", "question"),)))
+    "squad": Preset("span", "span-f1", (Columns("context", "answers", "question"),)),
+}.items():
+    PRESETS.add(_name, _preset)
 
 
-@dataclass(frozen=True, slots=True)
-class TaskOptions:
-    """What the caller says of the files: a known task, or columns."""
-
-    task: str | None = None
-    text: str | None = None
-    pair: str | None = None
-    label: str | None = None
-    score: str | None = None
-    answer: str | None = None
-    metric: str | None = None
-
-    @property
-    def targets(self) -> dict[str, str]:
-        """The columns of targets that are named, by kind of option."""
-        columns = {"label": self.label, "score": self.score, "answer": self.answer}
-        return {name: column for name, column in columns.items() if column is not None}
-
-
-def read_task(
-    train: str | os.PathLike[str],
-    test: str | os.PathLike[str] | None,
-    options: TaskOptions,
-    *,
-    hold_out: float = 0.2,
-    seed: int = 0,
-    skip_bad: bool = False,
-) -> SweepTask:
-    """Return a task from a file of examples, and from one of held-out examples.
+def read_task(spec: SweepSpec) -> SweepTask:
+    """Return the task of a sweep from its file of examples, and from one of held-out ones.
 
     With `skip_bad`, rows that cannot be read or have no target are dropped and counted.
     """
-    path = Path(train).expanduser()
-    name, preset = choose_preset(options, path)
-    learnt, remarks = read_examples(path, preset, skip_bad=skip_bad)
-    tried: Sequence[Example] | None = None
-    if test is not None:
-        tried, more = read_examples(Path(test).expanduser(), preset, skip_bad=skip_bad)
-        remarks = [*remarks, *more]
+    name, preset = choose_preset(spec)
+    learnt, remarks = read_examples(Path(spec.data), preset, skip_bad=spec.skip_bad)
+    tried = None
+    if spec.test is not None:
+        tried, more = read_examples(Path(spec.test), preset, skip_bad=spec.skip_bad)
+        remarks += more
     return SweepTask.of(
         name,
         preset.kind,
         preset.metric,
         learnt,
         tried,
-        hold_out=hold_out,
-        seed=seed,
+        hold_out=spec.hold_out,
+        seed=spec.seed,
         remarks=remarks,
     )
 
 
-def choose_preset(options: TaskOptions, path: Path) -> tuple[str, Preset]:
+def choose_preset(spec: SweepSpec) -> tuple[str, Preset]:
     """Return the name of a task and how its file is read: a known one, or columns as named."""
-    named = options.targets
-    if options.task is None and not named and path.suffix.lower() == ".json":
-        options = replace(options, task="squad")
-    if options.task is not None:
-        known = PRESETS[options.task]
-        if named or options.text or options.pair:
-            raise _column_error(
-                f"cannot read the task {options.task!r} with columns named as well"
-            )
-        return options.task, replace(known, metric=_metric(options.metric, known))
+    options = {"label": spec.label, "score": spec.score, "answer": spec.answer}
+    named = {name: column for name, column in options.items() if column is not None}
+    path = Path(spec.data)
+    task = spec.task
+    if task is None and not named and path.suffix.lower() == ".json":
+        task = "squad"
+    if task is not None:
+        known = PRESETS[task]
+        if named or spec.column or spec.pair:
+            raise _column_error(f"cannot read the task {task!r} with columns named as well")
+        return task, _with_metric(known, spec.metric)
     if len(named) != 1:
         got = " and ".join(f"--{name}" for name in named) or "none of them"
         raise _column_error(f"expected one of --task, --label, --score and --answer, got {got}")
     ((option, target),) = named.items()
-    columns = Columns(options.text or "text", target, options.pair)
+    columns = Columns(spec.column or "text", target, spec.pair)
     plain = {
         "label": Preset("label", "accuracy", (columns,)),
         "score": Preset("score", "spearman", (columns,)),
         "answer": Preset("span", "span-f1", (columns,)),
     }[option]
-    return path.stem, replace(plain, metric=_metric(options.metric, plain))
+    return path.stem, _with_metric(plain, spec.metric)
 
 
 def read_examples(path: Path, preset: Preset, *, skip_bad: bool = False) -> Found:
     """Return the examples of a file, and what was dropped."""
+    path = path.expanduser()
     if path.is_dir():
         raise SourceError(
             f"expected a file of examples, got the folder {str(path)!r}",
@@ -177,19 +140,16 @@ def read_examples(path: Path, preset: Preset, *, skip_bad: bool = False) -> Foun
         )
     if preset.kind == "span":
         return read_spans(path, preset.columns[0], skip_bad=skip_bad)
-    first: UnknownColumnError | None = None
+    errors: list[UnknownColumnError] = []
     for columns in preset.columns:
         try:
             return _labelled_examples(path, columns, preset, skip_bad)
         except UnknownColumnError as error:
-            first = first or error
-    assert first is not None
-    raise first
+            errors.append(error)
+    raise errors[0]
 
 
-def _labelled_examples(
-    path: Path, columns: Columns, preset: Preset, skip_bad: bool
-) -> tuple[list[Example], list[str]]:
+def _labelled_examples(path: Path, columns: Columns, preset: Preset, skip_bad: bool) -> Found:
     corpus = open_corpus(
         path,
         column=columns.text,
@@ -209,7 +169,10 @@ def _labelled_examples(
             dropped.add("rows whose score is not a number", each.place)
         elif each.label is not None:
             found.append(Example(each.content, each.target, each.label, each.place))
-    return _bin_scores(found, preset.bins), [*corpus.warnings, *dropped.lines()]
+    # Whole numbers throughout are labels already.
+    if preset.bins and any("." in str(each.target) for each in found):
+        found = [replace(each, target=_bin(str(each.target), preset.bins)) for each in found]
+    return found, [*corpus.warnings, *dropped.lines()]
 
 
 def _fault(row: Document, columns: Columns) -> SourceError | None:
@@ -229,14 +192,8 @@ def _fault(row: Document, columns: Columns) -> SourceError | None:
     return None
 
 
-def _bin_scores(examples: list[Example], bins: int) -> list[Example]:
-    """Return scores from 0 to 1 as bins; whole numbers throughout are labels already."""
-    if not bins or not any("." in str(each.target) for each in examples):
-        return examples
-    return [replace(each, target=_bin(str(each.target), bins)) for each in examples]
-
-
 def _bin(label: str, bins: int) -> str:
+    """Return the bin of a score from 0 to 1; any other label as it is."""
     score = score_of(label)
     if score is None or not 0 <= score <= 1:
         return label
@@ -244,17 +201,17 @@ def _bin(label: str, bins: int) -> str:
     return str(next(number for number in range(bins) if score <= (number + 1) / bins + 1e-9))
 
 
-def _metric(name: str | None, preset: Preset) -> str:
-    """Return the metric that is named, or the usual one; it has to fit the kind of task."""
+def _with_metric(preset: Preset, name: str | None) -> Preset:
+    """Return a preset with the metric that is named, which has to fit the kind of task."""
     name = name or preset.metric
-    fit = [each.name for each in METRICS.values() if each.kind == preset.kind]
     if METRICS[name].kind != preset.kind:
+        fit = [each.name for each in METRICS.values() if each.kind == preset.kind]
         raise ConfigError(
             f"cannot judge a task of {preset.kind}s with {name!r}",
             hint=f"take one of: {', '.join(fit)}",
             slug="task-metric",
         )
-    return name
+    return replace(preset, metric=name)
 
 
 def _column_error(problem: str) -> ConfigError:
@@ -275,27 +232,27 @@ def read_spans(path: Path, columns: Columns, *, skip_bad: bool = False) -> Found
     suffix = path.suffix.lower()
     if suffix == ".json":
         rows = _squad_rows(path)
-    elif suffix in (".jsonl", ".ndjson"):
-        rows = _jsonl_rows(path, columns, dropped)
-    elif suffix in (".parquet", ".pq"):
-        rows = _parquet_rows(path, columns, dropped)
+    elif suffix in (".jsonl", ".ndjson", ".parquet", ".pq"):
+        rows = _object_rows(path, columns, dropped)
     else:
         rows = _corpus_rows(path, columns, dropped)
-    found: list[Example] = []
-    lost = 0
-    for place, context, question, answers in rows:
-        span = _find_span(context, answers)
-        if span is None:
-            lost += 1
-        else:
-            found.append(Example(context, question, span, place))
+    spans = [
+        (_find_span(context, answers), context, question, place)
+        for place, context, question, answers in rows
+    ]
+    found = [
+        Example(context, question, span, place)
+        for span, context, question, place in spans
+        if span
+    ]
+    lost = len(spans) - len(found)
     if not found:
         raise SourceError(
             f"expected questions with answers in {path}, got none of {lost}",
             hint="an answer has to stand in its text, word for word",
             slug="task-labels",
         )
-    remark = f"questions without an answer in their text left out of {path.name}: {lost}"
+    remark = f"questions without an answer in their text skipped in {path.name}: {lost}"
     return found, [*([remark] if lost else []), *(dropped.lines() if dropped else [])]
 
 
@@ -303,13 +260,11 @@ def _find_span(context: str, answers: Answers) -> Span | None:
     """Return the first answer that stands in the text, where the file says or where it is."""
     right = tuple(dict.fromkeys(text for text, _ in answers if text.strip()))
     for text, start in answers:
-        if not text.strip():
-            continue
         at = start
         if at is None or at < 0 or not context.startswith(text, at):
             whole = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", context)
             at = context.find(text) if whole is None else whole.start()
-        if at >= 0:
+        if at >= 0 and text.strip():
             return Span(at, at + len(text), right)
     return None
 
@@ -381,31 +336,10 @@ def _squad_rows(path: Path) -> Iterator[Row]:
             yield place, paragraph.context, entry.question, answers
 
 
-def _jsonl_rows(path: Path, columns: Columns, dropped: Dropped | None) -> Iterator[Row]:
-    with border(str(path), "a jsonl file"), path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            place = f"{path}, line {number}"
-            try:
-                row: object = msgspec.json.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                if dropped is None:
-                    raise
-                dropped.add(UNREADABLE, place)
-            else:
-                yield from _span_row(row, columns, place, dropped)
-
-
-def _parquet_rows(path: Path, columns: Columns, dropped: Dropped | None) -> Iterator[Row]:
-    import pyarrow.parquet as pq
-
-    with border(str(path), "a parquet file"), pq.ParquetFile(path) as file:
-        number = 0
-        for batch in file.iter_batches(batch_size=256):
-            for row in batch.to_pylist():
-                yield from _span_row(row, columns, f"{path}, row {number}", dropped)
-                number += 1
+def _object_rows(path: Path, columns: Columns, dropped: Dropped | None) -> Iterator[Row]:
+    on_bad = None if dropped is None else partial(dropped.add, UNREADABLE)
+    for place, row in read_objects(path, on_bad):
+        yield from _span_row(row, columns, place, dropped)
 
 
 def _corpus_rows(path: Path, columns: Columns, dropped: Dropped | None) -> Iterator[Row]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import torch
@@ -11,8 +12,7 @@ from isoscope.capture.feed import Batch
 from isoscope.control import Penalty, PenaltyListener, penalised
 from isoscope.lab.sweep.encode import Encoded, Encoder
 from isoscope.lab.sweep.task import METRICS, Guess, SweepTask
-from isoscope.study.document_state import At, take_states
-from isoscope.study.model import ModelSites
+from isoscope.study.model import At, ModelSites, take_states
 from isoscope.training.train import Recipe, check_finite, copy_weights, train
 from isoscope.types import Array
 
@@ -140,11 +140,6 @@ class Trainer:
         head = TaskHead(self.width, self.task, self.train, at).to(self.encoder.feed.device)
         self.body.requires_grad_(True)
         listener = None if penalty is None else penalised(self.body, penalty)
-
-        def begin_epoch(epoch: int) -> None:
-            if penalty is not None and begin is not None:
-                begin(penalty, epoch)
-
         try:
             return train(
                 (self.body, head),
@@ -153,7 +148,7 @@ class Trainer:
                 lambda places: self._loss(head, listener, places),
                 seed=seed,
                 evaluate=lambda step: evaluate(step, head),
-                begin_epoch=begin_epoch,
+                begin_epoch=partial(begin, penalty) if penalty and begin else None,
             )
         finally:
             self.body.requires_grad_(False)
@@ -166,11 +161,13 @@ class Trainer:
         batch = self.batch(self.train, places)
         with listener or nullcontext():
             states: Tensor = self.body(**batch.inputs).last_hidden_state
-            mask = batch.marks("", states.shape[1]).real
-            penalty = None if listener is None else listener(mask)
+            penalty = (
+                None if listener is None else listener(batch.marks("", states.shape[1]).real)
+            )
         task = head.loss(head(states, batch), self.train.targets[places])
-        value = check_finite(float(task.detach()), STEP)
-        return value, task if penalty is None else task + penalty
+        return check_finite(
+            float(task.detach()), STEP
+        ), task if penalty is None else task + penalty
 
     @torch.inference_mode()
     def evaluate(self, head: TaskHead, batch: int = 64) -> tuple[float, float]:
@@ -188,15 +185,12 @@ class Trainer:
             counted = float((targets[:, 0] >= 0).sum()) if targets.ndim > 1 else len(places)
             loss += float(head.loss(logits, targets)) * counted
             weight += counted
-            found = head.predict(logits, self.test.select(places))
-            guesses.update(zip(places, found, strict=True))
-        check_finite(loss, "the loss of held-out examples")
-        return self._metric([guesses[i] for i in range(len(self.test))]), loss / max(
-            weight, 1.0
-        )
-
-    def _metric(self, guesses: list[Guess]) -> float:
+            guesses.update(
+                zip(places, head.predict(logits, self.test.select(places)), strict=True)
+            )
+        mean = check_finite(loss, "the loss of held-out examples") / max(weight, 1.0)
+        ordered = [guesses[i] for i in range(len(self.test))]
         compute = METRICS[self.task.metric].compute
         if self.task.kind == "span":
-            return compute(guesses, [each.span.answers for each in self.test.examples])
-        return compute(np.array(guesses), self.test.targets)
+            return compute(ordered, [each.span.answers for each in self.test.examples]), mean
+        return compute(np.array(ordered), self.test.targets), mean

@@ -73,7 +73,6 @@ def _states(subject: ModelSites, names: Sequence[str], batch: Batch) -> dict[str
     def keep(site: str, tensor: Tensor) -> None:
         states[site] = tensor.clone()
 
-    with subject.sites.listening(names, keep) as calls, torch.inference_mode():
-        calls.restart()
+    with subject.sites.listening(names, keep), torch.inference_mode():
         subject.loaded.body(**batch.inputs)
     return states

@@ -7,11 +7,20 @@ from statistics import fmean, stdev
 
 import msgspec
 
-from isoscope.display.escape import plain
-from isoscope.display.frames import Field, Record, numbers, texts
-from isoscope.display.number import format_value, short
-from isoscope.display.results import RecordLayout, Results
-from isoscope.display.table import Column, Table, non_empty
+from isoscope.display import (
+    Column,
+    Field,
+    Record,
+    RecordLayout,
+    Results,
+    Table,
+    format_value,
+    non_empty,
+    numbers,
+    plain,
+    short,
+    texts,
+)
 from isoscope.errors import StoreError, UndefinedError
 from isoscope.measures.difference import NO_SPREAD as ROUNDING
 from isoscope.measures.difference import Difference, holm, paired_difference
@@ -157,8 +166,9 @@ def differences(by_weight: Mapping[float, Sequence[float]]) -> dict[float, Diffe
 
 def is_learnt(lines: Sequence[SweepLine], baseline: float) -> bool | None:
     """Whether the runs without penalty beat the baseline; None where one seed cannot tell."""
-    values = next((line.values for line in lines if line.weight == 0), [])
-    return beats_baseline(values, baseline)
+    return beats_baseline(
+        next((line.values for line in lines if line.weight == 0), []), baseline
+    )
 
 
 def beats_baseline(values: Sequence[float], baseline: float) -> bool | None:
@@ -171,8 +181,10 @@ def beats_baseline(values: Sequence[float], baseline: float) -> bool | None:
 
 def comparison_remarks(lines: Sequence[SweepLine]) -> list[str]:
     """Return how many weights were compared by chance, and which could not be."""
-    apart = [(line.weight, line.difference) for line in lines if line.difference is not None]
-    same = [f"{weight:g}" for weight, difference in apart if difference.p is None]
+    apart = [line for line in lines if line.difference is not None]
+    same = [
+        f"{line.weight:g}" for line in apart if line.difference and line.difference.p is None
+    ]
     count = len(apart) - len(same)
     return [
         PAIRED + (HOLM.format(count=count) if count else ""),
@@ -242,13 +254,12 @@ def divergence_remark(diverged: Sequence[str]) -> str:
     """Return a remark that names the cells, the seeds of a weight together.
 
     >>> divergence_remark(["weight=5,seed=0", "weight=5,seed=3", "weight=-1,seed=0"])
-    'diverged and left out: weight 5 with seed 0, 3; weight -1 with seed 0'
+    'diverged and excluded: weight 5 with seed 0, 3; weight -1 with seed 0'
     """
     seeds: dict[float, list[str]] = {}
-    for cell in map(cell_of, diverged):
-        if cell is not None:
-            seeds.setdefault(cell[0], []).append(str(cell[1]))
-    return "diverged and left out: " + "; ".join(
+    for weight, seed in filter(None, map(cell_of, diverged)):
+        seeds.setdefault(weight, []).append(str(seed))
+    return "diverged and excluded: " + "; ".join(
         f"weight {weight:g} with seed {', '.join(found)}" for weight, found in seeds.items()
     )
 
@@ -266,7 +277,19 @@ def grid_of(run: Run) -> SweepGrid:
             penalty=settings.penalty.name,
             baseline=task.baseline,
             learnt=is_learnt(lines, task.baseline),
-            weights=tuple(map(_grid_weight, lines)),
+            weights=tuple(
+                SweepWeight(
+                    weight=float(line.weight),
+                    mean=line.mean,
+                    sd=_finite(line.sd),
+                    seeds=len(line.seeds),
+                    value=_finite(line.difference and line.difference.value),
+                    low=_finite(line.difference and line.difference.low),
+                    high=_finite(line.difference and line.difference.high),
+                    p=_finite(line.difference and line.difference.p_holm),
+                )
+                for line in lines
+            ),
             cells=tuple(_grid_cells(run, task.metric)),
         )
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -275,20 +298,6 @@ def grid_of(run: Run) -> SweepGrid:
             hint="sweep again",
             slug="store-damaged",
         ) from error
-
-
-def _grid_weight(line: SweepLine) -> SweepWeight:
-    apart = line.difference
-    return SweepWeight(
-        weight=float(line.weight),
-        mean=line.mean,
-        sd=_finite(line.sd),
-        seeds=len(line.seeds),
-        value=_finite(apart and apart.value),
-        low=_finite(apart and apart.low),
-        high=_finite(apart and apart.high),
-        p=_finite(apart and apart.p_holm),
-    )
 
 
 def _grid_cells(run: Run, metric: str) -> Iterator[SweepCell]:
@@ -320,30 +329,40 @@ def _tables(lines: Results[SweepLine]) -> tuple[Table, ...]:
     caption = plain(", ".join(f"{name} {lines.shared[name]}" for name in names))
     if not lines:
         return (Table(caption, ()),)
+    apart = [
+        ("", "")
+        if line.difference is None
+        else format_value(line.difference.value, line.difference.low, line.difference.high)
+        for line in lines
+    ]
+    found = (line.difference.p_holm if line.difference else None for line in lines)
+    chances = ("" if p is None else ("<0.001" if p < 0.001 else f"{p:.3f}") for p in found)
     columns = (
         Column("weight", tuple(f"{line.weight:g}" for line in lines)),
-        Column(str(lines.shared["metric"]), tuple(map(_spread, lines))),
-        Column("difference", tuple(_difference(line)[0] for line in lines)),
-        Column("95 % interval", tuple(_difference(line)[1] for line in lines)),
-        Column("p (Holm)", tuple(map(_chance, lines))),
+        Column(
+            str(lines.shared["metric"]),
+            tuple(
+                f"{line.mean:.4f}" + (f" ±{line.sd:.4f}" if line.sd is not None else "")
+                for line in lines
+            ),
+        ),
+        Column("difference", tuple(value for value, _ in apart)),
+        Column("95 % interval", tuple(interval for _, interval in apart)),
+        Column("p (Holm)", tuple(chances)),
         Column("loss", tuple(f"{line.loss:.3f}" for line in lines)),
     )
-    return (
-        Table(caption, non_empty(columns), tuple(map(plain, lines.remarks))),
-        Table(MEANS, _geometry(lines)),
-    )
-
-
-def _geometry(lines: Results[SweepLine]) -> tuple[Column, ...]:
-    start = lines[0].before
-    stages = [start, *(line.after for line in lines)]
-    return (
+    stages = [lines[0].before, *(line.after for line in lines)]
+    geometry = (
         Column("weight", ("before", *(f"{line.weight:g}" for line in lines))),
         *(
             Column(name, tuple(short(over_layers(stage, name)) for stage in stages))
             for name in SHOWN
-            if name in start
+            if name in stages[0]
         ),
+    )
+    return (
+        Table(caption, non_empty(columns), tuple(map(plain, lines.remarks))),
+        Table(MEANS, geometry),
     )
 
 
@@ -351,20 +370,6 @@ def over_layers(means: Means, measure: str) -> float | None:
     """Return the mean of a measure over the layers; None where it could not be measured."""
     layers = [v for site, v in means.get(measure, {}).items() if is_layer(site)]
     return fmean(layers) if layers else None
-
-
-def _spread(line: SweepLine) -> str:
-    return f"{line.mean:.4f}" + (f" ±{line.sd:.4f}" if line.sd is not None else "")
-
-
-def _difference(line: SweepLine) -> tuple[str, str]:
-    apart = line.difference
-    return ("", "") if apart is None else format_value(apart.value, apart.low, apart.high)
-
-
-def _chance(line: SweepLine) -> str:
-    chance = line.difference.p_holm if line.difference else None
-    return "" if chance is None else ("<0.001" if chance < 0.001 else f"{chance:.3f}")
 
 
 SWEEP_LINES = RecordLayout(

@@ -1,16 +1,17 @@
 """The section of a sweep: how the task went against how isotropic the layers became."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import altair as alt
 import numpy as np
 
-from isoscope.display.formats import as_html
-from isoscope.display.number import format_value
+from isoscope.display import Column, Table, as_html, format_value, non_empty
 from isoscope.display.page.quantity import title_of
 from isoscope.display.page.section import (
     ROWS,
+    Cell,
     Chart,
     Columns,
     Drawn,
@@ -19,9 +20,10 @@ from isoscope.display.page.section import (
     Panel,
     Section,
     Switch,
+    as_columns,
+    run_switch,
 )
 from isoscope.display.page.theme import SHAPES
-from isoscope.display.table import Column, Table
 from isoscope.lab.sweep.results import grid_of
 from isoscope.site import order_sites
 from isoscope.store import Run
@@ -54,7 +56,12 @@ _ROOM = alt.Scale(zero=False, nice=False, padding=14)
 
 def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     """Return the cells of all sweeps, and the differences between their weights."""
-    sweeps = _sweeps(exhibits)
+    sweeps = [
+        (each.name, grid)
+        for each in exhibits
+        for grid in each.curves_of(SweepGrid)
+        if grid.weights
+    ]
     if not sweeps:
         return None
     cells, weights = _columns(sweeps), _differences(sweeps)
@@ -78,7 +85,11 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
             half=True,
         ),
     )
-    leads = [_about(f"{name}: " if len(sweeps) > 1 else "", grid) for name, grid in sweeps]
+    leads = [
+        f"{f'{name}: ' if len(sweeps) > 1 else ''}{grid.task} with the penalty {grid.penalty}, "
+        f"judged by {grid.metric}; knowing nothing gives {grid.baseline:.3g}{_doubt(grid)}."
+        for name, grid in sweeps
+    ]
     return Panel((LEAD, APART, *leads), _switches(sweeps, cells), charts, _table(sweeps))
 
 
@@ -116,7 +127,8 @@ def _best(penalty: str, weights: Sequence[SweepWeight]) -> Finding:
     )
     rule = "no interval: one seed, or the same difference with each"
     if best.p is not None and best.low is not None and best.high is not None:
-        text += _sure(best.p, value)
+        better = ", more than seeds alone would" if value > 0 else ": all of them do harm"
+        text += ", which seeds alone may do" if best.p >= SURE else better
         rule = (
             f"paired over seeds, 95 % interval {best.low:.3g} to {best.high:.3g}, "
             f"p = {best.p:.3g} after Holm"
@@ -126,21 +138,20 @@ def _best(penalty: str, weights: Sequence[SweepWeight]) -> Finding:
 
 def _range(grid: SweepGrid) -> list[Finding]:
     """Return how far apart the lowest and the highest weight are, and where the model began."""
-    cells = _columns([("", grid)])
-    wanted = ("isoscore-debiased", ALL_LAYERS)
     places = [
-        (kind, weight, geometry)
-        for kind, measure, site, weight, geometry in zip(
-            *(cells[name] for name in ("kind", "measure", "site", "weight", "geometry")),
-            strict=True,
-        )
-        if (measure, site) == wanted and kind != "seed"
+        each
+        for each in grid.cells
+        if (each.measure, each.site) == ("isoscore-debiased", ALL_LAYERS)
     ]
-    means = sorted((weight, geometry) for kind, weight, geometry in places if kind == "mean")
-    before = [geometry for kind, _, geometry in places if kind == "before"]
-    if len(means) < 2 or not before:
+    before = [each.geometry for each in places if each.seed is None]
+    weights = sorted({each.weight for each in places if each.seed is not None})
+    if len(weights) < 2 or not before:
         return []
-    (low, least), (high, most) = means[0], means[-1]
+    low, high = weights[0], weights[-1]
+    least, most = (
+        np.mean([e.geometry for e in places if e.seed is not None and e.weight == weight])
+        for weight in (low, high)
+    )
     text = (
         f"is the debiased IsoScore of all layers as one cloud, from weight {low:g} to weight "
         f"{high:g}; it was {before[0]:.2g} before fine-tuning"
@@ -151,43 +162,34 @@ def _range(grid: SweepGrid) -> list[Finding]:
 
 def _columns(sweeps: Sequence[NamedGrid]) -> Columns:
     """Return rows of three kinds: seeds, means over them, and the model before."""
-    names = ("run", "kind", *CELL, "sign", "label")
-    table: Columns = {name: [] for name in names}
-
-    def put(*cells: Any) -> None:
-        for name, cell in zip(names, cells, strict=True):
-            table[name].append(cell)
-
+    rows: list[tuple[Cell, ...]] = []
     for run, grid in sweeps:
         means: dict[tuple[str, str, float], list[tuple[float, float]]] = {}
         for each in grid.cells:
             where = (each.measure, each.site)
             if each.seed is None or each.metric is None:
-                put(run, "before", *where, 0.0, -1, each.geometry, None, "", "")
+                rows.append((run, "before", *where, 0.0, -1, each.geometry, None, "", ""))
                 continue
             cells = (*where, each.weight, each.seed, each.geometry, each.metric)
-            put(run, "seed", *cells, _sign(each.weight), "")
+            rows.append((run, "seed", *cells, _sign(each.weight), ""))
             means.setdefault((*where, each.weight), []).append((each.geometry, each.metric))
         for (measure, site, weight), pairs in sorted(means.items()):
             x, y = (float(np.mean(part)) for part in zip(*pairs, strict=True))
             cells = (measure, site, weight, -1, x, y)
-            put(run, "mean", *cells, _sign(weight), f"{weight:g}")
-    return table
+            rows.append((run, "mean", *cells, _sign(weight), f"{weight:g}"))
+    names = ("run", "kind", *CELL, "sign", "label")
+    return as_columns(names, (dict(zip(names, row, strict=True)) for row in rows))
 
 
 def _differences(sweeps: Sequence[NamedGrid]) -> Columns:
     """Return one row per weight other than 0."""
-    names = ("run", "weight", "value", "low", "high", "p", "sign")
-    table: Columns = {name: [] for name in names}
-    for run, grid in sweeps:
-        for each in grid.weights:
-            if each.weight == 0 or each.value is None:
-                continue
-            ends = (each.value, each.low, each.high, each.p)
-            row = (run, each.weight, *ends, _sign(each.weight))
-            for name, cell in zip(names, row, strict=True):
-                table[name].append(cell)
-    return table
+    rows = [
+        {"run": run, "sign": _sign(each.weight), **asdict(each)}
+        for run, grid in sweeps
+        for each in grid.weights
+        if each.weight != 0 and each.value is not None
+    ]
+    return as_columns(("run", "weight", "value", "low", "high", "p", "sign"), rows)
 
 
 def _against(metric: str) -> dict[str, Any]:
@@ -258,26 +260,19 @@ def _whole(layers: Sequence[Any], title: str, says: str) -> dict[str, Any]:
 
 
 def _switches(sweeps: Sequence[NamedGrid], cells: Columns) -> tuple[Switch, ...]:
-    found: list[Switch] = []
-    if len(sweeps) > 1:
-        named = tuple((run, run) for run, _ in sweeps)
-        found.append(Switch("run", "Run", named, named[0][0]))
     measures = list(dict.fromkeys(map(str, cells["measure"])))
-    named = tuple((name, TITLES.get(name, title_of(name))) for name in measures)
-    if named:
-        found.append(Switch("measure", "Geometry", named, measures[0]))
     sites = order_sites(map(str, cells["site"]))
     sites.sort(key=lambda site: site != ALL_LAYERS)
-    named = tuple((s, "all layers as one cloud" if s == ALL_LAYERS else s) for s in sites)
-    if named:
-        found.append(Switch("site", "Layer", named, sites[0]))
-    return tuple(found)
-
-
-def _about(run: str, grid: SweepGrid) -> str:
+    titles = [(name, TITLES.get(name, title_of(name))) for name in measures]
+    places = [(s, "all layers as one cloud" if s == ALL_LAYERS else s) for s in sites]
+    shown = (("measure", "Geometry", titles), ("site", "Layer", places))
     return (
-        f"{run}{grid.task} with the penalty {grid.penalty}, judged by {grid.metric}; knowing "
-        f"nothing gives {grid.baseline:.3g}{_doubt(grid)}."
+        *run_switch([run for run, _ in sweeps]),
+        *(
+            Switch(name, title, tuple(choices), choices[0][0])
+            for name, title, choices in shown
+            if choices
+        ),
     )
 
 
@@ -287,42 +282,27 @@ def _doubt(grid: SweepGrid) -> str:
     return "" if grid.learnt else f". It was {NOT_LEARNT}"
 
 
-def _sure(p: float, value: float) -> str:
-    if p >= SURE:
-        return ", which seeds alone may do"
-    return ", more than seeds alone would" if value > 0 else ": all of them do harm"
-
-
 def _table(sweeps: Sequence[NamedGrid]) -> str:
     """Return the weights as a table that folds away."""
-    rows: list[tuple[str, ...]] = []
-    for run, grid in sweeps:
-        for each in grid.weights:
-            apart = (
-                ("", "")
-                if each.value is None
-                else format_value(each.value, each.low, each.high)
-            )
-            spread = "" if each.sd is None else f" ± {each.sd:.4f}"
-            chance = "" if each.p is None else f"{each.p:.3f}"
-            rows.append((run, f"{each.weight:g}", f"{each.mean:.4f}{spread}", *apart, chance))
-    heads = ("run", "weight", "metric", "difference", "95 % interval", "p (Holm)")
-    built = [
-        Column(head, tuple(cells), words=head == "run")
-        for head, cells in zip(heads, zip(*rows, strict=True), strict=True)
-        if any(cells) and (head != "run" or len(sweeps) > 1)
+    rows = [(run, each) for run, grid in sweeps for each in grid.weights]
+    apart = [
+        ("", "") if each.value is None else format_value(each.value, each.low, each.high)
+        for _, each in rows
     ]
-    table = as_html(Table("Mean and standard deviation over seeds", tuple(built)))
+    spreads = ("" if each.sd is None else f" ± {each.sd:.4f}" for _, each in rows)
+    means = (f"{each.mean:.4f}{sd}" for (_, each), sd in zip(rows, spreads, strict=True))
+    columns = (
+        Column("run", tuple(run if len(sweeps) > 1 else "" for run, _ in rows), words=True),
+        Column("weight", tuple(f"{each.weight:g}" for _, each in rows)),
+        Column("metric", tuple(means)),
+        Column("difference", tuple(value for value, _ in apart)),
+        Column("95 % interval", tuple(interval for _, interval in apart)),
+        Column(
+            "p (Holm)", tuple("" if each.p is None else f"{each.p:.3f}" for _, each in rows)
+        ),
+    )
+    table = as_html(Table("Mean and standard deviation over seeds", non_empty(columns)))
     return f"<details><summary>The weights as a table</summary>{table}</details>"
-
-
-def _sweeps(exhibits: Sequence[Exhibit]) -> list[NamedGrid]:
-    return [
-        (each.name, grid)
-        for each in exhibits
-        for grid in each.curves_of(SweepGrid)
-        if grid.weights
-    ]
 
 
 def _sign(weight: float) -> str:

@@ -40,6 +40,7 @@ class SweepSpec(Runnable[Results[SweepLine]], frozen=True, kw_only=True):
     """
 
     command: ClassVar[str] = "sweep"
+    revision: ClassVar[int] = 1  # penalties listen at sites: the last layer of pre-norm models
     keeps: ClassVar[str] = "records"
     plans: ClassVar[type[Plan]] = SweepPlan
     worker_at: ClassVar[str] = "isoscope.lab.sweep.worker:SweepWorker"

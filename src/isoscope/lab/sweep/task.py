@@ -124,8 +124,8 @@ def _with_scores(examples: Sequence[Example]) -> tuple[Example, ...]:
         if score is None:
             raise SourceError(
                 f"expected a number as score in {each.place}, got {str(each.target)[:40]!r}",
-                hint="name the column of scores; words are labels: --label; --skip-bad (in "
-                "Python skip_bad=True) drops and counts such rows",
+                hint="name the column of scores; words are labels: --label; --skip-bad drops "
+                "and counts such rows",
                 slug="task-scores",
             )
         found.append(replace(each, target=score))
@@ -137,7 +137,8 @@ def _classes(examples: Sequence[Example]) -> tuple[str, ...]:
     counts = Counter(str(each.target) for each in examples)
     single = [label for label, count in counts.items() if count < 2]
     if single:
-        looks = "; numbers on a scale are scores: --score" if _numeric(single) else ""
+        numeric = all(isfinite(_number(label)) for label in single)
+        looks = "; numbers on a scale are scores: --score" if numeric else ""
         raise TooFewRowsError(
             f"a class needs at least 2 examples, got 1 of {single[0][:40]!r} "
             f"({len(single)} of {len(counts)} classes have one)",
@@ -145,10 +146,6 @@ def _classes(examples: Sequence[Example]) -> tuple[str, ...]:
             slug="task-class",
         )
     return tuple(sorted(counts, key=lambda label: (_number(label), label)))
-
-
-def _numeric(labels: Sequence[str]) -> bool:
-    return all(isfinite(_number(label)) for label in labels)
 
 
 def _number(label: str) -> float:
@@ -192,8 +189,20 @@ def _check_size(
             hint="give more examples",
             slug="task-class",
         )
-    if kind == "label":
-        _check_labels(test, classes)
+    if kind == "label" and len(classes) < 2:
+        raise TooFewRowsError(
+            f"a task of labels needs at least 2 classes, got {len(classes)}",
+            hint="name another column with --label; one class leaves nothing to learn",
+            slug="task-class",
+        )
+    for each in test if kind == "label" else ():
+        if each.target not in classes:
+            raise SourceError(
+                f"expected a label of the training examples in {each.place}, "
+                f"got {str(each.target)[:40]!r}",
+                hint="both files need the same labels, spelt the same way",
+                slug="task-labels",
+            )
     if kind == "score":
         for examples in (train, test):
             if len({each.target for each in examples}) < 2 or len(examples) < LEAST_SCORES:
@@ -204,23 +213,6 @@ def _check_size(
                     hint="give more examples, or name another column with --score",
                     slug="task-scores",
                 )
-
-
-def _check_labels(test: Sequence[Example], classes: tuple[str, ...]) -> None:
-    if len(classes) < 2:
-        raise TooFewRowsError(
-            f"a task of labels needs at least 2 classes, got {len(classes)}",
-            hint="name another column with --label; one class leaves nothing to learn",
-            slug="task-class",
-        )
-    for each in test:
-        if each.target not in classes:
-            raise SourceError(
-                f"expected a label of the training examples in {each.place}, "
-                f"got {str(each.target)[:40]!r}",
-                hint="both files need the same labels, spelt the same way",
-                slug="task-labels",
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,12 +245,9 @@ def f1(guess: Array, right: Array) -> float:
     """F1 of the last class where there are two, the mean over classes where there are more."""
     classes = max(int(guess.max()), int(right.max())) + 1
     counted = [1] if classes <= 2 else range(classes)
-    return float(np.mean([_f1_of(guess == each, right == each) for each in counted]))
-
-
-def _f1_of(guess: Array, right: Array) -> float:
-    both, either = float((guess & right).sum()), float(guess.sum() + right.sum())
-    return 2 * both / either if either else 0.0
+    both = np.array([((guess == each) & (right == each)).sum() for each in counted])
+    either = np.array([(guess == each).sum() + (right == each).sum() for each in counted])
+    return float(np.mean(2 * both / np.maximum(either, 1)))  # both are zero where either is
 
 
 def matthews(guess: Array, right: Array) -> float:
@@ -295,14 +284,8 @@ def _ranks(values: Array) -> Array:
 
 def span_f1(guess: Sequence[str], right: Sequence[Sequence[str]]) -> float:
     """Mean overlap of words with the nearest answer, as SQuAD counts it."""
-    return float(
-        np.mean(
-            [
-                max(_overlap(s, a) for a in answers)
-                for s, answers in zip(guess, right, strict=True)
-            ]
-        )
-    )
+    pairs = zip(guess, right, strict=True)
+    return float(np.mean([max(_overlap(s, a) for a in answers) for s, answers in pairs]))
 
 
 def exact(guess: Sequence[str], right: Sequence[Sequence[str]]) -> float:
@@ -323,8 +306,7 @@ def _overlap(guess: str, right: str) -> float:
     a, b = _answer_words(guess), _answer_words(right)
     if not a or not b:
         return float(a == b)
-    shared = sum((Counter(a) & Counter(b)).values())
-    return 2 * shared / (len(a) + len(b))
+    return 2 * sum((Counter(a) & Counter(b)).values()) / (len(a) + len(b))
 
 
 for _each in (

@@ -5,6 +5,7 @@ from pathlib import Path
 from time import perf_counter
 
 import msgspec
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,18 +14,16 @@ from isoscope.capture.feed import Batch
 from isoscope.capture.runner import threads
 from isoscope.control import IStar, Penalty
 from isoscope.display import Results
-from isoscope.engine import Notify
-from isoscope.engine.base import Scratch, Ticks
+from isoscope.engine import Notify, Scratch, Ticks
 from isoscope.errors import ConfigError, StreamError
 from isoscope.lab.sweep.encode import Encoder
-from isoscope.lab.sweep.examples import TaskOptions, read_task
+from isoscope.lab.sweep.examples import read_task
 from isoscope.lab.sweep.fine_tune import TaskHead, Trainer
 from isoscope.lab.sweep.geometry import geometry
 from isoscope.lab.sweep.penalties import (
     STREAMED,
     Choice,
     check_layers,
-    checked_choice,
     checked_weights,
 )
 from isoscope.lab.sweep.results import (
@@ -41,9 +40,7 @@ from isoscope.lab.sweep.spec import Before, Cell, SweepPlan, SweepSpec
 from isoscope.lab.sweep.task import METRICS
 from isoscope.store import new_origin, save
 from isoscope.store.state import State
-from isoscope.study.document_state import At, choose_state
-from isoscope.study.model import model_content, open_model
-from isoscope.study.rows import absolute
+from isoscope.study.model import At, choose_state, model_content, open_model
 from isoscope.study.run import Finished, Live, Planner
 from isoscope.study.spec import digest
 from isoscope.training.train import DivergedError, Recipe, epoch_batches
@@ -82,11 +79,11 @@ class CellRunner:
 
         def evaluate(step: int, head: TaskHead) -> None:
             metric, loss = trainer.evaluate(head)
-            for name, value in ((task.metric, metric), (LOSS, loss)):
-                n = len(trainer.test)
-                found.append(
-                    Reading("", TASK, "all", group, step, name, value, None, None, n, 1)
-                )
+            n = len(trainer.test)
+            found.extend(
+                Reading("", TASK, "all", group, step, name, value, None, None, n, 1)
+                for name, value in ((task.metric, metric), (LOSS, loss))
+            )
             found.extend(self._geometry(group, step))
 
         penalty = self.choice.at(weight, seed) if weight else None
@@ -110,10 +107,9 @@ class CellRunner:
 
     def _probes(self, batch: int = 32) -> list[Batch]:
         test = self.trainer.test
-        lengths = test.lengths[: self.probe]
-        places = sorted(range(len(lengths)), key=lambda place: lengths[place])
-        parts = [places[start : start + batch] for start in range(0, len(places), batch)]
-        return [self.trainer.batch(test, part) for part in parts]
+        places = np.argsort(test.lengths[: self.probe], kind="stable").tolist()
+        starts = range(0, len(places), batch)
+        return [self.trainer.batch(test, places[at : at + batch]) for at in starts]
 
     def _begin(self, penalty: Penalty, epoch: int) -> None:
         """Find the matrix anew at the start of an epoch; all cells share the first."""
@@ -143,23 +139,7 @@ class SweepWorker(Planner[Results[SweepLine]]):
     def __init__(self, spec: SweepSpec, notify: Notify, live: Live) -> None:
         self.spec = spec
         self.choice, self.weights = choose_penalty(spec), checked_weights(spec.weights)
-        options = TaskOptions(
-            spec.task,
-            spec.column,
-            spec.pair,
-            spec.label,
-            spec.score,
-            spec.answer,
-            spec.metric,
-        )
-        task = read_task(
-            spec.data,
-            spec.test,
-            options,
-            hold_out=spec.hold_out,
-            seed=spec.seed,
-            skip_bad=spec.skip_bad,
-        )
+        task = read_task(spec)
         self.subject = open_model(spec.load, live=live.get("model"), say=notify.say)
         encoder = Encoder(self.subject, spec.length)
         check_layers(self.choice, self.subject.loaded.body)
@@ -186,9 +166,8 @@ class SweepWorker(Planner[Results[SweepLine]]):
             threads=spec.threads or torch.get_num_threads(),
         )
 
-    def enter(self, plan: object, stage: int, before: State | None) -> None:
+    def enter(self, plan: object, _stage: int, _before: State | None, /) -> None:
         """Take the plan."""
-        _ = stage, before
         assert isinstance(plan, SweepPlan)
         spec = self.spec
         steps = {*(range(spec.every, spec.steps, spec.every) if spec.every else ()), spec.steps}
@@ -197,9 +176,8 @@ class SweepWorker(Planner[Results[SweepLine]]):
             self.trainer, self.choice, recipe, self.at, spec.probe, plan.threads
         )
 
-    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> dict[str, object]:
+    def run(self, unit: object, _scratch: Scratch, _ticks: Ticks, /) -> dict[str, object]:
         """Train one cell, or measure the model as it came; return the record."""
-        _ = scratch, ticks
         assert isinstance(unit, Before | Cell)
         return self.cells.run(unit)
 
@@ -216,7 +194,15 @@ class SweepWorker(Planner[Results[SweepLine]]):
         right = None if task.kind == "span" else self.trainer.test.targets
         origin = new_origin(
             sources=self._sources(),
-            settings=self._settings(plan, readings),
+            settings={
+                **self.spec.settings(),
+                "measures": sorted({each.measure for each in readings}),
+                "as_published": False,
+                "documents": True,
+                "penalty": asdict(self.choice),
+                "weights": list(plan.weights),
+                "seeds": list(plan.seeds),
+            },
             seed=self.spec.seed,
             kind="sweep",
             model=loaded.identity,
@@ -231,7 +217,7 @@ class SweepWorker(Planner[Results[SweepLine]]):
             },
         )
         if target is not None:
-            flags = absolute(self.spec, ("model", "data", "test"))
+            flags = self.spec.to_config(absolute=True)
             flags |= {"rows": self.spec.rows or 0, "threads": plan.threads}
             save(
                 target,
@@ -244,17 +230,6 @@ class SweepWorker(Planner[Results[SweepLine]]):
             )
         return sweep_results(readings, origin, loaded.name)
 
-    def _settings(self, plan: SweepPlan, readings: list[Reading]) -> dict[str, object]:
-        return {
-            **self.spec.settings(),
-            "measures": sorted({each.measure for each in readings}),
-            "as_published": False,
-            "documents": True,
-            "penalty": asdict(self.choice),
-            "weights": list(plan.weights),
-            "seeds": list(plan.seeds),
-        }
-
     def _remarks(self) -> list[str]:
         trainer = self.trainer
         full, limit = trainer.train.cut + trainer.test.cut, trainer.encoder.reader.limit
@@ -263,8 +238,10 @@ class SweepWorker(Planner[Results[SweepLine]]):
 
     def _sources(self) -> list[dict[str, object]]:
         trainer, spec = self.trainer, self.spec
-        parts = [("train", spec.data, trainer.task.train)]
-        parts.append(("test", spec.test or spec.data, trainer.task.test))
+        parts = (
+            ("train", spec.data, trainer.task.train),
+            ("test", spec.test or spec.data, trainer.task.test),
+        )
         return [
             {
                 "name": f"{trainer.task.name} {part}",
@@ -286,23 +263,23 @@ def choose_penalty(spec: SweepSpec) -> Choice:
             hint="give a whole number to --rows; 0 takes all",
             slug="number-too-small",
         )
-    return checked_choice(
+    return Choice(
         spec.penalty,
         zeta=spec.zeta,
         towards=spec.towards,
         layers=layers_of(spec.layers),
         rows=spec.rows or None,
-        per_layer=spec.per_layer,
+        per_layer=spec.per_layer or None,
         as_published=spec.as_published,
     )
 
 
-def layers_of(words: tuple[str, ...] | None) -> str | list[int] | None:
+def layers_of(words: tuple[str, ...] | None) -> str | tuple[int, ...] | None:
     """Return layers as a penalty takes them: all, last, or numbers."""
     if words is None or words in (("all",), ("last",)):
         return words[0] if words else None
     try:
-        return [int(word) for word in words]
+        return tuple(map(int, words))
     except ValueError:
         raise ConfigError(
             f"expected all, last or numbers of layers, got {','.join(words)!r}",

@@ -5,11 +5,20 @@ from math import isfinite
 
 import msgspec
 
-from isoscope.display.escape import plain
-from isoscope.display.frames import Field, Record, integers, numbers
-from isoscope.display.number import count, format_value
-from isoscope.display.results import RecordLayout, Results
-from isoscope.display.table import Column, Table, non_empty
+from isoscope.display import (
+    Column,
+    Field,
+    Record,
+    RecordLayout,
+    Results,
+    Table,
+    count,
+    format_value,
+    integers,
+    non_empty,
+    numbers,
+    plain,
+)
 
 FEW = "too few documents for intervals"
 NO_SHARES = "there is no final norm to take shares from: only random dimensions were zeroed"
@@ -50,7 +59,12 @@ def results_of(
 
 def _tables(found: Results[ZeroedDimension]) -> tuple[Table, ...]:
     """One line per dimension."""
-    pairs = [_kl(each) for each in found]
+    pairs = [
+        format_value(each.kl, each.low, each.high) if isfinite(each.kl) else ("infinite", "")
+        for each in found
+    ]
+    times = (each.times_random for each in found)
+    ratios = ("" if n is None else f"{n:,.0f}x" if n >= 100 else f"{n:.2g}x" for n in times)
     shares = ("" if e.share is None else f"{100 * e.share:.1f} %" for e in found)
     columns = (
         Column("dimension", tuple(str(each.dimension) for each in found)),
@@ -58,7 +72,7 @@ def _tables(found: Results[ZeroedDimension]) -> tuple[Table, ...]:
         Column("share of cosine", tuple(shares)),
         Column("KL", tuple(value for value, _ in pairs)),
         Column("95 % interval", tuple(ends for _, ends in pairs)),
-        Column("to random", tuple(_ratio(each.times_random) for each in found)),
+        Column("to random", tuple(ratios)),
     )
     caption = _caption(msgspec.convert(found.shared, Conditions))
     return (Table(caption, non_empty(columns), found.remarks),)
@@ -69,16 +83,6 @@ def _caption(shared: Conditions) -> str:
     named = ", ".join(norms[:2]) + (f" and {len(norms) - 2} more" if norms[2:] else "")
     sizes = f"{count(shared.documents)} documents, {count(shared.tokens)} tokens"
     return f"model {plain(shared.model)}, zeroed in {named}; {sizes}; KL in nats per token"
-
-
-def _ratio(times: float | None) -> str:
-    if times is None:
-        return ""
-    return f"{times:,.0f}x" if times >= 100 else f"{times:.2g}x"
-
-
-def _kl(each: ZeroedDimension) -> tuple[str, str]:
-    return format_value(each.kl, each.low, each.high) if isfinite(each.kl) else ("infinite", "")
 
 
 ZEROED = RecordLayout(

@@ -31,9 +31,8 @@ class ZeroPlan(Plan, frozen=True, kw_only=True):
     d: int
     model: str
 
-    def size(self, stage: int, unit: int) -> int | None:
+    def size(self, _stage: int, _unit: int, /) -> int | None:
         """Return the forward passes of a batch."""
-        _ = stage, unit
         return 1 + len(self.dimensions)
 
 

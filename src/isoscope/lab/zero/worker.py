@@ -1,6 +1,6 @@
 """What a norm dimension does (Timkey, Kovaleva): the output distribution without it."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from math import inf, isfinite, log
 
@@ -11,25 +11,25 @@ from torch import Tensor, nn
 
 from isoscope.accumulate import Directions
 from isoscope.accumulate.survey import Survey, variants
-from isoscope.capture.feed import Batch, feed_for
+from isoscope.capture.feed import Batch, Feed, feed_for
 from isoscope.capture.norm import is_norm
+from isoscope.capture.runner import Runner
 from isoscope.capture.stacks import find_stacks
 from isoscope.display import Results
-from isoscope.engine import Notify
-from isoscope.engine.base import Scratch, Ticks
+from isoscope.engine import Notify, Scratch, Ticks
 from isoscope.errors import ConfigError, UndefinedError
 from isoscope.lab.norm.parameters import no_final_norm
 from isoscope.lab.zero.results import Conditions, ZeroedDimension, results_of
 from isoscope.lab.zero.spec import FINAL, Documents, ZeroPlan, ZeroSpec
 from isoscope.measures.interval import LEAST_DOCUMENTS, around, standard_error
-from isoscope.registry import unknown
+from isoscope.registry import check_names
 from isoscope.site import UNEMBED
 from isoscope.store.state import State
 from isoscope.study.model import ModelSites, open_documents, open_model
 from isoscope.study.passes import ListenerOptions, SiteKinds, first_pass
 from isoscope.study.plan import Packed
 from isoscope.study.run import Finished, Live, Planner
-from isoscope.study.runs import summary_of
+from isoscope.study.saved_runs import summary_of
 from isoscope.study.selection import batches_of, prepare_documents
 from isoscope.types import Array
 
@@ -49,7 +49,14 @@ class ZeroWorker(Planner[Results[ZeroedDimension]]):
     def __init__(self, spec: ZeroSpec, notify: Notify, live: Live) -> None:
         self.spec = spec
         self.subject = open_model(spec.load, live=live.get("model"), say=notify.say)
-        _check_head(self.subject)
+        if UNEMBED not in self.subject.sites.weights:
+            kind = type(self.subject.loaded.model).__name__
+            raise UndefinedError(
+                f"expected a model that predicts tokens, got {kind}, which has no such head",
+                hint="KL is between distributions over tokens; take a checkpoint with a "
+                "language-model head (ForCausalLM, ForMaskedLM)",
+                slug="no-output-distribution",
+            )
         self.norms = find_norms(self.subject, spec.norms)
         self.corpus = open_documents(spec.read, live.get("corpus"))
         self.feed = feed_for(self.subject.loaded, length=spec.length)
@@ -62,7 +69,7 @@ class ZeroWorker(Planner[Results[ZeroedDimension]]):
         )
         ready = [each for _, each in found]
         width = self.subject.sites.widths[self.subject.site("embed")]
-        shares = _shares(self.subject, list(batches_of(ready, self.feed, spec.batch)))
+        shares = _shares(self.subject, self.feed, batches_of(ready, self.feed, spec.batch))
         chosen = choose_dimensions(spec, shares, width)
         step = spec.batch if self.feed.mixes_lengths else 1
         units = [
@@ -75,20 +82,23 @@ class ZeroWorker(Planner[Results[ZeroedDimension]]):
             ordinals=Packed.of(np.array([ordinal for ordinal, _ in found], dtype=np.int64)),
             dimensions=tuple(chosen),
             chosen=tuple(chosen.values()),
-            shares=tuple(_share(shares, index) for index in chosen),
+            shares=tuple(
+                None
+                if shares is None or not np.isfinite(shares[index])
+                else float(shares[index])
+                for index in chosen
+            ),
             d=width,
             model=self.subject.loaded.name,
         )
 
-    def enter(self, plan: object, stage: int, before: State | None) -> None:
+    def enter(self, plan: object, _stage: int, _before: State | None, /) -> None:
         """Take the plan."""
-        _ = stage, before
         assert isinstance(plan, ZeroPlan)
         self.planned = plan
 
-    def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> BatchRecord:
+    def run(self, unit: object, _scratch: Scratch, ticks: Ticks, /) -> BatchRecord:
         """Return the divergence of each document without each dimension."""
-        _ = scratch
         assert isinstance(unit, Documents)
         ordinals = self.planned.ordinals.array[unit.first : unit.last].tolist()
         ready = [self.feed.prepare(self.corpus.document(each)) for each in ordinals]
@@ -106,29 +116,21 @@ class ZeroWorker(Planner[Results[ZeroedDimension]]):
         """Return the mean divergence of each dimension, with its interval."""
         plan, records = done.plan_as(ZeroPlan), msgspec.convert(done.records, list[BatchRecord])
         counts = np.array([count for each in records for count in each.counts], dtype=float)
-        means = [_mean(sums, counts) for sums in _join(plan, records)]
+        parts = [np.array(each.sums) for each in records]  # (dimensions, documents) each
+        sums = np.concatenate(parts, axis=1) if plan.dimensions else ()
+        means = [_mean(each, counts) for each in sums]
         usual = [mean[0] for mean, how in zip(means, plan.chosen, strict=True) if how == RANDOM]
         random = sum(usual) / len(usual) if usual else 0.0
+        times = [mean[0] / random if random > 0 else inf for mean in means]
         found = [
-            ZeroedDimension(index, how, share, *mean, _times(mean[0], random))
-            for index, how, share, mean in zip(
-                plan.dimensions, plan.chosen, plan.shares, means, strict=True
+            ZeroedDimension(index, how, share, *mean, ratio if isfinite(ratio) else None)
+            for index, how, share, mean, ratio in zip(
+                plan.dimensions, plan.chosen, plan.shares, means, times, strict=True
             )
         ]
         tokens = int(counts.sum())
         conditions = Conditions(plan.model, plan.norms, len(counts), tokens, plan.d)
         return results_of(found, conditions)
-
-
-def _join(plan: ZeroPlan, records: Sequence[BatchRecord]) -> Array:
-    """Return the divergence of all documents, (dimensions, documents)."""
-    if not plan.dimensions:
-        return np.zeros((0, 0))
-    return np.concatenate([np.array(each.sums) for each in records], axis=1)
-
-
-def _times(kl: float, random: float) -> float | None:
-    return kl / random if random > 0 and isfinite(kl / random) else None
 
 
 @contextmanager
@@ -146,8 +148,7 @@ def zero_dimension(body: nn.Module, norms: Sequence[str], dimension: int) -> Gen
 
     with ExitStack() as stack:
         for name in norms:
-            handle = body.get_submodule(name).register_forward_hook(hook)
-            stack.callback(handle.remove)
+            stack.callback(body.get_submodule(name).register_forward_hook(hook).remove)
         yield
 
 
@@ -164,9 +165,7 @@ def find_norms(subject: ModelSites, norms: Sequence[str]) -> list[str]:
             raise no_final_norm(subject.loaded.name)
         return [tap.module]
     known = [name for name, module in subject.sites.body.named_modules() if is_norm(module)]
-    for name in norms:
-        if name not in known:
-            raise unknown("norm", name, known)
+    check_names("norm", norms, known)
     return list(norms)
 
 
@@ -184,24 +183,8 @@ def _norms_of_blocks(subject: ModelSites, count: int) -> list[str]:
         f"{block}.{name}"
         for block in stack.blocks[-count:]
         for name, module in body.get_submodule(block).named_modules()
-        if is_norm(module) and _width(module) in (None, width)
+        if is_norm(module) and {each.numel() for each in module.parameters()} <= {width}
     ]
-
-
-def _width(norm: nn.Module) -> int | None:
-    weight = getattr(norm, "weight", None)
-    return len(weight) if isinstance(weight, Tensor) else None
-
-
-def _check_head(subject: ModelSites) -> None:
-    if UNEMBED not in subject.sites.weights:
-        kind = type(subject.loaded.model).__name__
-        raise UndefinedError(
-            f"expected a model that predicts tokens, got {kind}, which has no such head",
-            hint="KL is between distributions over tokens; take a checkpoint with a "
-            "language-model head (ForCausalLM, ForMaskedLM)",
-            slug="no-output-distribution",
-        )
 
 
 def _log_probabilities(subject: ModelSites, batch: Batch) -> tuple[list[Tensor], list[int]]:
@@ -223,7 +206,7 @@ def _divergence(plain: Tensor, changed: Tensor) -> float:
     return float(torch.where(p > 0, p * (plain - changed), 0.0).sum())
 
 
-def _shares(subject: ModelSites, batches: Sequence[Batch]) -> Array | None:
+def _shares(subject: ModelSites, feed: Feed, batches: Iterable[Batch]) -> Array | None:
     """Return each dimension's share of the mean cosine at the final norm's output."""
     site = subject.site("norm", "out")
     if site not in subject.sites.taps:
@@ -231,14 +214,9 @@ def _shares(subject: ModelSites, batches: Sequence[Batch]) -> Array | None:
     survey = Survey()
     kinds = SiteKinds(["mean-cosine"], causes=False)
     listener = first_pass(survey, kinds, ListenerOptions(sinks=inf, seed=0))
+    runner = Runner(subject.loaded.body, subject.sites, feed)
     for batch in batches:
-        listener.begin(batch)
-        with (
-            subject.sites.listening([site], listener.hear) as calls,
-            torch.inference_mode(),
-        ):
-            calls.restart()
-            subject.loaded.body(**batch.inputs)
+        runner.pass_through(batch, [site], listener)
     for _, alike, here in variants(survey.held):
         if "all" in alike:
             seen = summary_of(here, Directions)
@@ -271,12 +249,9 @@ def _mean(sums: Array, counts: Array) -> tuple[float, float | None, float | None
     if len(counts) < LEAST_DOCUMENTS:
         return value, None, None
     without = (sums.sum() - sums) / (counts.sum() - counts)
-    if value > 0 and (without > 0).all():  # in the logarithm: it cannot fall below zero
+    positive = value > 0 and bool((without > 0).all())
+    if positive:  # in the logarithm: it cannot fall below zero
         error = standard_error(log(value), np.log(without), counts)
-        return (value, *around(value, error, len(counts), logarithmic=True))
-    error = standard_error(value, without, counts)
-    return (value, *around(value, error, len(counts), logarithmic=False))
-
-
-def _share(shares: Array | None, index: int) -> float | None:
-    return None if shares is None or not np.isfinite(shares[index]) else float(shares[index])
+    else:
+        error = standard_error(value, without, counts)
+    return (value, *around(value, error, len(counts), logarithmic=positive))

@@ -146,8 +146,7 @@ def _lloyd(rows: Array, centres: Array) -> tuple[Array, float]:
     """Return clusters and the sum of squared distances; a centre without rows stays."""
     labels = np.full(len(rows), -1)
     for _ in range(_STEPS):
-        gaps = _squared_gaps(rows, centres)
-        fresh = gaps.argmin(axis=1)
+        fresh = _squared_gaps(rows, centres).argmin(axis=1)
         if np.array_equal(fresh, labels):
             break
         labels = fresh

@@ -1,4 +1,4 @@
-"""Nearest neighbours in the sample of rows, found once and then read without each group."""
+"""Sampled rows beside each other: nearest neighbours, and a kernel summed over pairs."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
@@ -16,6 +16,7 @@ ENOUGH = 256  # documents from which on one row of each is better than many of a
 EQUAL = 1e-6  # logarithms of ratios of distances that are no more than rounding
 _CHUNK = 512
 _SAMPLE = 64  # rows looked at to find a centre
+SHARPNESS = 2.0  # t of Wang and Isola
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +88,7 @@ class Neighbours(GroupView):
         found = np.empty((len(taken), k))
         found[~short] = self.distances[here][taken].reshape(-1, k)
         if short.any():  # most neighbours were of that group: search again
-            others = self.rows[here]
-            _, found[short] = nearest(others, k, of=np.flatnonzero(short))
+            _, found[short] = nearest(self.rows[here], k, of=np.flatnonzero(short))
         return found
 
 
@@ -97,6 +97,44 @@ class FarNeighbours(Neighbours):
 
     kept = 160
     least = 102
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairs(GroupView):
+    """Sums of exp(-t |u - v|^2) over pairs, by the groups of the two."""
+
+    needs = (Reservoir,)
+    kernel: Array  # (groups, groups), a row with itself excluded
+
+    @classmethod
+    def of(cls, summaries: Summaries) -> Self:
+        """Return the sums over the sample; rows of length zero have no direction."""
+        sample = summaries.of(Reservoir)
+        norms = np.sqrt(np.vecdot(sample.rows, sample.rows, dtype=np.float64))
+        kept = norms > 0
+        rows = (sample.rows[kept] / norms[kept, None]).astype(sample.rows.dtype)
+        member = np.eye(len(sample.keys), dtype=rows.dtype)[sample.cells[kept]]  # (m, groups)
+        kernel = np.zeros((member.shape[1], member.shape[1]))
+        for start in range(0, len(rows), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            near = rows[part] @ rows.T
+            np.minimum(near, 1, out=near)
+            near -= 1
+            near *= 2 * SHARPNESS
+            np.exp(near, out=near)
+            near[np.arange(len(near)), np.arange(start, start + len(near))] = 0.0
+            kernel += member[part].T @ (near @ member)
+        return cls(
+            keys=sample.keys,
+            sizes=member.sum(axis=0, dtype=np.float64),
+            documents=len(np.unique(sample.documents)),
+            kernel=kernel,
+        )
+
+    def without(self, group: int) -> Self:
+        """Return the view as if a group had never been seen."""
+        keep = np.arange(self.groups) != group
+        return replace(super().without(group), kernel=self.kernel[np.ix_(keep, keep)])
 
 
 def equally_far() -> UndefinedError:
@@ -129,8 +167,9 @@ def nearest(rows: Array, k: int, of: Array | None = None) -> tuple[Array, Array]
         unsure = _close(squares, here, chosen, near).all(axis=1)
         if unsure.any() and spare < len(rows) - 1:  # among more near copies than are chosen
             wide = centred.astype(np.float64)
-            among = _candidates(wide, np.vecdot(wide, wide), here[unsure], spare)
-            chosen[unsure], near[unsure] = among
+            chosen[unsure], near[unsure] = _candidates(
+                wide, np.vecdot(wide, wide), here[unsure], spare
+            )
         exact = _exact(scaled, squares, here, chosen, near)
         order = np.argsort(exact, axis=1, kind="stable")[:, :k]
         which[start : start + _CHUNK] = np.take_along_axis(chosen, order, axis=1)

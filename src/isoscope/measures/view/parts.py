@@ -54,10 +54,6 @@ class SketchedParts:
         rows = self.groups.sizes[here]
         return rows, self.groups.trace[here] + rows * np.einsum("kd,kd->k", step, step)
 
-    def traces_with(self, half: int, centre: Array, other: Array) -> Array:
-        """Return tr(T_k C) for the groups k of a half, C the covariance of the other."""
-        return traces_with(self.groups, self.groups.halves == half, centre, other)
-
 
 @dataclass(frozen=True)
 class SampledParts:
@@ -124,35 +120,13 @@ class SampledParts:
             yield self.sample.rows[self.sample.cells == cell] - centre
 
 
-@dataclass(frozen=True)
-class NoParts:
-    """No groups: a value alone is computed, without an interval."""
-
-    thinning: float = 1.0
-
-    @property
-    def sizes(self) -> Array:
-        """Rows in each group."""
-        return np.zeros(0)
-
-    @property
-    def keys(self) -> Array:
-        """Which groups they are."""
-        return np.zeros(0, dtype=np.uint64)
-
-    def along(self, centre: Array, values: Array, vectors: Array, rows: float) -> Array:
-        """Return each group's second moment along each eigenvector, (0, d)."""
-        _ = centre, vectors, rows
-        return np.zeros((0, len(values)))
+Parts = SketchedParts | SampledParts
 
 
-Parts = SketchedParts | SampledParts | NoParts
-
-
-def parts_of(summaries: Summaries) -> Parts:
-    """Return the parts of rows in documents, or of independent rows."""
+def parts_of(summaries: Summaries) -> Parts | None:
+    """Return the parts of rows in documents, or of independent rows; None without intervals."""
     if not summaries.intervals:
-        return NoParts()
+        return None
     moments = summaries.of(Moments)
     if moments.independent:
         return SampledParts(summaries.of(Reservoir), moments)

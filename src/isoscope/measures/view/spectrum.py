@@ -45,11 +45,19 @@ class Spectrum(GroupView):
         rows = moments.count
         rank = min(rows - cls._spent, moments.width)
         values, vectors = eigenpairs(matrix, rank, summaries, centre, cls._spent)
-        return cls(
+        whole = cls(
             values=values,
             rank=rank,
             rows=rows,
             documents=moments.documents,
+            sizes=np.zeros(0),
+            energy=np.zeros((0, len(values))),
+            keys=np.zeros(0, dtype=np.uint64),
+        )
+        if parts is None:
+            return whole
+        return replace(
+            whole,
             sizes=parts.sizes,
             energy=parts.along(centre, values, vectors, rows - cls._spent),
             keys=parts.keys,
@@ -96,7 +104,7 @@ class Halves(View):
     needs = (Moments, Groups, Reservoir)
     for_intervals = (Groups,)
     moments: MomentsSummary
-    parts: Parts
+    parts: Parts | None  # None: a value alone, without an interval
     summaries: Summaries
 
     @classmethod

@@ -9,8 +9,7 @@ from isoscope.accumulate import Directions, Vocabulary
 from isoscope.accumulate.directions import cosine_over_pairs
 from isoscope.errors import UndefinedError
 from isoscope.hashing import GROUPS
-from isoscope.measures.view.grouped import Units
-from isoscope.measures.view.summaries import GroupView, Summaries, no_tokens
+from isoscope.measures.view.summaries import GroupView, Summaries, Units, no_tokens
 from isoscope.types import Array
 
 LEAST = 5  # occurrences of a type, below which one direction explains most of any set

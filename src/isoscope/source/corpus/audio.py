@@ -6,19 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isoscope.errors import DocumentError, SourceError
-from isoscope.source.border import (
-    SKIP,
-    BadRecordError,
-    border,
-    decode_utf8,
-    document_too_large,
-    printable,
-)
-from isoscope.source.bytes import FileBytes, RandomBytes
-from isoscope.source.corpus.corpus import Document, FileCorpus, import_extra
-from isoscope.source.corpus.plain_text import read_text, text_lines
-from isoscope.source.corpus.text_corpus import TextCorpus, TextFields, TextFormat
+from isoscope.errors import DocumentError
+from isoscope.source.bytes import FileBytes, RandomBytes, of_file, of_parts
+from isoscope.source.corpus.corpus import CorpusRequest, Document, FileCorpus, import_extra
 from isoscope.source.corpus.text_tables import (
     csv_header,
     json_fields,
@@ -27,8 +17,15 @@ from isoscope.source.corpus.text_tables import (
     open_tsv,
     tsv_header,
 )
-from isoscope.source.fingerprint import of_file, of_parts
-from isoscope.source.request import CorpusRequest
+from isoscope.source.corpus.texts import TextCorpus, TextFields, read_text, text_lines
+from isoscope.source.file_errors import (
+    SKIP,
+    BadRecordError,
+    border,
+    decode_utf8,
+    document_too_large,
+    printable,
+)
 from isoscope.types import Array
 
 if TYPE_CHECKING:
@@ -89,25 +86,22 @@ def _open_sound(path: Path) -> "sf.SoundFile":
         file = soundfile.SoundFile(path)
     except (soundfile.SoundFileError, RuntimeError, TypeError, ValueError) as error:
         raise _unreadable(path, str(error)) from error
+    rate, frames, channels = file.samplerate, file.frames, file.channels
     try:
-        _check_header(path, file.samplerate, file.frames, file.channels)
-    except SourceError:
+        if not 0 < rate <= HIGHEST:
+            raise DocumentError(
+                f"expected a rate from 1 to {HIGHEST} samples per second in {path}, got {rate}",
+                hint=f"write it again with its true rate; {SKIP}",
+                slug="audio-rate",
+            )
+        if channels < 1 or frames < 0:
+            raise _unreadable(path, f"{channels} channels of {frames} samples")
+        if frames < SHORTEST * rate:
+            raise _too_short(path, frames, rate)
+    except DocumentError:
         file.close()
         raise
     return file
-
-
-def _check_header(path: Path, rate: int, frames: int, channels: int) -> None:
-    if not 0 < rate <= HIGHEST:
-        raise DocumentError(
-            f"expected a rate from 1 to {HIGHEST} samples per second in {path}, got {rate}",
-            hint=f"write it again with its true rate; {SKIP}",
-            slug="audio-rate",
-        )
-    if channels < 1 or frames < 0:
-        raise _unreadable(path, f"{channels} channels of {frames} samples")
-    if frames < SHORTEST * rate:
-        raise _too_short(path, frames, rate)
 
 
 def _decode_sound(path: Path) -> tuple[Array, int]:
@@ -158,12 +152,18 @@ class Transcripts:
 
     def __init__(self, paths: Sequence[Path], root: Path | None) -> None:
         self._inside = root.resolve() if root is not None else None
-        folders = sorted({each for path in paths for each in _between(path, root)})
+        parents = {path.parent for path in paths}
+        folders = {  # from that of a file up to the root
+            folder
+            for parent in parents
+            for folder in (parent, *parent.parents)
+            if folder.is_relative_to(root or parent)
+        }
         self._tables: list[TextCorpus] = []
         self._found: dict[Path, tuple[int, int]] = {}  # table and ordinal, by path and stem
         self._siblings = [path for path in paths if self._sibling(path)]
         sounds = {_stem(path) for path in paths}
-        for folder in folders:
+        for folder in sorted(folders):
             for table in self._tables_of(folder):
                 at = len(self._tables)
                 self._tables.append(table)
@@ -200,7 +200,9 @@ class Transcripts:
                 yield table
         for path in sorted(folder.glob(f"*{LIST}")):
             if self._is_inside(path, folder):
-                yield _list(path)
+                data = FileBytes(path, path.name)
+                lines = text_lines(data)
+                yield TextCorpus(data, lines, _parse_entry, "list", skip_bad=True)
 
     def _is_inside(self, path: Path, folder: Path) -> bool:
         return path.is_file() and path.resolve().is_relative_to(
@@ -211,14 +213,6 @@ class Transcripts:
 def is_companion(name: str) -> bool:
     """Whether a file in a folder of sounds holds transcripts."""
     return name in TABLES or name.endswith(LIST)
-
-
-def _between(path: Path, root: Path | None) -> Iterator[Path]:
-    """The folders from that of a file up to the root."""
-    for folder in path.parents:
-        yield folder
-        if root is None or folder == root:
-            return
 
 
 def _stem(path: Path) -> Path:
@@ -245,11 +239,6 @@ _OPENERS: dict[str, tuple[_Open, Callable[[RandomBytes], list[str] | None]]] = {
     ".csv": (open_csv, csv_header),
     ".jsonl": (open_jsonl, json_fields),
 }
-
-
-def _list(path: Path) -> TextCorpus:
-    data = FileBytes(path, path.name)
-    return TextCorpus(data, text_lines(data), TextFormat(_parse_entry, "list"), skip_bad=True)
 
 
 def _parse_entry(raw: bytes) -> TextFields:

@@ -9,59 +9,73 @@ from importlib import import_module
 from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Literal, get_args
 
 import numpy as np
 
 from isoscope.errors import DocumentError, SourceError
 from isoscope.hashing import splitmix64, text_key
-from isoscope.source.border import refuse_columns
-from isoscope.source.fingerprint import of_file, of_parts
-from isoscope.source.request import CorpusRequest, Kind
-from isoscope.types import Array
+from isoscope.source.bytes import of_file, of_parts
+from isoscope.source.file_errors import refuse_columns
+from isoscope.types import Array, Document
+
+Kind = Literal["text", "tokens", "audio", "image"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """A text, a sequence of tokens, a sound or an image, with its name.
+class CorpusRequest:
+    """What a caller selects: columns, where documents are cut, how to treat bad ones."""
 
-    Content is a string, a 1-D int64 array, a 1-D float32 array (mono) or a uint8 array
-    of shape (height, width, 3), depending on the kind of the corpus.
-    """
+    column: str | None = None
+    target: str | None = None
+    id: str | None = None
+    per: Literal["line", "file"] | None = None
+    kind: Kind | None = None
+    skip_bad: bool = False
+    length: int = 512  # tokens per document of a plain stream of tokens
+    label: str | None = None  # a column that accompanies the text and is fed to no model
 
-    id: str
-    content: Any
-    target: str | None = None  # transcript or target text, where the corpus has one
-    rate: int = 0  # audio: samples per second, as stored in the file
-    place: str = ""  # file and line, for messages
-    label: str | None = None  # from the column of labels, where one was named
+    @property
+    def text(self) -> str:
+        """The column that holds the text."""
+        return "text" if self.column is None else self.column
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that were named, of any role."""
+        named = (self.column, self.target, self.id, self.label)
+        return [each for each in named if each is not None]
+
+    @property
+    def roles(self) -> tuple[str, str | None, str | None, str | None]:
+        """The columns of text, target, id and label."""
+        return self.text, self.target, self.id, self.label
+
+    @property
+    def stamp(self) -> str:
+        """The options that decide which content is read."""
+        return "\0".join([self.text, self.target or "", self.id or ""])
 
 
-class Dropped:
-    """Counts of what was dropped from a corpus, by reason, with the place of the first."""
-
-    def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
-        self._firsts: dict[str, str] = {}
+class Dropped(dict[str, tuple[int, str]]):
+    """What was dropped from a corpus: by reason the number, and the place of the first."""
 
     def add(self, reason: str, place: str, count: int = 1) -> None:
         """Count something that is dropped."""
-        self._firsts.setdefault(reason, place)
-        self._counts[reason] = self._counts.get(reason, 0) + count
+        before, first = self.get(reason, (0, place))
+        self[reason] = (before + count, first)
 
     def merge(self, peer: "Dropped") -> None:
         """Add the counts of another part of the corpus."""
-        for reason, count in peer._counts.items():
-            self.add(reason, peer._firsts[reason], count)
-
-    def __len__(self) -> int:
-        return sum(self._counts.values())
+        for reason, (count, place) in peer.items():
+            self.add(reason, place, count)
 
     def lines(self) -> list[str]:
         """One line for each reason."""
         return [
-            f"{reason} left out: {count} (first: {self._firsts[reason]})"
-            for reason, count in self._counts.items()
+            f"{reason} skipped: {count} (first: {first})"
+            for reason, (count, first) in self.items()
         ]
 
 
@@ -77,9 +91,9 @@ class Corpus(ABC):
     @abstractmethod
     def __len__(self) -> int: ...
 
-    @abstractmethod
     def id(self, ordinal: int) -> str:
         """Return the name of a document: its own, or that of the source and the ordinal."""
+        return f"{self.name}:{self.within(ordinal)}"
 
     @abstractmethod
     def document(self, ordinal: int) -> Document:
@@ -105,7 +119,7 @@ class Corpus(ABC):
     def keys(self) -> Array:
         """Hashes of the ids."""
         n = len(self)
-        return np.fromiter((id_key(self.id(i)) for i in range(n)), dtype=np.uint64, count=n)
+        return np.fromiter((text_key(self.id(i)) for i in range(n)), dtype=np.uint64, count=n)
 
     def order(self, seed: int) -> Array:
         """Ordinals in an order that depends on the seed and the ids alone."""
@@ -154,11 +168,6 @@ class CombinedCorpus(Corpus):
     def _find(self, ordinal: int) -> tuple[Corpus, int]:
         index = bisect_right(self._ends, self.within(ordinal))
         return self._parts[index], ordinal - (self._ends[index - 1] if index else 0)
-
-
-def id_key(text: str) -> int:
-    """Hash of an id, the same on every machine."""
-    return int(text_key(text))
 
 
 class FileCorpus(Corpus):

@@ -5,18 +5,25 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeGuard, cast
+from typing import BinaryIO, Literal, cast
 
 import numpy as np
 
 from isoscope.errors import SourceError
 from isoscope.registry import unknown
-from isoscope.source.border import border, describe_content, no_documents, printable
 from isoscope.source.bytes import FileBytes, RandomBytes, copy_stream, open_text
 from isoscope.source.corpus.audio import AUDIO, AudioFiles, is_companion
-from isoscope.source.corpus.corpus import CombinedCorpus, Corpus, file_id
+from isoscope.source.corpus.corpus import (
+    KINDS,
+    CombinedCorpus,
+    Corpus,
+    CorpusRequest,
+    Kind,
+    file_id,
+)
 from isoscope.source.corpus.pictures import IdxImages, ImageFiles
-from isoscope.source.corpus.plain_text import (
+from isoscope.source.corpus.text_tables import open_csv, open_jsonl, open_parquet, open_tsv
+from isoscope.source.corpus.texts import (
     HEAD,
     TextFiles,
     TextList,
@@ -25,10 +32,9 @@ from isoscope.source.corpus.plain_text import (
     open_lines,
     open_whole,
 )
-from isoscope.source.corpus.text_tables import open_csv, open_jsonl, open_parquet, open_tsv
 from isoscope.source.corpus.token_ids import TokenIds
-from isoscope.source.paths import STDIN, classify_path, list_files, standard_input
-from isoscope.source.request import KINDS, CorpusRequest, Kind
+from isoscope.source.file_errors import border, describe_content, no_documents, printable
+from isoscope.source.paths import STDIN, list_files, open_path
 
 TEXT = (".txt", ".text", ".md", ".smi")
 IMAGE = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
@@ -75,7 +81,7 @@ _ADVICE = {
     ".pkl": _NO_PICKLES,
 }
 _IDX = re.compile(r"[.-]idx\d-ubyte(\.gz)?$")
-_LABELS = re.compile(r"[.-]idx1-ubyte(\.gz)?$")
+_LABELS = re.compile(r"[.-]idx1-ubyte(\.gz)?$")  # of images in another file
 MEDIA = ("audio", "image", "idx")
 _BESIDE = ("readme", "license", "licence", "copying", "notice", "changelog")
 
@@ -100,8 +106,8 @@ def open_corpus(
     which of them to read. With `skip_bad`, documents that cannot be read are dropped and
     counted. A plain stream of token ids is cut into documents of `length`.
     """
-    if kind is not None and not _is_kind(kind):
-        raise unknown("corpus kind", kind, KINDS)
+    if kind not in (None, *KINDS):
+        raise unknown("corpus kind", str(kind), KINDS)
     if per not in (None, "line", "file"):
         raise _wrong_per(
             f"expected documents per 'line' or 'file', got {printable(str(per))!r}"
@@ -154,28 +160,22 @@ def _open(
 ) -> Corpus:
     if where is None:
         return open_default(request)
-    if isinstance(where, str | os.PathLike):
-        return _open_path(Path(where).expanduser(), request)
-    if isinstance(cast(object, where), Sequence):
-        return TextList(where, request)
-    raise SourceError(
-        f"expected a path or a list of texts as corpus, got {type(where).__name__}",
-        hint="save arrays of token ids with np.save and pass the path",
-        slug="corpus-kind",
+    if not isinstance(where, str | os.PathLike):
+        if isinstance(cast(object, where), Sequence):
+            return TextList(where, request)
+        raise SourceError(
+            f"expected a path or a list of texts as corpus, got {type(where).__name__}",
+            hint="save arrays of token ids with np.save and pass the path",
+            slug="corpus-kind",
+        )
+    return open_path(
+        Path(where).expanduser(),
+        "text",
+        "pipe it in: cat text.txt | isoscope survey MODEL - -o RUN",
+        stream=lambda stream, name, place: _open_stream(stream, name, place, request),
+        folder=lambda path: open_folder(path, request),
+        file=lambda path: open_file(path, request, file_id(path, None)),
     )
-
-
-def _open_path(path: Path, request: CorpusRequest) -> Corpus:
-    place = classify_path(path)
-    if place == "stdin":
-        hint = "pipe it in: cat text.txt | isoscope survey MODEL - -o RUN"
-        return _open_stream(standard_input("text", hint), "stdin", STDIN, request)
-    if place == "folder":
-        return open_folder(path, request)
-    if place == "pipe":
-        with border(str(path)), path.open("rb") as stream:
-            return _open_stream(stream, path.name, str(path), request)
-    return open_file(path, request, file_id(path, None))
 
 
 def _open_stream(stream: BinaryIO, name: str, place: str, request: CorpusRequest) -> Corpus:
@@ -187,6 +187,8 @@ def _open_stream(stream: BinaryIO, name: str, place: str, request: CorpusRequest
             slug="corpus-kind",
         )
     copy = copy_stream(stream, name, place)
+    if place != STDIN:
+        stream.close()
     if request.columns:
         return open_jsonl(copy, request)
     return open_whole(copy, request) if request.per == "file" else open_lines(copy, request)
@@ -228,7 +230,7 @@ def _choose_files(paths: Sequence[Path], request: CorpusRequest, place: str) -> 
 def _is_beside(path: Path, found: str, media: set[Path]) -> bool:
     """Whether a file only accompanies others: a licence, a transcript, labels."""
     name = path.name.lower()
-    if is_labels(name) or (found == "text" and name.startswith(_BESIDE)):
+    if _LABELS.search(name) or (found == "text" and name.startswith(_BESIDE)):
         return True
     if KIND_OF[found] != "text" or not media:
         return False
@@ -258,10 +260,6 @@ def _check_ids(corpus: Corpus) -> None:
         )
 
 
-def _is_kind(name: str) -> TypeGuard[Kind]:
-    return name in KINDS
-
-
 def _wrong_per(problem: str) -> SourceError:
     return SourceError(
         problem,
@@ -279,11 +277,6 @@ def format_of(name: str) -> str | None:
     stem = low.removesuffix(".gz")
     found = FORMATS.get(stem[stem.rfind(".") :]) if "." in stem else None
     return None if packed and found not in LINES else found
-
-
-def is_labels(name: str) -> bool:
-    """Whether a file has the labels of images in another one."""
-    return _LABELS.search(name.lower()) is not None
 
 
 def open_file(path: Path, request: CorpusRequest, name: str) -> Corpus:

@@ -10,10 +10,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isoscope.errors import DocumentError, SourceError
-from isoscope.source.border import SKIP, border, damaged, printable, refuse_columns, truncated
 from isoscope.source.bytes import FileBytes, RandomBytes, TemporaryBytes, gzip_pieces
-from isoscope.source.corpus.corpus import Corpus, Document, FileCorpus, import_extra
-from isoscope.source.request import CorpusRequest
+from isoscope.source.corpus.corpus import (
+    Corpus,
+    CorpusRequest,
+    Document,
+    FileCorpus,
+    import_extra,
+)
+from isoscope.source.file_errors import (
+    SKIP,
+    border,
+    damaged,
+    printable,
+    refuse_columns,
+    truncated,
+)
 from isoscope.types import Array
 
 if TYPE_CHECKING:
@@ -55,19 +67,13 @@ class IdxImages(Corpus):
     def __init__(self, path: Path, name: str, request: CorpusRequest) -> None:
         super().__init__("image", name, str(path))
         refuse_columns(self.place, request.columns)
-        if path.suffix.lower() == ".gz":
-            self._data, self._shape = _unpack_idx(path, name)
-        else:
-            self._data, self._shape = _open_idx(path, name)
+        open_idx = _unpack_idx if path.suffix.lower() == ".gz" else _open_idx
+        self._data, self._shape = open_idx(path, name)
         if prod(self._shape[1:]) == 0:
             self._shape = (0, 0, 0)
 
     def __len__(self) -> int:
         return self._shape[0]
-
-    def id(self, ordinal: int) -> str:
-        """Return the name of the file and the index in it."""
-        return f"{self.name}:{self.within(ordinal)}"
 
     def document(self, ordinal: int) -> Document:
         """Read one image, grey as three equal colours."""
@@ -150,19 +156,16 @@ def _unpack_idx(path: Path, name: str) -> tuple[RandomBytes, tuple[int, int, int
     """A temporary copy, which stops where the header says that the file ends."""
     place = str(path)
     data = TemporaryBytes(name, place)
-    head, shape, size = b"", (0, 0, 0), IDX_HEADER
+    shape, size = (0, 0, 0), IDX_HEADER
     for piece in gzip_pieces(path):
-        if len(head) < IDX_HEADER:
-            head += piece
-            if len(head) < IDX_HEADER:
-                continue
-            piece, shape = head, _idx_shape(head, place)
+        if not data.size:
+            shape = _idx_shape(piece, place)
             size = IDX_HEADER + prod(shape)
         data.append(piece)
         if data.size > size:
-            raise truncated(place, size, data.size)
+            break
     if data.size != size:
-        raise truncated(place, size, data.size or len(head))
+        raise truncated(place, size, data.size)
     data.finish()
     return data, shape
 

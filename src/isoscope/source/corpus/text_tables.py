@@ -1,11 +1,18 @@
 """Documents in tables: one per record of csv, tsv and jsonl, one per row of parquet."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from isoscope.errors import SourceError
-from isoscope.source.border import (
+from isoscope.source.bytes import FileBytes, RandomBytes, TemporaryBytes
+from isoscope.source.columnar import PARQUET_KIND, ParquetFile
+from isoscope.source.corpus.corpus import CorpusRequest
+from isoscope.source.corpus.texts import TextCorpus, TextFields, check_text, text_fields
+from isoscope.source.csv import count_names, guess_separator, split_cells, split_tabs
+from isoscope.source.file_errors import (
     BadRecordError,
     bad_document,
     border,
@@ -14,15 +21,6 @@ from isoscope.source.border import (
     no_documents,
     printable,
 )
-from isoscope.source.bytes import FileBytes, RandomBytes, TemporaryBytes
-from isoscope.source.corpus.plain_text import check_text
-from isoscope.source.corpus.text_corpus import (
-    TextCorpus,
-    TextFields,
-    TextFormat,
-    text_fields,
-)
-from isoscope.source.csv import Split, count_names, guess_separator, split_cells, split_tabs
 from isoscope.source.jsonl import decode_json, describe_value
 from isoscope.source.lines import (
     RawRecord,
@@ -31,38 +29,49 @@ from isoscope.source.lines import (
     filled_lines,
     text_too_long,
 )
-from isoscope.source.parquet import KIND, ParquetFile
-from isoscope.source.request import CorpusRequest
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS = 256  # of parquet, decoded at a time
-Records = Callable[[], Iterator[RawRecord]]
 
 
-def open_csv(data: RandomBytes, request: CorpusRequest) -> TextCorpus:
+def open_csv(data: RandomBytes, request: CorpusRequest, *, tabs: bool = False) -> TextCorpus:
     """The texts of a csv file: the first record names the columns.
 
     Where columns are named by their numbers, from 0, and not all of them are names of
-    columns, the file has no such record.
+    columns, the file has no such record. With `tabs` it is a tsv file, in which every line
+    is a record, whatever is quoted in it.
     """
-    return _open_cells(data, request, *_csv_reader(data))
+    first, split = _read_header(data, tabs=tabs)
+    named = [column for column in request.roles if column is not None]
+    # A first record of data may hold one of the numbers, as labels do, but hardly all of them.
+    by_number = all(column.isdigit() for column in named)
+    headed = not by_number or all(column in first for column in named)
+    names = first if headed else count_names(first)
+    for column in named:
+        if column not in names:
+            raise no_column(column, names, data.place)
+    at = [None if column is None else names.index(column) for column in request.roles]
+
+    def parse(raw: bytes) -> TextFields:
+        cells = split(raw)
+        if any(column is not None and column >= len(cells) for column in at):
+            raise BadRecordError(f"a record of {len(cells)} cells")
+        values = [None if column is None else cells[column] for column in at]
+        return text_fields(*values, named=request.id is not None)
+
+    records = islice(_read(data, filled_lines if tabs else csv_records), int(headed), None)
+    return TextCorpus(data, records, parse, request.stamp, skip_bad=request.skip_bad)
 
 
-def open_tsv(data: RandomBytes, request: CorpusRequest) -> TextCorpus:
-    """The texts of a tsv file, in which every line is a record, whatever is quoted in it."""
-    return _open_cells(data, request, *_tsv_reader(data))
-
-
-def csv_header(data: RandomBytes) -> list[str]:
+def csv_header(data: RandomBytes, *, tabs: bool = False) -> list[str]:
     """The cells of the first record."""
-    return _header(data, *_csv_reader(data))
+    return _read_header(data, tabs=tabs)[0]
 
 
-def tsv_header(data: RandomBytes) -> list[str]:
-    """The cells of the first line."""
-    return _header(data, *_tsv_reader(data))
+open_tsv = partial(open_csv, tabs=True)
+tsv_header = partial(csv_header, tabs=True)
 
 
 def open_jsonl(data: RandomBytes, request: CorpusRequest) -> TextCorpus:
@@ -82,12 +91,8 @@ def open_jsonl(data: RandomBytes, request: CorpusRequest) -> TextCorpus:
         values = [value.get(each) if each else None for each in request.roles]
         return text_fields(*values, named=request.id is not None)
 
-    return TextCorpus(
-        data,
-        _read(data, filled_lines),
-        TextFormat(parse, request.stamp),
-        skip_bad=request.skip_bad,
-    )
+    lines = _read(data, filled_lines)
+    return TextCorpus(data, lines, parse, request.stamp, skip_bad=request.skip_bad)
 
 
 def json_fields(data: RandomBytes, *, first: bool = True) -> list[str] | None:
@@ -115,8 +120,14 @@ def open_parquet(data: FileBytes, request: CorpusRequest) -> TextCorpus:
 
     file = ParquetFile(data)
     copy = TemporaryBytes(data.name, data.place)
-    form = TextFormat(parse, request.stamp, unit="row")
-    return TextCorpus(copy, _copy_rows(file, copy, request), form, skip_bad=request.skip_bad)
+    return TextCorpus(
+        copy,
+        _copy_rows(file, copy, request),
+        parse,
+        request.stamp,
+        unit="row",
+        skip_bad=request.skip_bad,
+    )
 
 
 def read_objects(
@@ -128,79 +139,36 @@ def read_objects(
     """
     data = FileBytes(path)
     if path.suffix.lower() in (".parquet", ".pq"):
-        number = 0
-        with border(data.place, KIND):
-            for batch in ParquetFile(data).batches(None, ROWS):
-                for row in batch.to_pylist():
-                    yield f"{path}, row {number}", row
-                    number += 1
+        with border(data.place, PARQUET_KIND):
+            batches = ParquetFile(data).batches(None, ROWS)
+            rows = (row for batch in batches for row in batch.to_pylist())
+            yield from ((f"{path}, row {number}", row) for number, row in enumerate(rows))
         return
     for record in _read(data, filled_lines):
         place = f"{path}, line {record.number}"
         try:
-            value = decode_json(record.raw)
+            yield place, decode_json(record.raw)
         except BadRecordError as error:
             if on_bad is None:
                 raise damaged(place, "a jsonl file", str(error)) from error
             on_bad(place)
-        else:
-            yield place, value
 
 
-def _csv_reader(data: RandomBytes) -> tuple[Split, Records]:
-    def records() -> Iterator[RawRecord]:
-        return _read(data, csv_records)
-
-    separator = guess_separator(_first_record(data, records()).raw, ",;\t")
-    return lambda raw: split_cells(raw, separator), records
-
-
-def _tsv_reader(data: RandomBytes) -> tuple[Split, Records]:
-    return split_tabs, lambda: _read(data, filled_lines)
-
-
-def _open_cells(
-    data: RandomBytes, request: CorpusRequest, split: Split, records: Records
-) -> TextCorpus:
-    first = _header(data, split, records)
-    named = [column for column in request.roles if column is not None]
-    # A first record of data may hold one of the numbers, as labels do, but hardly all of them.
-    by_number = all(column.isdigit() for column in named)
-    headed = not by_number or all(column in first for column in named)
-    names = first if headed else count_names(first)
-    for column in named:
-        if column not in names:
-            raise no_column(column, names, data.place)
-    at = [None if column is None else names.index(column) for column in request.roles]
-
-    def parse(raw: bytes) -> TextFields:
-        cells = split(raw)
-        if any(column is not None and column >= len(cells) for column in at):
-            raise BadRecordError(f"a record of {len(cells)} cells")
-        values = [None if column is None else cells[column] for column in at]
-        return text_fields(*values, named=request.id is not None)
-
-    body = records()
-    if headed:
-        next(body)
-    return TextCorpus(data, body, TextFormat(parse, request.stamp), skip_bad=request.skip_bad)
-
-
-def _header(data: RandomBytes, split: Split, records: Records) -> list[str]:
-    first = _first_record(data, records())
+def _read_header(
+    data: RandomBytes, *, tabs: bool
+) -> tuple[list[str], Callable[[bytes], list[str]]]:
+    """The cells of the first record, and a function that splits the others like it."""
+    check_text(data)
+    first = next(_read(data, filled_lines if tabs else csv_records), None)
+    if first is None:  # required even if bad ones may be dropped
+        raise no_documents(data.place)
+    split = split_tabs
+    if not tabs:
+        split = partial(split_cells, separator=guess_separator(first.raw, ",;\t"))
     try:
-        return [each.strip() for each in split(first.raw)]
+        return [each.strip() for each in split(first.raw)], split
     except BadRecordError as error:
         raise bad_document(f"{data.place}, line {first.number}", error) from None
-
-
-def _first_record(data: RandomBytes, records: Iterator[RawRecord]) -> RawRecord:
-    """The first record, which is required even if bad ones may be dropped."""
-    check_text(data)
-    record = next(records, None)
-    if record is None:
-        raise no_documents(data.place)
-    return record
 
 
 def _read(
@@ -219,7 +187,7 @@ def _copy_rows(
     _check_types(file.schema, request, copy.place)
     columns = list(dict.fromkeys(each for each in request.roles if each is not None))
     number = 0
-    with border(copy.place, KIND):
+    with border(copy.place, PARQUET_KIND):
         for batch in file.batches(columns, ROWS):
             values = [_column_values(batch, each) for each in request.roles]
             for row in zip(*values, strict=True):

@@ -5,11 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from isoscope.errors import SourceError
-from isoscope.source.border import border, refuse_columns, truncated
-from isoscope.source.corpus.corpus import Corpus, Document
-from isoscope.source.fingerprint import of_file
-from isoscope.source.npy import ArrayHeader, map_array, map_blocks, read_header
-from isoscope.source.request import CorpusRequest
+from isoscope.source.bytes import of_file
+from isoscope.source.corpus.corpus import Corpus, CorpusRequest, Document
+from isoscope.source.file_errors import border, refuse_columns
+from isoscope.source.npy import ArrayHeader, check_size, map_array, map_blocks, read_header
 
 MOST = 1 << 31  # no vocabulary is larger
 BLOCK = 1 << 20  # ids checked at a time
@@ -22,8 +21,19 @@ class TokenIds(Corpus):
         super().__init__("tokens", name, str(path))
         refuse_columns(self.place, request.columns)
         self._path = path
-        self._header = _read_token_header(path, self.place)
+        with border(self.place), path.open("rb") as stream:
+            self._header = read_header(stream, self.place)
         shape = self._header.shape
+        if self._header.dtype.kind not in "iu" or len(shape) not in (1, 2):
+            size = " x ".join(map(str, shape)) or "a single number"
+            raise SourceError(
+                f"expected token ids in {self.place}, "
+                f"got an array of {self._header.dtype} ({size})",
+                hint="save whole numbers: (documents, length), or one long row; "
+                "vectors are for isoscope measure",
+                slug="token-array",
+            )
+        check_size(path, self._header, self.place)
         self._length = request.length if len(shape) == 1 else shape[1]
         if request.length < 1:
             raise SourceError(
@@ -40,17 +50,10 @@ class TokenIds(Corpus):
     def __len__(self) -> int:
         return self._documents
 
-    def id(self, ordinal: int) -> str:
-        """Return the name of the file, and the row or the piece of the stream."""
-        return f"{self.name}:{self.within(ordinal)}"
-
     def document(self, ordinal: int) -> Document:
         """Copy the ids of one document."""
         at = self.within(ordinal)
-        with border(self.place):
-            size = self._path.stat().st_size
-        if size != self._header.size:
-            raise truncated(self.place, self._header.size, size)
+        check_size(self._path, self._header, self.place)
         whole, pages = map_array(self._path, self._header, place=self.place)
         ids = whole[at] if whole.ndim == 2 else whole[at * self._length :][: self._length]
         content = np.array(ids, dtype=np.int64)
@@ -62,23 +65,6 @@ class TokenIds(Corpus):
         """Compute the fingerprint of the file; the length of pieces is part of it."""
         cut = f"tokens {self._length}" if len(self._header.shape) == 1 else "tokens"
         return of_file(self._path, cut)
-
-
-def _read_token_header(path: Path, place: str) -> ArrayHeader:
-    with border(place), path.open("rb") as stream:
-        header = read_header(stream, place)
-        size = path.stat().st_size
-    if header.dtype.kind not in "iu" or len(header.shape) not in (1, 2):
-        shape = " x ".join(map(str, header.shape)) or "a single number"
-        raise SourceError(
-            f"expected token ids in {place}, got an array of {header.dtype} ({shape})",
-            hint="save whole numbers: (documents, length), or one long row; "
-            "vectors are for isoscope measure",
-            slug="token-array",
-        )
-    if size != header.size:
-        raise truncated(place, header.size, size)
-    return header
 
 
 def _check_ids(path: Path, header: ArrayHeader, place: str) -> None:
