@@ -6,8 +6,10 @@ import json
 
 import pytest
 
-from isoscope.comparison.changes import KEYS, changes_of
+from isoscope.comparison.changes import changes_of
 from isoscope.types import Change
+
+KEYS = Change.__match_args__  # the names of its fields, in their order
 
 
 def change(measure="isoscore", a=0.5, b=0.61, low=0.08, high=0.14, **other):

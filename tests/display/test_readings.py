@@ -8,7 +8,6 @@ import pytest
 
 from isoscope.display import READINGS, Results
 from isoscope.display.readings import (
-    KEYS,
     USUAL,
     WIDEST,
     has_several_sites,
@@ -17,6 +16,8 @@ from isoscope.display.readings import (
     usual_measures,
 )
 from isoscope.types import Reading
+
+KEYS = Reading.__match_args__  # the names of its fields, in their order
 
 JSON = """\
 {"run": "notes", "site": "rows", "variant": "all", "group": "", "step": null, \

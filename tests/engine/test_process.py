@@ -89,7 +89,7 @@ import os, subprocess, sys
 from isoscope.engine.pool import Process
 from isoscope.engine.base import Job
 from isoscope.store.working import Working
-from isoscope.study.plan import Plan
+from isoscope.engine.plan import Plan
 job = Job(None, Plan(stages=()), None, Working(None))
 print(Process(job).popen.pid, flush=True)
 sys.stdin.read()

@@ -60,7 +60,7 @@ def compare(
             )
         left_out = _left_out(sides, pairs, sites, names)
         for side, own in zip(sides, zip(*keys, strict=True), strict=True):
-            side.keep(own)
+            side.readings = {key: side.readings[key] for key in own}
         how = pairing(*runs)
         return changes_of(
             _changes(sides, keys, how),

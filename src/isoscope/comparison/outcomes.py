@@ -5,7 +5,6 @@ from xml.etree import ElementTree
 
 from isoscope.display import (
     Column,
-    Line,
     RecordLayout,
     Results,
     Table,
@@ -103,10 +102,6 @@ def _line(outcome: GateOutcome, what: str) -> tuple[str, ...]:
     return plain(outcome.rule), outcome.state, plain(outcome.site), *shown, limit, what
 
 
-def _record(outcome: GateOutcome) -> Line:
-    return line_of(outcome)
-
-
 def _fails(outcome: GateOutcome) -> bool:
     return outcome.state in FAILS
 
@@ -114,7 +109,7 @@ def _fails(outcome: GateOutcome) -> bool:
 OUTCOMES = RecordLayout(
     name="outcomes",
     tables=_tables,
-    to_dict=_record,
+    to_dict=line_of,
     fields=(
         *texts("rule", "run", "site", "variant", "measure", "state", "message"),
         *numbers("value", "low", "high", "limit", "baseline"),

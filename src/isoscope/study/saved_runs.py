@@ -9,6 +9,7 @@ from isoscope.accumulate import Accumulator
 from isoscope.accumulate.survey import Kind, variants
 from isoscope.display import READINGS, Results
 from isoscope.engine import Notify
+from isoscope.engine.plan import Plan, Unit
 from isoscope.errors import ConfigError, MergeError
 from isoscope.registry import unknown
 from isoscope.store import check_target, mergeable, save
@@ -26,7 +27,6 @@ from isoscope.study.measure_choice import (
     read_state,
 )
 from isoscope.study.option import Part, about
-from isoscope.study.plan import Plan, Unit
 from isoscope.study.run import Live, Planner, Runnable
 from isoscope.types import CLASSES, VARIANTS, Reading
 

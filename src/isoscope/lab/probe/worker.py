@@ -73,8 +73,7 @@ class ProbeWorker(Planner[Results[Probe]]):
             seed=spec.seed,
             as_published=spec.as_published,
         )
-        short = len(self.corpus) - len(states.ordinals)
-        return Probe(states.site, states.at, rule, short)
+        return Probe(states.site, states.at, rule, len(self.corpus) - len(states.ordinals))
 
     def finish(self, done: Finished) -> Results[Probe]:
         """Return the classifier of each site."""
