@@ -1,21 +1,23 @@
 """The public functions: each builds a spec or opens runs, and returns results.
 
-Those of experiments (`measure`, `survey`, `sweep`, …) are derived from their specs on first
-use: an experiment that is registered has its function here.
+Each is imported on first use, with what it needs and no more. Those of experiments
+(`measure`, `survey`, `sweep`, …) are derived from their specs: an experiment that is registered
+has its function here.
 """
 
 from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from isoscope.comparison.check import check
-from isoscope.comparison.compare import compare
-from isoscope.exhibit.demo import demo
-from isoscope.exhibit.render import figure, load, report
 from isoscope.study.experiment import BUILT_IN, find_experiment
-from isoscope.study.keywords import function_of
-from isoscope.study.saved_runs import merge as merge
-from isoscope.study.saved_runs import read as read
-from isoscope.study.spec import EngineOptions
-from isoscope.study.torch_module import ModuleSpec
+
+if TYPE_CHECKING:
+    from isoscope.comparison.check import check
+    from isoscope.comparison.compare import compare
+    from isoscope.exhibit.demo import demo
+    from isoscope.exhibit.render import figure, load, report
+    from isoscope.study.saved_runs import merge, read
+    from isoscope.study.torch_module import survey_module
 
 __all__ = [
     "check",
@@ -28,14 +30,26 @@ __all__ = [
     "report",
     "survey_module",
 ]
-survey_module = function_of(ModuleSpec, EngineOptions)
-survey_module.__module__ = __name__  # where pickle finds it
+WHERE = {
+    "check": "isoscope.comparison.check",
+    "compare": "isoscope.comparison.compare",
+    "demo": "isoscope.exhibit.demo",
+    "figure": "isoscope.exhibit.render",
+    "load": "isoscope.exhibit.render",
+    "merge": "isoscope.study.saved_runs",
+    "read": "isoscope.study.saved_runs",
+    "report": "isoscope.exhibit.render",
+    "survey_module": "isoscope.study.torch_module",
+}
 EXPERIMENTS = {name.replace("-", "_"): name for name in BUILT_IN}  # by the name in Python
-PUBLIC = sorted({*__all__, *EXPERIMENTS} - {"demo"})  # what the package itself lists
+PUBLIC = sorted({*WHERE, *EXPERIMENTS} - {"demo"})  # what the package itself lists
 
 
 def __getattr__(name: str) -> Callable[..., object]:
-    """Return the function of an experiment."""
+    """Import a function, or return that of an experiment."""
+    if name in WHERE:
+        globals()[name] = function = getattr(import_module(WHERE[name]), name)
+        return function
     if name not in EXPERIMENTS:
         raise AttributeError(f"module 'isoscope.api' has no attribute {name!r}")
     globals()[name] = function = find_experiment(EXPERIMENTS[name]).function

@@ -101,7 +101,8 @@ def twins(tmp_path, monkeypatch):
     (folder / "twins-1.0.dist-info" / "METADATA").write_text("Name: twins\nVersion: 1.0\n")
     monkeypatch.syspath_prepend(folder)
     yield folder
-    EXPERIMENTS._things.pop("twins", None)
+    EXPERIMENTS.pop("twins", None)
+    app.commands.pop("twins", None)
     sys.modules.pop("twins", None)
 
 
