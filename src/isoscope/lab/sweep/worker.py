@@ -61,9 +61,8 @@ class CellRunner:
     threads: int
     stable: Tensor | None = field(default=None, repr=False)  # of the weights all start from
 
-    def run(self, unit: object) -> dict[str, object]:
+    def run(self, unit: Before | Cell) -> dict[str, object]:
         """Do a unit, and return its record."""
-        assert isinstance(unit, Before | Cell)
         with threads(self.threads), torch.random.fork_rng(devices=[]):
             if isinstance(unit, Before):
                 self.trainer.reset()
@@ -174,10 +173,9 @@ class SweepWorker(Planner[Results[SweepLine]]):
             self.trainer, self.choice, recipe, self.at, spec.probe, plan.threads
         )
 
-    def run(
-        self, unit: Before | Cell, _scratch: Scratch, _ticks: Ticks, /
-    ) -> dict[str, object]:
+    def run(self, unit: object, _scratch: Scratch, _ticks: Ticks, /) -> dict[str, object]:
         """Train one cell, or measure the model as it came; return the record."""
+        assert isinstance(unit, Before | Cell)
         return self.cells.run(unit)
 
     def finish(self, done: Finished) -> Results[SweepLine]:
