@@ -4,8 +4,8 @@ import torch
 from families import FAMILIES, Family
 from torch import nn
 
+from isoscope.capture.attention import HeadTrace, hear_heads
 from isoscope.capture.discover import CROSS
-from isoscope.capture.heads import HeadTrace, hear_heads
 from isoscope.capture.stacks import Trace, find_stacks
 from isoscope.capture.tap import Calls
 

@@ -8,7 +8,7 @@ import torch
 
 from isoscope.accumulate import ArrayBlock, Moments, Tally
 from isoscope.accumulate.survey import Survey
-from isoscope.capture.feed.marks import Marks
+from isoscope.capture.feed.base import Marks
 from isoscope.capture.listener import Listener
 from isoscope.hashing import named_documents
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoscope.errors import SourceError
-from isoscope.source.segment import (
+from isoscope.source.row_source import (
     DocumentOrder,
     UnsortedError,
     ordinals_of,

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from isoscope.errors import SourceError
 from isoscope.source import columns, open_source
-from isoscope.source.segment import Segment, ordinals_of
+from isoscope.source.row_source import Segment, ordinals_of
 
 SIZES = (1, 3, 7, 10, 25, 49, 50, 1000)
 DOCUMENTS = sorted(int(each) for each in np.random.default_rng(5).integers(0, 17, 50))

@@ -13,7 +13,7 @@ import yaml
 
 from isoscope.errors import RunExistsError, StoreError
 from isoscope.store import check_target, load, save
-from isoscope.store.folder import mark
+from isoscope.store.run import mark
 from isoscope.store.schema import FILES
 
 SOURCES = Path(__file__).parents[2] / "src"
@@ -172,7 +172,7 @@ def test_what_a_killed_process_left_behind_is_in_nobodys_way(here, write):
 KILLED_EVERYWHERE = """
 import json, os, shutil, signal, sys
 from pathlib import Path
-from isoscope.store import atomic, folder, load
+from isoscope.store import atomic, load, run as saving
 sys.path.insert(0, sys.argv[1])
 from conftest import Box, read_as_library, saved_run
 from isoscope.store.schema import STATE
@@ -192,7 +192,7 @@ def killing(moment):
         return instead
     for place, name in [(os, "fsync"), (os, "mkdir"), (os, "rename"), (shutil, "rmtree"),
                         (os, "unlink"), (atomic, "exchange"), (Box, "write"),
-                        (folder, "write_readings"), (Path, "write_bytes")]:
+                        (saving, "write_readings"), (Path, "write_bytes")]:
         setattr(place, name, wrapped(getattr(place, name)))
 
 def child(work):
@@ -213,7 +213,7 @@ def check():
     fill = run.readings[0].value
     meta, arrays = read_as_library(run.path / STATE)
     assert meta["fill"] == fill and (arrays["rows.sum"] == fill).all()
-    assert folder.mark(run.path / STATE) == run.manifest.files[STATE]
+    assert saving.mark(run.path / STATE) == run.manifest.files[STATE]
     (here / "seen").write_text(str(fill))
 
 saved_run(here / "warm"); load(here / "warm")  # imports once, not in every child

@@ -11,8 +11,8 @@ from isoscope.accumulate import Moments, Tally
 from isoscope.accumulate.survey import Survey
 from isoscope.errors import StoreError
 from isoscope.store import load, save
-from isoscope.store.folder import mark
 from isoscope.store.origin import Settings
+from isoscope.store.run import mark
 from isoscope.study.lanes import run
 from isoscope.types import Chunk
 

@@ -12,17 +12,23 @@ positions; three projections (canine, deberta), split into heads.
 """
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from threading import RLock
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
 
-from isoscope.site import HEADS
+from isoscope.capture.discover import CROSS
+from isoscope.capture.stacks import Trace
+from isoscope.capture.tap import Calls, Hear
+from isoscope.site import HEADS, Site
 
+Way = Literal["interface", "projection"]
 Observe = Callable[[nn.Module, str, Tensor], None]  # part, and (batch, heads, positions, width)
 
 _observers: WeakKeyDictionary[nn.Module, list[Observe]] = WeakKeyDictionary()
@@ -105,8 +111,6 @@ def _eager(module: nn.Module) -> Callable[..., object]:
     raise LookupError(f"{type(module).__name__} has no eager attention")
 
 
-Way = Callable[[nn.Module, Observe, ExitStack], None]
-
 _TRIPLES = (
     ("query", "key", "value"),
     ("query_proj", "key_proj", "value_proj"),
@@ -119,27 +123,20 @@ _KEY_HEADS = ("num_key_value_heads", "num_kv_heads", *_HEADS)
 
 
 @contextmanager
-def observe_projections(modules: list[nn.Module], observe: Observe) -> Generator[None]:
+def observe_projections(modules: Iterable[nn.Module], observe: Observe) -> Generator[None]:
     """Call `observe` for queries, keys and values of these modules while the block runs.
 
     Of modules that project in a way that is not known, nothing is observed.
     """
     with ExitStack() as stack:
         for module in modules:
-            way = _way(module)
-            if way is not None:
-                way(module, observe, stack)
+            if callable(getattr(module, "_attn", None)):
+                _by_method(module, observe, stack)
+            elif hasattr(module, "query_key_value") and _splitter(module) is not None:
+                _by_split(module, observe, stack)
+            elif _triple(module) is not None and _count(module, _HEADS):
+                _by_three(module, observe, stack)
         yield
-
-
-def _way(module: nn.Module) -> Way | None:
-    if callable(getattr(module, "_attn", None)):
-        return _by_method
-    if hasattr(module, "query_key_value") and _splitter(module) is not None:
-        return _by_split
-    if _triple(module) is not None and _count(module, _HEADS):
-        return _by_three
-    return None
 
 
 def _by_method(module: nn.Module, observe: Observe, stack: ExitStack) -> None:
@@ -229,3 +226,104 @@ def _triple(module: nn.Module) -> tuple[str, str, str] | None:
 def _count(module: nn.Module, attributes: tuple[str, ...]) -> int:
     counts = (getattr(module, name, None) for name in attributes)
     return next((count for count in counts if isinstance(count, int)), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionHead:
+    """One head of one layer: where it is observed, and how wide it is."""
+
+    site: str
+    module: str
+    way: Way
+    part: str  # q, k or v
+    call: int
+    number: int
+    width: int
+
+
+class HeadTrace:
+    """Records every head of self-attention during the pass that a Trace records."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self._found: dict[tuple[str, int, int], dict[Way, list[AttentionHead]]] = {}
+        self._calls: Counter[tuple[Way, str, str]] = Counter()
+
+    @contextmanager
+    def recording(self) -> Generator[None]:
+        """Record heads while the block runs, in both ways."""
+        own = [
+            module
+            for module, name in self.trace.names.items()
+            for stack in self.trace.stacks
+            if name.startswith(f"{stack.path}.")
+            and not CROSS.search(name.removeprefix(stack.path))
+        ]
+        with (
+            observe_attention(self.trace.body, own, partial(self._record, "interface")),
+            observe_projections(own, partial(self._record, "projection")),
+        ):
+            yield
+
+    def heads(self) -> dict[str, AttentionHead]:
+        """Return the heads by site; the interface has priority."""
+        found = [
+            head
+            for _, ways in sorted(self._found.items())  # by stack, part and layer
+            for head in ways.get("interface", ways.get("projection", []))
+        ]
+        return {head.site: head for head in found}
+
+    def _record(self, way: Way, module: nn.Module, part: str, tensor: Tensor) -> None:
+        name = self.trace.names[module]
+        call = self._calls[way, name, part]
+        self._calls[way, name, part] += 1
+        place = self.trace.place(name)
+        # keys of cross-attention, of a cache or of windows have another shape
+        if place is None or (tensor.shape[0], tensor.shape[2]) != place.shape[:2]:
+            return
+        heads = [
+            AttentionHead(
+                site=str(Site(part, place.layer, number, stack=place.stack)),
+                module=name,
+                way=way,
+                part=part,
+                call=call,
+                number=number,
+                width=tensor.shape[3],
+            )
+            for number in range(tensor.shape[1])
+        ]
+        key = (place.stack, HEADS.index(part), place.layer)
+        self._found.setdefault(key, {}).setdefault(way, heads)
+
+
+@contextmanager
+def hear_heads(
+    body: nn.Module,
+    heads: Iterable[AttentionHead],
+    hear: Hear,
+    calls: Calls,
+    *,
+    detach: bool = True,
+) -> Generator[None]:
+    """Call `hear` with (batch, positions, width) of every head while the block runs."""
+    by_call: dict[tuple[Way, nn.Module, str, int], list[AttentionHead]] = {}
+    modules: dict[Way, dict[nn.Module, None]] = {"interface": {}, "projection": {}}
+    for head in heads:
+        module = body.get_submodule(head.module)
+        by_call.setdefault((head.way, module, head.part, head.call), []).append(head)
+        modules[head.way][module] = None
+
+    def observe(way: Way, module: nn.Module, part: str, tensor: Tensor) -> None:
+        call = calls.number((way, module, part))
+        for head in by_call.get((way, module, part, call), ()):
+            hear(head.site, (tensor.detach() if detach else tensor)[:, head.number])
+
+    with ExitStack() as stack:
+        if through := modules["interface"]:
+            stack.enter_context(observe_attention(body, through, partial(observe, "interface")))
+        stack.enter_context(
+            observe_projections(modules["projection"], partial(observe, "projection"))
+        )
+        yield

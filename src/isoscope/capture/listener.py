@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from isoscope.accumulate.sums import DocumentSums, SinkRows
-from isoscope.capture.feed.marks import Marks
+from isoscope.capture.feed.base import Marks
 from isoscope.capture.tensor_block import TensorBlock, TensorLayout
 from isoscope.errors import ConfigError
 from isoscope.hashing import named_documents

@@ -9,8 +9,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from isoscope.capture.attention import AttentionHead, HeadTrace, hear_heads
 from isoscope.capture.discover import plan_taps
-from isoscope.capture.heads import AttentionHead, HeadTrace, hear_heads
 from isoscope.capture.stacks import Trace, find_stacks
 from isoscope.capture.tap import Calls, Hear, Tap, listening, named_taps
 from isoscope.errors import UnknownNameError

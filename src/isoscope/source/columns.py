@@ -17,13 +17,7 @@ from isoscope.registry import unknown
 from isoscope.source.bytes import open_bytes
 from isoscope.source.file_errors import printable
 from isoscope.source.npy import check_size, map_array, read_header
-from isoscope.source.row_source import (
-    PassCounts,
-    Role,
-    RowSource,
-    VectorRequest,
-)
-from isoscope.source.segment import ordinals_of
+from isoscope.source.row_source import PassCounts, Role, RowSource, VectorRequest, ordinals_of
 from isoscope.types import Array, Chunk
 
 DOCUMENTS_PER_CHUNK = 1 << 14  # where they are read without their vectors

@@ -1,8 +1,7 @@
 """A run on disk: one folder, written whole or not at all."""
 
-from isoscope.store.folder import check_target, save
 from isoscope.store.origin import Origin, mergeable, new_origin
-from isoscope.store.run import Run, load, open_run
+from isoscope.store.run import Run, check_target, load, open_run, save
 from isoscope.store.schema import SCHEMA
 
 __all__ = [

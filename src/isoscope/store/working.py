@@ -14,8 +14,8 @@ import msgspec
 
 from isoscope.errors import LockedError, StoreError
 from isoscope.store.atomic import reading, write_whole, writing
-from isoscope.store.folder import BEGUN, PLAN, check_target, is_unfinished
 from isoscope.store.origin import versions
+from isoscope.store.run import BEGUN, PLAN, check_target, is_unfinished
 
 try:
     import fcntl

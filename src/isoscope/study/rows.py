@@ -16,7 +16,7 @@ from isoscope.engine.plan import Plan, Unit
 from isoscope.errors import TooFewRowsError
 from isoscope.source import RowSource, open_source
 from isoscope.source.bytes import of_file
-from isoscope.source.segment import Segment
+from isoscope.source.row_source import Segment
 from isoscope.store import Origin, new_origin, save
 from isoscope.store.state import State
 from isoscope.study.lanes import LANES, Progress, block_rows, run

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from isoscope.capture.feed.marks import (
+from isoscope.capture.feed.base import (
     TokenLayout,
     frame_marks,
     molecule_marks,

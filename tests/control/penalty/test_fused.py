@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from isoscope.control.penalty.fused import UNDEFINED, Evaluation, ScoreResult
+from isoscope.control.penalty.penalty import UNDEFINED, Evaluation, ScoreResult
 from isoscope.control.penalty.row_selection import RealTokens, RowSelection
 from isoscope.control.processes import World
 

@@ -12,9 +12,9 @@ from isoscope.capture.feed.base import (
     Prepared,
     config_of,
     missing_processor,
+    patch_marks,
     wrong_kind,
 )
-from isoscope.capture.feed.marks import patch_marks
 from isoscope.capture.model.load import Loaded, Processor
 from isoscope.errors import ConfigError
 from isoscope.types import Array, Document

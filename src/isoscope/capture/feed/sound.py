@@ -14,12 +14,14 @@ from isoscope.capture.feed.base import (
     Batch,
     Feed,
     Prepared,
+    TokenLayout,
     config_of,
+    frame_marks,
     missing_processor,
     pad_rows,
+    within,
     wrong_kind,
 )
-from isoscope.capture.feed.marks import TokenLayout, frame_marks, within
 from isoscope.capture.feed.reader import ids_of
 from isoscope.capture.model.load import Loaded, Processor
 from isoscope.errors import ConfigError, SourceError

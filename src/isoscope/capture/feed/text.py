@@ -10,16 +10,14 @@ from torch import Tensor, nn
 from isoscope.capture.feed.base import (
     Batch,
     Feed,
-    Prepared,
-    config_of,
-    pad_rows,
-    parameters,
-)
-from isoscope.capture.feed.marks import (
     PositionLayout,
+    Prepared,
     TokenLayout,
+    config_of,
     molecule_marks,
+    pad_rows,
     pads_to_windows,
+    parameters,
     within,
 )
 from isoscope.capture.feed.reader import TokenReader, TokenSequence

@@ -7,8 +7,7 @@ from math import sqrt
 import torch
 from torch import Tensor
 
-from isoscope.control.penalty.fused import UNDEFINED, Score, ScoreResult
-from isoscope.control.penalty.penalty import Penalty
+from isoscope.control.penalty.penalty import UNDEFINED, Penalty, Score, ScoreResult
 from isoscope.control.penalty.product import Centred, Shape, scale_and_shift, scatter_of
 from isoscope.control.penalty.row_selection import RealTokens, RowSelection
 from isoscope.control.processes import World

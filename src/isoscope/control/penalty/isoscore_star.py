@@ -9,8 +9,14 @@ import torch
 from torch import Tensor
 
 from isoscope.control.listening import recomputing
-from isoscope.control.penalty.fused import UNDEFINED, Score, ScoreResult
-from isoscope.control.penalty.penalty import Options, Penalty, check_widths
+from isoscope.control.penalty.penalty import (
+    UNDEFINED,
+    Options,
+    Penalty,
+    Score,
+    ScoreResult,
+    check_widths,
+)
 from isoscope.control.penalty.product import (
     Centred,
     Shape,

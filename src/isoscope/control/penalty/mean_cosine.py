@@ -6,8 +6,7 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from isoscope.control.penalty.fused import UNDEFINED, Score, ScoreResult
-from isoscope.control.penalty.penalty import Options, Penalty
+from isoscope.control.penalty.penalty import UNDEFINED, Options, Penalty, Score, ScoreResult
 from isoscope.control.penalty.row_selection import RowSelection
 from isoscope.control.processes import World
 
