@@ -95,9 +95,8 @@ def _reason(outcome: GateOutcome) -> str:
 
 
 def _line(outcome: GateOutcome, what: str) -> tuple[str, ...]:
-    shown = ("", "")
-    if outcome.value is not None:
-        shown = format_value(outcome.value, outcome.low, outcome.high)
+    value = outcome.value
+    shown = ("", "") if value is None else format_value(value, outcome.low, outcome.high)
     limit = "" if outcome.limit is None else f"{outcome.limit:.4g}"
     return plain(outcome.rule), outcome.state, plain(outcome.site), *shown, limit, what
 

@@ -128,9 +128,8 @@ class ZeroWorker(Planner[Results[ZeroedDimension]]):
                 plan.dimensions, plan.chosen, plan.shares, means, times, strict=True
             )
         ]
-        tokens = int(counts.sum())
-        conditions = Conditions(plan.model, plan.norms, len(counts), tokens, plan.d)
-        return results_of(found, conditions)
+        sizes = len(counts), int(counts.sum())
+        return results_of(found, Conditions(plan.model, plan.norms, *sizes, plan.d))
 
 
 @contextmanager
