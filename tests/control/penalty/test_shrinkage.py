@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from isoscope.control import IStar
-from isoscope.control.penalty.shrinkage import check_matrix, streamed
+from isoscope.control.penalty.isoscore_star import check_matrix, streamed
 from isoscope.errors import ConfigError, PenaltyError
 
 
