@@ -54,8 +54,8 @@ def merge(
         if run.origin.kind == "sweep":
             raise MergeError(
                 f"cannot merge {run.path.name!r}, which is a sweep, with other runs",
-                hint="a sweep goes on where it was stopped: give it more --seeds or --weights "
-                "under a new name instead",
+                hint="a sweep is resumed where it was stopped: give it more --seeds or "
+                "--weights under a new name instead",
                 slug="merge-sweep",
             )
     origin = mergeable([run.origin for run in loaded])
