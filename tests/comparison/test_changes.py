@@ -147,6 +147,6 @@ def test_hostile_names_are_shown_and_not_obeyed():
     )
 
 
-def test_no_changes_are_said():
+def test_no_changes_are_reported():
     none = changes_of([], left_out=["x"])
     assert "no readings" in str(none) and "skipped: x" in none.to_markdown()

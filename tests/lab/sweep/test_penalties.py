@@ -53,7 +53,7 @@ def test_shrinkage_and_published_forms_reach_their_penalties():
         ("istar", {"layers": []}, ConfigError, "penalty-layers"),
     ],
 )
-def test_what_does_not_fit_is_told(name, given, error, slug):
+def test_what_does_not_fit_is_reported(name, given, error, slug):
     with pytest.raises(error) as caught:
         Choice(name, **given)
     assert caught.value.slug == slug
