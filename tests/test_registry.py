@@ -30,7 +30,7 @@ def test_a_name_is_given_once(fruit):
     assert fruit["pear"] == "PEAR"
 
 
-def test_a_near_miss_is_asked_after(fruit):
+def test_a_near_miss_is_requested_after(fruit):
     with pytest.raises(UnknownNameError, match="no fruit is called 'aple'") as caught:
         fruit["aple"]
     assert caught.value.hint == "did you mean 'apple'?"

@@ -74,7 +74,7 @@ def test_a_name_is_taken_apart(text, site):
     assert Site.parse(text) == site
 
 
-def test_families_are_told_from_names_that_somebody_gave():
+def test_families_are_distinguished_from_names_that_somebody_gave():
     free = ["my.site", "encoder.layer.3", "mlp.fc1", "norm.inner", ""]
     assert all(Site.parse(name).is_free for name in free)
     assert not any(Site.parse(name).is_free for name in ("rows", "q.0.1", "gradw.a.b", "norm"))

@@ -101,7 +101,7 @@ def test_a_subclass_is_another_kind():
         fed(1).merge(Other(1))
 
 
-def test_too_few_rows_are_told_with_how_many_there_are():
+def test_too_few_rows_are_reported_with_how_many_there_are():
     with pytest.raises(TooFewRowsError, match="total needs at least 2 usable rows, got 1"):
         fed(1).finalize()
 

@@ -145,7 +145,7 @@ def test_float16_rows_whose_squares_overflow_float16_are_fine(make_block):
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_a_row_that_is_no_number_shows_in_the_squares_and_nothing_is_said(
+def test_a_row_that_is_no_number_shows_in_the_squares_and_nothing_is_reported(
     make_block, bad, kind
 ):
     rows = cloud().astype(kind)

@@ -40,7 +40,7 @@ def test_parts_add_up_whatever_the_order(feed):
         np.testing.assert_array_equal(array, whole[name])
 
 
-def test_rows_without_counts_share_the_first_band_and_are_told(feed):
+def test_rows_without_counts_share_the_first_band_and_are_reported(feed):
     seen = feed(Crossing(3), block([4, 6], frequency=False)).finalize()
     assert not seen.counted
     assert seen.crossed[:, 1:].sum() == 0 and seen.crossed.sum() == 9

@@ -171,7 +171,7 @@ def test_one_a_document_keeps_the_row_of_smallest_hash(make_block, feed):
     assert [tuple(row) for row in kept.rows] == list(seen.values())
 
 
-def test_where_nothing_is_left_out_it_is_the_same_sample(make_block, feed):
+def test_where_nothing_is_excluded_it_is_the_same_sample(make_block, feed):
     summary = feed(Reservoir(2), make_block(ROWS[:40])).finalize()
     assert summary.distinct() is summary and summary.one_a_document() is summary
 

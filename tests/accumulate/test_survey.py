@@ -193,7 +193,7 @@ def test_a_second_pass_comes_back_too(cloud, chunks, assert_same):
     assert values(read(back, SECOND)) == pytest.approx(values(read(one, SECOND)), rel=1e-12)
 
 
-def test_a_survey_that_came_back_goes_on(survey, cloud, assert_same):
+def test_a_survey_that_came_back_continues(survey, cloud, assert_same):
     rows = cloud()
     back = Survey.from_state(*survey(rows[:300], DEFAULT).to_state())
     chunk = Chunk(rows[300:], "a", 300)
@@ -209,7 +209,7 @@ def test_names_of_sites_may_hold_dots(survey, cloud, assert_same):
 # --- reading ----------------------------------------------------------------------------
 
 
-def test_readings_come_in_the_order_asked_for(survey, cloud):
+def test_readings_come_in_the_order_requested(survey, cloud):
     names = ["isoscore", "mean-cosine", "alpha", "mean-share"]
     one = survey(cloud(d=40), names)
     assert [reading.measure for reading in read(one, names)] == names
@@ -241,7 +241,7 @@ def test_companions_follow_their_measure(cloud, chunks):
     assert found[0].value == pytest.approx(np.exp(found[1].value))
 
 
-def test_what_cannot_be_computed_is_left_out_with_its_reason(survey):
+def test_what_cannot_be_computed_is_excluded_with_its_reason(survey):
     same = survey(np.ones((50, 6)), DEFAULT)
     readings, left_out = read_survey(same, DEFAULT)
     found = values(readings)
@@ -258,7 +258,7 @@ def test_a_summary_that_was_not_kept_is_the_reason_given(survey, cloud):
     assert read_survey(one, ["isoscore"]) == ([], reason)
 
 
-def test_what_can_be_computed_is_not_left_out(survey, cloud):
+def test_what_can_be_computed_is_not_excluded(survey, cloud):
     assert read_survey(survey(cloud(), ["mean-cosine"]), ["mean-cosine"])[1] == {}
 
 
@@ -269,7 +269,7 @@ def test_settings_reach_the_measures_that_take_them(survey, cloud):
     assert read(one, ["isoscore-star"], zeta=0.5)[0].value > star.value
 
 
-def test_as_published_is_said_where_it_differs(survey, cloud):
+def test_as_published_is_reported_where_it_differs(survey, cloud):
     one = survey(cloud(), ["isoscore", "isoscore-star"])
     plain, star = read(one, ["isoscore", "isoscore-star"], as_published=True)
     said = "as published, not as isoscope defines it"
@@ -302,7 +302,7 @@ def test_where_it_was_not_made_the_sample_stands_in(survey, cloud, chunks):
         assert not any("sample" in warning for warning in reading.warnings)
 
 
-def test_a_sample_of_the_rows_is_said_to_be_one(survey, cloud, chunks):
+def test_a_sample_of_the_rows_is_reported_as_one(survey, cloud, chunks):
     rows = cloud(n=5000)
     once, both = survey(rows, DEFAULT, size=1000), twice(rows, chunks, 1000)
     for reading in read(once, SECOND):
@@ -319,7 +319,7 @@ def test_looking_at_the_sample_does_not_change_the_survey(survey, cloud, assert_
     assert_same(one, other)
 
 
-def test_without_a_sample_a_second_pass_is_left_out(survey, cloud):
+def test_without_a_sample_a_second_pass_is_excluded(survey, cloud):
     one = survey(cloud(), ["mean-cosine"])
     readings, left_out = read_survey(one, SECOND)
     assert readings == []

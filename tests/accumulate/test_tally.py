@@ -52,7 +52,7 @@ def test_an_empty_tally_counts_nothing():
     assert (summary.count, summary.documents, summary.zeros) == (0, 0, 0)
 
 
-def test_a_saved_tally_goes_on(make_block, feed):
+def test_a_saved_tally_continues(make_block, feed):
     tally = feed(Tally(2), make_block(ROWS, [6, 6]))
     back = Tally.from_state(tally.state(), width=2)
     assert back.finalize() == tally.finalize()

@@ -57,7 +57,7 @@ def test_a_variant_is_the_merge_of_its_classes(variant):
     np.testing.assert_allclose(found[Moments].finalize().covariance, np.cov(rows.T), rtol=1e-6)
 
 
-def test_giants_leave_no_trace_where_they_are_left_out():
+def test_giants_leave_no_trace_where_they_are_excluded():
     found = by_place(surveyed())["resid.0", "no-sink"]
     rows = np.concatenate([parts()[ORDINARY], parts()[SPECIAL]])
     np.testing.assert_allclose(found[Moments].finalize().covariance, np.cov(rows.T), rtol=1e-12)
@@ -87,7 +87,7 @@ def test_classes_are_disjoint_and_all_of_them_are_the_whole():
     assert len(set(CLASSES)) == 4
 
 
-def test_variants_of_the_same_rows_are_read_once_and_told_of_each():
+def test_variants_of_the_same_rows_are_read_once_and_reported_of_each():
     survey, kinds = Survey(), kinds_for(["isoscore"])
     survey.update(("resid.0", ORDINARY), kinds, block(parts()[ORDINARY], "a"))
     survey.update(("resid.0", SPECIAL), kinds, block(parts()[SPECIAL], "b"))

@@ -197,7 +197,7 @@ def test_tokens_bound_the_corpus_and_the_seed_chooses(tiny, texts):
     assert values(few, "resid.0") != values(other, "resid.0")
 
 
-def test_long_documents_are_cut_and_it_is_said(tiny, texts):
+def test_long_documents_are_cut_and_it_is_reported(tiny, texts):
     found = survey(tiny, texts, tokens=None, length=10, sites=["resid.0"])
     assert any("documents were truncated" in remark for remark in found.remarks)
     assert next(r.n for r in found) == 40 * 10

@@ -108,7 +108,9 @@ iso.sweep(sys.argv[1], sys.argv[2], output=sys.argv[3], **{given!r})
 """
 
 
-def test_a_sweep_that_was_killed_goes_on_with_the_same_numbers(swept, tiny, reviews, tmp_path):
+def test_a_sweep_that_was_killed_is_resumed_with_the_same_numbers(
+    swept, tiny, reviews, tmp_path
+):
     run = tmp_path / "sweep"
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED.format(given=QUICK), tiny, reviews, run],
@@ -135,7 +137,7 @@ def test_a_sweep_that_was_killed_goes_on_with_the_same_numbers(swept, tiny, revi
     assert one == other
 
 
-def test_a_run_that_is_there_is_replaced_only_if_asked(swept, tiny, reviews):
+def test_a_run_that_is_there_is_replaced_only_on_request(swept, tiny, reviews):
     run, found = swept
     with pytest.raises(IsoscopeError) as caught:
         iso.sweep(tiny, reviews, output=run, **QUICK)
@@ -190,7 +192,7 @@ def test_a_task_that_was_not_learnt_is_marked(tiny, tmp_path):
     assert any(text.startswith(NOT_LEARNT[:12]) for text in found.remarks)
 
 
-def test_cells_that_diverge_are_left_out_and_told(tiny, reviews, tmp_path):
+def test_cells_that_diverge_are_excluded_and_reported(tiny, reviews, tmp_path):
     given = QUICK | {"weights": [1, 1e39]}
     found = iso.sweep(tiny, reviews, output=tmp_path / "run", **given)
     assert [line.weight for line in found] == [0.0, 1.0]
@@ -205,7 +207,9 @@ def test_cells_that_diverge_are_left_out_and_told(tiny, reviews, tmp_path):
     assert len(sweep_results(loaded.readings, Origin.from_dict(record))) == 2
 
 
-def test_where_every_weight_diverges_the_cells_are_kept_and_it_is_told(tiny, reviews, tmp_path):
+def test_where_every_weight_diverges_the_cells_are_kept_and_it_is_reported(
+    tiny, reviews, tmp_path
+):
     for _ in range(2):
         with pytest.raises(IsoscopeError) as caught:
             given = QUICK | {"weights": [1e39], "seeds": 1}
@@ -248,7 +252,7 @@ def test_scores_and_steps_between_are_read(tiny, reviews, tmp_path):
         ({"as_published": True}, "penalty-published"),
     ],
 )
-def test_what_cannot_be_done_is_told_and_leaves_nothing_behind(
+def test_what_cannot_be_done_is_reported_and_leaves_nothing_behind(
     tiny, reviews, tmp_path, given, slug
 ):
     run = tmp_path / "run"

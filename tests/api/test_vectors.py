@@ -236,7 +236,7 @@ def test_the_seed_draws_another_sample():
     assert one[0].value == pytest.approx(other[0].value, abs=0.05)
 
 
-def test_progress_is_told_of_all_rows():
+def test_progress_is_reported_all_rows():
     told = []
     measure(cloud(), measures=SOME, progress=lambda done, of: told.append((done, of)))
     assert told[-1] == (400, 400)

@@ -113,7 +113,7 @@ def test_alarms_are_silent_in_healthy_runs_and_see_every_kind_of_collapse():
     assert kinds == {"one direction", "one line", "dead dimensions", "noise for labels"}
 
 
-def test_the_sweeps_are_those_that_were_asked_for():
+def test_the_sweeps_are_those_that_were_requested():
     tasks = results("sweep")["tasks"]
     assert list(tasks) == ["sst2", "stsb", "cola", "mrpc"]
     for name, task in tasks.items():

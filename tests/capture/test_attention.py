@@ -46,7 +46,7 @@ def test_two_listeners_hear_both_and_the_last_to_leave_restores():
     assert functions() == before
 
 
-def test_another_model_is_not_heard():
+def test_another_model_is_not_captured():
     model, other, seen = FAMILIES["bert"].built(), FAMILIES["bert"].built(), []
     with observe_attention(model, list(model.modules()), lambda *_: seen.append(1)):
         ran(other, "bert")

@@ -230,7 +230,7 @@ def test_heads_of_projections_are_their_slices(name):
 
 # the alibi of falcon is not the same number in its eager and its fast attention
 @pytest.mark.parametrize("name", [n for n in WITH_HEADS if n not in {*UNTOLD, "falcon-rw"}])
-def test_fast_attention_is_heard_as_well_as_eager(name):
+def test_fast_attention_is_captured_as_well_as_eager(name):
     heard, eager = surveyed(name)[3], surveyed(name, "eager")[3]
     for site, tensor in heard.items():
         torch.testing.assert_close(tensor, eager[site], rtol=1e-3, atol=1e-4)

@@ -95,12 +95,12 @@ def test_windows_are_no_heads_of_the_stream():
     assert heard.heads() == {}
 
 
-def test_the_shared_attention_of_albert_is_told_apart_by_its_calls():
+def test_the_shared_attention_of_albert_is_distinguished_by_its_calls():
     _, heads = noted("albert")
     assert [heads[f"q.{layer}.0"].call for layer in range(3)] == [0, 1, 2]
 
 
-def test_only_wanted_heads_are_heard_as_views_without_copies():
+def test_only_requested_heads_are_captured_as_views_without_copies():
     model, heads = noted("albert")
     said, calls = {}, Calls()
     wanted = [heads["k.1.3"], heads["v.2.0"]]

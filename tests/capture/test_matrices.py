@@ -57,5 +57,5 @@ def test_patches_frames_and_hashes_have_no_matrix(name):
     assert not are_tied(model)
 
 
-def test_any_module_may_be_asked():
+def test_any_module_may_be_requested():
     assert token_matrices(nn.Linear(2, 2)) == {}

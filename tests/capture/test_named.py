@@ -28,7 +28,7 @@ def test_one_vector_an_example_is_one_position():
     assert torch.equal(heard["1"], output[:, None])
 
 
-def test_an_unknown_module_is_answered_with_the_nearest():
+def test_an_unknown_module_is_reported_with_the_nearest():
     with pytest.raises(UnknownNameError, match=r"no module is called '1\.2'") as e:
         named_taps(model(), ["1.2"])
     assert e.value.hint == "did you mean '1.1'?"

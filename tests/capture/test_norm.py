@@ -32,7 +32,7 @@ NORMS = [
 
 @pytest.mark.parametrize(("norm", "centred"), NORMS, ids=lambda n: type(n).__name__)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_whether_a_norm_centres_is_told_by_its_output(norm, centred, dtype):
+def test_whether_a_norm_centres_is_reported_by_its_output(norm, centred, dtype):
     norm = with_gain(norm).to(dtype)
     given = ROWS.to(dtype)
     assert fit_norm(norm, given, norm(given)).centred is centred

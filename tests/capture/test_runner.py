@@ -45,7 +45,7 @@ def test_halves_are_the_same_documents_in_the_same_order(sizes, times):
         (ValueError("out of memory"), False),
     ],
 )
-def test_lack_of_memory_is_told_from_faults(error, short):
+def test_lack_of_memory_is_distinguished_from_faults(error, short):
     assert is_out_of_memory(error) is short
 
 
@@ -72,7 +72,7 @@ def heard(found, batches, sites, **how):
     return survey, pooled, told
 
 
-def test_every_position_of_every_site_is_heard_once(found, texts):
+def test_every_position_of_every_site_is_captured_once(found, texts):
     given = documents(texts[:6])
     survey, _, told = heard(found, [given[:4], given[4:]], ["embed", "resid.2", "q.0.1"])
     words = sum(len(each.content.split()) for each in given)

@@ -49,7 +49,7 @@ def test_families_are_prefixes_and_the_order_is_fixed(families, expected):
     assert list(causal().select(families)) == expected
 
 
-def test_sides_may_be_named_or_left_out():
+def test_sides_may_be_named_or_skipped():
     sites = sites_of("t5")
     assert sites.select(["enc.resid"]) == ("enc.resid.0", "enc.resid.1", "enc.resid.2")
     assert sites.select(["resid.1"]) == ("enc.resid.1", "dec.resid.1")
@@ -73,7 +73,7 @@ def test_what_was_named_must_be_there():
         causal().select(["resid.9"])
 
 
-def test_only_what_is_asked_for_is_tapped():
+def test_only_what_is_requested_is_tapped():
     sites = causal()
     with sites.listening(["resid.1", "embed.weight"], lambda *_: None):
         hooks = [m for m in sites.body.modules() if m._forward_hooks or m._forward_pre_hooks]
@@ -84,7 +84,7 @@ def test_only_what_is_asked_for_is_tapped():
         assert not any(type(each).__name__ == "_Wrapper" for each in functions)
 
 
-def test_a_new_pass_is_heard_like_the_first():
+def test_a_new_pass_is_captured_like_the_first():
     sites, said = sites_of("albert"), []
     inputs = FAMILIES["albert"].inputs()
     wanted = ["resid.1", "norm.out", "q.2.1"]
@@ -105,7 +105,7 @@ def test_tensors_are_the_models_own():
 
 
 @pytest.mark.parametrize("name", ["llama", "falcon", "opt", "deberta-v2", "gptj"])
-def test_a_loss_of_what_is_heard_reaches_the_weights(name):
+def test_a_loss_of_what_is_captured_reaches_the_weights(name):
     sites, inputs = sites_of(name), FAMILIES[name].inputs()
     names = [site for site in sites.names if site in sites.taps or site in sites.heads]
     plain, attached = {}, {}

@@ -40,7 +40,7 @@ def test_stages_of_a_convolutional_network_are_spatial():
     assert len(stack.blocks) == 4
 
 
-def test_a_model_without_blocks_is_told_what_it_has():
+def test_a_model_without_blocks_is_reported_what_it_has():
     model = nn.Sequential(nn.Linear(2, 2))
     assert candidates(model) == []
     with pytest.raises(

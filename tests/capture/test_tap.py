@@ -46,7 +46,7 @@ def heard(model, x, taps=TAPS):
     return out, said
 
 
-def test_a_block_that_runs_twice_is_heard_at_the_run_that_is_meant():
+def test_a_block_that_runs_twice_is_captured_at_the_run_that_is_meant():
     _, said = heard(Pair(), torch.randn(2, 3))
     assert [site for site, _ in said] == ["embed", "resid.0", "resid.1", "resid.2"]
 
@@ -94,7 +94,7 @@ def test_hidden_states_may_be_given_by_name():
     assert input_tensor((), {}) is None
 
 
-def test_every_call_is_heard_where_none_is_meant():
+def test_every_call_is_captured_where_none_is_meant():
     _, said = heard(Pair(), torch.randn(2, 3), [Tap("any", "blocks.1", call=None)])
     assert [site for site, _ in said] == ["any", "any"]
 

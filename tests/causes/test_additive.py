@@ -27,7 +27,7 @@ def test_the_mean_is_that_of_all_rows(plant):
     assert found.products[0, 0] == pytest.approx(whole.mean_cosine, rel=0.02)
 
 
-def test_products_are_those_of_bands_of_rows_told_one_by_one(plant):
+def test_products_are_those_of_bands_of_rows_reported_one_by_one(plant):
     world = plant({"mean": 0.6, "position": 0.4}, documents=300)
     _, found = model(world)
     units = world.rows / np.linalg.norm(world.rows, axis=1, keepdims=True)
@@ -43,7 +43,7 @@ def test_products_are_those_of_bands_of_rows_told_one_by_one(plant):
     assert last @ found.products @ last == pytest.approx(within, rel=0.1)
 
 
-def test_position_is_told_and_frequency_is_not(plant):
+def test_position_is_reported_and_frequency_is_not(plant):
     _, found = model(plant({"position": 1.0}, documents=200))
     frequency, position = found.blocks
     assert np.linalg.matrix_rank(found.products[position, position], tol=1e-6) == 1

@@ -66,24 +66,24 @@ def test_a_single_cause_has_nine_tenths_at_any_width(plant, cause, width):
     [{"dimensions": 0.3, "position": 0.7}, dict.fromkeys(ORDER[1:], 0.25)],
     ids=["two", "four"],
 )
-def test_mixtures_are_told_where_there_are_few_dimensions(plant, mix, width):
+def test_mixtures_are_reported_where_there_are_few_dimensions(plant, mix, width):
     assert_as_planted(plant(mix, width=width, seed=13), 0.1)
 
 
 @pytest.mark.parametrize("seed", [21, 22, 23])
-def test_gradual_effects_among_others_are_told_within_ten_points(plant, seed):
+def test_gradual_effects_among_others_are_reported_within_ten_points(plant, seed):
     parts = np.random.default_rng(seed).dirichlet(np.ones(4))
     mix = dict(zip(ORDER[1:], map(float, parts), strict=True))
     assert_as_planted(plant(mix, width=384, documents=200, ramp=True, seed=seed), 0.1)
 
 
 @pytest.mark.parametrize("mix", MIXTURES, ids=lambda mix: "-".join(mix))
-def test_mixtures_are_told_within_ten_points(plant, mix):
+def test_mixtures_are_reported_within_ten_points(plant, mix):
     assert_as_planted(plant(mix), 0.1)
 
 
 @pytest.mark.parametrize("others", [("mean",), ("frequency",), ("mean", "dimensions")])
-def test_sinks_among_other_causes_are_told_within_ten_points(plant, others):
+def test_sinks_among_other_causes_are_reported_within_ten_points(plant, others):
     mix = {"sinks": 1.0} | {cause: 1 / len(others) for cause in others}
     assert_as_planted(plant(mix, strength=0.02, **SHORT), 0.1)
 
@@ -128,7 +128,7 @@ def test_dimensions_too_small_to_stand_out_are_within_the_interval(plant):
         assert share.low <= world.truth[cause] <= share.high
 
 
-def test_without_counts_frequency_is_not_told(plant):
+def test_without_counts_frequency_is_not_reported(plant):
     found = attribute(plant({"position": 1.0}).cloud(counted=False))
     assert tuple(found.shares) == ("sinks", "dimensions", "position", "mean")
     assert found.shares["position"].value >= 0.9

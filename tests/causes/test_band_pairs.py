@@ -15,7 +15,7 @@ def products(mean, *bands):
     return lines @ lines.T
 
 
-def test_before_bands_are_told_apart_there_is_the_mean():
+def test_before_bands_are_distinguished_there_is_the_mean():
     assert mean_pair(products([3.0, 4.0], [1.0, 0.0])).product == 25
 
 

@@ -56,13 +56,13 @@ def test_a_cause_is_plain_json(found):
     ]  # fmt: skip
 
 
-def test_none_is_said_where_there_is_none(plant):
+def test_none_is_reported_where_there_is_none(plant):
     lines = told(attribute(plant({"mean": 1.0}, documents=100).cloud()))
     assert lines["sinks"].detail == "there are none"
     assert lines["dimensions"].detail == "none stands out"
 
 
-def test_a_single_band_is_said_to_be_one(found):
+def test_a_single_band_is_reported_as_one(found):
     alone = replace(found, position_bands=((1.0, 0.2),))
     assert told(alone)["position"].detail == "all rows are in one band"
     assert told(alone)["position"].named == ()

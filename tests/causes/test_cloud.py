@@ -5,6 +5,7 @@ import pytest
 
 from isoscope.accumulate import ArrayBlock, Directions
 from isoscope.causes import BandedDirections, CloudSums
+from isoscope.causes.cloud import design_of
 from isoscope.hashing import named_documents
 
 
@@ -69,13 +70,16 @@ def test_the_bands_of_frequency_and_of_position_add_up_to_the_same_rows(plant):
     np.testing.assert_allclose(
         totals.units[:split].sum(axis=0), totals.units[split:].sum(axis=0), atol=1e-2
     )
-    np.testing.assert_array_equal(totals.design, totals.design.T)
-    assert totals.design[:split, :split].sum() == totals.rows
+    design = design_of(totals.crossed)
+    np.testing.assert_array_equal(design, design.T)
+    assert design[:split, :split].sum() == totals.rows
 
 
 def test_the_designs_of_groups_add_up_to_that_of_the_whole(plant):
     cloud = plant({"mean": 1.0}, documents=60).cloud()
-    np.testing.assert_allclose(cloud.designs.sum(axis=0), cloud.total().design)
+    np.testing.assert_allclose(
+        design_of(cloud.crossed).sum(axis=0), design_of(cloud.total().crossed)
+    )
 
 
 def test_joined_bands_lie_where_their_rows_are_and_edges_stay(plant):

@@ -47,7 +47,7 @@ def test_what_others_have_on_rogue_dimensions_is_in_doubt_only_if_there_are_any(
     assert two.doubt == pytest.approx(np.sqrt(4) * 0.5 / 190, rel=0.2)
 
 
-def test_left_out_groups_are_explained_with_the_noise_of_the_whole(plant):
+def test_excluded_groups_are_explained_with_the_noise_of_the_whole(plant):
     cloud = plant({"mean": 0.5, "frequency": 0.5}, documents=100).cloud().join_small_bands()
     noise = noise_by_dimensions(cloud)
     whole, part = shares_of(cloud, noise), shares_of(cloud.without(0), noise)

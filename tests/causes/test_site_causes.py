@@ -6,7 +6,7 @@ from isoscope.causes.cause import NO_COUNTS, site_causes
 from planted_survey import surveyed
 
 
-def test_sinks_are_told_from_the_mean_and_named():
+def test_sinks_are_distinguished_from_the_mean_and_named():
     held = surveyed().held
     causes = {each.cause: each for each in site_causes(held, "resid.1", "all", "r")}
     assert causes["sinks"].share == pytest.approx(1 / (1 + (8 * 0.15) ** 2), abs=0.05)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import yaml
 
-from isoscope.display.readings import KEYS
 from isoscope.store import load
+from isoscope.types import Reading
 
 
 def readings(text):
@@ -34,7 +34,7 @@ def test_json_is_one_reading_a_line_with_the_keys_of_the_contract(shell):
     done = shell("isoscope measure vectors.npy --json")
     assert done.stderr == ""
     found = readings(done.stdout)
-    assert all(tuple(reading) == KEYS for reading in found)
+    assert all(tuple(reading) == Reading.__match_args__ for reading in found)
     assert {reading["site"] for reading in found} == {"rows"}
     assert {reading["variant"] for reading in found} == {"all"}
     assert {(reading["n"], reading["d"]) for reading in found} >= {(300, 24)}

@@ -35,7 +35,7 @@ def test_a_measure_and_a_variant_are_chosen(isoscope, examples):
     assert "participation" in done.stdout and "mean-cosine-cross" not in done.stdout
 
 
-def test_no_bias_is_said_and_is_null_in_json(isoscope, gemma):
+def test_no_bias_is_reported_and_is_null_in_json(isoscope, gemma):
     done = isoscope("norm", gemma)
     assert done.exit_code == 0
     assert "GemmaRMSNorm has no bias" in done.stdout

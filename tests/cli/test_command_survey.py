@@ -88,7 +88,7 @@ def test_corpora_of_every_shape_read_the_same(isoscope, shell, model, corpus, ti
     assert readings(ids.stdout) == pytest.approx(readings(words.stdout), rel=1e-5)
 
 
-def test_bad_documents_are_skipped_where_that_is_asked_for(isoscope, model, corpus):
+def test_bad_documents_are_skipped_where_that_is_requested(isoscope, model, corpus):
     with Path("reviews.jsonl").open("a") as file:
         file.write('{"text": 7}\n')
     refused(
@@ -111,7 +111,7 @@ def test_turns_are_announced_with_the_figure(isoscope, model, corpus, monkeypatc
     assert "3.8 MiB are free: done in" in done.stderr
 
 
-def test_a_spoilt_site_is_named_after_the_others_were_answered(isoscope, place, tiny, corpus):
+def test_a_dropped_site_is_named_after_the_others_were_read(isoscope, place, tiny, corpus):
     from safetensors.numpy import load_file, save_file
 
     shutil.copytree(tiny, "spoilt")
@@ -214,7 +214,9 @@ def interrupted(isoscope, model, corpus, environment):
     return words, kept
 
 
-def test_a_killed_survey_goes_on_where_it_was(isoscope, interrupted, other_model, monkeypatch):
+def test_a_killed_survey_is_resumed_where_it_was(
+    isoscope, interrupted, other_model, monkeypatch
+):
     words, kept = interrupted
     for changed in (
         ("other", *words[1:]),
@@ -265,7 +267,7 @@ def other_model(place, tiny):
     save_file(turned, "other/model.safetensors", metadata={"format": "pt"})
 
 
-def test_a_finished_run_is_replaced_only_where_that_is_asked_for(
+def test_a_finished_run_is_replaced_only_where_that_is_requested(
     isoscope, model, corpus, environment
 ):
     assert isoscope("survey", model, corpus, *QUICK, "-o", "run").exit_code == 0

@@ -47,7 +47,7 @@ def test_a_run_is_saved_and_read(isoscope, examples):
     assert again.exit_code == 2 and "store-exists" in again.stderr
 
 
-def test_bad_rows_are_left_out_with_a_remark_if_asked(isoscope, examples):
+def test_bad_rows_are_skipped_with_a_remark_on_request(isoscope, examples):
     rows = (examples / "reviews.jsonl").read_text().splitlines()
     gap = '{"text": "a text without stars"}'
     (examples / "gap.jsonl").write_text("\n".join([*rows, gap, "not json"]))

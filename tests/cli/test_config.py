@@ -74,7 +74,7 @@ def test_what_is_empty_is_not_given(painted, content):
     assert painted(content, "door").stdout == "door None 1 0.5 False None\n"
 
 
-def test_what_is_still_missing_is_told(painted):
+def test_what_is_still_missing_is_reported(painted):
     done = painted("coats: 2")
     assert done.exit_code == 2
     assert "missing argument 'WHAT'" in done.stderr
@@ -112,7 +112,7 @@ def test_an_unknown_key_gets_the_nearest_known_one(painted):
     assert "did you mean 'colour'?" in painted("color: red", "door").stderr
 
 
-def test_a_file_that_is_not_there_is_told():
+def test_a_file_that_is_not_there_is_reported():
     done = CliRunner().invoke(app, ["paint", "door", "--config", "no-such.yaml"])
     assert done.exit_code == 2
     assert "cannot read the config 'no-such.yaml': No such file" in done.stderr

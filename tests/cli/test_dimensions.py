@@ -7,7 +7,7 @@ import pytest
 from isoscope import api
 
 
-def test_a_run_of_a_model_has_a_line_a_site(isoscope, examples):
+def test_a_run_of_a_model_has_one_line_per_site(isoscope, examples):
     done = isoscope("dimensions", "runs/minilm")
     assert done.exit_code == 0, done.stderr
     lines = done.stdout.splitlines()

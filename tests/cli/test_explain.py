@@ -7,7 +7,7 @@ import pytest
 from isoscope.api import explain
 
 
-def test_it_prints_a_line_a_cause(isoscope, runs):
+def test_it_prints_one_line_per_cause(isoscope, runs):
     done = isoscope("explain", "runs/a")
     assert done.exit_code == 0, done.stderr
     lines = done.stdout.splitlines()

@@ -71,7 +71,7 @@ def test_measuring_loads_neither_torch_nor_pyarrow(place, environment):
     assert done.stderr == ""
 
 
-def test_the_version_is_told(isoscope):
+def test_the_version_is_reported(isoscope):
     done = isoscope("--version")
     assert done.exit_code == 0
     assert done.stdout.startswith("isoscope ")

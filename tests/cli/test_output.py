@@ -24,7 +24,7 @@ def test_data_is_alone_on_stdout(capsys, style):
 
 
 @pytest.mark.parametrize("style", ["latex", "markdown", ""])
-def test_tables_say_themselves_what_was_left_out(capsys, style):
+def test_tables_say_themselves_what_was_excluded(capsys, style):
     show(READINGS, style)
     out, err = capsys.readouterr()
     assert "twonn" in out
@@ -78,7 +78,7 @@ def test_records_as_data_have_their_remarks_beside_them(capsys, quiet):
     assert err == ("" if quiet else "note: mind\nskipped: 3: too large\n")
 
 
-def test_remarks_are_quiet_when_asked_and_harmless_always(capsys):
+def test_remarks_are_quiet_on_request_and_harmless_always(capsys):
     note("saved \x1b[2J", quiet=False)
     note("saved", quiet=True)
     assert capsys.readouterr().err == "saved \\x1b[2J\n"

@@ -18,7 +18,7 @@ def test_json_is_one_object(isoscope, runs):
     assert told["bytes"] < 1.5e6
 
 
-def test_a_page_is_replaced_only_when_asked(isoscope, runs, place):
+def test_a_page_is_replaced_only_on_request(isoscope, runs, place):
     assert isoscope("report", "runs/a", "-o", "page.html").exit_code == 0
     again = isoscope("report", "runs/a", "-o", "page.html")
     assert again.exit_code == 2

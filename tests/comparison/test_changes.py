@@ -6,8 +6,10 @@ import json
 
 import pytest
 
-from isoscope.comparison.changes import KEYS, changes_of
+from isoscope.comparison.changes import changes_of
 from isoscope.types import Change
+
+KEYS = Change.__match_args__  # the names of its fields, in their order
 
 
 def change(measure="isoscore", a=0.5, b=0.61, low=0.08, high=0.14, **other):
@@ -145,6 +147,6 @@ def test_hostile_names_are_shown_and_not_obeyed():
     )
 
 
-def test_no_changes_are_said():
+def test_no_changes_are_reported():
     none = changes_of([], left_out=["x"])
     assert "no readings" in str(none) and "skipped: x" in none.to_markdown()

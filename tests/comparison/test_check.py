@@ -122,7 +122,7 @@ def test_what_holds_is_not_refused(handmade):
 # --- baselines ---------------------------------------------------------------------------
 
 
-def test_so_many_times_the_baseline_is_judged_with_both_intervals(handmade):
+def test_a_multiple_of_the_baseline_is_judged_with_both_intervals(handmade):
     run = handmade("a", [("embed", "isoscore", 0.80, 0.79, 0.81)])
     base = handmade("b", [("embed", "isoscore", 1.00, 0.92, 1.08)])
     sure = iso.check(run, "isoscore < 0.95x", baseline=base)[0]

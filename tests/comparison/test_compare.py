@@ -90,7 +90,7 @@ def profile(layers, measures=("isoscore",), start=0.1):
     ]
 
 
-def test_what_only_one_run_has_is_told(handmade):
+def test_what_only_one_run_has_is_reported(handmade):
     a = handmade("a", [*profile(2), ("embed", "isoscore", 0.5, 0.4, 0.6)])
     b = handmade("b", [*profile(3), ("resid.0", "alpha", 1.0, 0.9, 1.1)])
     changes = iso.compare(a, b)
@@ -102,7 +102,7 @@ def test_what_only_one_run_has_is_told(handmade):
     )
 
 
-def test_layers_are_matched_by_depth_where_that_is_asked(handmade):
+def test_layers_are_matched_by_depth_where_that_is_requested(handmade):
     a, b = handmade("a", profile(3)), handmade("b", profile(5), d=16)
     changes = iso.compare(a, b, match="depth")
     assert [(each.site, each.other_site) for each in changes] == [
@@ -222,7 +222,9 @@ def test_a_damaged_state_is_refused_where_it_is_needed(collections):
 # --- a model -----------------------------------------------------------------------------
 
 
-def test_a_model_in_two_precisions_differs_by_little_and_is_told_exactly(tiny, texts, tmp_path):
+def test_a_model_in_two_precisions_differs_by_little_and_is_reported_exactly(
+    tiny, texts, tmp_path
+):
     for dtype in ("float32", "bfloat16"):
         iso.survey(tiny, texts, output=tmp_path / dtype, dtype=dtype)
     changes = iso.compare(tmp_path / "float32", tmp_path / "bfloat16", all=True)

@@ -41,7 +41,7 @@ def test_a_collection_without_a_sample_is_not_paired(collections):
     assert not how.at("rows")
 
 
-def test_what_else_differs_is_told(handmade):
+def test_what_else_differs_is_reported(handmade):
     found = differences(load(handmade("a", ROW)), load(handmade("b", ROW, seed=1, d=16)))
     assert found == ["width 8 and 16", "seed 0 and 1"]
 

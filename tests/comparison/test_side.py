@@ -93,7 +93,7 @@ def test_vectors_are_paired_row_by_row(clouds):
     assert not any(each.paired for each in apart)
 
 
-def test_things_of_one_name_are_told_apart_by_their_paths(handmade, tmp_path):
+def test_things_of_one_name_are_distinguished_by_their_paths(handmade, tmp_path):
     (tmp_path / "old").mkdir()
     first, second = load(handmade("a", ROW)), load(handmade("old/a", ROW))
     assert names_of(first, second) == (str(tmp_path / "a"), str(tmp_path / "old" / "a"))

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine
-from isoscope.control.penalty.shrinkage import streamed
+from isoscope.control.penalty.isoscore_star import streamed
 from isoscope.control.processes import World
 
 SOURCE = Path(__file__).parents[2] / "src"

@@ -82,7 +82,7 @@ def test_no_readings_say_so():
     assert nothing.to_json() == ""
 
 
-def test_a_group_or_step_is_told(make):
+def test_a_group_or_step_is_reported(make):
     one = make("isoscore", 0.5)
     readings = Results([one, replace(one, group="rare", step=100)], READINGS)
     assert "rare" in str(readings)
@@ -109,7 +109,7 @@ def seen(readings):
     return parser
 
 
-def test_html_holds_headings_cells_warnings_and_what_was_left_out(readings):
+def test_html_holds_headings_cells_warnings_and_what_was_excluded(readings):
     texts = seen(readings).texts
     for text in ("measure", "0.4631", "[0.4610, 0.4652]", "5,000", "n < 10 d", "1 2"):
         assert text in texts
@@ -174,7 +174,7 @@ def printed(readings, width=100):
     return out.getvalue()
 
 
-def test_a_terminal_shows_values_intervals_warnings_and_what_was_left_out(readings):
+def test_a_terminal_shows_values_intervals_warnings_and_what_was_excluded(readings):
     text = printed(readings)
     for part in ("0.4631", "[0.4610, 0.4652]", "1 2", "2  n < 10 d", "skipped: twonn"):
         assert part in text

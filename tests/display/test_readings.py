@@ -8,7 +8,6 @@ import pytest
 
 from isoscope.display import READINGS, Results
 from isoscope.display.readings import (
-    KEYS,
     USUAL,
     WIDEST,
     has_several_sites,
@@ -17,6 +16,8 @@ from isoscope.display.readings import (
     usual_measures,
 )
 from isoscope.types import Reading
+
+KEYS = Reading.__match_args__  # the names of its fields, in their order
 
 JSON = """\
 {"run": "notes", "site": "rows", "variant": "all", "group": "", "step": null, \
@@ -133,7 +134,7 @@ def test_several_sites_have_a_line_each_and_a_hint(make):
     assert wide.notes()[0].startswith("all measures of a site")
 
 
-def test_remarks_stand_beside_every_format_and_what_was_left_out_beside_data(readings):
+def test_remarks_stand_beside_every_format_and_what_was_excluded_beside_data(readings):
     readings.remarks = ("mind this",)
     left_out = [f"skipped: {text}" for text in readings.left_out]
     for style in ("json", "csv"):
@@ -197,7 +198,7 @@ def test_variants_are_shown_where_they_have_other_rows():
     ]  # fmt: skip
 
 
-def test_a_variant_asked_for_alone_is_shown():
+def test_a_variant_requested_alone_is_shown():
     table = cells(layer_table([reading(s, "a", variant="no-special") for s in "xy"]))
     assert table["site"] == ("x", "y")
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from isoscope.accumulate import ArrayBlock, Moments, Tally
 from isoscope.accumulate.survey import Survey
+from isoscope.engine.plan import Plan, Unit
 from isoscope.errors import RowError, UndefinedError
 from isoscope.study.option import about
-from isoscope.study.plan import Plan, Unit
 from isoscope.study.run import Runnable
 
 SITE = ("rows", "all")

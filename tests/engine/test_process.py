@@ -67,7 +67,7 @@ def test_summaries_are_merged_and_handed_over_as_files(served, orders, tmp_path,
     assert keeper.missing() == [0, 1, 4, 6, 7]
 
 
-def test_a_worker_that_is_asked_to_end_hands_over_after_the_unit(served, orders, tmp_path):
+def test_a_worker_that_is_requested_to_end_hands_over_after_the_unit(served, orders, tmp_path):
     spec = SumSpec.of(orders=str(orders), units=8)
     found = served(spec, task((0, 1, 2), tmp_path), None)
     (kept,) = [each for each in found if isinstance(each, wire.Kept)]
@@ -89,7 +89,7 @@ import os, subprocess, sys
 from isoscope.engine.pool import Process
 from isoscope.engine.base import Job
 from isoscope.store.working import Working
-from isoscope.study.plan import Plan
+from isoscope.engine.plan import Plan
 job = Job(None, Plan(stages=()), None, Working(None))
 print(Process(job).popen.pid, flush=True)
 sys.stdin.read()

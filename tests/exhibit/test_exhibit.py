@@ -58,7 +58,7 @@ def test_facts_say_where_a_run_comes_from(run):
     assert "Model" not in facts
 
 
-def test_runs_of_one_name_are_told_apart(run, tmp_path):
+def test_runs_of_one_name_are_distinguished(run, tmp_path):
     shutil.copytree(run, tmp_path / "run")
     one, two = exhibits([run, tmp_path / "run"])
     assert one.name != two.name

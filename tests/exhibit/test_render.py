@@ -115,7 +115,7 @@ def test_a_figure_of_dimensions_has_a_cell_for_each(run, tmp_path):
         ({"variant": "no-sin"}, UnknownNameError, "no variant is called"),
     ],
 )
-def test_what_cannot_be_drawn_is_said(run, tmp_path, given, error, match):
+def test_what_cannot_be_drawn_is_reported(run, tmp_path, given, error, match):
     with pytest.raises(error, match=match):
         iso.figure(run, tmp_path / "a.svg", **given)
     assert not (tmp_path / "a.svg").exists()

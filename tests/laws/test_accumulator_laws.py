@@ -130,7 +130,7 @@ def test_an_empty_peer_changes_nothing(kind, parts):
 
 @every_kind
 @given(parts=streams(2))
-def test_a_saved_state_goes_on_as_if_never_saved(kind, parts):
+def test_a_saved_state_continues_as_if_never_saved(kind, parts):
     a, b = parts
     revived = kind.from_state(fed(kind, a).state(), width=WIDTH)
     assert_same(revived, fed(kind, a))

@@ -202,7 +202,7 @@ def test_backward_can_be_run_twice(make):
 
 
 @every_penalty
-def test_a_saved_state_goes_on_as_if_nothing_had_happened(make):
+def test_a_saved_state_continues_as_if_nothing_had_happened(make):
     layers, mask = batch(dtype=torch.float32)
     penalty = make(6, rows=20, warmup=10)
     for _ in range(3):

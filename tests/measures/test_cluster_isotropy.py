@@ -47,7 +47,7 @@ def test_clusters_explain_a_cone_that_is_one_by_cosine(measured):
     assert abs(found[NAME].value) < 0.02
 
 
-def test_fewer_documents_than_clusters_are_left_out_and_the_rest_goes_on():
+def test_fewer_documents_than_clusters_are_excluded_and_the_rest_continues():
     from isoscope.api import measure
 
     rows = np.random.default_rng(1).normal(size=(60, 6))

@@ -27,7 +27,7 @@ def test_paired_errors_are_those_of_the_differences_of_the_groups():
     assert found.p == pytest.approx(2 * stats.t.sf(2.5 / error, 31))
 
 
-def test_groups_are_told_apart_by_their_keys_and_not_by_their_order():
+def test_groups_are_distinguished_by_their_keys_and_not_by_their_order():
     ours, theirs = spread(1), spread(2)
     turned = Spread(theirs.parts[::-1], KEYS[::-1])
     assert difference_by_group(3.0, 1.0, (ours, theirs)) == difference_by_group(

@@ -29,7 +29,7 @@ def test_equals_the_exponential_of_the_entropy(value, rows):
 
 
 @pytest.mark.parametrize("used", [1, 3, 8])
-def test_so_many_equal_dimensions_read_their_number(value, used):
+def test_equal_dimensions_read_their_number(value, used):
     rows = np.kron(np.eye(8)[:used], [[1.0], [-1.0]])
     assert value(rows, "effective-rank") == pytest.approx(used)
 

@@ -34,7 +34,7 @@ def test_equals_the_published_algorithm(value, rows):
 
 
 @pytest.mark.parametrize("used", [1, 2, 5, 8])
-def test_so_many_equal_dimensions_of_eight(value, used):
+def test_equal_dimensions_of_eight(value, used):
     rows = np.kron(np.eye(8)[:used], [[1.0], [-1.0]])
     assert value(rows, "isoscore") == pytest.approx((used - 1) / 7)
 

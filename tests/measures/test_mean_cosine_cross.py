@@ -50,7 +50,7 @@ def test_documents_that_resemble_only_themselves_read_near_zero(measured):
     assert abs(found["mean-cosine-cross"].value) < 0.002 < found["mean-cosine"].value
 
 
-def test_many_documents_that_share_a_group_are_still_told_apart(value):
+def test_many_documents_that_share_a_group_are_still_distinguished(value):
     rng = np.random.default_rng(3)
     documents = np.repeat(np.arange(100), rng.integers(1, 4, 100))
     rows = rng.normal(size=(len(documents), 3)) + 0.5

@@ -27,7 +27,7 @@ def test_equals_the_ratio_of_the_eigenvalues(value, rows):
 
 
 @pytest.mark.parametrize("used", [1, 2, 5, 8])
-def test_so_many_equal_dimensions_read_their_number(value, used):
+def test_equal_dimensions_read_their_number(value, used):
     signs = np.array([[1.0, -1.0]]).T
     rows = np.kron(np.eye(8)[:used], signs)  # +-1 along each used axis
     assert value(rows, "participation") == pytest.approx(used)

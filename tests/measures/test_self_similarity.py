@@ -68,7 +68,7 @@ def test_three_tiny_clouds(token_readings, rows, tokens, value):
     assert found[NAME].value == pytest.approx(value, abs=1e-12)
 
 
-def test_where_no_type_repeats_it_is_left_out_and_the_rest_goes_on(words, token_survey):
+def test_where_no_type_repeats_it_is_excluded_and_the_rest_continues(words, token_survey):
     rows, documents, _ = words
     names = (NAME, "intra-similarity", "mev", "inter-similarity", "mean-cosine")
     survey = token_survey(rows, documents, np.arange(len(rows)), names)
@@ -80,7 +80,7 @@ def test_where_no_type_repeats_it_is_left_out_and_the_rest_goes_on(words, token_
     assert "occurs at least 5 times" in left_out["mev"]
 
 
-def test_rows_without_tokens_are_told_apart_from_rows_without_repeats(words, measured):
+def test_rows_without_tokens_are_distinguished_from_rows_without_repeats(words, measured):
     from isoscope.errors import TooFewRowsError
 
     with pytest.raises(TooFewRowsError, match="needs rows with tokens"):

@@ -66,7 +66,7 @@ def test_the_sphere_reads_what_directions_drawn_at_random_do(d):
     assert on_a_sphere(0, d) == pytest.approx(drawn, abs=0.03)
 
 
-def test_a_sample_of_many_rows_is_used_and_said(measured):
+def test_a_sample_of_many_rows_is_used_and_reported(measured):
     rows = np.random.default_rng(3).normal(size=(3000, 4))
     reading = measured(rows, "uniformity")["uniformity"]
     assert reading.n == 2048

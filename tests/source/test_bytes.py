@@ -117,7 +117,7 @@ def test_pieces_are_put_together():
     assert fill(Drops(b"abcdefg"), memoryview(room), "f") == 5 and room == b"abcde"
 
 
-def test_an_early_end_is_told():
+def test_an_early_end_is_reported():
     with pytest.raises(SourceError, match="expected 5 bytes in f, got 3"):
         read_exactly(Drops(b"abc"), 5, "f")
     assert fill(Drops(b"abc"), memoryview(bytearray(5)), "f") == 3

@@ -49,7 +49,7 @@ def test_a_matrix_a_row_is_refused(tmp_path):
         open_source(tmp_path / "v.arrow")
 
 
-def test_only_the_columns_asked_for_are_touched(tmp_path, whole, labels):
+def test_only_the_columns_requested_are_touched(tmp_path, whole, labels):
     data = pa.table({"v": [[1.0]] * 3, "doc": ["a", "a", "b"], "other": [{"x": 1}] * 3})
     with pa.ipc.new_file(str(tmp_path / "v.arrow"), data.schema) as writer:
         writer.write_table(data)

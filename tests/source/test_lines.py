@@ -22,7 +22,7 @@ from isoscope.source.lines import (
 from isoscope.source.row_source import VectorRequest
 
 
-def test_lines_are_numbered_and_blank_ones_left_out():
+def test_lines_are_numbered_and_blank_ones_skipped():
     stream = io.BytesIO(b"\xef\xbb\xbfa\r\n\n  \nb\n\r\nc")
     assert list(filled_lines(stream, "f", row_too_long)) == [
         (1, 3, b"a"),
@@ -78,7 +78,7 @@ def sample(*lines):
         (["nan", "inf", "-1e5"], False),
     ],
 )
-def test_a_header_is_told_from_numbers(cells, header):
+def test_a_header_is_distinguished_from_numbers(cells, header):
     assert is_header(cells) == header
 
 

@@ -8,7 +8,7 @@ import pytest
 from isoscope.source import open_source
 
 
-def test_nothing_is_read_before_the_first_chunk_is_asked_for(tmp_path, cloud):
+def test_nothing_is_read_before_the_first_chunk_is_requested(tmp_path, cloud):
     np.save(tmp_path / "v.npy", cloud())
     source = open_source(tmp_path / "v.npy")
     chunks = source.chunks()

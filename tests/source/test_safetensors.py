@@ -50,7 +50,7 @@ def test_documents_and_a_chosen_tensor(tmp_path, labels):
     assert source.width == 3 and labels(source)["documents"] == [0, 0, 1, 1, 2, 2]
 
 
-def test_an_unknown_type_is_in_the_way_only_if_asked_for(tmp_path):
+def test_an_unknown_type_is_in_the_way_only_on_request(tmp_path):
     header = {
         "x": entry(),
         "f8": entry((4, 4), "F8_E4M3", (16, 32)),

@@ -63,7 +63,7 @@ def test_the_same_run_has_the_same_numbers_byte_by_byte(here, write):
         assert (here / "one" / name).read_bytes() == (here / "two" / name).read_bytes()
 
 
-def test_an_existing_run_is_not_replaced_unless_asked(here, write):
+def test_an_existing_run_is_not_replaced_unless_requested(here, write):
     write(here / "run", fill=1.0)
     before = contents(here)
     with pytest.raises(StoreError, match="expected a new folder") as caught:
@@ -114,7 +114,7 @@ def test_a_link_to_a_run_is_followed(here, write):
 
 
 @pytest.mark.parametrize("name", ["file/run", "file/deep/run", "\0", "loop/run"])
-def test_where_nothing_can_be_written_it_is_said_before_any_work(here, name):
+def test_where_nothing_can_be_written_it_is_reported_before_any_work(here, name):
     (here / "file").write_text("mine")
     (here / "loop").symlink_to(here / "loop")
     with pytest.raises(StoreError, match="cannot write a run to") as caught:
@@ -122,12 +122,12 @@ def test_where_nothing_can_be_written_it_is_said_before_any_work(here, name):
     assert caught.value.slug == "store-write"
 
 
-def test_a_name_that_is_too_long_is_told_before_any_work(here):
+def test_a_name_that_is_too_long_is_reported_before_any_work(here):
     with pytest.raises(StoreError, match="File name too long"):
         check_target(here / ("x" * 300))
 
 
-def test_a_folder_that_may_not_be_written_to_is_told_before_any_work(here, monkeypatch):
+def test_a_folder_that_may_not_be_written_to_is_reported_before_any_work(here, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anywhere
     with pytest.raises(StoreError, match="may not be written to"):
         check_target(here / "run")

@@ -122,7 +122,7 @@ def test_different_summaries_do_not_merge(run_of, tmp_path):
     assert not list(tmp_path.glob("out*"))
 
 
-def test_a_full_disk_is_told(run_of, tmp_path, monkeypatch):
+def test_a_full_disk_is_reported(run_of, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 

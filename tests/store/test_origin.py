@@ -84,7 +84,7 @@ def test_an_origin_of_the_wrong_shape_is_a_bug(make_source):
         new_origin(sources=[make_source(rows="many")], settings={}, seed=0)
 
 
-def test_versions_are_told():
+def test_versions_are_reported():
     assert set(versions()) == {"isoscope", "numpy", "python"}
 
 

@@ -61,7 +61,7 @@ def slug_of(path):
     return caught.value.slug
 
 
-def test_what_is_not_there_is_told_from_what_is_no_run(here):
+def test_what_is_not_there_is_distinguished_from_what_is_no_run(here):
     (here / "file").write_text("x")
     (here / "empty").mkdir()
     assert slug_of(here / "nothing") == "store-missing"
@@ -143,7 +143,7 @@ def test_one_turned_bit_in_the_readings_is_found(folder):
         load(folder)
 
 
-def test_one_turned_bit_in_the_state_is_found_when_the_survey_is_asked_for(folder):
+def test_one_turned_bit_in_the_state_is_found_when_the_survey_is_requested(folder):
     turned(folder / "state.safetensors")
     with pytest.raises(StoreError, match="its checksum is not the one that was written"):
         _ = load(folder).survey
@@ -187,14 +187,14 @@ def test_a_state_that_is_whole_but_not_a_survey_is_refused(here, box, readings, 
 @pytest.mark.parametrize(
     "content", [b"a: [", b"- 1", b"\xff\xfe", b"!!python/object:os.system x"]
 )
-def test_a_config_that_is_none_is_refused_when_asked_for(folder, content):
+def test_a_config_that_is_none_is_refused_on_request(folder, content):
     (folder / "config.yaml").write_bytes(content)
     back = load(folder)
     with pytest.raises(StoreError, match=r"config\.yaml"):
         _ = back.config
 
 
-def test_a_missing_config_is_told(folder):
+def test_a_missing_config_is_reported(folder):
     (folder / "config.yaml").unlink()
     with pytest.raises(StoreError, match="it is not there"):
         _ = load(folder).config
@@ -223,7 +223,7 @@ def test_one_site_of_a_damaged_state_is_refused(folder):
         load(folder).survey_of("rows")
 
 
-def test_trouble_is_told_without_reading_the_state(here, survey, readings, origin, config):
+def test_trouble_is_reported_without_reading_the_state(here, survey, readings, origin, config):
     whole = Survey(survey.held, trouble={"x": "NaN"})
     folder = save(here / "sites", whole, readings(), origin(), config)
     turned(folder / "state.safetensors")
@@ -232,7 +232,7 @@ def test_trouble_is_told_without_reading_the_state(here, survey, readings, origi
         _ = load(folder).sites
 
 
-def test_places_are_told_and_read_one_by_one(here, survey, readings, origin, config):
+def test_places_are_reported_and_read_one_by_one(here, survey, readings, origin, config):
     held = survey.held[PLACE]
     whole = Survey({PLACE: held, ("rows", "no-sink"): held, ("other", "all"): held})
     back = load(save(here / "sites", whole, readings(), origin(), config))

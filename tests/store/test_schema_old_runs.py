@@ -53,7 +53,7 @@ def test_the_origin_of_an_old_run_is_kept_whole(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_facts_of_an_old_run_are_told(name):
+def test_facts_of_an_old_run_are_reported(name):
     assert facts_of(load(OLD / name)) == EXPECTED["facts"][name]
 
 

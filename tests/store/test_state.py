@@ -66,7 +66,7 @@ def test_sites_come_one_at_a_time(tmp_path):
     assert reader.survey([("nowhere", "all")]).held == {}
 
 
-def test_a_spoilt_site_stays_spoilt(tmp_path):
+def test_a_dropped_site_stays_dropped(tmp_path):
     good, bad = survey(1), survey(2)
     bad.drop("resid.1", "NaN in document 7")
     write_state(tmp_path / "good", good)

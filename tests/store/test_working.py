@@ -247,7 +247,7 @@ def test_a_stage_that_built_on_another_state_is_emptied(target):
         assert [path.name for path in folder.stage(2, "another digest").iterdir()] == ["after"]
 
 
-def test_notes_are_said_once_and_survive_damage(target):
+def test_notes_are_reported_once_and_survive_damage(target):
     abandoned(target)
     (target / "notes.json").write_bytes(b"[")
     with Working(target) as folder:

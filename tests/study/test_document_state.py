@@ -7,7 +7,7 @@ from isoscope.errors import UnknownNameError
 from isoscope.study.model import choose_state, subject_of, take_states
 
 
-def test_what_stands_for_a_text_is_asked_for_or_the_models_own(tiny, speaker):
+def test_what_stands_for_a_text_is_requested_or_the_models_own(tiny, speaker):
     assert choose_state(subject_of(tiny), "mean", as_pooled=True) == "mean"
     assert choose_state(subject_of(tiny), None, as_pooled=True) == "first"
     assert choose_state(subject_of(speaker), None, as_pooled=True) == "last"

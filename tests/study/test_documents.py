@@ -101,7 +101,7 @@ def test_an_empty_chunk_is_passed_over():
     assert cuts_of([empty, bare]) == []
 
 
-def test_a_document_that_goes_on_in_another_file_knows_both():
+def test_a_document_that_continues_in_another_file_knows_both():
     names = np.array(["a", "a"])
     chunks = [
         Chunk(rows_of(2), "one", 0, names, place="one.npy"),

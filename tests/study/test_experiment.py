@@ -29,7 +29,7 @@ from isoscope.study.spec import Execution, EngineOptions
 from isoscope.study.experiment import register
 from isoscope.study.model import CorpusSpec
 from isoscope.study.option import about
-from isoscope.study.plan import Plan, Unit
+from isoscope.engine.plan import Plan, Unit
 from isoscope.study.run import Runnable, run
 from isoscope.study.survey import SurveySpec
 
@@ -238,7 +238,7 @@ from isoscope.display.table import Column, Table
 from isoscope.store import new_origin, save
 from isoscope.store.state import State
 from isoscope.study.option import about
-from isoscope.study.plan import Plan, Unit
+from isoscope.engine.plan import Plan, Unit
 from isoscope.study.run import Planner, Runnable
 from isoscope.types import Reading
 

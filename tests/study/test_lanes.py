@@ -225,7 +225,7 @@ def test_what_a_reader_raises_comes_through(chunks, cloud):
 # --- the rest ---------------------------------------------------------------------------
 
 
-def test_progress_is_told_in_order_and_ends_with_all_rows(chunks, cloud):
+def test_progress_is_reported_in_order_and_ends_with_all_rows(chunks, cloud):
     told = []
     ran(chunks(cloud(), 50), progress=told.append)
     assert told == list(range(50, 650, 50))

@@ -51,6 +51,6 @@ def test_a_bound_that_is_no_number_is_none(monkeypatch, nonsense):
     assert free_memory() > 2**20
 
 
-def test_bytes_are_said_in_two_sizes():
+def test_bytes_are_reported_in_two_sizes():
     assert as_bytes(2**20) == "1.0 MiB"
     assert as_bytes(2**31) == "2.0 GiB"

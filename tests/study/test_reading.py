@@ -174,7 +174,7 @@ def test_second_passes_start_from_the_mean_and_the_axes_of_the_first():
     np.testing.assert_allclose(turned, np.diag(np.diag(turned)), atol=1e-9 * turned.max())
 
 
-def test_readings_come_in_the_order_asked_for():
+def test_readings_come_in_the_order_requested():
     here = accumulated(EVERY, cloud())
     names = ["isoscore", "mean-cosine", "twonn"]
     readings, left_out = read_place(PLACE, here, names, run="a", options={})
@@ -183,7 +183,7 @@ def test_readings_come_in_the_order_asked_for():
     assert left_out == {}
 
 
-def test_what_cannot_be_read_is_left_out_with_its_reason():
+def test_what_cannot_be_read_is_excluded_with_its_reason():
     here = accumulated(EVERY, cloud(n=3))
     readings, left_out = read_place(
         PLACE, here, ["isoscore-debiased", "mean-cosine"], run="", options={}

@@ -90,7 +90,7 @@ def test_rows_that_are_skipped_are_counted_over_units(folder, small_units):
 
 def test_an_array_is_one_unit_and_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.setattr("isoscope.study.run.digest", None)  # what addresses are made with
-    monkeypatch.setattr("isoscope.study.plan.Plan.encode", None)
+    monkeypatch.setattr("isoscope.engine.plan.Plan.encode", None)
     found = iso.measure(np.random.default_rng(0).normal(size=(200, 8)), measures=["isoscore"])
     assert len(found) == 1
 

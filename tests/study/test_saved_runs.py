@@ -104,7 +104,7 @@ def test_a_run_reads_back_as_it_was_measured(tmp_path):
     assert str(back) == str(found)
 
 
-def test_chosen_measures_are_read_in_the_order_asked_for(tmp_path):
+def test_chosen_measures_are_read_in_the_order_requested(tmp_path):
     measure(cloud(300), output=tmp_path / "run", all=True)
     found = read(tmp_path / "run", measures=["partition", "isoscore"])
     names = ["partition", "partition-log", "partition-reference", "isoscore"]
@@ -153,7 +153,7 @@ def test_unknown_measures_and_sites_are_refused(tmp_path):
     assert len(read(tmp_path / "run", sites=["rows"])) == 1
 
 
-def test_what_was_left_out_is_said_again(tmp_path):
+def test_what_was_excluded_is_reported_again(tmp_path):
     found = measure(np.ones((60, 5)), output=tmp_path / "run")
     assert found.left_out
     assert read(tmp_path / "run").left_out == found.left_out
@@ -167,7 +167,7 @@ def test_a_second_pass_is_kept_and_not_merged(tmp_path):
     assert not any("sample" in w for w in total["mean-cosine"].warnings)
 
 
-def test_skipped_rows_are_still_said_after_merging(tmp_path):
+def test_skipped_rows_are_still_reported_after_merging(tmp_path):
     for i in range(2):
         rows = cloud(300, seed=i)
         rows[: i + 1] = np.nan
@@ -215,7 +215,7 @@ def test_nothing_cannot_be_merged(tmp_path):
         merge([], tmp_path / "c")
 
 
-def test_an_output_is_replaced_only_when_asked(tmp_path):
+def test_an_output_is_replaced_only_on_request(tmp_path):
     measure(cloud(300), measures=["isoscore"], output=tmp_path / "run")
     with pytest.raises(StoreError):
         measure(cloud(300), measures=["alpha"], output=tmp_path / "run")
@@ -259,7 +259,7 @@ def test_a_gate_on_readings_needs_no_state(tmp_path):
     assert worst(iso.check(tmp_path / "run", "mean-cosine > 2")) == "holds"
 
 
-def test_missing_measures_are_read_at_the_sites_asked_for(tiny_run, monkeypatch):
+def test_missing_measures_are_read_at_the_sites_requested(tiny_run, monkeypatch):
     read_at = []
     original = StateReader.survey
 

@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from isoscope.api import merge, read, survey
-from isoscope.engine import Notify, Tracker
-from isoscope.engine.base import UnitTicks
+from isoscope.engine import Notify, Ticks
 from isoscope.errors import IsoscopeError, MergeError, ResumeError
 from isoscope.study.model import load_model
 from isoscope.study.run import run
@@ -113,7 +112,7 @@ def test_memory_that_ran_out_in_one_unit_changes_no_other(tiny, texts):
     plan = worker.plan()
     worker.enter(plan, 0, None)
     first, second, *_ = plan.stages[0]
-    ticks = UnitTicks(Tracker(Notify()), 0, 0)
+    ticks = Ticks(lambda done: None, lambda text: None)
     wanted = worker.run(second, None, ticks).to_state()[1]
     seen = short_of_memory(worker, 2)
     worker.run(first, None, ticks)

@@ -43,7 +43,7 @@ def test_readings_are_those_of_the_stored_rows():
     assert {r.site for r in found} == {"mid", "out"}
 
 
-def test_padding_is_left_out():
+def test_padding_is_excluded():
     mask = torch.ones(9, 7, dtype=torch.bool)
     mask[:, 4:] = False
     whole = survey_module(Mixer(), [(each, mask) for each in batches()], ["first"])

@@ -60,7 +60,7 @@ def test_fewer_documents_than_ten_a_dimension_may_bias_it_too(warned, cloud):
     assert warned("documents < 10 d", cloud(n=600), in_documents(60, 10)) == []
 
 
-def test_only_the_stronger_of_the_two_is_said(warned, cloud):
+def test_only_the_stronger_of_the_two_is_reported(warned, cloud):
     rows, documents = cloud(n=50), in_documents(10, 5)
     assert warned("n < 10 d", rows, documents) == SPECTRAL_OF_SIX
     assert warned("documents < 10 d", rows, documents) == []
@@ -121,7 +121,7 @@ def test_an_interval_that_is_missing_is_always_explained(survey, cloud):
             assert missing == (len(said) == 1), (reading.measure, reading.warnings)
 
 
-def test_an_interval_that_is_not_defined_without_a_group_is_left_out(warned, cloud):
+def test_an_interval_that_is_not_defined_without_a_group_is_excluded(warned, cloud):
     # Without the long document eight rows are left, too few for twenty neighbours.
     names = np.r_[["long"] * 16, [f"d{i}" for i in range(8)]]
     text = "no interval: it is not defined without some of the groups"
@@ -145,14 +145,14 @@ def test_it_is_documents_that_count_not_rows(warned, cloud):
     assert set(warned(text, cloud(n=310), in_documents(31, 10))) == set(HALVED)
 
 
-def test_zero_rows_are_said_where_a_direction_is_needed(warned, cloud):
+def test_zero_rows_are_reported_where_a_direction_is_needed(warned, cloud):
     rows = cloud()
     rows[[4, 70, 300]] = 0
     assert warned("3 zero rows dropped: they have no direction", rows) == DIRECTED
     assert warned("zero rows", cloud()) == []
 
 
-def test_copies_are_said_everywhere_and_only_if_they_are_many(warned, survey, cloud):
+def test_copies_are_reported_everywhere_and_only_if_they_are_many(warned, survey, cloud):
     rows = cloud(n=1000)
     rows[500:750] = rows[:250]
     assert warned("25.0% of the rows are copies of another row", rows) == every(survey, rows)
@@ -163,13 +163,13 @@ def test_copies_are_said_everywhere_and_only_if_they_are_many(warned, survey, cl
     assert warned("0.2% of the rows are copies", few) == every(survey, few)
 
 
-def test_a_sample_is_said_where_one_was_used(warned, cloud):
+def test_a_sample_is_reported_where_one_was_used(warned, cloud):
     text = "from a sample of 2048 of 2049 rows"
     assert warned(text, cloud(n=2049)) == SAMPLED
     assert warned("sample", cloud(n=2048)) == []
 
 
-def test_skipped_rows_are_said_everywhere(survey, cloud):
+def test_skipped_rows_are_reported_everywhere(survey, cloud):
     from isoscope.accumulate import Tally
 
     one = survey(cloud(), DEFAULT)
@@ -202,13 +202,13 @@ def test_a_plain_value_is_biased_when_its_twin_lies_outside_its_interval(plain, 
 
 
 @pytest.mark.parametrize(("plain", "debiased"), TWINS)
-def test_without_a_twin_or_an_interval_nothing_is_said(plain, debiased):
+def test_without_a_twin_or_an_interval_nothing_is_reported(plain, debiased):
     assert about_bias([reading(plain, 0.5, 0.4, 0.6)]) == {}
     assert about_bias([reading(debiased, 9.0)]) == {}
     assert about_bias([reading(plain, 0.5), reading(debiased, 9.0)]) == {}
 
 
-def test_a_share_of_nothing_is_said_to_be_one():
+def test_a_share_of_nothing_is_reported_as_one():
     share = reading("outlier-share", 3.0, 2.0, 4.0)
     told = {"outlier-share": "the mean cosine it explains may be zero"}
     assert about_bias([reading("mean-cosine", 0.01, -0.1, 0.12), share]) == told
@@ -216,7 +216,7 @@ def test_a_share_of_nothing_is_said_to_be_one():
     assert about_bias([share]) == {}
 
 
-def test_few_rows_in_many_dimensions_are_said_to_be_biased(warned):
+def test_few_rows_in_many_dimensions_are_reported_as_biased(warned):
     rows = np.random.default_rng(2).normal(size=(60, 40))
     assert {"isoscore", "effective-rank"} <= set(
         warned("biased by more than its interval", rows)
@@ -232,7 +232,7 @@ def test_the_warning_travels_with_the_plain_reading_only(survey):
     assert not any("biased by more" in w for w in found["isoscore-debiased"].warnings)
 
 
-def test_one_document_with_half_the_rows_is_told_of(warned, cloud):
+def test_one_document_with_half_the_rows_is_reported(warned, cloud):
     rows = cloud(n=2000)
     even = np.repeat(np.arange(100), 20)
     uneven = np.r_[np.zeros(1000, dtype=int), 1 + np.repeat(np.arange(100), 10)]

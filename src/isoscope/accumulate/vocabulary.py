@@ -169,7 +169,7 @@ class Vocabulary(Accumulator[VocabularySummary]):
         """Return the kept types."""
         self._enough(len(self.hashes))
         known = len(self.hashes)
-        if known == self.sizes[0]:  # so many types lie evenly below the last one's hash
+        if known == self.sizes[0]:  # the kept types lie evenly below the last one's hash
             known = max(known, round((known - 1) * _EVERY / float(self.hashes[-1])))
         return VocabularySummary(
             tokens=self.tokens.copy(),

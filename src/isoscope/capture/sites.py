@@ -46,8 +46,8 @@ class Sites:
         with head_trace.recording():
             taps = plan_taps(trace, run)
         heads, matrices = head_trace.heads(), token_matrices(model)
-        heard = _hear_widths(body, list(taps.values()), run)
-        widths = {site: each[-1] for site, each in heard.items()}
+        found_widths = _hear_widths(body, list(taps.values()), run)
+        widths = {site: each[-1] for site, each in found_widths.items()}
         widths |= {site: head.width for site, head in heads.items()}
         widths |= {site: matrix.shape[1] for site, matrix in matrices.items()}
         ordered = {site: widths[site] for site in sorted(widths, key=Site.parse)}
@@ -62,11 +62,11 @@ class Sites:
     ) -> "Sites":
         """Return the sites of any model at the modules to listen to."""
         taps = named_taps(model, modules)
-        heard = _hear_widths(model, taps, run)
+        found_widths = _hear_widths(model, taps, run)
         widths: dict[str, int] = {}
         found: dict[str, Tap] = {}
         for tap in taps:
-            calls = heard.get(tap.site, [])
+            calls = found_widths.get(tap.site, [])
             for call, width in enumerate(calls):  # numbered where there are several
                 site = tap.site if len(calls) == 1 else f"{tap.site}.{call}"
                 found[site] = replace(tap, site=site, call=call)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isoscope.causes.cloud import CloudSums
+from isoscope.causes.cloud import CloudSums, design_of
 from isoscope.measures.interval import LEAST_DOCUMENTS
 from isoscope.types import Array
 
@@ -27,13 +27,7 @@ class Additive:
     uncleaned: Array  # likewise, of the lines with all their noise
     noise: Array  # (1 + F + P, 1 + F + P) variance of the lines, over all dimensions
     spread: Array  # (d,) share of the noise that each dimension has
-    frequencies: int
-
-    @property
-    def blocks(self) -> tuple[slice, slice]:
-        """The lines of frequency bands, and those of position bands."""
-        split = 1 + self.frequencies
-        return slice(1, split), slice(split, len(self.products))
+    blocks: tuple[slice, slice]  # the lines of frequency bands, and those of position bands
 
 
 @dataclass(frozen=True)
@@ -64,7 +58,7 @@ def fit(cloud: CloudSums, kept: Array, noise: Noise | None = None) -> Additive:
         uncleaned=products,
         noise=clean @ variance @ clean.T,
         spread=spread / max(float(spread.sum()), 1e-300),
-        frequencies=len(whole.crossed),
+        blocks=squares.blocks[1:],
     )
 
 
@@ -88,14 +82,15 @@ class _LeastSquares:
     def of(cls, cloud: CloudSums, kept: Array) -> "_LeastSquares":
         whole = cloud.total()
         sums, (f, p) = whole.units[:, kept], whole.crossed.shape
-        inverse = np.linalg.pinv(whole.design, hermitian=True)
+        design = design_of(whole.crossed)
+        inverse = np.linalg.pinv(design, hermitian=True)
         contrasts, effects = _contrasts(whole.crossed) @ inverse, inverse @ sums
         left = float(whole.energy[kept].sum() - np.vdot(effects, sums))
         return cls(
             contrasts=contrasts,
             effects=effects,
             lines=contrasts @ sums,
-            plain=contrasts @ whole.design @ contrasts.T,
+            plain=contrasts @ design @ contrasts.T,
             own=max(left, 0.0) / max(whole.rows - (f + p - 1), 1.0),
             blocks=(slice(0, 1), slice(1, 1 + f), slice(1 + f, 1 + f + p)),
         )
@@ -106,7 +101,8 @@ class _LeastSquares:
         table = self.plain.copy()
         spheres = float(np.sum(energy) ** 2 / max(np.sum(energy**2), 1e-300))
         if self.own > 0 and min(cloud.documents, cloud.groups) >= LEAST_DOCUMENTS:
-            left = self.contrasts @ (cloud.units[:, :, kept] - cloud.designs @ self.effects)
+            expected = design_of(cloud.crossed) @ self.effects
+            left = self.contrasts @ (cloud.units[:, :, kept] - expected)
             left /= np.sqrt(self.own)  # (groups, 1 + F + P, d)
             for block in self.blocks:
                 if table[block, block].max() > 0:

@@ -121,11 +121,6 @@ class CloudSums:
         units = np.concatenate(parts, axis=1)
         return replace(self, units=units, crossed=crossed, scales=scales)
 
-    @property
-    def designs(self) -> Array:
-        """Rows that two bands have in common, in each group, (groups, F + P, F + P)."""
-        return _design(self.crossed)
-
     def total(self) -> "Totals":
         """Return the sums over all groups."""
         return Totals(
@@ -183,14 +178,9 @@ class Totals:
         n = self.rows
         return contributions(self.unit, self.energy) / (n * (n - 1))
 
-    @property
-    def design(self) -> Array:
-        """Rows that two bands have in common, (F + P, F + P)."""
-        return _design(self.crossed)
 
-
-def _design(crossed: Array) -> Array:
-    """Return the table of rows in common, for one table of bands or for a stack of them."""
+def design_of(crossed: Array) -> Array:
+    """Return the rows that two bands have in common, (F + P, F + P), also for every group."""
     split, bands = crossed.shape[-2], sum(crossed.shape[-2:])
     out = np.zeros((*crossed.shape[:-2], bands, bands))
     each = np.arange(bands)

@@ -2,13 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import fields
 
 from isoscope.display import (
     DATA,
     Column,
     Field,
-    Line,
     RecordLayout,
     Results,
     Table,
@@ -22,7 +20,6 @@ from isoscope.display import (
 )
 from isoscope.types import Change
 
-KEYS = tuple(field.name for field in fields(Change))
 VERDICTS = ("changed", "within noise", "same", "no interval")
 
 
@@ -111,14 +108,10 @@ def _columns(changes: Sequence[Change], warnings: Sequence[str]) -> tuple[Column
     )
 
 
-def _record(change: Change) -> Line:
-    return line_of(change)
-
-
 CHANGES = RecordLayout(
     name="changes",
     tables=_tables,
-    to_dict=_record,
+    to_dict=line_of,
     fields=(
         *texts("run_a", "run_b", "site", "other_site", "variant"),
         Field("step", "integer", optional=True),

@@ -14,6 +14,7 @@ from isoscope.study.measure_choice import companions, measure_names
 from isoscope.types import VARIANTS, Change, Reading
 
 LEVEL = 0.05
+BIASED = "biased by the number of rows, which differs: compare the debiased measures"
 
 
 def compare(
@@ -60,7 +61,7 @@ def compare(
             )
         left_out = _left_out(sides, pairs, sites, names)
         for side, own in zip(sides, zip(*keys, strict=True), strict=True):
-            side.keep(own)
+            side.readings = {key: side.readings[key] for key in own}
         how = pairing(*runs)
         return changes_of(
             _changes(sides, keys, how),
@@ -136,15 +137,10 @@ def _verdict(a: Reading, b: Reading, chance: float | None) -> str:
 
 def _warnings(a: Reading, b: Reading) -> tuple[str, ...]:
     """Return reasons other than the models why two readings may differ."""
-    warnings: list[str] = []
     biased = any("biased" in text for each in (a, b) for text in each.warnings)
-    if biased and a.n != b.n:
-        warnings.append(
-            "biased by the number of rows, which differs: compare the debiased measures"
-        )
-    if a.d != b.d:
-        warnings.append(f"different widths: {a.d} and {b.d}")
-    return tuple(warnings)
+    rows = BIASED if biased and a.n != b.n else ""
+    widths = f"different widths: {a.d} and {b.d}" if a.d != b.d else ""
+    return tuple(filter(None, (rows, widths)))
 
 
 def _left_out(

@@ -5,7 +5,6 @@ from xml.etree import ElementTree
 
 from isoscope.display import (
     Column,
-    Line,
     RecordLayout,
     Results,
     Table,
@@ -96,15 +95,10 @@ def _reason(outcome: GateOutcome) -> str:
 
 
 def _line(outcome: GateOutcome, what: str) -> tuple[str, ...]:
-    shown = ("", "")
-    if outcome.value is not None:
-        shown = format_value(outcome.value, outcome.low, outcome.high)
+    value = outcome.value
+    shown = ("", "") if value is None else format_value(value, outcome.low, outcome.high)
     limit = "" if outcome.limit is None else f"{outcome.limit:.4g}"
     return plain(outcome.rule), outcome.state, plain(outcome.site), *shown, limit, what
-
-
-def _record(outcome: GateOutcome) -> Line:
-    return line_of(outcome)
 
 
 def _fails(outcome: GateOutcome) -> bool:
@@ -114,7 +108,7 @@ def _fails(outcome: GateOutcome) -> bool:
 OUTCOMES = RecordLayout(
     name="outcomes",
     tables=_tables,
-    to_dict=_record,
+    to_dict=line_of,
     fields=(
         *texts("rule", "run", "site", "variant", "measure", "state", "message"),
         *numbers("value", "low", "high", "limit", "baseline"),

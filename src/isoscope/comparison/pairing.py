@@ -50,8 +50,7 @@ def _by_depth(ours: dict[int, str], theirs: dict[int, str]) -> dict[str, str]:
     pairs: dict[str, str] = {}
     for number, site in shallow.items():
         near = min(deep, key=lambda other: (abs(other / bottom - number / top), other))
-        pair = (site, deep[near]) if shallow is ours else (deep[near], site)
-        pairs[pair[0]] = pair[1]
+        pairs |= {site: deep[near]} if shallow is ours else {deep[near]: site}
     return pairs
 
 

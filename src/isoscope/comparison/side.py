@@ -1,7 +1,7 @@
 """One side of a comparison: a run or vectors, its readings, and the spreads behind them."""
 
 import os
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,10 +74,6 @@ class Side:
             )
             self._spreads[reading.site] = {name: spread for (_, name), spread in found.items()}
         return self._spreads[reading.site].get(reading.measure)
-
-    def keep(self, keys: Iterable[Key]) -> None:
-        """Drop all other readings."""
-        self.readings = {key: self.readings[key] for key in keys}
 
 
 @contextmanager

@@ -1,10 +1,9 @@
 """Measures in training: penalties on hidden states, and watches of the geometry."""
 
 from isoscope.control.penalty.isoscore_debiased import DebiasedIsotropy
-from isoscope.control.penalty.isoscore_star import IStar
+from isoscope.control.penalty.isoscore_star import IStar, streamed
 from isoscope.control.penalty.mean_cosine import CosReg, MeanCosine
 from isoscope.control.penalty.penalty import Penalty, Schedule, cosine, linear
-from isoscope.control.penalty.shrinkage import streamed
 from isoscope.control.trainer.attach import attach
 from isoscope.control.trainer.loop import PenaltyListener, penalised
 from isoscope.control.watch.alert import (

@@ -7,6 +7,7 @@ import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
 from importlib import import_module
 from io import StringIO
 from math import isfinite
@@ -75,19 +76,14 @@ def line_of(record: "DataclassInstance") -> Line:
     return {each.name: plain_value(getattr(record, each.name)) for each in fields(record)}
 
 
-def texts(*names: str) -> tuple[Field, ...]:
-    """Return a field of text for each name."""
-    return tuple(Field(name) for name in names)
+def _fields(kind: Kind, *names: str) -> tuple[Field, ...]:
+    """Return a field of one kind for each name."""
+    return tuple(Field(name, kind) for name in names)
 
 
-def numbers(*names: str) -> tuple[Field, ...]:
-    """Return a field of floating-point numbers for each name."""
-    return tuple(Field(name, "number") for name in names)
-
-
-def integers(*names: str) -> tuple[Field, ...]:
-    """Return a field of whole numbers for each name."""
-    return tuple(Field(name, "integer") for name in names)
+texts = partial(_fields, "text")
+numbers = partial(_fields, "number")
+integers = partial(_fields, "integer")
 
 
 def as_csv(fields: Sequence[Field], lines: Sequence[Line]) -> str:
@@ -102,8 +98,13 @@ def as_csv(fields: Sequence[Field], lines: Sequence[Line]) -> str:
 def as_pandas(fields: Sequence[Field], lines: Sequence[Line]) -> "pandas.DataFrame":
     """A pandas frame with one row per line and the types of the fields, also when empty."""
     pandas = _import("pandas")
-    kinds = {"text": "str", "json": "str", "number": "float64"}
-    kinds |= {"integer": "int64", "flag": "bool"}
+    kinds = {
+        "text": "str",
+        "json": "str",
+        "number": "float64",
+        "integer": "int64",
+        "flag": "bool",
+    }
     with_missing = {"integer": "Int64", "flag": "boolean"}
     series = {
         field.name: pandas.Series(

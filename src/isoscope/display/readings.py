@@ -1,7 +1,6 @@
 """Readings as tables: one line per reading, or one per site with a column per measure."""
 
 from collections.abc import Sequence
-from dataclasses import fields
 
 from isoscope.display.escape import plain
 from isoscope.display.frames import Field, Line, integers, line_of, numbers, texts
@@ -10,7 +9,6 @@ from isoscope.display.results import DATA, RecordLayout, Reference, Results
 from isoscope.display.table import Column, Table, non_empty, warning_column
 from isoscope.types import Reading
 
-KEYS = tuple(field.name for field in fields(Reading))  # the contract's names, in its order
 USUAL = ("mean-cosine-cross", "isoscore-debiased", "effective-rank-debiased", "mean-share")
 WIDEST = 6  # measures side by side; with more, only the usual ones
 FULL_TABLE = "all measures of a site: isoscope read RUN -s SITE; everything: --json or --csv"
@@ -61,12 +59,8 @@ def _names(readings: Sequence[Reading]) -> tuple[str, list[Column]]:
             )
         elif cells[0]:
             shared.append(f"{name} {plain(cells[0])}")
-    columns.append(
-        Column(
-            "measure", tuple(plain(each.measure) for each in readings), words=True, role="name"
-        )
-    )
-    return ", ".join(shared), columns
+    measures = tuple(plain(each.measure) for each in readings)
+    return ", ".join(shared), [*columns, Column("measure", measures, words=True, role="name")]
 
 
 def _numbers(readings: Sequence[Reading], isotropic: Reference) -> list[Column]:

@@ -4,13 +4,15 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import ClassVar, Protocol, TypeVar
 
 from isoscope.engine.allocator import trim
+from isoscope.engine.plan import Plan
 from isoscope.errors import ConfigError
-from isoscope.registry import unknown
+from isoscope.registry import check_names
 from isoscope.store.keepers import RecordKeeper, SummaryKeeper
 from isoscope.store.state import State
 from isoscope.store.working import Working
@@ -53,32 +55,12 @@ class Scratch:
         shutil.rmtree(self._base() / self._name, ignore_errors=True)
 
 
-class Ticks(Protocol):
+@dataclass(frozen=True)
+class Ticks:
     """What a worker reports to while it runs a unit."""
 
-    def at(self, done: int) -> None:
-        """Report how much of the unit is done; a retry may begin again from less."""
-
-    def note(self, text: str) -> None:
-        """Record something that readers of the run should know."""
-
-
-class Planned(Protocol):
-    """A plan, as engines see it."""
-
-    @property
-    def stages(self) -> Sequence[Sequence[object]]:
-        """The units of each stage."""
-        ...
-
-    @property
-    def threads(self) -> int:
-        """The threads of each unit."""
-        ...
-
-    def encode(self) -> bytes:
-        """Return the plan as other processes read it."""
-        ...
+    at: Callable[[int], None]  # how much of the unit is done; a retry may begin from less
+    note: Callable[[str], None]  # something that readers of the run should know
 
 
 class Worker(Protocol[R_co]):
@@ -101,7 +83,7 @@ class Opens(Protocol):
         """Open what it names."""
         ...
 
-    def decode_plan(self, content: bytes) -> Planned:
+    def decode_plan(self, content: bytes) -> Plan:
         """Return the plan that `encode` of a plan has written."""
         ...
 
@@ -111,7 +93,7 @@ class Job:
     """What an engine works on."""
 
     spec: Opens
-    plan: Planned
+    plan: Plan
     worker: Worker[object]  # that made the plan, open in this process
     working: Working  # the folder of the run
 
@@ -151,23 +133,6 @@ class Tracker:
 
 
 @dataclass(frozen=True)
-class UnitTicks:
-    """The reports of one unit, passed on to the tracker of the run."""
-
-    tracker: Tracker
-    stage: int
-    unit: int
-
-    def at(self, done: int) -> None:
-        """Report how much of the unit is done."""
-        self.tracker.at(self.stage, self.unit, done)
-
-    def note(self, text: str) -> None:
-        """Record something that readers of the run should know, and say it."""
-        self.tracker.note(text)
-
-
-@dataclass(frozen=True)
 class Stage:
     """One stage of a plan: its units, where their results go, and what came before."""
 
@@ -183,11 +148,7 @@ class Stage:
         self.tracker.finish(self.number, unit, self.size(unit))
 
 
-class Session(Protocol):
-    """An engine at work on a job: stages are run one after the other."""
-
-    def run(self, stage: Stage) -> None:
-        """Do the units of a stage that are missing; return when all of them are kept."""
+RunStage = Callable[[Stage], None]  # does the units that are missing; then all are kept
 
 
 class Engine(Protocol):
@@ -195,7 +156,7 @@ class Engine(Protocol):
 
     takes_live: bool
 
-    def start(self, job: Job) -> AbstractContextManager[Session]:
+    def start(self, job: Job) -> AbstractContextManager[RunStage]:
         """Begin with a job; what was opened for it is closed at the end."""
         ...
 
@@ -205,42 +166,35 @@ class Here:
 
     takes_live = True
 
-    def start(self, job: Job) -> AbstractContextManager["HereSession"]:
-        """Begin with a job."""
-        return nullcontext(HereSession(job))
+    def start(self, job: Job) -> AbstractContextManager[RunStage]:
+        """Begin with a job; the worker that made the plan does the units too."""
+        return nullcontext(partial(_run_here, job))
 
 
-@dataclass
-class HereSession:
-    """The worker that made the plan does the units too."""
-
-    job: Job
-
-    def run(self, stage: Stage) -> None:
-        """Do the units that are missing; what is done is written even if one fails."""
-        worker, keeper = self.job.worker, stage.keeper
-        worker.enter(self.job.plan, stage.number, stage.before)
-        try:
-            for unit in keeper.missing():
-                scratch = Scratch(self.job.working.scratch, stage.number, unit)
-                ticks = UnitTicks(stage.tracker, stage.number, unit)
-                result = worker.run(stage.units[unit], scratch, ticks)
-                keeper.add(unit, result)
-                if scratch.used:
-                    keeper.flush()  # first on the disk, then out of the scratch
-                    scratch.clear()
-                stage.finish(unit)
-                del result
-                trim()
-        except BaseException:
-            keeper.flush()
-            raise
+def _run_here(job: Job, stage: Stage) -> None:
+    """Do the units that are missing; what is done is written even if one fails."""
+    worker, keeper, tracker = job.worker, stage.keeper, stage.tracker
+    worker.enter(job.plan, stage.number, stage.before)
+    try:
+        for unit in keeper.missing():
+            scratch = Scratch(job.working.scratch, stage.number, unit)
+            ticks = Ticks(partial(tracker.at, stage.number, unit), tracker.note)
+            result = worker.run(stage.units[unit], scratch, ticks)
+            keeper.add(unit, result)
+            if scratch.used:
+                keeper.flush()  # first on the disk, then out of the scratch
+                scratch.clear()
+            stage.finish(unit)
+            del result
+            trim()
+    except BaseException:
+        keeper.flush()
+        raise
 
 
 def engine_for(name: str, workers: int) -> Engine:
     """Return an engine by name."""
-    if name not in ENGINES:
-        raise unknown("engine", name, ENGINES)
+    check_names("engine", [name], ENGINES)
     if type(workers) is not int or workers < 1:
         raise ConfigError(
             f"expected at least 1 as workers, got {workers!r}",

@@ -11,15 +11,15 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
-from contextlib import closing, suppress
+from collections.abc import Generator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from io import FileIO
 from multiprocessing.connection import wait
 from pathlib import Path
 
 from isoscope.engine import wire
-from isoscope.engine.base import Job, Scratch, Stage
+from isoscope.engine.base import Job, RunStage, Scratch, Stage
 from isoscope.errors import EngineError
 from isoscope.store.keepers import SummaryKeeper
 
@@ -36,7 +36,8 @@ class Pool:
     workers: int
     takes_live = False
 
-    def start(self, job: Job) -> "closing[PoolSession]":
+    @contextmanager
+    def start(self, job: Job) -> Generator[RunStage]:
         """Begin with a job; processes are started with the first stage that has work."""
         if type(job.spec).__module__ == "__main__":
             raise EngineError(
@@ -45,7 +46,8 @@ class Pool:
                 hint="only --engine=here takes it; move it to a module that can be imported",
                 slug="engine-live",
             )
-        return closing(PoolSession(job, self.workers))
+        with closing(PoolSession(job, self.workers)) as session:
+            yield session.run
 
 
 class Process:
@@ -215,13 +217,11 @@ class PoolSession:
                     raise EOFError
                 process = self.processes[number] = Process(self.job)
             process.send(wire.Open(self.job.spec, self.job.plan.encode(), str(desk.scratch)))
-            self._until_ready(number, task, left, desk)
+            self._until_ready(number, left, desk)
         self.processes[number].send(replace(task, units=tuple(left)))
-        self._until_ready(number, task, left, desk)
+        self._until_ready(number, left, desk)
 
-    def _until_ready(
-        self, number: int, task: wire.Assignment, left: list[int], desk: "Desk"
-    ) -> None:
+    def _until_ready(self, number: int, left: list[int], desk: "Desk") -> None:
         process = self.processes[number]
         while not isinstance(message := process.receive(), wire.Ready):
             if isinstance(message, wire.Failed):

@@ -15,7 +15,7 @@ from typing import IO
 
 from isoscope.engine import wire
 from isoscope.engine.allocator import trim
-from isoscope.engine.base import Notify, Scratch, Worker
+from isoscope.engine.base import Notify, Scratch, Ticks, Worker
 from isoscope.store.keepers import SummaryKeeper
 from isoscope.store.state import State
 
@@ -71,7 +71,7 @@ def serve(requests: FileIO, out: IO[bytes]) -> None:
             for number in task.units:
                 wire.send(out, wire.At(number, 0))
                 scratch = Scratch(lambda: base, task.stage, number)
-                result = worker.run(units[number], scratch, _Ticks(out, number))
+                result = worker.run(units[number], scratch, _ticks(out, number))
                 sender.take(number, result, at_once=scratch.used)
                 del result
                 trim()
@@ -106,20 +106,18 @@ class _Sender:
             self.waiting.clear()
 
 
-class _Ticks:
-    """Reports of a unit as messages."""
+def _ticks(out: IO[bytes], unit: int) -> Ticks:
+    """Return what sends the reports of a unit as messages."""
+    last = 0.0
 
-    def __init__(self, out: IO[bytes], unit: int) -> None:
-        self.out, self.unit, self.last = out, unit, 0.0
-
-    def at(self, done: int) -> None:
+    def at(done: int) -> None:
+        nonlocal last
         now = time.monotonic()
-        if now - self.last >= OFTEN:
-            self.last = now
-            wire.send(self.out, wire.At(self.unit, done))
+        if now - last >= OFTEN:
+            last = now
+            wire.send(out, wire.At(unit, done))
 
-    def note(self, text: str) -> None:
-        wire.send(self.out, wire.Remark(text))
+    return Ticks(at, lambda text: wire.send(out, wire.Remark(text)))
 
 
 def _end_with(driver: int) -> None:

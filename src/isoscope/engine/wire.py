@@ -95,8 +95,11 @@ class Failed:
                 found = _unpickle(self.error)
         if isinstance(found, IsoscopeError):
             return found
-        error = RuntimeError("a worker failed with an error that cannot be sent")
-        error = found if isinstance(found, BaseException) else error
+        error = (
+            found
+            if isinstance(found, BaseException)
+            else RuntimeError("a worker failed with an error that cannot be sent")
+        )
         error.add_note(f"in a worker process:\n{self.text}")
         return error
 

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from time import monotonic
@@ -57,6 +57,7 @@ class Node:
         return Node(self.level, self.index ^ 1)
 
 
+@dataclass
 class Tree(Generic[T]):
     """The finished nodes of a run, merged as far up as they go.
 
@@ -67,10 +68,9 @@ class Tree(Generic[T]):
     that a run that was killed and resumed, or spread over many workers, gives the same bits.
     """
 
-    def __init__(self, units: int, join: Callable[[Node, T, T], T]) -> None:
-        self.units = units
-        self.join = join
-        self.nodes: dict[Node, T] = {}
+    units: int
+    join: Callable[[Node, T, T], T]
+    nodes: dict[Node, T] = field(default_factory=dict[Node, T])
 
     def holds(self, node: Node) -> bool:
         """Whether a node covers units of this run and no others."""

@@ -226,7 +226,16 @@ def mergeable(origins: Sequence[Origin]) -> Origin:
         ours, theirs = _shared_values(first), _shared_values(other)
         for what in dict.fromkeys((*ours, *theirs)):
             if what not in ours or what not in theirs or ours[what] != theirs[what]:
-                raise _different(what, ours.get(what), theirs.get(what))
+                part, name = what
+                owned = part in ("model", "task") and part != name
+                called = f"{name} of the {part}" if owned else name
+                raise MergeError(
+                    f"cannot merge runs of different {called}: "
+                    f"{_short(ours.get(what))} and {_short(theirs.get(what))}",
+                    hint="only runs measured with the same settings, on rows of one width and "
+                    "type, add up",
+                    slug="merge-origin",
+                )
         _no_source_twice(first.sources, other.sources)
         first = msgspec.structs.replace(first, sources=(*first.sources, *other.sources))
     return first
@@ -247,16 +256,6 @@ def _shared_values(origin: Origin) -> dict[tuple[str, str], object]:
         "rest": origin.rest,
     }
     return {(part, name): value for part, all in parts.items() for name, value in all.items()}
-
-
-def _different(what: tuple[str, str], ours: object, theirs: object) -> MergeError:
-    part, name = what
-    called = f"{name} of the {part}" if part in ("model", "task") and part != name else name
-    return MergeError(
-        f"cannot merge runs of different {called}: {_short(ours)} and {_short(theirs)}",
-        hint="only runs measured with the same settings, on rows of one width and type, add up",
-        slug="merge-origin",
-    )
 
 
 def _short(value: object) -> str:

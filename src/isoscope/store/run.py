@@ -93,11 +93,14 @@ def save(
 
     The folder in which the units of this run were kept is replaced by it.
     """
+    import yaml
+
     target = check_target(path, overwrite, resume=resume)
+    text = yaml.safe_dump(plain_values(dict(config)), sort_keys=False, allow_unicode=True)
     with writing(target, "what was there is untouched"), staging(target) as folder:
         (State(state) if isinstance(state, Survey) else state).write(folder / STATE)
         write_readings(folder / READINGS, readings)
-        (folder / CONFIG).write_bytes(_yaml(config))
+        (folder / CONFIG).write_bytes(text.encode("utf-8"))
         for name in (STATE, READINGS, CONFIG):
             sync(folder / name)
         marks = {name: mark(folder / name) for name in (STATE, READINGS)}
@@ -156,13 +159,6 @@ def _manifest(readings: Sequence[Reading], origin: Origin, marks: dict[str, File
         warnings=plain_texts(dict.fromkeys(w for each in readings for w in each.warnings)),
     )
     return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
-
-
-def _yaml(config: Mapping[str, object]) -> bytes:
-    import yaml
-
-    text = yaml.safe_dump(plain_values(dict(config)), sort_keys=False, allow_unicode=True)
-    return text.encode("utf-8")
 
 
 def mark(path: Path) -> FileMark:

@@ -63,14 +63,14 @@ class ListenerOptions:
     decode: Callable[[list[int]], str] | None = None
 
     def listener(
-        self, take: "Take", spoil: Callable[[str, str], None], meet: "Meet | None" = None
+        self, take: "Take", drop: Callable[[str, str], None], meet: "Meet | None" = None
     ) -> "Listener":
         """Return a listener; without `meet` its blocks are of whole variants."""
         from isoscope.capture.listener import Listener
 
         return Listener(
             take,
-            spoil,
+            drop,
             meet,
             whole_variants=meet is None,
             times=self.sinks,

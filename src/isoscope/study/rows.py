@@ -12,6 +12,7 @@ from isoscope.accumulate.survey import Kind, Place, Survey
 from isoscope.display import Results
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks
+from isoscope.engine.plan import Plan, Unit
 from isoscope.errors import TooFewRowsError
 from isoscope.source import RowSource, open_source
 from isoscope.source.bytes import of_file
@@ -22,7 +23,6 @@ from isoscope.study.lanes import LANES, Progress, block_rows, run
 from isoscope.study.measure_choice import Computed, Reads, read_state
 from isoscope.study.option import about
 from isoscope.study.passes import SiteKinds
-from isoscope.study.plan import Plan, Unit
 from isoscope.study.reading import second_passes
 from isoscope.study.run import Finished, Live, Runnable
 from isoscope.types import Chunk, Reading

@@ -11,13 +11,13 @@ from typing import ClassVar, Generic, Protocol, TypeVar, cast
 
 from isoscope.engine import Job, Notify, Tracker, engine_for
 from isoscope.engine.base import Engine, Stage, Worker
+from isoscope.engine.plan import Plan
 from isoscope.errors import EngineError, RowError, SourceError, StoreError, TooFewRowsError
 from isoscope.store.keepers import RecordKeeper, SummaryKeeper
 from isoscope.store.origin import versions
 from isoscope.store.state import State
 from isoscope.store.working import Working, open_target
 from isoscope.study.experiment import load_at
-from isoscope.study.plan import Plan
 from isoscope.study.spec import Execution, Spec, cannot_resume, digest, refuse_other
 
 P = TypeVar("P", bound=Plan)
@@ -186,7 +186,7 @@ def _do_stages(
     tracker.show()
     found: list[State | list[object]] = []
     before: State | None = None
-    with engine.start(Job(spec, plan, worker, working)) as session:
+    with engine.start(Job(spec, plan, worker, working)) as run_stage:
         for number, units in enumerate(plan.stages):
             after = before.digest() if before is not None and working.folder is not None else ""
             folder = working.stage(number + 1, after)
@@ -196,7 +196,7 @@ def _do_stages(
             stage = Stage(number, units, keeper, tracker, partial(plan.size, number), before)
             for unit in sorted({*range(len(units))} - {*keeper.missing()}):
                 stage.finish(unit)
-            session.run(stage)
+            run_stage(stage)
             if number + 1 < len(plan.stages):
                 keeper.flush()  # the next stage builds on it: a kill must not undo it
             total = keeper.total()

@@ -9,6 +9,7 @@ from isoscope.accumulate import Accumulator
 from isoscope.accumulate.survey import Kind, variants
 from isoscope.display import READINGS, Results
 from isoscope.engine import Notify
+from isoscope.engine.plan import Plan, Unit
 from isoscope.errors import ConfigError, MergeError
 from isoscope.registry import unknown
 from isoscope.store import check_target, mergeable, save
@@ -26,7 +27,6 @@ from isoscope.study.measure_choice import (
     read_state,
 )
 from isoscope.study.option import Part, about
-from isoscope.study.plan import Plan, Unit
 from isoscope.study.run import Live, Planner, Runnable
 from isoscope.types import CLASSES, VARIANTS, Reading
 
@@ -54,8 +54,8 @@ def merge(
         if run.origin.kind == "sweep":
             raise MergeError(
                 f"cannot merge {run.path.name!r}, which is a sweep, with other runs",
-                hint="a sweep goes on where it was stopped: give it more --seeds or --weights "
-                "under a new name instead",
+                hint="a sweep is resumed where it was stopped: give it more --seeds or "
+                "--weights under a new name instead",
                 slug="merge-sweep",
             )
     origin = mergeable([run.origin for run in loaded])

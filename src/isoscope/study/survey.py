@@ -13,6 +13,7 @@ from isoscope.accumulate.survey import Kind, Survey
 from isoscope.display import Results
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks
+from isoscope.engine.plan import Packed, Plan, Unit
 from isoscope.errors import IsoscopeError
 from isoscope.hashing import GROUPS
 from isoscope.site import is_matrix
@@ -40,7 +41,6 @@ from isoscope.study.passes import (
     first_pass,
     second_pass,
 )
-from isoscope.study.plan import Packed, Plan, Unit
 from isoscope.study.rows import finish_readings, sum_rows
 from isoscope.study.run import Finished, Live, Runnable
 from isoscope.study.selection import (

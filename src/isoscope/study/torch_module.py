@@ -10,12 +10,12 @@ from isoscope.accumulate.survey import Survey
 from isoscope.display import Results
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks
+from isoscope.engine.plan import Plan, Unit
 from isoscope.errors import SourceError
 from isoscope.study.keywords import function_of
 from isoscope.study.measure_choice import Reads, read_state
 from isoscope.study.option import about, has_entries, is_tuple
 from isoscope.study.passes import ListenerOptions, SiteKinds, first_pass
-from isoscope.study.plan import Plan, Unit
 from isoscope.study.run import Finished, Live, Planner, Runnable
 from isoscope.study.spec import EngineOptions
 from isoscope.types import Reading

@@ -11,7 +11,7 @@ def everywhere(length):
     return Marks(real, ~real, None)
 
 
-def test_marks_are_of_the_stack_and_length_asked_for():
+def test_marks_are_of_the_stack_and_length_requested():
     batch = Batch({}, ("a",), {"enc": everywhere})
     assert batch.marks("enc", 7).real.shape == (1, 7)
 

@@ -6,19 +6,19 @@ from isoscope.capture.feed.reader import length_limit
 from isoscope.errors import ConfigError
 
 
-def test_what_is_asked_for_is_bounded_by_the_model(zoo):
+def test_what_is_requested_is_bounded_by_the_model(zoo):
     loaded = zoo.text_model("bert", max_position_embeddings=40)
     assert length_limit(loaded, 30) == 30
     assert length_limit(loaded, 512) == 40
 
 
-def test_what_is_asked_for_is_bounded_by_the_tokenizer(zoo):
+def test_what_is_requested_is_bounded_by_the_tokenizer(zoo):
     loaded = zoo.text_model("bert")
     loaded.tokenizer.model_max_length = 24
     assert length_limit(loaded, 512) == 24
 
 
-def test_what_is_asked_for_is_bounded_by_the_pooling(zoo):
+def test_what_is_requested_is_bounded_by_the_pooling(zoo):
     body = zoo.built("bert", **zoo.SMALL)
     assert (
         length_limit(zoo.Loaded(body, body, pooling=zoo.Pooling(max_seq_length=20)), 512) == 20

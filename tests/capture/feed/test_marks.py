@@ -45,7 +45,7 @@ def test_another_number_of_tokens_is_refused(length, lengthened):
         tokens([2, 4], 4, lengthened=lengthened)(length)
 
 
-def test_windows_are_told_by_the_config():
+def test_windows_are_reported_by_the_config():
     assert pads_to_windows(SimpleNamespace(attention_window=[4, 4]))
     assert not pads_to_windows(SimpleNamespace())
 

@@ -15,12 +15,12 @@ def batches(zoo, loaded):
 @pytest.mark.parametrize(
     ("kind", "harmless"), [("bert", True), ("mamba", True), ("fnet", False)]
 )
-def test_masks_causality_and_mixing_are_told_apart(zoo, kind, harmless):
+def test_masks_causality_and_mixing_are_distinguished(zoo, kind, harmless):
     loaded = zoo.text_model(kind)
     assert padding_is_harmless(loaded.body, *batches(zoo, loaded)) is harmless
 
 
-def test_a_model_that_trains_goes_on_training(zoo):
+def test_a_model_that_trains_keeps_training(zoo):
     loaded = zoo.text_model("bert")
     loaded.body.train()
     assert padding_is_harmless(loaded.body, *batches(zoo, loaded))

@@ -49,7 +49,7 @@ def test_group_norm_gets_clips_of_equal_length_and_no_mask(zoo):
         feed.batch([feed.prepare(each) for each in clips(zoo, 0.2, 0.5)])
 
 
-def test_half_a_minute_is_heard(zoo):
+def test_half_a_minute_is_captured(zoo):
     feed = WaveFeed(zoo.wave_model("wav2vec2", "layer"))
     long, short = clips(zoo, 30.5, 29.9)
     assert feed.prepare(long).truncated and not feed.prepare(short).truncated

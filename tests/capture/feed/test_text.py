@@ -49,7 +49,7 @@ def test_company_changes_nothing(zoo, kind):
     assert marks.tokens.shape == (3, 19)
 
 
-def test_a_model_that_lengthens_its_input_is_heard_with_its_padding(zoo):
+def test_a_model_that_lengthens_its_input_is_captured_with_its_padding(zoo):
     loaded = zoo.text_model("longformer", **FAMILIES["longformer"])
     feed = TextFeed(loaded, length=512, prompt=None)
     documents = [zoo.Document(f"d{n}", zoo.sentence(n, seed=n)) for n in LENGTHS]

@@ -94,7 +94,7 @@ def test_a_clip_is_written_down_once(zoo, monkeypatch):
         feed.prepare(clip(zoo, 0.6))
 
 
-def test_models_of_many_languages_are_asked_for_the_one_they_hear(zoo):
+def test_models_of_many_languages_are_requested_the_one_they_hear(zoo):
     feed, _ = fed(zoo, tokenizer=zoo.reader(), is_multilingual=True, **LANGUAGES)
     ids = feed.prepare(clip(zoo, 0.5, "the cat")).inputs["decoder_input_ids"]
     assert ids[0] == 60 and ids[1] in (50, 51) and ids[2:4].tolist() == [52, 61]
@@ -130,7 +130,7 @@ def test_nothing_is_written_to_the_terminal(zoo, capfd):
 
 @pytest.mark.real
 @pytest.mark.skipif("ISOSCOPE_MODELS" not in os.environ, reason="ISOSCOPE_MODELS is not set")
-def test_a_speech_of_1961_is_heard(zoo):
+def test_a_speech_of_1961_is_captured(zoo):
     soundfile = pytest.importorskip("soundfile")
     models = Path(os.environ["ISOSCOPE_MODELS"])
     speech = models.parent / "data" / "speech" / "jfk.flac"

@@ -55,7 +55,9 @@ def test_an_unknown_type_is_named(tiny, said):
 
 
 @pytest.mark.parametrize("kind", ["berd", None])
-def test_code_in_the_folder_is_not_run_unless_asked(tiny, said, tmp_path, monkeypatch, kind):
+def test_code_in_the_folder_is_not_run_unless_requested(
+    tiny, said, tmp_path, monkeypatch, kind
+):
     modules = str(tmp_path / "modules")  # where transformers copies code to
     monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", modules)
     monkeypatch.setattr("sys.path", list(sys.path))

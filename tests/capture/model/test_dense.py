@@ -49,7 +49,7 @@ def test_sizes_are_checked_before_anything_is_made(tmp_path, more):
     assert e.value.slug == "model-unreadable"
 
 
-def test_a_residual_is_refused_rather_than_left_out(tmp_path):
+def test_a_residual_is_refused_rather_than_excluded(tmp_path):
     saved(tmp_path, use_residual=True)
     with pytest.raises(IsoscopeError, match="and a residual"):
         read_dense(tmp_path)

@@ -49,7 +49,7 @@ def test_each_revision_has_its_own_weights(served, said):
     assert second.tokenizer("the cat")["input_ids"][0] == 2
 
 
-def test_a_download_is_said_before_anything_is_asked(served):
+def test_a_download_is_reported_before_anything_is_requested(served):
     asked_when_said = []
     load(NAME, say=lambda line: asked_when_said.append((line, len(served.asked))))
     host = served.address.removeprefix("http://")
@@ -117,7 +117,7 @@ def test_a_commit_cut_short_is_not_taken_from_the_cache(served):
     assert same_weights(load(f"{NAME}@{commit}").model, served.repositories[NAME]["main"])
 
 
-def test_a_connection_that_ends_early_once_is_gone_on_with(served):
+def test_a_connection_that_ends_early_once_is_resumed(served):
     served.cuts, served.reset = 1, False
     assert same_weights(load(NAME).model, served.repositories[NAME]["main"])
     assert sum(path.endswith(".safetensors") for path in served.files()) == 2
@@ -155,7 +155,7 @@ def test_a_commit_in_the_cache_needs_no_network(served, said):
     assert again.identity["revision"] == commit
 
 
-def test_a_branch_in_the_cache_is_asked_for_but_not_fetched_again(served):
+def test_a_branch_in_the_cache_is_requested_but_not_fetched_again(served):
     load(NAME)
     served.asked.clear()
     load(NAME)

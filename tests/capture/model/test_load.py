@@ -38,7 +38,7 @@ def test_a_local_folder_causes_no_traffic_and_no_chatter(tiny):
 
 
 @pytest.mark.parametrize("package", ["torch", "transformers"])
-def test_a_missing_package_is_told_with_what_to_install(package):
+def test_a_missing_package_is_reported_with_what_to_install(package):
     code = (
         f"import sys; sys.modules[{package!r}] = None\n"
         "from isoscope.capture.model.load import load\n"

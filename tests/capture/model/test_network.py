@@ -126,7 +126,7 @@ def test_parts_named_by_an_index_are_put_together(tiny):
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
-def test_numbers_are_of_the_dtype_asked_for(tiny, dtype):
+def test_numbers_are_of_the_dtype_requested(tiny, dtype):
     loaded = load(tiny("gpt2"), dtype=dtype)
     assert {p.dtype for p in loaded.model.parameters()} == {getattr(torch, dtype)}
     assert loaded.identity["dtype"] == dtype

@@ -38,7 +38,7 @@ def test_the_home_folder_may_be_short(tmp_path, said, monkeypatch):
 
 
 @pytest.mark.parametrize("where", ["./a", "/a/b", "~/a", "a/b/c", "../a", "a.gguf"])
-def test_what_looks_like_a_path_and_is_none_is_never_asked_for(where, said, hub):
+def test_what_looks_like_a_path_and_is_none_is_never_requested(where, said, hub):
     with pytest.raises(IsoscopeError, match=f"no such folder: {where}") as e:
         found(where, said)
     assert e.value.slug == "model-not-found"

@@ -77,7 +77,7 @@ def test_an_unknown_mode_is_refused(tmp_path, said):
         read_pooling(tmp_path, say=said)
 
 
-def test_a_module_that_is_not_known_is_said(tmp_path, said):
+def test_a_module_that_is_not_known_is_reported(tmp_path, said):
     modules(tmp_path, ("Transformer", ""), ("Pooling", "1_Pooling"), ("LSTM", "2"))
     pools(tmp_path, pooling_mode="mean")
     assert read_pooling(tmp_path, say=said)[1] == Pooling()
@@ -107,7 +107,7 @@ def by_hand(mode, rows):
 
 @pytest.mark.parametrize("mode", sorted(set(MODES.values())))
 @pytest.mark.parametrize("side", ["right", "left"])
-def test_padding_on_either_side_is_left_out(mode, side):
+def test_padding_on_either_side_is_excluded(mode, side):
     states = torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(1))
     mask = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
     mask = mask.flip(1) if side == "left" else mask

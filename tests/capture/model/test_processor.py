@@ -33,7 +33,7 @@ def test_text_needs_none(tiny, said):
     assert read_processor(folder, "text", trust=False, say=said) is None
 
 
-def test_broken_settings_are_said(tiny, said):
+def test_broken_settings_are_reported(tiny, said):
     folder = tiny("vit")
     (folder / "preprocessor_config.json").write_text("{")
     assert read_processor(folder, "image", trust=False, say=said) is None

@@ -37,13 +37,13 @@ def test_the_body_is_known_in_every_kind_of_model(tiny, kind):
         load(changed(tiny(kind), drop=lambda name: name == victim))
 
 
-def test_a_missing_head_is_said(tiny, said):
+def test_a_missing_head_is_reported(tiny, said):
     load(changed(tiny(), drop=lambda name: name.startswith("cls.")), say=said)
     assert len(said) == 1
     assert said[0].startswith("warning: random weights for cls.predictions.")
 
 
-def test_a_missing_pooler_is_said(tiny, said):
+def test_a_missing_pooler_is_reported(tiny, said):
     load(changed(tiny("bert-body"), drop=lambda name: "pooler" in name), say=said)
     assert said == [
         "warning: random weights for pooler.dense.bias, pooler.dense.weight, "
@@ -51,7 +51,7 @@ def test_a_missing_pooler_is_said(tiny, said):
     ]
 
 
-def test_parts_the_model_does_not_have_are_said(tiny, said):
+def test_parts_the_model_does_not_have_are_reported(tiny, said):
     load(changed(tiny(), add={"extra.weight": torch.zeros(2)}), say=said)
     assert said == ["note: not used, as the model has no such part: extra.weight"]
 

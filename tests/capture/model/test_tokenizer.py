@@ -61,7 +61,7 @@ def test_bytes_need_no_vocabulary(tmp_path, said):
     assert read(tmp_path, said)("ab")["input_ids"] == [100, 101, 1]
 
 
-def test_a_broken_tokenizer_is_said_and_is_none(tiny, said):
+def test_a_broken_tokenizer_is_reported_and_is_none(tiny, said):
     folder = tiny("bert")
     (folder / "tokenizer.json").write_text("{}")
     assert read(folder, said) is None

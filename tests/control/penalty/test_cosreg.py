@@ -44,7 +44,7 @@ def test_as_published_it_is_the_released_code(seed, n, d, published):
     assert CosReg(as_published=True)(cloud).item() == pytest.approx(published, abs=1e-9)
 
 
-def test_only_the_last_layer_counts_unless_asked():
+def test_only_the_last_layer_counts_unless_requested():
     layers = [rows(seed=1), rows(seed=2)]
     assert CosReg()(layers) == CosReg()(layers[1])
     assert CosReg(layers=0)(layers) == CosReg()(layers[0])

@@ -119,7 +119,7 @@ def test_one_sequence_gives_zero_and_is_warned_of_once(recwarn):
     assert "this batch has one" in str(warning.message)
 
 
-def test_documents_packed_into_one_sequence_are_told_apart():
+def test_documents_packed_into_one_sequence_are_distinguished():
     hidden = batch(6, 5, 4)
     packed = hidden.reshape(1, 30, 4)
     numbers = torch.arange(6).repeat_interleave(5)[None]

@@ -176,7 +176,7 @@ def test_it_says_what_it_is():
     assert "zeta=0.2, towards='scaled'" in repr(IStar())
 
 
-def test_the_score_keeps_the_covariance_only_where_asked():
+def test_the_score_keeps_the_covariance_only_where_requested():
     rows = cloud(20, 3)
     whole = RowSelection([], [20], torch.arange(20), independent=True)
     for keep in (False, True):

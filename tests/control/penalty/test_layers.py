@@ -48,7 +48,7 @@ def test_the_output_of_a_real_model_is_understood(tiny):
     assert "model.config.output_hidden_states = True" in caught.value.hint
 
 
-def test_two_stacks_are_told_apart():
+def test_two_stacks_are_distinguished():
     output = SimpleNamespace(hidden_states=None, decoder_hidden_states=LAYERS)
     with pytest.raises(PenaltyError) as caught:
         select_layers(output, "all")

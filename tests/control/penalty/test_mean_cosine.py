@@ -38,7 +38,7 @@ def test_across_sequences_it_is_the_measure_across_documents(dtype):
     assert value == pytest.approx(reading.value, abs=1e-6)
 
 
-def test_across_rows_that_are_their_own_documents_nothing_is_left_out():
+def test_across_rows_that_are_their_own_documents_nothing_is_excluded():
     rows = batch().reshape(-1, 4)
     assert MeanCosine(across=True)(rows) == MeanCosine()(rows)
 

@@ -174,7 +174,7 @@ def test_a_budget_is_a_number_of_rows(budget):
         IStar(rows=budget)
 
 
-def test_a_mask_may_be_left_out_where_nothing_is_padded():
+def test_a_mask_may_be_excluded_where_nothing_is_padded():
     hidden = rows(24).reshape(4, 6, 4)
     assert IStar()(hidden) == IStar()(hidden, torch.ones(4, 6))
 
@@ -207,7 +207,7 @@ def test_hidden_states_too_small_or_too_large_have_finite_gradients(made, scale)
         assert value.isfinite() and hidden.grad.isfinite().all()
 
 
-def test_what_makes_no_sense_is_told():
+def test_what_makes_no_sense_is_reported():
     hidden = torch.randn(2, 3, 4, generator=torch.manual_seed(0))
     with pytest.raises(ConfigError, match="0 or more as seed, got -1") as caught:
         IStar(seed=-1)

@@ -77,7 +77,7 @@ def test_a_weight_is_a_number(weight):
         IStar(weight)
 
 
-def test_a_step_that_is_said_is_taken_and_calls_are_not_counted():
+def test_a_step_that_is_named_is_taken_and_calls_are_not_counted():
     penalty = IStar(1.0, warmup=4, accumulate=3)
     assert penalty.weight == 0.25
     penalty.step = 2

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from isoscope.control import IStar
-from isoscope.control.penalty.shrinkage import check_matrix, streamed
+from isoscope.control.penalty.isoscore_star import check_matrix, streamed
 from isoscope.errors import ConfigError, PenaltyError
 
 
@@ -81,7 +81,7 @@ def test_each_layer_can_have_its_own():
     torch.testing.assert_close(last, found[1])
 
 
-def test_batches_beyond_the_limit_are_not_asked_for():
+def test_batches_beyond_the_limit_are_not_requested():
     taken = []
 
     def counting():
@@ -108,7 +108,7 @@ def test_a_batch_of_padding_adds_nothing():
     torch.testing.assert_close(found, stream(Toy(), batches()))
 
 
-def test_rows_that_are_not_finite_are_left_out():
+def test_rows_that_are_not_finite_are_excluded():
     model = Toy()
     with torch.no_grad():
         model.embed.weight[3] = torch.inf

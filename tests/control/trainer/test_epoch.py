@@ -18,7 +18,7 @@ def batches():
     ]
 
 
-def test_labels_are_left_out_and_no_random_number_is_drawn(tiny, batches):
+def test_labels_are_excluded_and_no_random_number_is_drawn(tiny, batches):
     model = AutoModelForSequenceClassification.from_pretrained(tiny).train()
     penalty, known = IStar(towards="streamed", tokens=100), IStar()
     before = torch.get_rng_state()
@@ -35,7 +35,7 @@ def test_labels_are_left_out_and_no_random_number_is_drawn(tiny, batches):
 
 
 @pytest.mark.parametrize("batch", [[torch.ones(2, 2)], {"anchor_input_ids": torch.ones(2, 2)}])
-def test_batches_that_name_no_inputs_are_told(tiny, batch):
+def test_batches_that_name_no_inputs_are_reported(tiny, batch):
     with pytest.raises(PenaltyError, match="that name the inputs of the model") as caught:
         stream_epoch(IStar(towards="streamed"), AutoModel.from_pretrained(tiny), [batch])
     assert caught.value.slug == "stream-batches"

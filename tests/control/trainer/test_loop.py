@@ -100,7 +100,7 @@ def test_sequences_of_several_passes_stay_apart(model, batch):
     assert penalty.reading is not None
 
 
-def test_passes_that_do_not_train_are_not_heard(model, batch):
+def test_passes_that_do_not_train_are_not_captured(model, batch):
     with penalised(model, IStar()) as penalty:
         with torch.no_grad():
             model(**batch)
@@ -134,7 +134,7 @@ def test_adapters_are_looked_through(model, batch):
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in moved)
 
 
-def test_modules_of_any_network_are_heard_by_name():
+def test_modules_of_any_network_are_captured_by_name():
     net = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 8))
     rows = torch.randn(12, 4, 5, generator=torch.manual_seed(0))
     mask = torch.ones(12, 4)
@@ -163,7 +163,7 @@ def test_a_mask_given_by_place_is_found(model, batch):
     )
 
 
-def test_what_cannot_be_heard_is_told(model):
+def test_what_cannot_be_captured_is_reported(model):
     with pytest.raises(ConfigError, match="expected a model of transformers") as caught:
         penalised(nn.Linear(2, 2), IStar())
     assert caught.value.slug == "no-transformer"
@@ -171,7 +171,7 @@ def test_what_cannot_be_heard_is_told(model):
         penalised(model, IStar(), modules=["bertt"])
 
 
-def test_modules_that_run_unequally_often_are_told():
+def test_modules_that_run_unequally_often_are_reported():
     class Twice(nn.Module):
         def __init__(self):
             super().__init__()
@@ -205,14 +205,14 @@ def test_a_model_saved_within_the_block_does_not_keep_the_asking(model, batch, t
 
 
 @pytest.mark.parametrize("kind", ["SEQ_CLS", None])
-def test_adapters_that_say_they_want_no_hidden_states_are_heard(model, batch, kind):
+def test_adapters_that_say_they_want_no_hidden_states_are_captured(model, batch, kind):
     wrapped = get_peft_model(model, LoraConfig(task_type=kind, target_modules=["query"]))
     with penalised(wrapped, IStar(10.0)) as penalty:
         wrapped(**batch)
         assert penalty().item() > 0
 
 
-def test_a_head_that_passes_the_body_by_is_heard_with_its_mask(batch):
+def test_a_head_that_passes_the_body_by_is_captured_with_its_mask(batch):
     """OPT's head calls the decoder of its body."""
     torch.manual_seed(0)
     config = OPTConfig(

@@ -22,7 +22,7 @@ def series(*values, every=100):
     return [(every * number, value) for number, value in enumerate(values)]
 
 
-def test_a_rank_that_falls_and_stays_is_told_once_it_stayed():
+def test_a_rank_that_falls_and_stays_is_reported_once_it_stayed():
     rule = RankFalling(share=0.5)
     assert rule({RANK: series(100, 98, 102, 60, 45)}) == []
     (alert,) = rule({RANK: series(100, 98, 102, 60, 45, 40)})
@@ -45,7 +45,7 @@ def test_the_first_fall_of_a_language_model_from_nothing_is_no_alarm():
     assert told == ["rank-falling"]
 
 
-def test_a_cosine_that_goes_half_of_the_way_to_one_is_told():
+def test_a_cosine_that_goes_half_of_the_way_to_one_is_reported():
     rule = CosineRising(share=0.5, level=0.5)
     assert rule({COSINE: series(0.2, 0.2, 0.2, 0.55, 0.59)}) == []
     (alert,) = rule({COSINE: series(0.2, 0.2, 0.2, 0.7, 0.8)})
@@ -75,7 +75,7 @@ def test_the_loss_may_begin_at_chance_but_not_stay_or_come_back():
     assert rule({}) == [] and rule({"loss": []}) == []
 
 
-def test_dimensions_that_die_are_told():
+def test_dimensions_that_die_are_reported():
     rule = DeadDimensions()
     assert rule({DEAD: series(0.0, 0.03, 0.04)}) == []
     assert rule({DEAD: series(0.0, 0.03, 0.08, 0.1)}) != []

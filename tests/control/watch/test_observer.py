@@ -264,7 +264,7 @@ def test_a_name_that_is_no_measure_gets_the_nearest():
     assert "dead-dimensions" in caught.value.hint
 
 
-def test_matrices_are_refused_and_left_out_of_families(tokenizer):
+def test_matrices_are_refused_and_excluded_of_families(tokenizer):
     model, _ = build("bert", tokenizer)
     with pytest.raises(ConfigError, match=r"a batch runs through, got \['embed\.weight'\]"):
         Watch(sites=["embed.weight"]).place(model)
@@ -330,7 +330,7 @@ def test_a_dimension_alive_in_rows_that_no_sample_has_is_not_dead():
         (np.ones((8, 5), dtype=np.float32), {"mean-cosine", "dead-dimensions"}),
     ],
 )
-def test_what_is_undefined_is_left_out_and_never_a_number(rows, defined):
+def test_what_is_undefined_is_excluded_and_never_a_number(rows, defined):
     assert set(watched(rows)) == defined
 
 

@@ -117,7 +117,7 @@ def test_padding_does_not_count(model, batch):
     assert numbers[0] == pytest.approx(numbers[1], rel=1e-3, abs=1e-6)
 
 
-def test_a_planted_collapse_is_told_and_stops_training(model, batch, tokenizer, texts):
+def test_a_planted_collapse_is_reported_and_stops_training(model, batch, tokenizer, texts):
     watch = Watch(
         texts, every=2, tokenizer=tokenizer, on_alert="stop", rules=[RankFalling(share=0.8)]
     )
@@ -139,7 +139,7 @@ def test_a_planted_collapse_is_told_and_stops_training(model, batch, tokenizer, 
     assert watch.alerts[0].rule == "rank-falling"
 
 
-def test_an_alert_is_said_once_and_calls_back(model, batch):
+def test_an_alert_is_reported_once_and_calls_back(model, batch):
     class Always:
         name = "always"
 
@@ -196,13 +196,13 @@ def test_any_module_is_watched_by_the_names_of_its_parts():
         ({"probes": {"input_ids": torch.ones(2, 3)}}, ConfigError, "watch-probes"),
     ],
 )
-def test_settings_that_make_no_sense_are_told(given, error, slug):
+def test_settings_that_make_no_sense_are_reported(given, error, slug):
     with pytest.raises(error) as caught:
         Watch(**given)
     assert caught.value.slug == slug
 
 
-def test_sites_and_modules_that_are_not_there_are_told(model):
+def test_sites_and_modules_that_are_not_there_are_reported(model):
     with pytest.raises(UnknownNameError, match="no site is called 'residd'"):
         Watch(every=1, sites=["residd"]).begin(model, 1)
     with pytest.raises(UnknownNameError, match="no module is called 'x'"):
@@ -275,7 +275,7 @@ def test_two_processes_read_what_one_reads(tiny, tmp_path, tokenizer):
 
 
 @pytest.mark.parametrize("value", [float("nan"), 1e30])
-def test_numbers_that_are_lost_are_told_once_and_marked_in_the_log(value):
+def test_numbers_that_are_lost_are_reported_once_and_marked_in_the_log(value):
     net, said = nn.Sequential(nn.Linear(4, 6), nn.Tanh()), []
     with torch.no_grad():
         net[0].weight.fill_(value)

@@ -47,7 +47,7 @@ def test_the_policy_names_scripts_by_their_hash_and_forbids_the_rest():
     assert "connect-src" not in text  # falls back to 'none'
 
 
-def test_a_missing_package_is_said_with_its_cure(monkeypatch):
+def test_a_missing_package_is_reported_with_its_cure(monkeypatch):
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     with pytest.raises(ConfigError, match="vl-convert") as caught:
         require_package("vl_convert")

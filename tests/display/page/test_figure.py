@@ -17,7 +17,7 @@ def four(demo):
     return draw_figure(panel.charts[:4], panel.positions, 84.0)
 
 
-def test_the_picture_has_the_width_asked_for(four):
+def test_the_picture_has_the_width_requested(four):
     root = ElementTree.fromstring(convert_figure(four, ".svg"))
     assert root.get("width") == "84.000mm"
     assert four.count("<svg") == 5

@@ -126,7 +126,7 @@ def test_few_readings_are_all_kept_in_their_order(demo):
     assert kept[0].readings is demo.readings
 
 
-def test_of_many_the_usual_ones_are_kept_and_the_rest_is_said(exhibits):
+def test_of_many_the_usual_ones_are_kept_and_the_rest_is_reported(exhibits):
     long = exhibits.exhibit(layers=20, steps=tuple(range(40)))
     assert len(long.readings) > MOST
     (kept,) = limit_readings([long])

@@ -18,7 +18,7 @@ def test_the_specification_is_valid_and_reads_the_columns_it_names():
     assert spec["title"] == {"text": "IsoScore", "subtitle": "1 is isotropic"}
 
 
-def test_runs_are_told_apart_by_colour_dashes_and_shapes():
+def test_runs_are_distinguished_by_colour_dashes_and_shapes():
     lines = profile("x", Axis(("0",)), ["a", "b"])["layer"]
     line, points = lines[3]["encoding"], lines[4]["encoding"]
     assert line["color"]["scale"]["domain"] == ["a", "b"]

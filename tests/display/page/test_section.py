@@ -28,7 +28,7 @@ def test_a_reading_of_a_group_is_not_that_of_the_site(demo):
     )
 
 
-def test_readings_that_are_no_numbers_are_left_out_and_counted(demo):
+def test_readings_that_are_no_numbers_are_skipped_and_counted(demo):
     bad = Reading("a", "rows", "all", "", None, "alpha", float("nan"), None, None, 9, 3)
     shown = replace(demo, readings=[bad, *demo.readings]).finite
     assert len(shown.readings) == len(demo.readings)

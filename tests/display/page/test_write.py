@@ -6,7 +6,7 @@ from isoscope.display.page.write import MARK, check_file, write_bytes
 from isoscope.errors import StoreError
 
 
-def test_a_page_is_written_and_replaced_only_when_asked(tmp_path):
+def test_a_page_is_written_and_replaced_only_on_request(tmp_path):
     page = tmp_path / "page.html"
     write_bytes(page, f"{MARK} one".encode())
     with pytest.raises(StoreError, match="which exists") as caught:
@@ -46,7 +46,7 @@ def test_a_picture_is_replaced_by_a_picture_of_its_kind(tmp_path):
         write_bytes(tmp_path / "b.png", b"", overwrite=True)
 
 
-def test_a_folder_that_is_not_there_is_said(tmp_path):
+def test_a_folder_that_is_not_there_is_reported(tmp_path):
     with pytest.raises(StoreError, match="there is no folder") as caught:
         check_file(tmp_path / "no" / "page.html")
     assert caught.value.slug == "file-write"

@@ -45,7 +45,7 @@ def test_rounding_below_zero_is_nothing(demo):
     assert legend["values"] == ["dimensions", "mean"]
 
 
-def test_what_could_not_be_told_is_said_with_its_sites(demo):
+def test_what_could_not_be_reported_is_reported_with_its_sites(demo):
     curves = [
         replace(c, warnings=("frequency cannot be determined",))
         for c in demo.curves_of(CauseShares)[:2]

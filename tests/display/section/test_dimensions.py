@@ -29,7 +29,7 @@ def test_the_worst_dimension_is_named_with_its_site(demo):
     assert row["sites with 5 or more"] == str(len(demo.sites))
 
 
-def test_where_none_stands_out_that_is_said(demo):
+def test_where_none_stands_out_that_is_reported(demo):
     curve = next(c for c in demo.curves_of(DimensionScores) if c.site == "embed")
     calm = replace(curve, score=curve.score / 99)
     table = largest_scores([Exhibit("a", [], [calm])])

@@ -58,7 +58,7 @@ def test_it_is_what_the_lab_says_of_every_site(tiny_run):
     assert row["dimensions"] == ", ".join(map(str, site.indices(3)))
 
 
-def test_json_is_a_site_a_line_and_csv_a_dimension_a_line(tiny_run):
+def test_json_has_one_line_per_site_and_csv_one_per_dimension(tiny_run):
     found = iso.dimensions(tiny_run, sites=["resid.0", "norm.out"], variant="no-special")
     objects = [json.loads(line) for line in found.to_json().splitlines()]
     assert [(each["run"], each["site"], each["variant"]) for each in objects] == [

@@ -68,7 +68,7 @@ def test_every_format_has_every_cause(vectors_run):
     assert causes.to_dict()[1]["named"][0]["dimension"] == 7
 
 
-def test_a_site_with_nothing_to_explain_is_left_out_and_the_rest_goes_on(tmp_path):
+def test_a_site_with_nothing_to_explain_is_excluded_and_the_rest_continues(tmp_path):
     rng = np.random.default_rng(2)
     blank = Survey()
     rows = rng.normal(size=(900, WIDTH))

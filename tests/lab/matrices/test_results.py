@@ -22,14 +22,14 @@ def test_it_is_what_the_lab_says(untied):
     assert {each["tied"] for each in found.to_dict()} == {False}
 
 
-def test_tied_matrices_are_measured_once_and_it_is_said(speaker):
+def test_tied_matrices_are_measured_once_and_it_is_reported(speaker):
     found = iso.matrices(speaker)
     assert {each.site for each in found} == {"embed.weight"}
     assert "1  tied: the output matrix is the input matrix" in str(found)
     assert all(each["tied"] for each in found.to_dict())
 
 
-def test_the_published_value_is_shown_when_asked_for_and_both_are_in_json(untied):
+def test_the_published_value_is_shown_on_request_and_both_are_in_json(untied):
     plain, published = iso.matrices(untied), iso.matrices(untied, as_published=True)
     assert plain.to_json() == published.to_json()
     first = json.loads(plain.to_json().splitlines()[0])
@@ -39,7 +39,7 @@ def test_the_published_value_is_shown_when_asked_for_and_both_are_in_json(untied
     assert "log I(W)" not in str(published)
 
 
-def test_random_rows_are_drawn_when_asked_for(untied):
+def test_random_rows_are_drawn_on_request(untied):
     found = iso.matrices(untied, against_random=True)
     assert all(0 < each.reference <= 1 for each in found)
     assert "random rows" in str(found)

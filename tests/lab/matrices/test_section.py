@@ -22,7 +22,7 @@ def test_rows_are_cells_with_their_band(demo):
     assert len(set(shapes)) == 3
 
 
-def test_it_is_said_how_many_rows_are_shown(demo):
+def test_it_is_reported_how_many_rows_are_shown(demo):
     shown = int(demo.curves_of(MatrixCells)[0].rows.sum())
     assert show([demo]).lead[1] == f"Rows shown: embed.weight {shown} of 30,522."
 

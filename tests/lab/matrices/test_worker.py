@@ -85,7 +85,7 @@ def test_untied_matrices_are_measured_both_raw_and_centred(untied):
     assert of(found, "unembed.weight").value != of(found, "embed.weight").value
 
 
-def test_tied_matrices_are_measured_once_and_it_is_said(speaker):
+def test_tied_matrices_are_measured_once_and_it_is_reported(speaker):
     found = iso.matrices(speaker)
     assert found.shared["tied"]
     assert "tied" in found.remarks[0]

@@ -41,7 +41,7 @@ def test_a_norm_without_parameters_has_a_gain_of_one():
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_told_apart_too(dtype):
+def test_half_precision_is_distinguished_too(dtype):
     norm = drawn(nn.LayerNorm(64)).to(dtype)
     found = affine_of(norm, 64)
     assert found.centred

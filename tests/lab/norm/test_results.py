@@ -36,7 +36,7 @@ def test_it_is_what_the_lab_says(tiny):
     assert "a reference, not a bound" in str(found)
 
 
-def test_an_rms_norm_has_no_bias_and_it_is_said(gemma):
+def test_an_rms_norm_has_no_bias_and_it_is_reported(gemma):
     found = iso.norm(gemma)
     (final,) = records_of(found, FINAL)
     assert (final.bias_norm, final.ratio, final.reference) == (None, None, None)
@@ -74,7 +74,7 @@ def test_variants_and_measures_are_chosen(tiny, tiny_run):
         iso.norm(tiny, variant="any")
 
 
-def test_every_object_says_what_it_is_and_csv_has_a_line_a_number(tiny, tiny_run):
+def test_every_object_says_what_it_is_and_csv_has_one_line_per_number(tiny, tiny_run):
     found = iso.norm(tiny, run=tiny_run)
     objects = [json.loads(line) for line in found.to_json().splitlines()]
     assert {each["model"] for each in objects} == {tiny.name}
@@ -120,7 +120,7 @@ def test_a_model_without_any_norm_is_one_error(normless):
     assert raised.value.slug == "no-final-norm"
 
 
-def test_outliers_are_told_where_only_the_final_norm_is_missing(speaker):
+def test_outliers_are_reported_where_only_the_final_norm_is_missing(speaker):
     loaded = subject_of(speaker).loaded
     loaded.body.ln_f = torch.nn.Identity()
     found = iso.norm(loaded)

@@ -42,7 +42,7 @@ def test_a_norm_without_bias_has_dashes_and_its_remark():
     assert table.warnings == ("no bias",)
 
 
-def test_the_remark_of_two_norms_is_said_once():
+def test_the_remark_of_two_norms_is_reported_once():
     table = final_table("m", [final(site="enc.norm"), final(site="dec.norm")])
     assert table.warnings == ("mind",)
     assert cells(table, "r²/(1+r²)") == ("0.2", "0.2")

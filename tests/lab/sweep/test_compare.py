@@ -1,9 +1,11 @@
 """Comparisons with weight 0, and what counts as learnt."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from isoscope.lab.sweep.results import beats_baseline, differences
+from isoscope.lab.sweep.results import differences, is_learnt
 
 
 def test_differences_without_a_chance_are_not_corrected_for():
@@ -43,4 +45,8 @@ def test_false_positives_stay_within_their_share():
     ],
 )
 def test_a_task_is_learnt_where_it_beats_its_baseline_by_two_errors(values, baseline, expected):
-    assert beats_baseline(values, baseline) is expected
+    lines = [
+        SimpleNamespace(weight=1.0, values=[1.0, 1.0]),
+        SimpleNamespace(weight=0.0, values=values),
+    ]
+    assert is_learnt(lines, baseline) is expected

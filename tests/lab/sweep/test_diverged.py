@@ -28,7 +28,7 @@ def test_records_say_which_cells_diverged():
     assert diverged_cells(msgspec.convert(records, list[CellRecord])) == ["weight=1e+39,seed=2"]
 
 
-def test_seeds_of_a_weight_are_told_together():
+def test_seeds_of_a_weight_are_reported_together():
     assert divergence_remark(names((3.0, 0), (-1.0, 0), (3.0, 1))) == (
         "diverged and excluded: weight 3 with seed 0, 1; weight -1 with seed 0"
     )
@@ -50,7 +50,7 @@ def test_some_may_diverge(gone):
         ([(-1.0, 0), (3.0, 1)], "of one weight or another"),
     ],
 )
-def test_where_nothing_is_left_to_compare_that_is_told(gone, problem):
+def test_where_nothing_is_left_to_compare_that_is_reported(gone, problem):
     with pytest.raises(UndefinedError, match=problem) as caught:
         check_comparable(names(*gone), WEIGHTS, SEEDS)
     assert caught.value.slug == "sweep-loss"

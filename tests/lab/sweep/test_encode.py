@@ -46,7 +46,11 @@ def test_a_tokenizer_without_a_separator_gets_a_line_between(speaker, reviews):
 def test_long_texts_are_cut_and_counted(tiny, reviews):
     _, _, found = encoded(tiny, reviews, length=9, label="stars")
     assert max(each.length for each in found.prepared) == 9
-    assert found.cut == sum(each.length == 9 for each in found.prepared) > 0
+    assert (
+        sum(each.truncated for each in found.prepared)
+        == sum(each.length == 9 for each in found.prepared)
+        > 0
+    )
 
 
 def test_answers_are_at_their_tokens(tiny, reviews):

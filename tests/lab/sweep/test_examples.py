@@ -100,7 +100,7 @@ def test_whole_numbers_of_sst5_are_what_the_others_of_the_file_are(
     assert [e.target for e in read(path, task="sst5")] == list(classes)
 
 
-def test_bad_rows_are_left_out_and_counted_if_asked(tmp_path):
+def test_bad_rows_are_skipped_and_counted_on_request(tmp_path):
     good = [{"text": f"t {i}", "b": "y", "label": i % 2, "score": i / 2} for i in range(20)]
     bad = [{**good[0], **change} for change in (
         {"label": None}, {"b": ""}, {"label": ["a"]}, {"text": 5}, {"score": "high"},
@@ -164,7 +164,7 @@ def test_a_task_holds_out_or_takes_a_file(reviews):
         ({"score": "stars"}, "task-scores"),
     ],
 )
-def test_what_was_asked_wrongly_is_told(reviews, asked, slug):
+def test_what_was_requested_wrongly_is_reported(reviews, asked, slug):
     with pytest.raises(IsoscopeError) as caught:
         read_task(spec(reviews, **asked))
     assert caught.value.slug == slug
@@ -181,7 +181,7 @@ def test_what_was_asked_wrongly_is_told(reviews, asked, slug):
         ("a.jsonl", "", "corpus-empty"),
     ],
 )  # fmt: skip
-def test_labels_that_are_missing_are_told_with_their_place(tmp_path, name, content, slug):
+def test_labels_that_are_missing_are_reported_with_their_place(tmp_path, name, content, slug):
     path = tmp_path / name
     path.write_text(content)
     with pytest.raises(IsoscopeError) as caught:
@@ -189,7 +189,7 @@ def test_labels_that_are_missing_are_told_with_their_place(tmp_path, name, conte
     assert caught.value.slug == slug
 
 
-def test_a_folder_is_no_file_and_what_is_not_there_is_told(tmp_path):
+def test_a_folder_is_no_file_and_what_is_not_there_is_reported(tmp_path):
     with pytest.raises(SourceError, match="the folder"):
         read(tmp_path, task="sst2")
     with pytest.raises(SourceError) as caught:

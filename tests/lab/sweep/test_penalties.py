@@ -2,12 +2,11 @@
 
 import pytest
 
-from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine
+from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine, penalised
 from isoscope.errors import ConfigError, PenaltyError, UnknownNameError
 from isoscope.lab.sweep.penalties import (
     PENALTIES,
     Choice,
-    check_layers,
     checked_weights,
 )
 from isoscope.study.model import subject_of
@@ -54,7 +53,7 @@ def test_shrinkage_and_published_forms_reach_their_penalties():
         ("istar", {"layers": []}, ConfigError, "penalty-layers"),
     ],
 )
-def test_what_does_not_fit_is_told(name, given, error, slug):
+def test_what_does_not_fit_is_reported(name, given, error, slug):
     with pytest.raises(error) as caught:
         Choice(name, **given)
     assert caught.value.slug == slug
@@ -62,13 +61,13 @@ def test_what_does_not_fit_is_told(name, given, error, slug):
 
 @pytest.mark.parametrize("layers", [None, "all", "last", 1, [0, 1], [-2]])
 def test_layers_of_a_model_are_taken(tiny, layers):
-    check_layers(Choice("istar", layers=layers), subject_of(tiny).loaded.body)
+    penalised(subject_of(tiny).loaded.body, Choice("istar", layers=layers).at(1.0, 0))
 
 
 @pytest.mark.parametrize("layers", [3, [0, 7], [-4], "first"])
 def test_layers_that_a_model_has_not_are_refused(tiny, layers):
     with pytest.raises(PenaltyError) as caught:
-        check_layers(Choice("istar", layers=layers), subject_of(tiny).loaded.body)
+        penalised(subject_of(tiny).loaded.body, Choice("istar", layers=layers).at(1.0, 0))
     assert caught.value.slug == "penalty-layers"
 
 

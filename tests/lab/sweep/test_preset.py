@@ -19,7 +19,7 @@ def test_each_is_judged_by_a_metric_of_its_kind(name):
     assert preset.columns
 
 
-def test_a_name_that_is_not_known_is_told_with_the_nearest():
+def test_a_name_that_is_not_known_is_reported_with_the_nearest():
     with pytest.raises(UnknownNameError, match="no task is called 'sst-2'") as caught:
         PRESETS["sst-2"]
     assert caught.value.hint == "did you mean 'sst2'?"

@@ -45,11 +45,11 @@ def test_geometry_is_the_mean_over_seeds_beside_what_it_was():
     assert over_layers(line.after, "twonn") is None
 
 
-def test_another_step_may_be_asked_for():
+def test_another_step_may_be_requested():
     assert lines_of(readings(), "accuracy", step=5)[1].mean == pytest.approx(0.825)
 
 
-def test_seeds_that_not_every_weight_has_are_left_out():
+def test_seeds_that_not_every_weight_has_are_excluded():
     some = [r for r in readings() if r.group != group_of(2.0, 2)]
     assert [line.seeds for line in lines_of(some, "accuracy")] == [[0, 1]] * 3
 
@@ -60,7 +60,7 @@ def test_one_seed_has_neither_spread_nor_verdict():
     assert is_learnt(lines, 0.5) is None
 
 
-def test_what_was_learnt_is_told_from_weight_zero():
+def test_what_was_learnt_is_distinguished_from_weight_zero():
     lines = lines_of(readings(), "accuracy")
     assert is_learnt(lines, 0.5) is True
     assert is_learnt(lines, 0.82) is False

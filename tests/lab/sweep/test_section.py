@@ -96,7 +96,7 @@ def test_the_verdict_is_about_the_task_the_best_weight_and_the_geometry():
     ("p", "value", "says"),
     [(0.01, 0.04, "more than seeds alone would"), (0.01, -0.04, "all of them do harm")],
 )
-def test_a_difference_that_is_sure_is_said_to_be(p, value, says):
+def test_a_difference_that_is_sure_is_reported_as(p, value, says):
     found = made(p=[0.01, None, p], value=[-0.27, None, value])
     assert says in found.findings[1].text
 

@@ -55,7 +55,7 @@ def test_a_start_outside_of_the_text_is_looked_for(tmp_path, start):
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "tsv"])
-def test_bad_rows_are_left_out_and_counted_if_asked(tmp_path, suffix):
+def test_bad_rows_are_skipped_and_counted_on_request(tmp_path, suffix):
     columns = Columns("context", "answers", "question")
     if suffix == "jsonl":
         good = {"context": CONTEXT, "question": QUESTION, "answers": ["bells"]}
@@ -135,7 +135,7 @@ def test_a_question_is_not_needed(tmp_path):
         ("a.parquet", "PAR1 and nothing", "file-damaged"),
     ],
 )
-def test_other_content_is_told(tmp_path, name, content, slug):
+def test_other_content_is_reported(tmp_path, name, content, slug):
     with pytest.raises(IsoscopeError) as caught:
         read(tmp_path / name, content)
     assert caught.value.slug == slug

@@ -66,7 +66,7 @@ def test_a_label_of_any_length_makes_a_short_message():
     assert len(str(caught.value)) < 400
 
 
-def test_scores_given_as_labels_are_told_apart_by_the_hint():
+def test_scores_given_as_labels_are_distinguished_by_the_hint():
     with pytest.raises(TooFewRowsError) as caught:
         task(["1.25", "2.5", "3.75", "3.75"], ["3.75", "3.75"])
     assert "--score" in caught.value.hint

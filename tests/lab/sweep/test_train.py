@@ -68,13 +68,13 @@ def test_a_step_with_weight_nearly_zero_is_a_step_without(trainer):
     assert near == pytest.approx(plain, rel=1e-5)
 
 
-def test_held_out_examples_are_tried_after_the_steps_asked_for(trainer):
+def test_held_out_examples_are_tried_after_the_steps_requested(trainer):
     held = trainer()
     _, found = run(held, recipe(6, evaluate_at=(2, 4, 6)))
     assert [step for step, *_ in found] == [2, 4, 6]
 
 
-def test_epochs_begin_anew_and_are_told(trainer):
+def test_epochs_begin_anew_and_are_reported(trainer):
     held = trainer()
     seen = []
     held.cell(
@@ -83,14 +83,14 @@ def test_epochs_begin_anew_and_are_told(trainer):
     assert seen == [0, 1, 2]  # eight batches of sixteen an epoch
 
 
-def test_a_loss_that_is_no_number_is_told(trainer):
+def test_a_loss_that_is_no_number_is_reported(trainer):
     held = trainer()
     held.start["embeddings.word_embeddings.weight"].fill_(float("nan"))
     with pytest.raises(DivergedError, match="training step"):
         run(held, recipe(2))
 
 
-def test_a_loss_that_is_lost_with_the_last_step_is_told(trainer):
+def test_a_loss_that_is_lost_with_the_last_step_is_reported(trainer):
     with pytest.raises(DivergedError, match="held-out"):
         run(trainer(), recipe(1), penalty=IStar(1e39))
 

@@ -42,7 +42,7 @@ def test_distances_are_those_of_brute_force(seed, n, d, k, narrow):
 
 
 @pytest.mark.parametrize("gap", [1e-2, 1e-4, 1e-6])
-def test_near_copies_are_told_apart_in_float32(gap):
+def test_near_copies_are_distinguished_in_float32(gap):
     rng = np.random.default_rng(1)
     rows = rng.normal(size=(300, 16)) * 10
     rows[::10] = rows[1::10] + gap * rng.normal(size=(30, 16))
@@ -69,7 +69,7 @@ def test_clusters_larger_than_what_is_kept_are_found_too():
     np.testing.assert_allclose(nearest(rows, KEPT)[1][:, :2], brute(rows, 2), rtol=1e-3)
 
 
-def test_some_rows_may_be_asked_among_all():
+def test_some_rows_may_be_requested_among_all():
     rows = np.random.default_rng(3).normal(size=(700, 3))  # more than a chunk of them
     of = np.arange(0, 700, 13)
     np.testing.assert_allclose(nearest(rows, 5, of=of)[1], brute(rows, 5, of), rtol=1e-9)
@@ -105,7 +105,7 @@ def test_without_a_group_they_are_the_nearest_of_the_others(viewed, documents, k
         np.testing.assert_allclose(left.first(k), brute(others, k), rtol=1e-9)
 
 
-def test_a_document_of_more_neighbours_than_are_kept_is_asked_again(viewed):
+def test_a_document_of_more_neighbours_than_are_kept_is_requested_again(viewed):
     rng = np.random.default_rng(7)
     names = np.r_[np.zeros(60, dtype=int), np.arange(1, 41)].astype(str)
     rows = rng.normal(size=(100, 2))
@@ -120,7 +120,7 @@ def test_a_document_of_more_neighbours_than_are_kept_is_asked_again(viewed):
     )
 
 
-def test_a_group_that_leaves_too_few_rows_cannot_be_left_out(viewed):
+def test_a_group_that_leaves_too_few_rows_cannot_be_excluded(viewed):
     rows = np.random.default_rng(8).normal(size=(30, 2))
     names = np.r_[np.zeros(20, dtype=int), np.arange(1, 11)].astype(str)
     seen = viewed(Neighbours, rows, names)

@@ -89,7 +89,7 @@ def test_the_second_order_that_is_left_shrinks_with_the_group(viewed, compute):
     assert errors[1] < errors[0] / 6  # four times as many rows: a sixteenth, less the noise
 
 
-def test_all_the_spread_in_one_group_cannot_be_left_out(viewed):
+def test_all_the_spread_in_one_group_cannot_be_excluded(viewed):
     rows = np.zeros((22, 3))
     rows[:2] = [[1.0, 2.0, 3.0], [-1.0, -2.0, -3.0]]
     names = np.r_[0, 0, np.arange(1, 21)].astype(str)

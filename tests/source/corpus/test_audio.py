@@ -52,7 +52,7 @@ def test_a_folder_is_read_all_the_way_down(tmp_path, wav):
         (lambda path: patched(path, 24, (900_000).to_bytes(4, "little")), "audio-rate"),
     ],
 )
-def test_a_bad_file_is_named_or_left_out(tmp_path, wav, break_it, slug):
+def test_a_bad_file_is_named_or_skipped(tmp_path, wav, break_it, slug):
     wav(tmp_path / "good.wav")
     wav(tmp_path / "bad.wav", seconds=2)
     break_it(tmp_path / "bad.wav")

@@ -38,7 +38,7 @@ def test_tables_can_be_read_as_whole_files(tmp_path, jsonl):
     assert corpus.document(0).content == '{"text": "one"}\n'
 
 
-def test_hidden_files_runs_licences_and_links_out_are_left_out(tmp_path):
+def test_hidden_files_runs_licences_and_links_out_are_excluded(tmp_path):
     folder = tmp_path / "in"
     (folder / "run").mkdir(parents=True)
     (folder / ".git").mkdir()

@@ -81,7 +81,7 @@ def test_a_named_pipe_is_read_like_standard_input(tmp_path):
 
 
 @pytest.mark.parametrize("where", ["nowhere.txt", "a\0b", Path("no/where")])
-def test_what_is_not_there_is_said(where):
+def test_what_is_not_there_is_reported(where):
     with pytest.raises(SourceError, match="got nothing of that name") as caught:
         open_corpus(where)
     assert caught.value.slug == "file-missing"
@@ -135,7 +135,7 @@ def test_an_id_that_comes_twice_is_refused(tmp_path, jsonl):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
-def test_a_file_that_may_not_be_read_is_said(tmp_path):
+def test_a_file_that_may_not_be_read_is_reported(tmp_path):
     (tmp_path / "a.txt").write_text("text")
     (tmp_path / "a.txt").chmod(0)
     with pytest.raises(SourceError) as caught:
@@ -200,7 +200,7 @@ def test_what_is_no_corpus_is_refused(tmp_path, name, raw, slug):
     assert caught.value.slug == slug and caught.value.hint
 
 
-def test_only_empty_documents_are_said_to_be_so(tmp_path):
+def test_only_empty_documents_are_reported_as_so(tmp_path):
     (tmp_path / "a.txt").write_text("\n\n")
     with pytest.raises(SourceError, match="got only empty or unreadable ones"):
         open_corpus(tmp_path / "a.txt")

@@ -68,7 +68,7 @@ def test_links_that_lead_out_are_not_followed(tmp_path, picture):
 @pytest.mark.parametrize(
     "raw", [b"", b"no image", b"\x89PNG\r\n\x1a\n", b"%!PS-Adobe-3.0 EPSF"]
 )
-def test_an_unreadable_image_is_named_or_left_out(tmp_path, picture, raw):
+def test_an_unreadable_image_is_named_or_skipped(tmp_path, picture, raw):
     picture(tmp_path / "good.png")
     (tmp_path / "bad.png").write_bytes(raw)
     with pytest.raises(SourceError, match=r"bad\.png") as caught:

@@ -42,7 +42,7 @@ def test_only_line_feeds_end_lines(tmp_path):
     assert open_corpus(written(tmp_path, text.encode())).document(0).content == text
 
 
-def test_bytes_that_are_no_utf8_are_named_or_left_out(tmp_path):
+def test_bytes_that_are_no_utf8_are_named_or_skipped(tmp_path):
     path = written(tmp_path, b"first\ncaf\xe9\nthird\n")
     with pytest.raises(SourceError, match=r"notes\.txt, line 2, got the byte 0xe9") as caught:
         open_corpus(path)
@@ -158,7 +158,7 @@ def test_the_line_that_is_no_utf8_is_named(folder):
     assert caught.value.slug == "not-utf8"
 
 
-def test_bad_files_can_be_left_out(folder):
+def test_bad_files_can_be_skipped(folder):
     (folder / "x.txt").write_bytes(b"caf\xe9")
     (folder / "y.txt").write_bytes(b"\xff\xfea\0")
     corpus = open_corpus(folder, skip_bad=True)
@@ -206,7 +206,7 @@ def test_every_part_is_in_it():
     assert "(Applause" not in whole and "  " not in whole
 
 
-def test_entries_are_documents_and_empty_ones_are_left_out(texts):
+def test_entries_are_documents_and_empty_ones_are_skipped(texts):
     corpus = open_corpus([*texts, " ", "last"])
     assert [each.content for each in corpus] == [*texts, "last"]
     assert corpus.id(0) == "memory:0" and corpus.id(len(texts)) == f"memory:{len(texts) + 1}"

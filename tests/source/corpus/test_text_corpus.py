@@ -114,7 +114,7 @@ def test_a_list_is_no_label():
         (("a", None, 1.5), "a number as id"),
     ],
 )
-def test_what_is_none_is_said(record, got):
+def test_what_is_none_is_reported(record, got):
     with pytest.raises(BadRecordError, match=f"^{got}$"):
         text_fields(*record, named=True)
 

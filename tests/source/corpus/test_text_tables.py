@@ -59,7 +59,7 @@ def test_a_missing_column_lists_the_columns(tmp_path):
         (b"id,text\n1,a\n2,caf\xe9\n3,c\n", "the byte 0xe9"),
     ],
 )
-def test_a_bad_record_is_named_or_left_out(tmp_path, raw, got):
+def test_a_bad_record_is_named_or_skipped(tmp_path, raw, got):
     path = written(tmp_path, raw)
     with pytest.raises(SourceError, match=rf"line 3, got {got}\n"):
         open_corpus(path)
@@ -124,7 +124,7 @@ def test_labels_come_along_and_may_be_missing(tmp_path, jsonl):
         open_corpus(path, label="z")
 
 
-def test_blank_lines_are_no_documents_and_empty_texts_are_left_out(tmp_path):
+def test_blank_lines_are_no_documents_and_empty_texts_are_skipped(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('\n{"text": "a"}\n\n{"text": " "}\n{"text": "b"}\n')
     corpus = open_corpus(path)
@@ -151,7 +151,7 @@ def test_nan_in_another_field_does_no_harm(tmp_path):
         (b"[" * 100_000, "a line that is not JSON"),
     ],
 )
-def test_a_bad_line_is_named_or_left_out(tmp_path, line, got):
+def test_a_bad_line_is_named_or_skipped(tmp_path, line, got):
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"text": "a"}\n' + line + b'\n{"text": "c"}\n')
     with pytest.raises(SourceError, match=rf"a\.jsonl, line 2, got {got}\n"):
@@ -238,7 +238,7 @@ def test_all_kinds_of_text_are_text(tmp_path, parquet, texts, kind):
     assert [each.content for each in open_corpus(path)] == texts
 
 
-def test_nulls_are_bad_and_empty_texts_are_left_out(tmp_path, parquet):
+def test_nulls_are_bad_and_empty_texts_are_skipped(tmp_path, parquet):
     path = parquet(tmp_path / "a.parquet", text=["a", "", None, "d"])
     with pytest.raises(SourceError, match=r"row 2, got nothing \(null\)"):
         open_corpus(path)

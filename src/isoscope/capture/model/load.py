@@ -82,8 +82,7 @@ def load(
     from isoscope.capture.model.network import Placement, find_device, find_dtype
 
     placement = Placement(find_dtype(dtype), find_device(device), device_map)
-    if say is None:
-        say = _ignore
+    say = say or _ignore
     location = locate(
         where, revision=revision, code=trust_remote_code, weights=not untrained, say=say
     )

@@ -29,7 +29,12 @@ def attach(trainer: AnyTrainer, *things: Penalty | Watch) -> AnyTrainer:
             slug="trainer-kind",
         )
     for number, thing in enumerate(things):
-        _check_kind(thing)
+        if not isinstance(thing, Penalty | Watch):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(
+                f"expected a penalty or a watch to attach, got {type(thing).__name__}",
+                hint="give IStar(...), DebiasedIsotropy(...), CosReg(...) or Watch(...)",
+                slug="trainer-kind",
+            )
         if thing in _attached or thing in things[:number]:
             raise attached_twice(thing)
     from isoscope.control.trainer.huggingface import Attachment  # loads transformers
@@ -39,15 +44,6 @@ def attach(trainer: AnyTrainer, *things: Penalty | Watch) -> AnyTrainer:
         attachment.add(thing)
         _attached.add(thing)
     return trainer
-
-
-def _check_kind(thing: object) -> None:
-    if not isinstance(thing, Penalty | Watch):
-        raise ConfigError(
-            f"expected a penalty or a watch to attach, got {type(thing).__name__}",
-            hint="give IStar(...), DebiasedIsotropy(...), CosReg(...) or Watch(...)",
-            slug="trainer-kind",
-        )
 
 
 def attached_twice(thing: Penalty | Watch) -> ConfigError:

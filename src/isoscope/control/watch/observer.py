@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from isoscope.accumulate import Groups, Moments, Reservoir
 from isoscope.accumulate.survey import Kind, Survey, variants
-from isoscope.capture.feed import Feed, Marks, Prepared, feed_for
+from isoscope.capture.feed import Feed, Marks, PositionLayout, Prepared, feed_for
 from isoscope.capture.listener import Listener, Marked
 from isoscope.capture.model.pooling import MODES, Pooling, read_pooling
 from isoscope.capture.tap import by_rows, first_tensor
@@ -78,17 +78,13 @@ class CallRows:
 class FeedRows:
     """The rows of a batch of texts; special tokens count like any other."""
 
-    batch: Marked
-
-    @property
-    def documents(self) -> tuple[str, ...]:
-        """The ids of its texts."""
-        return self.batch.documents
+    documents: tuple[str, ...]
+    layout: PositionLayout
 
     def marks(self, stack: str, length: int) -> Marks:
         """Return which positions are real; the model has one stack, whatever its name."""
         _ = stack
-        marks: Marks = self.batch.marks("", length)
+        marks = self.layout(length)
         return Marks(marks.real, torch.zeros_like(marks.real), marks.tokens)
 
 
@@ -403,7 +399,10 @@ def probe_batches(
         for group in groups.values()
         for at in range(0, len(group), BATCH)
     ]
-    return [ProbeBatch(each.inputs, "held-out", FeedRows(each)) for each in batches]
+    return [
+        ProbeBatch(each.inputs, "held-out", FeedRows(each.documents, each.layouts[""]))
+        for each in batches
+    ]
 
 
 def _first_texts(texts: Sequence[str], feed: Feed, tokens: int) -> list[Prepared]:

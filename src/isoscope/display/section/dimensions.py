@@ -30,7 +30,8 @@ LEAD = (
 )
 TOP = 8  # dimensions in the table
 OUTLIER = 5.0  # score from which on the table counts a site
-COLUMNS = ("run", "site", "variant", "first", "end", "largest", "score")
+CELLS = ("first", "end", "largest", "score")
+COLUMNS = ("run", "site", "variant", *CELLS)
 
 
 def show(exhibits: Sequence[Exhibit]) -> Panel | None:
@@ -94,16 +95,14 @@ def _spec(sites: Sequence[str], most: float, height: int) -> ChartSpec:
 
 def _rows(exhibits: Sequence[Exhibit], variants: Sequence[str]) -> list[dict[str, Cell]]:
     """Return one row per cell of the heat map; a site without variants appears in each."""
-    found: list[dict[str, Cell]] = []
-    for exhibit in exhibits:
-        for variant, curve in fill_variants(exhibit.curves_of(DimensionScores), variants):
-            arrays = (curve.first, curve.end, curve.largest, curve.score)
-            for *cells, score in zip(*(array.tolist() for array in arrays), strict=True):
-                # Three digits suffice, and scores below average have the same colour.
-                rounded = max(float(f"{score:.3g}"), 1.0)
-                row = (exhibit.name, curve.site, variant, *cells, rounded)
-                found.append(dict(zip(COLUMNS, row, strict=True)))
-    return found
+    found = [
+        # Three digits suffice, and scores below average have the same colour.
+        (exhibit.name, curve.site, variant, *cells, max(float(f"{score:.3g}"), 1.0))
+        for exhibit in exhibits
+        for variant, curve in fill_variants(exhibit.curves_of(DimensionScores), variants)
+        for *cells, score in zip(*(getattr(curve, n).tolist() for n in CELLS), strict=True)
+    ]
+    return [dict(zip(COLUMNS, row, strict=True)) for row in found]
 
 
 def largest_scores(exhibits: Sequence[Exhibit]) -> Table:

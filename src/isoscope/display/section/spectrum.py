@@ -96,24 +96,25 @@ def _spec(runs: Sequence[str]) -> ChartSpec:
 
 def _rows(exhibits: Sequence[Exhibit], variants: Sequence[str]) -> list[dict[str, Cell]]:
     """Return the points of every spectrum, and the ranks that are marked."""
-    found: list[dict[str, Cell]] = []
-    for exhibit in exhibits:
-        run = f", {exhibit.name[:LONGEST]}" if len(exhibits) > 1 else ""
-        for variant, curve in fill_variants(exhibit.curves_of(SpectrumCurve), variants):
-            for kind, rank, value, text in _points(exhibit, curve, run):
-                row = (exhibit.name, curve.site, variant, kind, rank, value, curve.rows, text)
-                found.append(dict(zip(COLUMNS, row, strict=True)))
-    return found
+    several = len(exhibits) > 1
+    found = [
+        (exhibit.name, curve.site, variant, *point, curve.rows, text)
+        for exhibit in exhibits
+        for variant, curve in fill_variants(exhibit.curves_of(SpectrumCurve), variants)
+        for *point, text in _points(exhibit, curve, several)
+    ]
+    return [dict(zip(COLUMNS, row, strict=True)) for row in found]
 
 
 def _points(
-    exhibit: Exhibit, curve: SpectrumCurve, run: str
+    exhibit: Exhibit, curve: SpectrumCurve, several: bool
 ) -> list[tuple[str, float, float | None, str]]:
     """Return kind, rank, value and text of each mark."""
     found: list[tuple[str, float, float | None, str]] = []
     for kind, values in (("spectrum", curve.value), ("isotropic", curve.isotropic)):
         pairs = zip(curve.rank, values, strict=True)
         found += [(kind, float(rank), float(value), "") for rank, value in pairs if value > 0]
+    run = f", {exhibit.name[:LONGEST]}" if several else ""
     for measure, name in MARKS.items():
         reading = exhibit.reading(measure, curve.site, curve.variant)
         if reading is not None and reading.value > 0:

@@ -106,9 +106,8 @@ def _where(exhibit: Exhibit, site: str) -> str:
 
 
 def _rule(each: Reading) -> str:
-    around = ""
-    if each.low is not None and each.high is not None:
-        around = f", 95 % interval {each.low:.4g} to {each.high:.4g}"
+    known = each.low is not None and each.high is not None
+    around = f", 95 % interval {each.low:.4g} to {each.high:.4g}" if known else ""
     return f"{each.measure} at {each.site}, variant {each.variant}, n = {each.n:,}{around}"
 
 

@@ -3,10 +3,10 @@
 from typing import Annotated, ClassVar
 
 from isoscope.display import Results
+from isoscope.engine.plan import Plan, Unit
 from isoscope.lab.probe.results import Probe
 from isoscope.study.model import ModelSpec
 from isoscope.study.option import Part, about
-from isoscope.study.plan import Plan, Unit
 from isoscope.study.run import Runnable
 
 LABELLED = (

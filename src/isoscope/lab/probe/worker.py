@@ -73,8 +73,7 @@ class ProbeWorker(Planner[Results[Probe]]):
             seed=spec.seed,
             as_published=spec.as_published,
         )
-        short = len(self.corpus) - len(states.ordinals)
-        return Probe(states.site, states.at, rule, short)
+        return Probe(states.site, states.at, rule, len(self.corpus) - len(states.ordinals))
 
     def finish(self, done: Finished) -> Results[Probe]:
         """Return the classifier of each site."""
@@ -100,7 +99,7 @@ def states_of(
     at: str | None = None,
     length: int = 512,
     batch: int = 16,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> States:
     """Return the state of each document at a site: of its first or last token, or the mean.
 
@@ -119,8 +118,7 @@ def states_of(
 
         with subject.sites.listening([site], keep), torch.inference_mode():
             subject.loaded.body(**each.inputs)
-        if progress is not None:
-            progress(sum(map(len, parts)))
+        progress(sum(map(len, parts)))
     return States(np.concatenate(parts), [ordinal for ordinal, _ in ready], site, place)
 
 

@@ -28,7 +28,6 @@ class Encoded:
     targets: Array  # (n,) classes or scores, or (n, 2) first and last token of the answer
     offsets: list[Array]  # of spans: (tokens, 2) characters; (-1, -1) outside of the text
     examples: list[Example]
-    cut: int  # texts that were longer than the model or the caller allows
 
     def __len__(self) -> int:
         return len(self.prepared)
@@ -45,7 +44,6 @@ class Encoded:
             self.targets[list(places)],
             [self.offsets[i] for i in places] if self.offsets else [],
             [self.examples[i] for i in places],
-            self.cut,
         )
 
 
@@ -69,7 +67,6 @@ class Encoder:
                 slug="tokenizer-missing",
             )
         self.feed = feed
-        self.reader = feed.reader
         self.tokenizer = cast("PreTrainedTokenizerBase", feed.reader.tokenizer)
 
     def encode(self, task: SweepTask, examples: Sequence[Example]) -> Encoded:
@@ -81,8 +78,7 @@ class Encoder:
             offsets = [each for _, _, each in found]
         else:
             targets, offsets = task.numbers(examples), []
-        cut = sum(each.truncated for each in prepared)
-        return Encoded(prepared, targets, offsets, list(examples), cut)
+        return Encoded(prepared, targets, offsets, list(examples))
 
     def _one(
         self, task: SweepTask, example: Example, number: int
@@ -92,8 +88,8 @@ class Encoder:
         ids = np.asarray(encoding["input_ids"], dtype=np.int64)
         special = np.asarray(encoding["special_tokens_mask"], dtype=bool)
         found = encoding.get("token_type_ids", np.zeros_like(ids))
-        types = np.asarray(found, dtype=np.int64) if self.reader.takes_types else None
-        tokens = TokenSequence(ids, special, types, len(ids) >= self.reader.limit)
+        types = np.asarray(found, dtype=np.int64) if self.feed.reader.takes_types else None
+        tokens = TokenSequence(ids, special, types, len(ids) >= self.feed.reader.limit)
         place, offsets = (0, 0), np.zeros((0, 2), dtype=np.int64)
         if span:
             offsets = _offsets(encoding, second=example.pair is not None)
@@ -105,7 +101,7 @@ class Encoder:
         first, second = (example.text, example.pair)
         if offsets and second is not None:
             first, second = second, first
-        if self.reader.lower:
+        if self.feed.reader.lower:
             first, second = first.lower(), None if second is None else second.lower()
         parts_pairs = getattr(self.tokenizer, "sep_token", None) is not None
         if second is not None and not offsets and not parts_pairs:
@@ -116,7 +112,7 @@ class Encoder:
                 _whole(first),
                 None if second is None else _whole(second),
                 truncation=cut,
-                max_length=self.reader.limit,
+                max_length=self.feed.reader.limit,
                 padding=False,
                 return_special_tokens_mask=True,
                 return_offsets_mapping=offsets,

@@ -336,12 +336,6 @@ def _squad_rows(path: Path) -> Iterator[Row]:
             yield place, paragraph.context, entry.question, answers
 
 
-def _object_rows(path: Path, columns: Columns, dropped: Dropped | None) -> Iterator[Row]:
-    on_bad = None if dropped is None else partial(dropped.add, UNREADABLE)
-    for place, row in read_objects(path, on_bad):
-        yield from _span_row(row, columns, place, dropped)
-
-
 def _corpus_rows(path: Path, columns: Columns, dropped: Dropped | None) -> Iterator[Row]:
     corpus = open_corpus(
         path,
@@ -357,38 +351,38 @@ def _corpus_rows(path: Path, columns: Columns, dropped: Dropped | None) -> Itera
         yield each.place, each.content, each.target, answers
 
 
-def _span_row(
-    row: object, columns: Columns, place: str, dropped: Dropped | None
-) -> Iterator[Row]:
-    """Yield a row; with `dropped`, one that is not a text with answers is counted instead.
+def _object_rows(path: Path, columns: Columns, dropped: Dropped | None) -> Iterator[Row]:
+    """Yield rows; with `dropped`, those that are not a text with answers are counted instead.
 
     Answers are a text, several texts, or texts with their starts as in datasets.
     """
     names = [columns.text, columns.target, *([columns.pair] if columns.pair else [])]
-    try:
-        cells = msgspec.convert(row, dict[str, object])
-        text = msgspec.convert(cells[columns.text], str)
-        question = msgspec.convert(cells[columns.pair], str | None) if columns.pair else None
-        value = msgspec.convert(cells[columns.target], str | list[str] | AnswerLists)
-    except (msgspec.ValidationError, KeyError) as error:
-        if dropped is None:
-            got = f"no column {error}" if isinstance(error, KeyError) else str(error)
-            raise SourceError(
-                f"expected a text and its answers in {place}, got {got}",
-                hint=f"the columns are {', '.join(names)}: name others with --column, --pair "
-                f"and --answer; {SKIP}",
-                slug="task-labels",
-            ) from error
-        dropped.add(UNREADABLE, place)
-        return
-    texts = value.text if isinstance(value, AnswerLists) else value
-    texts = [texts] if isinstance(texts, str) else texts
-    starts = (value.answer_start if isinstance(value, AnswerLists) else None) or []
+    on_bad = None if dropped is None else partial(dropped.add, UNREADABLE)
+    for place, row in read_objects(path, on_bad):
+        try:
+            cells = msgspec.convert(row, dict[str, object])
+            text = msgspec.convert(cells[columns.text], str)
+            pair = msgspec.convert(cells[columns.pair], str | None) if columns.pair else None
+            value = msgspec.convert(cells[columns.target], str | list[str] | AnswerLists)
+        except (msgspec.ValidationError, KeyError) as error:
+            if on_bad is None:
+                got = f"no column {error}" if isinstance(error, KeyError) else str(error)
+                raise SourceError(
+                    f"expected a text and its answers in {place}, got {got}",
+                    hint=f"the columns are {', '.join(names)}: name others with --column, "
+                    f"--pair and --answer; {SKIP}",
+                    slug="task-labels",
+                ) from error
+            on_bad(place)
+        else:
+            yield place, text, pair, _answers(value)
+
+
+def _answers(value: str | list[str] | AnswerLists) -> Answers:
+    if not isinstance(value, AnswerLists):
+        return [(text, None) for text in ([value] if isinstance(value, str) else value)]
+    starts = value.answer_start or []
     known = [each for each in starts if isinstance(each, int)]
-    whole = len(known) == len(starts) == len(texts)
-    yield (
-        place,
-        text,
-        question,
-        list(zip(texts, known if whole else [None] * len(texts), strict=True)),
-    )
+    if len(known) == len(starts) == len(value.text):
+        return list(zip(value.text, known, strict=True))
+    return [(text, None) for text in value.text]

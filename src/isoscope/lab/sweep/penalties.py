@@ -4,9 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torch import nn
-
-from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine, Penalty, penalised
+from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine, Penalty
 from isoscope.control.penalty.penalty import Options, check_weight
 from isoscope.control.penalty.row_selection import Layers
 from isoscope.errors import ConfigError
@@ -67,11 +65,6 @@ class Choice:
         if self.name == "cosreg":
             return CosReg(weight, as_published=self.as_published, **options)
         return PENALTIES[self.name](weight, **options)
-
-
-def check_layers(choice: Choice, body: nn.Module) -> None:
-    """Refuse layers that a model does not have, before anything is trained."""
-    penalised(body, choice.at(1.0, 0))
 
 
 def checked_weights(weights: Sequence[float | str]) -> tuple[float, ...]:

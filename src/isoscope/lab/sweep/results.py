@@ -165,14 +165,11 @@ def differences(by_weight: Mapping[float, Sequence[float]]) -> dict[float, Diffe
 
 
 def is_learnt(lines: Sequence[SweepLine], baseline: float) -> bool | None:
-    """Whether the runs without penalty beat the baseline; None where one seed cannot tell."""
-    return beats_baseline(
-        next((line.values for line in lines if line.weight == 0), []), baseline
-    )
+    """Whether the runs without penalty beat the baseline by two standard errors.
 
-
-def beats_baseline(values: Sequence[float], baseline: float) -> bool | None:
-    """Whether values beat a baseline by two standard errors; None where there is one value."""
+    None where there is one seed, which cannot tell.
+    """
+    values = next((line.values for line in lines if line.weight == 0), [])
     if len(values) < 2:
         return None
     error = stdev(values) / sqrt(len(values))

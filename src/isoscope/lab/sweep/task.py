@@ -135,9 +135,10 @@ def _with_scores(examples: Sequence[Example]) -> tuple[Example, ...]:
 def _classes(examples: Sequence[Example]) -> tuple[str, ...]:
     """Return the labels, by number where all are numbers; one example is too few."""
     counts = Counter(str(each.target) for each in examples)
+    numbers = {label: score_of(label) for label in counts}
     single = [label for label, count in counts.items() if count < 2]
     if single:
-        numeric = all(isfinite(_number(label)) for label in single)
+        numeric = all(numbers[label] is not None for label in single)
         looks = "; numbers on a scale are scores: --score" if numeric else ""
         raise TooFewRowsError(
             f"a class needs at least 2 examples, got 1 of {single[0][:40]!r} "
@@ -145,14 +146,9 @@ def _classes(examples: Sequence[Example]) -> tuple[str, ...]:
             hint=f"give more examples of it, or drop it{looks}",
             slug="task-class",
         )
-    return tuple(sorted(counts, key=lambda label: (_number(label), label)))
-
-
-def _number(label: str) -> float:
-    try:
-        return float(label)
-    except ValueError:
-        return inf
+    return tuple(
+        sorted(numbers, key=lambda each: (numbers[each] is None, numbers[each] or 0.0, each))
+    )
 
 
 def _hold_out(

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from isoscope.accumulate.survey import Survey
-from isoscope.capture.feed import Batch
 from isoscope.capture.runner import threads
-from isoscope.control import IStar, Penalty
+from isoscope.control import IStar, Penalty, penalised
 from isoscope.display import Results
 from isoscope.engine import Notify, Scratch, Ticks
 from isoscope.errors import ConfigError, StreamError
@@ -23,7 +22,6 @@ from isoscope.lab.sweep.geometry import geometry
 from isoscope.lab.sweep.penalties import (
     STREAMED,
     Choice,
-    check_layers,
     checked_weights,
 )
 from isoscope.lab.sweep.results import (
@@ -48,7 +46,7 @@ from isoscope.types import Reading
 
 CUT = "examples that fill all {length} tokens, and may have been cut: {count}"
 STREAM = 250_000  # tokens of a streamed matrix, as published
-STREAM_BATCH = 64
+STREAM_BATCH, PROBE_BATCH = 64, 32  # examples side by side
 
 
 @dataclass
@@ -102,14 +100,12 @@ class CellRunner:
         }
 
     def _geometry(self, group: str, step: int) -> list[Reading]:
-        found = geometry(self.trainer.subject, self._probes(), zeta=self.choice.zeta)
-        return [replace(each, group=group, step=step) for each in found]
-
-    def _probes(self, batch: int = 32) -> list[Batch]:
         test = self.trainer.test
         places = np.argsort(test.lengths[: self.probe], kind="stable").tolist()
-        starts = range(0, len(places), batch)
-        return [self.trainer.batch(test, places[at : at + batch]) for at in starts]
+        starts = range(0, len(places), PROBE_BATCH)
+        probes = [self.trainer.batch(test, places[at : at + PROBE_BATCH]) for at in starts]
+        found = geometry(self.trainer.subject, probes, zeta=self.choice.zeta)
+        return [replace(each, group=group, step=step) for each in found]
 
     def _begin(self, penalty: Penalty, epoch: int) -> None:
         """Find the matrix anew at the start of an epoch; all cells share the first."""
@@ -142,7 +138,8 @@ class SweepWorker(Planner[Results[SweepLine]]):
         task = read_task(spec)
         self.subject = open_model(spec.load, live=live.get("model"), say=notify.say)
         encoder = Encoder(self.subject, spec.length)
-        check_layers(self.choice, self.subject.loaded.body)
+        # Layers that the model does not have are refused before anything is trained.
+        penalised(self.subject.loaded.body, self.choice.at(1.0, 0))
         train, test = (encoder.encode(task, each) for each in (task.train, task.test))
         self.trainer = Trainer(self.subject, task, encoder, train, test)
         self.at: At = choose_state(self.subject, spec.at, as_pooled=True)
@@ -232,7 +229,8 @@ class SweepWorker(Planner[Results[SweepLine]]):
 
     def _remarks(self) -> list[str]:
         trainer = self.trainer
-        full, limit = trainer.train.cut + trainer.test.cut, trainer.encoder.reader.limit
+        full = sum(each.truncated for each in (*trainer.train.prepared, *trainer.test.prepared))
+        limit = trainer.encoder.feed.reader.limit
         cut = [CUT.format(length=limit, count=full)] if full else []
         return [*trainer.task.remarks, *cut]
 

@@ -3,10 +3,10 @@
 from typing import Annotated, ClassVar
 
 from isoscope.display import Results
+from isoscope.engine.plan import Packed, Plan, Unit
 from isoscope.lab.zero.results import ZeroedDimension
 from isoscope.study.model import CorpusSpec, ModelSpec
 from isoscope.study.option import about
-from isoscope.study.plan import Packed, Plan, Unit
 from isoscope.study.run import Runnable
 
 FINAL = "final"

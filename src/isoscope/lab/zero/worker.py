@@ -17,6 +17,7 @@ from isoscope.capture.runner import Runner
 from isoscope.capture.stacks import find_stacks
 from isoscope.display import Results
 from isoscope.engine import Notify, Scratch, Ticks
+from isoscope.engine.plan import Packed
 from isoscope.errors import ConfigError, UndefinedError
 from isoscope.lab.norm.parameters import no_final_norm
 from isoscope.lab.zero.results import Conditions, ZeroedDimension, results_of
@@ -27,7 +28,6 @@ from isoscope.site import UNEMBED
 from isoscope.store.state import State
 from isoscope.study.model import ModelSites, open_documents, open_model
 from isoscope.study.passes import ListenerOptions, SiteKinds, first_pass
-from isoscope.study.plan import Packed
 from isoscope.study.run import Finished, Live, Planner
 from isoscope.study.saved_runs import summary_of
 from isoscope.study.selection import batches_of, prepare_documents
@@ -103,14 +103,14 @@ class ZeroWorker(Planner[Results[ZeroedDimension]]):
         ordinals = self.planned.ordinals.array[unit.first : unit.last].tolist()
         ready = [self.feed.prepare(self.corpus.document(each)) for each in ordinals]
         batch = self.feed.batch([each for each in ready if each is not None])
-        plain, counts = _log_probabilities(self.subject, batch)
+        plain = _log_probabilities(self.subject, batch)
         sums: list[list[float]] = []
         for number, index in enumerate(self.planned.dimensions):
             with zero_dimension(self.subject.sites.body, self.norms, index):
-                changed, _ = _log_probabilities(self.subject, batch)
+                changed = _log_probabilities(self.subject, batch)
             sums.append([_divergence(p, q) for p, q in zip(plain, changed, strict=True)])
             ticks.at(number + 2)
-        return BatchRecord(sums, counts)
+        return BatchRecord(sums, list(map(len, plain)))
 
     def finish(self, done: Finished) -> Results[ZeroedDimension]:
         """Return the mean divergence of each dimension, with its interval."""
@@ -128,9 +128,8 @@ class ZeroWorker(Planner[Results[ZeroedDimension]]):
                 plan.dimensions, plan.chosen, plan.shares, means, times, strict=True
             )
         ]
-        tokens = int(counts.sum())
-        conditions = Conditions(plan.model, plan.norms, len(counts), tokens, plan.d)
-        return results_of(found, conditions)
+        sizes = len(counts), int(counts.sum())
+        return results_of(found, Conditions(plan.model, plan.norms, *sizes, plan.d))
 
 
 @contextmanager
@@ -187,16 +186,15 @@ def _norms_of_blocks(subject: ModelSites, count: int) -> list[str]:
     ]
 
 
-def _log_probabilities(subject: ModelSites, batch: Batch) -> tuple[list[Tensor], list[int]]:
-    """Return log p over tokens at the real positions of each document, and their numbers."""
+def _log_probabilities(subject: ModelSites, batch: Batch) -> list[Tensor]:
+    """Return log p over tokens at the real positions of each document."""
     with torch.inference_mode():
         logits = subject.loaded.model(**batch.inputs).logits
         real = batch.marks(subject.last, logits.shape[1]).real.to(logits.device)
-        found = [
+        return [
             torch.log_softmax(one[mask].double(), dim=-1)
             for one, mask in zip(logits, real, strict=True)
         ]
-    return found, [len(each) for each in found]
 
 
 def _divergence(plain: Tensor, changed: Tensor) -> float:
@@ -250,8 +248,7 @@ def _mean(sums: Array, counts: Array) -> tuple[float, float | None, float | None
         return value, None, None
     without = (sums.sum() - sums) / (counts.sum() - counts)
     positive = value > 0 and bool((without > 0).all())
-    if positive:  # in the logarithm: it cannot fall below zero
-        error = standard_error(log(value), np.log(without), counts)
-    else:
-        error = standard_error(value, without, counts)
+    # in the logarithm it cannot fall below zero
+    scaled = (log(value), np.log(without)) if positive else (value, without)
+    error = standard_error(*scaled, counts)
     return (value, *around(value, error, len(counts), logarithmic=positive))

@@ -63,6 +63,14 @@ LINES: dict[str, Callable[[RandomBytes, CorpusRequest], Corpus]] = {
     "csv": open_csv,
     "tsv": open_tsv,
 }  # these may also end in .gz
+FILES: dict[str, Callable[[Sequence[Path], Path | None, CorpusRequest], Corpus]] = {
+    "audio": AudioFiles,
+    "image": ImageFiles,
+}
+ARRAYS: dict[str, Callable[[Path, str, CorpusRequest], Corpus]] = {
+    "idx": IdxImages,
+    "npy": TokenIds,
+}
 POSSIBLE = (
     "text (.txt, .md), jsonl, parquet, csv, tsv, token ids (.npy), audio (.wav, .flac, ...), "
     "images (.png, .jpg, ...) or idx"
@@ -285,14 +293,10 @@ def open_file(path: Path, request: CorpusRequest, name: str) -> Corpus:
         if path.stat().st_size == 0:
             raise no_documents(str(path), "an empty file")
     found = _choose_format(path, request)
-    if found == "audio":
-        return AudioFiles([path], None, request)
-    if found == "image":
-        return ImageFiles([path], None, request)
-    if found == "idx":
-        return IdxImages(path, name, request)
-    if found == "npy":
-        return TokenIds(path, name, request)
+    if found in FILES:
+        return FILES[found]([path], None, request)
+    if found in ARRAYS:
+        return ARRAYS[found](path, name, request)
     if request.per == "file":
         return TextFiles([path], None, request)
     if found == "parquet":

@@ -108,7 +108,13 @@ def _open_image(path: Path) -> Generator["Image"]:
         except (pillow.DecompressionBombError, pillow.DecompressionBombWarning) as error:
             raise _too_many_pixels(place, "far more") from error
         except Exception as error:  # Pillow raises a dozen kinds for damage
-            raise _unreadable(place, error) from error
+            name = type(error).__name__
+            reason = "no image" if name == "UnidentifiedImageError" else str(error) or name
+            raise DocumentError(
+                f"expected an image at {place}, got {printable(reason)!r}",
+                hint=f"write or copy it again; {SKIP}",
+                slug="image-unreadable",
+            ) from error
 
 
 def _decode_pixels(image: "Image") -> Array:
@@ -129,16 +135,6 @@ def _too_many_pixels(place: str, got: str) -> DocumentError:
         f"expected {MOST_PIXELS} pixels at most in {place}, got {got}",
         hint=f"make it smaller; {SKIP}",
         slug="image-too-large",
-    )
-
-
-def _unreadable(place: str, error: Exception) -> DocumentError:
-    name = type(error).__name__
-    reason = "no image" if name == "UnidentifiedImageError" else str(error) or name
-    return DocumentError(
-        f"expected an image at {place}, got {printable(reason)!r}",
-        hint=f"write or copy it again; {SKIP}",
-        slug="image-unreadable",
     )
 
 

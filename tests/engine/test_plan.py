@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isoscope.engine.plan import Packed, Plan, Unit
 from isoscope.errors import StoreError
-from isoscope.study.plan import Packed, Plan, Unit
 
 
 class Share(Unit, frozen=True, tag=True):
