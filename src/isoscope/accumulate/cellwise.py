@@ -55,9 +55,12 @@ class ByGroup:
 
     def without(self, group: int) -> Self:
         """Return the same sums as if a group had never been seen."""
-        keep = np.arange(self.groups) != group
+        return self.only(np.arange(self.groups) != group)
+
+    def only(self, groups: Array) -> Self:
+        """Return the sums of chosen groups alone, (groups,) true or false."""
         names = ("keys", "sizes", *self.arrays)
-        return replace(self, **{name: getattr(self, name)[keep] for name in names})
+        return replace(self, **{name: getattr(self, name)[groups] for name in names})
 
 
 class Cellwise(Accumulator[S_co]):

@@ -196,6 +196,12 @@ def _close(squares: Array, here: Array, chosen: Array, near: Array) -> Array:
 def _smallest(gaps: Array, k: int) -> tuple[Array, Array]:
     """Return columns and values of the k smallest entries of each row; destroys the entries."""
     if k > 8:
+        # Values are partitioned in two thirds of the time that their places are.
+        bound = np.partition(gaps, k - 1, axis=1)[:, k - 1 : k]
+        places = np.flatnonzero(gaps <= bound)
+        if len(places) == k * len(gaps):  # none ties with the last one
+            found = (places % gaps.shape[1]).reshape(-1, k)
+            return found, np.take_along_axis(gaps, found, axis=1)
         found = np.argpartition(gaps, k - 1, axis=1)[:, :k]
         return found, np.take_along_axis(gaps, found, axis=1)
     found = np.empty((len(gaps), k), dtype=np.int64)

@@ -188,8 +188,9 @@ def traces_with(groups: GroupsSummary, here: Array, centre: Array, other: Array)
 
     The trace that the sketch of T_k does not show is taken to lie as C does.
     """
-    centres = np.broadcast_to(centre, groups.mean.shape)
-    factor, rest = (part[here] for part in factors(groups, centres))  # (k, d, rank), (k,)
+    chosen = groups.only(here)
+    centres = np.broadcast_to(centre, chosen.mean.shape)
+    factor, rest = factors(chosen, centres)  # (k, d, rank), (k,)
     # what the sketch shows of T_k
     shown = np.einsum("kdr,kdr->k", factor, other @ factor)
     # how much of C lies outside the span of the sketch, and how long it is there
