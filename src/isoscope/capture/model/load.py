@@ -82,7 +82,7 @@ def load(
     from isoscope.capture.model.network import Placement, find_device, find_dtype
 
     placement = Placement(find_dtype(dtype), find_device(device), device_map)
-    say = say or _ignore
+    say = _ignore if say is None else say
     location = locate(
         where, revision=revision, code=trust_remote_code, weights=not untrained, say=say
     )
