@@ -223,3 +223,9 @@ def test_completion_knows_commands_and_flags(monkeypatch, isoscope):
     monkeypatch.setenv("COMP_WORDS", "isoscope survey --tok")
     monkeypatch.setenv("COMP_CWORD", "2")
     assert "plain,--tokens" in isoscope().stdout
+
+
+def test_a_misspelt_command_is_one_line_and_the_nearest_name(isoscope):
+    said = isoscope("mesure", "vectors.npy").stderr.splitlines()
+    assert said[0] == "error: no command is called 'mesure'"
+    assert said[1] == "  hint: did you mean 'measure'?"

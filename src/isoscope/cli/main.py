@@ -191,7 +191,8 @@ def _print_error(text: str, code: int) -> int:
 def _usage(error: click.ClickException) -> str:
     """Return what is wrong with a command line, in the shape of our own errors."""
     problem, _, meant = error.format_message().partition(" Did you mean ")
-    problem = problem.partition(" (Possible options")[0].rstrip(".")
+    for tail in (" (Possible options", " (Did you mean"):
+        problem = problem.partition(tail)[0].rstrip(".")
     problem = problem.replace("No such command", "no command is called")
     if problem.startswith("No such option"):
         problem = f"no option is called {getattr(error, 'option_name', '')!r}"

@@ -33,10 +33,8 @@ def open_arrow(data: ByteSource, request: VectorRequest) -> RowSource:
     def read(columns: list[str], *, peek: bool) -> Iterator["pa.RecordBatch"]:
         fields = [schema.get_field_index(name) for name in columns]
         with _open_reader(data, fields, peek=peek, is_file=is_file) as reader:
-            for batch in reader:
-                # Offsets have to point into the batch: Arrow would trust any, and crash.
-                batch.validate(full=True)
-                yield batch
+            # Not a loop: its variable would hold a batch in memory while the next is unpacked.
+            yield from map(_validate, reader)
 
     table = BatchTable(
         data.name,
@@ -50,6 +48,12 @@ def open_arrow(data: ByteSource, request: VectorRequest) -> RowSource:
         rereadable=data.rereadable,
     )
     return table_source(table, request)
+
+
+def _validate(batch: "pa.RecordBatch") -> "pa.RecordBatch":
+    """Return a batch whose offsets point into it: Arrow would trust any, and crash."""
+    batch.validate(full=True)
+    return batch
 
 
 def _count_rows(data: ByteSource) -> int | None:
