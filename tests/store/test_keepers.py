@@ -390,8 +390,8 @@ def test_a_state_reads_the_same_from_memory_and_from_a_file(tmp_path, reference)
     assert memory.sites == file.sites == ("resid.0",)
     assert memory.trouble == file.trouble == {"resid.1": "document 6"}
     assert memory.seen == file.seen == {"file-0": 160, "file-1": 160, "file-2": 120}
-    for one, other in zip(memory.by_site(), file.by_site(), strict=True):
-        ours, theirs = one.to_state()[1], other.to_state()[1]
+    for site in memory.sites:
+        ours, theirs = (each.survey_of(site).to_state()[1] for each in (memory, file))
         assert {name: array.tobytes() for name, array in ours.items()} == {
             name: array.tobytes() for name, array in theirs.items()
         }

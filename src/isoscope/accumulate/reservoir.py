@@ -9,7 +9,7 @@ from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block, RowsOnDevice
 from isoscope.accumulate.sums import lazy
 from isoscope.errors import MergeError
-from isoscope.hashing import GROUPS, hash_tuples
+from isoscope.hashing import GROUPS
 from isoscope.types import Array
 
 SIZE = 2048
@@ -93,7 +93,7 @@ class Reservoir(Accumulator[ReservoirSummary]):
         self.room, self.slots = rows, np.arange(len(rows))
 
     def _add(self, block: Block) -> None:
-        hashes = hash_tuples(block.documents, block.positions)
+        hashes = block.members.draws
         limit = self.hashes[-1] if len(self.hashes) == self.size else None
         chosen = np.arange(len(hashes)) if limit is None else np.flatnonzero(hashes <= limit)
         if len(chosen) > self.size:

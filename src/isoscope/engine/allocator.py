@@ -17,7 +17,8 @@ def give_back(large: int = LARGE) -> None:
     """
     with suppress(AttributeError, OSError, TypeError):
         mallopt = ctypes.CDLL(None).mallopt
-        mallopt(_MMAP_THRESHOLD, large)
+        if large > 1_000_000:
+            mallopt(_MMAP_THRESHOLD, large)
         mallopt(_ARENA_MAX, 1)
 
 

@@ -9,7 +9,7 @@ import hashlib
 import json
 import shutil
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol, cast
@@ -17,7 +17,7 @@ from typing import Protocol, cast
 import msgspec
 import numpy as np
 
-from isoscope.accumulate.survey import Place, PlaceState, Survey
+from isoscope.accumulate.survey import Place, PlaceState, Survey, same_in_all
 from isoscope.store.atomic import link_or_copy
 from isoscope.store.schema import plain_values
 from isoscope.types import Array
@@ -46,6 +46,7 @@ class StateHeader(msgspec.Struct):
     places: list[PlaceState]
     trouble: dict[str, str] = {}
     seen: dict[str, int] = {}
+    same: dict[str, str] = {}
 
 
 class StateWriter:
@@ -87,10 +88,19 @@ class StateWriter:
                 "data_offsets": [begin, self._data.tell()],
             }
 
-    def note(self, trouble: Mapping[str, str], seen: Mapping[str, int] | None = None) -> None:
-        """Record sites that could not be measured, and rows of sources; first reasons stay."""
+    def note(
+        self,
+        trouble: Mapping[str, str],
+        seen: Mapping[str, int] | None = None,
+        same: Mapping[str, str] | None = None,
+    ) -> None:
+        """Record sites that could not be measured, rows of sources, and sites with equal rows.
+
+        Of two reasons the first stays.
+        """
         self._header.trouble = first_reasons(self._header.trouble, trouble)
         self._header.seen.update(seen or {})
+        self._header.same.update(same or {})
 
     def _finish(self) -> None:
         meta = {
@@ -99,6 +109,8 @@ class StateWriter:
         }
         if self._header.seen:
             meta["seen"] = plain_values(self._header.seen)
+        if self._header.same:
+            meta["same"] = plain_values(self._header.same)
         header = {"__metadata__": {META: json.dumps(meta, allow_nan=False)}, **self._arrays}
         text = json.dumps(header).encode()
         text += b" " * (-len(text) % 8)
@@ -118,10 +130,13 @@ class StateReader:
         self._file = cast(_TensorFile, safe_open(path, framework="numpy"))
         header = msgspec.json.decode((self._file.metadata() or {})[META], type=StateHeader)
         self.trouble, self.seen = header.trouble, header.seen
-        self._places: dict[Place, tuple[int, PlaceState]] = {
-            (place["site"], place["variant"]): (number, place)
-            for number, place in enumerate(header.places)
-        }
+        self.same = header.same  # sites that have the rows of another
+        self._places: dict[Place, tuple[int, PlaceState]] = {}
+        for number, place in enumerate(header.places):
+            alike = [site for site, source in self.same.items() if source == place["site"]]
+            for site in (place["site"], *alike):
+                here: PlaceState = {**place, "site": site}
+                self._places[site, place["variant"]] = number, here
         self.places = tuple(self._places)  # site and class or variant
         self.sites = tuple(dict.fromkeys(site for site, _ in self._places))
         self._names: dict[int, list[str]] = {}
@@ -146,8 +161,8 @@ class StateReader:
 
     def whole_survey(self) -> Survey:
         """Return everything in the file."""
-        survey = self.survey(self._places)
-        survey.trouble, survey.seen = self.trouble, self.seen
+        survey = self.survey(place for place in self._places if place[0] not in self.same)
+        survey.trouble, survey.seen, survey.same = self.trouble, self.seen, self.same
         return survey
 
     def survey_of(self, site: str) -> Survey:
@@ -162,26 +177,28 @@ class State:
         self._content = StateReader(content) if isinstance(content, Path) else content
         self.trouble = self._content.trouble  # sites that produced NaN or infinity: where
         self.seen = self._content.seen  # the rows of each source
+        self.same = self._content.same  # sites that have the rows of another
 
     @property
     def sites(self) -> tuple[str, ...]:
         """The sites that have summaries, in the order they were first seen."""
-        if isinstance(self._content, StateReader):
-            return self._content.sites
-        return tuple(dict.fromkeys(site for site, _ in self._content.held))
+        return self._content.sites
 
     def survey_of(self, site: str) -> Survey:
         """Return the summaries of one site."""
         if isinstance(self._content, StateReader):
             return self._content.survey_of(site)
-        held = self._content.held
-        return Survey({place: here for place, here in held.items() if place[0] == site})
+        return Survey(self._content.of_site(site))
 
-    def by_site(self, order: Sequence[str] = ()) -> Iterator[Survey]:
-        """Yield the summaries of each site, those named in `order` first."""
+    def sites_in(self, order: Sequence[str]) -> tuple[str, ...]:
+        """Return the sites that have summaries, those named in `order` first."""
         here = self.sites
-        named = [site for site in order if site in here]
-        return map(self.survey_of, dict.fromkeys([*named, *here]))
+        return tuple(dict.fromkeys([*(site for site in order if site in here), *here]))
+
+    def _survey_at(self, place: Place) -> Survey:
+        if isinstance(self._content, StateReader):
+            return self._content.survey([place])
+        return Survey({place: self._content.held_at(place)})
 
     def overlay(self, second: "State", spare: Path) -> "State":
         """Return the state of a first pass with what a second one has found beside it."""
@@ -202,11 +219,17 @@ class State:
         return State(whole)
 
     def write(self, path: Path) -> None:
-        """Write the state file; a file that there is gets a second name."""
-        if isinstance(self._content, Survey):
-            write_state(path, self._content)
-        else:
+        """Write the state file, every site with summaries of its own.
+
+        A file that already is like that gets a second name.
+        """
+        if isinstance(self._content, StateReader) and not self.same:
             link_or_copy(self._content.path, path)
+            return
+        with StateWriter(path) as out:
+            for place in self._content.places:
+                out.add(self._survey_at(place))
+            out.note(self.trouble, self.seen)
 
     def file(self, spare: Callable[[], Path], name: str) -> Path:
         """Return a file that holds the state; one in memory is written to the spare folder."""
@@ -228,7 +251,7 @@ def write_state(path: Path, survey: Survey) -> None:
     with StateWriter(path) as out:
         for place in survey.held:
             out.add(type(survey)({place: survey.held[place]}))
-        out.note(survey.trouble, survey.seen)
+        out.note(survey.trouble, survey.seen, survey.same)
 
 
 def join_states(left: Path, right: Path, out: Path, *, overlay: bool = False) -> None:
@@ -241,9 +264,10 @@ def join_states(left: Path, right: Path, out: Path, *, overlay: bool = False) ->
     trouble = first_reasons(first.trouble, second.trouble)
     names = dict.fromkeys((*first.seen, *second.seen))
     seen = {name: first.seen.get(name, 0) + second.seen.get(name, 0) for name in names}
+    same = same_in_all([first, second])
     with StateWriter(out) as whole:
         for place in dict.fromkeys((*first.places, *second.places)):
-            if place[0] in trouble:
+            if place[0] in trouble or place[0] in same:
                 continue
             survey, more = first.survey([place]), second.survey([place])
             if overlay:
@@ -251,7 +275,8 @@ def join_states(left: Path, right: Path, out: Path, *, overlay: bool = False) ->
             else:
                 survey.merge(more)
             whole.add(survey)
-        whole.note(trouble, first.seen if overlay else seen)
+        same = {site: source for site, source in same.items() if site not in trouble}
+        whole.note(trouble, first.seen if overlay else seen, same)
 
 
 def first_reasons(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """What is read off summaries: which measures are meant, with which options, and readings."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, TypeAlias
 
 from isoscope.accumulate.survey import Survey
@@ -129,7 +129,16 @@ def read_state(
     order: Sequence[str] = (),
 ) -> Results[Reading]:
     """Return the readings of a state, a site at a time; memory holds one of them."""
-    found, left_out = read_sites(state.by_site(order), names, run, options)
+    sites = state.sites_in(order)
+    own = (state.survey_of(site) for site in sites if site not in state.same)
+    found, left_out = read_sites(own, names, run, options)
+    if state.same:
+        found = [
+            replace(reading, site=site)
+            for site in sites
+            for reading in found
+            if reading.site == state.same.get(site, site)
+        ]
     if not found and not state.trouble:
         raise nothing(left_out)
     readings = Results(
