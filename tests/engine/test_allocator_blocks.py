@@ -39,6 +39,20 @@ def test_large_blocks_go_back_when_they_are_freed():
     assert int(done.stdout) < 8 * 1024  # KiB
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs mallopt")
+@pytest.mark.parametrize(("large", "calls"), [(None, [(-8, 1)]), (5, [(-8, 1), (-3, 5)])])
+def test_blocks_of_a_survey_stay_with_the_library(monkeypatch, large, calls):
+    made = []
+
+    class Library:
+        def mallopt(self, *call):
+            made.append(call)
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda _name: Library())
+    give_back(large)
+    assert made == calls
+
+
 @pytest.mark.parametrize("error", [AttributeError, OSError, TypeError])
 def test_a_library_without_the_call_is_left_alone(monkeypatch, error):
     def refuse(_name):

@@ -29,6 +29,5 @@ add(
             "isoscope survey models/minilm reviews.jsonl --column text --json",
         ),
         noun="tokens",
-        blocks=1_000_000,
     ),
 )
