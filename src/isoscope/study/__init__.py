@@ -14,7 +14,7 @@ add(
             "cat vectors.npy | isoscope measure - --name vectors --csv",
         ),
         noun="rows",
-        blocks=4_000_000,
+        blocks=(4_000_000,),
     ),
 )
 
@@ -29,5 +29,6 @@ add(
             "isoscope survey models/minilm reviews.jsonl --column text --json",
         ),
         noun="tokens",
+        blocks=(8_000_000, 64_000_000),
     ),
 )
