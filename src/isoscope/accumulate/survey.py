@@ -6,7 +6,7 @@ subtracted: the difference of two large sums has no digits left where one token 
 all of the variance.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NotRequired, Protocol, TypedDict
 
@@ -106,14 +106,17 @@ class Survey:
             for each in (site, *(at for at, source in self.same.items() if source == site))
         )
 
-    def held_at(self, place: Place) -> Accumulators:
-        """Return the accumulators of a place; where rows are those of another site, its own."""
-        site, name = place
-        return self.held[self.same.get(site, site), name]
-
     def of_site(self, site: str) -> dict[Place, Accumulators]:
         """Return the accumulators of all places of a site."""
-        return {place: self.held_at(place) for place in self.places if place[0] == site}
+        source = self.same.get(site, site)
+        return {(site, name): here for (at, name), here in self.held.items() if at == source}
+
+    def part(self, places: Iterable[Place]) -> "Survey":
+        """Return a survey of some places; its accumulators are the same."""
+        sources = {place: (self.same.get(place[0], place[0]), place[1]) for place in places}
+        return Survey(
+            {place: self.held[each] for place, each in sources.items() if each in self.held}
+        )
 
     def drop(self, site: str, why: str) -> None:
         """Drop a site whose rows cannot be measured. The others stay."""

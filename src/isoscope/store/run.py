@@ -228,7 +228,7 @@ class Run:
     def survey_at(self, place: Place) -> Survey:
         """What was collected at one site of one class or variant; empty where nothing was."""
         with reading(self.path / STATE):
-            return self._reader.survey([place])
+            return self._reader.part([place])
 
     @cached_property
     def trouble(self) -> dict[str, str]:
