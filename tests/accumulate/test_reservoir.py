@@ -191,3 +191,18 @@ def test_rows_and_documents_together_are_not_independent(make_block, feed):
     other = ArrayBlock(ROWS[10:14], named_documents(["a", "a", "b", "b"]))
     sample.update(other)
     assert not sample.finalize().independent
+
+
+def test_rows_that_differ_only_in_the_sign_of_zero_are_copies(make_block, feed):
+    rows = np.random.default_rng(3).normal(size=(6, 40)).astype(np.float32)
+    rows[:, 0], rows[4] = 0.0, rows[1]
+    rows[4, 0] = -0.0
+    summary = feed(Reservoir(40), make_block(rows)).finalize()
+    assert summary.distinct().count == 5
+
+
+def test_rows_that_differ_in_one_number_are_distinct(make_block, feed):
+    rows = np.ones((40, 40), dtype=np.float32)
+    rows[np.arange(40), np.arange(40)] = 2.0
+    summary = feed(Reservoir(40), make_block(rows)).finalize()
+    assert summary.distinct() is summary

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from isoscope.errors import TooFewRowsError
 from isoscope.measures.interval import interval
-from isoscope.measures.mean_cosine import mean_cosine
+from isoscope.measures.mean_cosine import mean_cosine, mean_cosines_without_each
 from isoscope.measures.view import Units
 
 # Multiples of 1/8: zeros, copies and ties turn up by themselves, and nothing underflows.
@@ -97,3 +97,12 @@ def test_one_row_that_is_left_has_no_mean_cosine_and_the_whole_no_interval():
     with np.errstate(all="ignore"):
         assert not np.isfinite(mean_cosine(seen.without(8)))
         assert interval(seen, mean_cosine, 0.5, logarithmic=False) is None
+
+
+@pytest.mark.parametrize("documents", [9, 200])
+def test_all_remainders_at_once_are_those_of_each_group(viewed, documents):
+    rng = np.random.default_rng(5)
+    names = np.repeat(np.arange(documents), 3).astype(str)
+    seen = viewed(Units, rng.normal(size=(len(names), 7)) + 0.3, names)
+    each = [mean_cosine(seen.without(group)) for group in range(seen.groups)]
+    assert mean_cosines_without_each(seen).tolist() == each

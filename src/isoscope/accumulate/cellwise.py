@@ -57,10 +57,14 @@ class ByGroup:
         """Return the same sums as if a group had never been seen."""
         return self.only(np.arange(self.groups) != group)
 
-    def only(self, groups: Array) -> Self:
-        """Return the sums of chosen groups alone, (groups,) true or false."""
+    def only(self, groups: Array | slice, **others: Array) -> Self:
+        """Return the sums of chosen groups alone: a slice, or (groups,) true or false.
+
+        What has no entry per group is replaced by `others`.
+        """
         names = ("keys", "sizes", *self.arrays)
-        return replace(self, **{name: getattr(self, name)[groups] for name in names})
+        chosen = {name: getattr(self, name)[groups] for name in names}
+        return replace(self, **chosen, **others)
 
 
 class Cellwise(Accumulator[S_co]):

@@ -1,6 +1,6 @@
 """Where rows point: the sum of unit vectors of each document group, about any centre."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self, TypeVar
 
 import numpy as np
@@ -61,9 +61,9 @@ class DirectionsSummary(ByGroup):
 
     def without(self, group: int) -> Self:
         """Return the summary as if a group had never been seen."""
-        left = super().without(group)
-        share = left.sizes.sum() / self.sizes.sum()  # the energy of a group is not known
-        return replace(left, energy=self.energy * share)
+        keep = np.arange(self.groups) != group
+        share = self.sizes[keep].sum() / self.sizes.sum()  # the energy of a group is not known
+        return self.only(keep, energy=self.energy * share)
 
 
 class Directions(Cellwise[DirectionsSummary]):

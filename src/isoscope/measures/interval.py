@@ -125,9 +125,14 @@ def around(
     return value - reach, value + reach
 
 
+def enough_groups(view: GroupView) -> bool:
+    """Whether there are documents and groups enough for an interval."""
+    return min(view.documents, view.groups) >= LEAST_DOCUMENTS
+
+
 def _without_each(view: V, compute: Callable[[V], float]) -> Array | None:
     """Return the measure without each group; None where it has no interval."""
-    if view.documents < LEAST_DOCUMENTS or view.groups < LEAST_DOCUMENTS:
+    if not enough_groups(view):
         return None
     try:
         without = np.array([compute(view.without(group)) for group in range(view.groups)])
@@ -148,7 +153,13 @@ def interval(
     view: V, compute: Callable[[V], float], value: float, *, logarithmic: bool = False
 ) -> tuple[float, float] | None:
     """Return the 95 % interval of a reading; None where there are too few documents."""
-    without = _without_each(view, compute)
+    return interval_from(view, value, _without_each(view, compute), logarithmic=logarithmic)
+
+
+def interval_from(
+    view: GroupView, value: float, without: Array | None, *, logarithmic: bool = False
+) -> tuple[float, float] | None:
+    """Return the 95 % interval of a reading from its values without each group."""
     if without is None:
         return None
     if logarithmic and value > 0 and (without > 0).all():

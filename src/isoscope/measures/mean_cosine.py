@@ -5,6 +5,20 @@ import numpy as np
 from isoscope.accumulate.directions import cosine_over_pairs
 from isoscope.measures.base import measure
 from isoscope.measures.view import Units
+from isoscope.types import Array
+
+
+def mean_cosines_without_each(seen: Units) -> Array:
+    """Return the mean cosine without each group, (groups,): what intervals are made of.
+
+    The same numbers, in the same order of summation, as `mean_cosine` of each remainder.
+    """
+    totals = np.zeros((seen.groups, seen.units.shape[1]))
+    for group, units in enumerate(seen.units):
+        totals[:group] += units
+        totals[group + 1 :] += units
+    squared = np.array([total @ total for total in totals])
+    return cosine_over_pairs(squared, seen.sizes.sum() - seen.sizes)
 
 
 @measure(

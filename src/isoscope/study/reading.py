@@ -32,8 +32,14 @@ from isoscope.accumulate import (
 from isoscope.accumulate.survey import SECOND_PASS, Kind, Place, Survey, variants
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measures import MEASURES, Measure, level
-from isoscope.measures.interval import Spread, interval, spread
-from isoscope.measures.mean_cosine import mean_cosine
+from isoscope.measures.interval import (
+    Spread,
+    enough_groups,
+    interval,
+    interval_from,
+    spread,
+)
+from isoscope.measures.mean_cosine import mean_cosine, mean_cosines_without_each
 from isoscope.measures.view import GroupView, Summaries, Units, View
 from isoscope.measures.view.spectrum import decompose
 from isoscope.site import HEADS, MATRICES, Site
@@ -339,7 +345,7 @@ def by_band(place: Place, bands: BandsSummary, *, run: str, d: int) -> list[Read
         if units.count < 2:
             continue
         value = mean_cosine(units)
-        low, high = interval(units, mean_cosine, value, logarithmic=False) or (None, None)
+        low, high = _band_interval(units, value) or (None, None)
         readings.append(
             Reading(
                 run=run,
@@ -357,6 +363,15 @@ def by_band(place: Place, bands: BandsSummary, *, run: str, d: int) -> list[Read
             )
         )
     return readings
+
+
+def _band_interval(units: Units, value: float) -> tuple[float, float] | None:
+    """Return the interval of the mean cosine of a band."""
+    if not enough_groups(units):
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):  # one row is left: no interval
+        without = mean_cosines_without_each(units)
+    return interval_from(units, value, without if np.isfinite(without).all() else None)
 
 
 def _band_units(bands: BandsSummary, band: int) -> Units:

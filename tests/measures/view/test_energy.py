@@ -6,6 +6,7 @@ import pytest
 from isoscope.accumulate import Groups
 from isoscope.accumulate.block import sketch_rank
 from isoscope.hashing import named_documents
+from isoscope.measures.view import parts
 from isoscope.measures.view.parts import energy_along, factors, orthonormal_basis, traces_with
 
 
@@ -134,3 +135,32 @@ def test_products_with_a_matrix_inside_the_sketch_have_nothing_outside(summaries
     flat = np.diag([1.0, 0, 0, 0, 0, 0])
     exact = scatters(rows, names, centre)[:, 0, 0]
     np.testing.assert_allclose(traces_with(groups, here, centre, flat), exact, rtol=1e-5)
+
+
+@pytest.mark.parametrize("documents", [20, 200])
+def test_cholesky_factors_give_what_eigenvalues_give(summaries, monkeypatch, documents):
+    rows, names = planted(80, documents=documents, each=70)
+    groups = summaries(rows, names)[Groups]
+    values, vectors = np.linalg.eigh(np.cov(rows.T))
+    other, here = np.cov(rows.T), groups.halves == 0
+    fast = energy_along(groups, rows.mean(axis=0), values, vectors)
+    fast_traces = traces_with(groups, here, rows.mean(axis=0), other)
+    monkeypatch.setattr(parts, "_SAFE", np.inf)  # no matrix is safe
+    slow = energy_along(groups, rows.mean(axis=0), values, vectors)
+    slow_traces = traces_with(groups, here, rows.mean(axis=0), other)
+    np.testing.assert_allclose(fast, slow, rtol=1e-10)
+    np.testing.assert_allclose(fast_traces, slow_traces, rtol=1e-12)
+
+
+def test_a_matrix_with_tiny_eigenvalues_is_decomposed(monkeypatch):
+    rng = np.random.default_rng(4)
+    factor = rng.normal(size=(3, 9, 4))
+    factor[1, :, 3] = factor[1, :, 0] * (1 + 1e-9)  # three dimensions, but for rounding
+    seen = []
+    decompose = parts._eigen_roots
+    monkeypatch.setattr(parts, "_eigen_roots", lambda m: seen.append(len(m)) or decompose(m))
+    basis = orthonormal_basis(factor)
+    assert seen in ([1], [3])  # only that one, or all where it is not positive definite
+    np.testing.assert_allclose(
+        [np.trace(ours.T @ ours) for ours in basis], [4, 3, 4], atol=1e-9
+    )

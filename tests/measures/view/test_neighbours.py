@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.hashing import named_documents
 from isoscope.measures.view import Neighbours
-from isoscope.measures.view.neighbours import ENOUGH, KEPT, LEAST, equally_far, nearest
+from isoscope.measures.view.neighbours import (
+    ENOUGH,
+    KEPT,
+    LEAST,
+    _symmetric,
+    equally_far,
+    nearest,
+)
 
 
 def brute(rows, k, of=None):
@@ -160,3 +167,21 @@ def test_too_few_distinct_rows_have_no_view(viewed):
 def test_rows_equally_far_have_an_error_of_their_own():
     assert isinstance(equally_far(), UndefinedError)
     assert "neighbours at different distances" in equally_far().problem
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [3, 256, 700])
+def test_half_of_the_products_give_all_of_them(dtype, n):
+    rows = np.random.default_rng(9).normal(size=(n, 33)).astype(dtype)
+    found = _symmetric(rows)
+    np.testing.assert_allclose(found, rows @ rows.T, rtol=1e-5, atol=1e-5)
+    assert np.array_equal(found, found.T) and found.dtype == dtype
+
+
+def test_rows_too_many_to_keep_all_products_have_the_same_neighbours(monkeypatch):
+    rows = np.random.default_rng(10).normal(size=(600, 12)).astype(np.float32)
+    which, distances = nearest(rows, 20)
+    monkeypatch.setattr("isoscope.measures.view.neighbours._MOST", 100)
+    again, same = nearest(rows, 20)
+    assert np.array_equal(which, again)
+    np.testing.assert_allclose(distances, same, rtol=1e-6)

@@ -1,5 +1,6 @@
 """Sampled rows beside each other: nearest neighbours, and a kernel summed over pairs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -15,6 +16,8 @@ LEAST = 22  # rows, enough for twenty neighbours
 ENOUGH = 256  # documents from which on one row of each is better than many of a few
 EQUAL = 1e-6  # logarithms of ratios of distances that are no more than rounding
 _CHUNK = 512
+_STRIP = 256  # rows of a symmetric product that are computed at once
+_MOST = 4096  # rows of which all products are kept in memory
 _SAMPLE = 64  # rows looked at to find a centre
 SHARPNESS = 2.0  # t of Wang and Isola
 
@@ -29,6 +32,7 @@ class Neighbours(GroupView):
     rows: Array  # (m, d)
     cells: Array  # (m,) group of each row
     which: Array  # (m, kept) neighbours, nearest first
+    cells_near: Array  # (m, kept) group of each neighbour
     distances: Array  # (m, kept)
     excluded: int | None = None  # a group
 
@@ -56,6 +60,7 @@ class Neighbours(GroupView):
             rows=rows,
             cells=sample.cells,
             which=which,
+            cells_near=sample.cells.astype(np.int16)[which],
             distances=distances,
         )
 
@@ -73,22 +78,25 @@ class Neighbours(GroupView):
         """Return the distances of every row to its k nearest, (count, k)."""
         if self.excluded is None:
             return self.distances[:, :k]
-        here = self.cells != self.excluded
         if self.count <= k:
             raise TooFewRowsError(
                 f"{k} neighbours need at least {k + 1} distinct rows, got {self.count}",
                 hint="give more rows; copies of a row count once",
                 slug="too-few-distinct-rows",
             )
-        usable = self.cells[self.which[here]] != self.excluded  # (count, kept)
-        rank = np.cumsum(usable, axis=1)
+        here = self.cells != self.excluded
+        near, found = self.cells_near[here], self.distances[here, :k]
+        # About half of the rows have no neighbour of that group among the first twenty.
+        fewer = np.flatnonzero((near[:, :k] == self.excluded).any(axis=1))
+        usable = near[fewer] != self.excluded  # (fewer, kept)
+        rank = np.cumsum(usable, axis=1, dtype=np.int16)
         short = rank[:, -1] < k
         taken = usable & (rank <= k)
         taken[short] = False
-        found = np.empty((len(taken), k))
-        found[~short] = self.distances[here][taken].reshape(-1, k)
+        found[fewer[~short]] = self.distances[here][fewer][taken].reshape(-1, k)
         if short.any():  # most neighbours were of that group: search again
-            _, found[short] = nearest(self.rows[here], k, of=np.flatnonzero(short))
+            again = fewer[short]
+            _, found[again] = nearest(self.rows[here], k, of=again)
         return found
 
 
@@ -115,15 +123,11 @@ class Pairs(GroupView):
         rows = (sample.rows[kept] / norms[kept, None]).astype(sample.rows.dtype)
         member = np.eye(len(sample.keys), dtype=rows.dtype)[sample.cells[kept]]  # (m, groups)
         kernel = np.zeros((member.shape[1], member.shape[1]))
+        near = _symmetric(rows, _kernel)
+        np.fill_diagonal(near, 0.0)
         for start in range(0, len(rows), _CHUNK):
             part = slice(start, start + _CHUNK)
-            near = rows[part] @ rows.T
-            np.minimum(near, 1, out=near)
-            near -= 1
-            near *= 2 * SHARPNESS
-            np.exp(near, out=near)
-            near[np.arange(len(near)), np.arange(start, start + len(near))] = 0.0
-            kernel += member[part].T @ (near @ member)
+            kernel += member[part].T @ (near[part] @ member)
         return cls(
             keys=sample.keys,
             sizes=member.sum(axis=0, dtype=np.float64),
@@ -135,6 +139,29 @@ class Pairs(GroupView):
         """Return the view as if a group had never been seen."""
         keep = np.arange(self.groups) != group
         return replace(super().without(group), kernel=self.kernel[np.ix_(keep, keep)])
+
+
+def _kernel(cosines: Array) -> Array:
+    """Return exp(-t |u - v|^2) of cosines, in their place."""
+    np.minimum(cosines, 1, out=cosines)
+    cosines -= 1
+    cosines *= 2 * SHARPNESS
+    return np.exp(cosines, out=cosines)
+
+
+def _symmetric(rows: Array, of: Callable[[Array], Array] | None = None) -> Array:
+    """Return the products of all pairs of rows, or a function of them: half of the work.
+
+    BLAS sums up a product in the same order on both sides of the diagonal, so that the
+    result is bit by bit what all of the products would be.
+    """
+    out = np.empty((len(rows), len(rows)), dtype=rows.dtype)
+    for start in range(0, len(rows), _STRIP):
+        strip = rows[start : start + _STRIP] @ rows[start:].T
+        strip = strip if of is None else of(strip)
+        out[start : start + _STRIP, start:] = strip
+        out[start:, start : start + _STRIP] = strip.T
+    return out
 
 
 def equally_far() -> UndefinedError:
@@ -161,9 +188,11 @@ def nearest(rows: Array, k: int, of: Array | None = None) -> tuple[Array, Array]
     squares = np.vecdot(centred, centred)
     which = np.empty((len(those), k), dtype=np.int64)
     distances = np.empty((len(those), k))
+    products = _symmetric(centred) if of is None and len(rows) <= _MOST else None
     for start in range(0, len(those), _CHUNK):
         here = those[start : start + _CHUNK]
-        chosen, near = _candidates(centred, squares, here, spare)
+        known = None if products is None else products[start : start + _CHUNK]
+        chosen, near = _candidates(centred, squares, here, spare, known)
         unsure = _close(squares, here, chosen, near).all(axis=1)
         if unsure.any() and spare < len(rows) - 1:  # among more near copies than are chosen
             wide = centred.astype(np.float64)
@@ -177,9 +206,14 @@ def nearest(rows: Array, k: int, of: Array | None = None) -> tuple[Array, Array]
     return which, np.ldexp(np.sqrt(distances), exponent)
 
 
-def _candidates(rows: Array, squares: Array, here: Array, k: int) -> tuple[Array, Array]:
-    """Return the k nearest by the product, and their squared distances less the row's own."""
-    gaps = rows[here] @ rows.T
+def _candidates(
+    rows: Array, squares: Array, here: Array, k: int, products: Array | None = None
+) -> tuple[Array, Array]:
+    """Return the k nearest by the product, and their squared distances less the row's own.
+
+    Products that are known already are overwritten.
+    """
+    gaps = rows[here] @ rows.T if products is None else products
     gaps *= -2
     gaps += squares  # the square of the row itself does not change the order
     gaps[np.arange(len(here)), here] = np.inf

@@ -24,6 +24,8 @@ from isoscope.measures.view.summaries import Summaries
 from isoscope.types import Array
 
 _TINY = 1e-6  # of the largest: smaller eigenvalues of a float32 sketch are rounding
+_BATCH = 8  # groups whose sketches are worked on at once
+_SAFE = 1e-5  # of the largest: with no smaller eigenvalue a matrix has a plain inverse
 
 
 @dataclass(frozen=True)
@@ -157,10 +159,34 @@ def factors(groups: GroupsSummary, centres: Array) -> tuple[Array, Array]:
 
 def orthonormal_basis(factor: Array) -> Array:
     """Return an orthonormal basis of each factor's columns; empty columns stay zero."""
-    return factor @ _inverse_root(factor.transpose(0, 2, 1) @ factor)
+    return factor @ _basis_of(factor)
+
+
+def _basis_of(factor: Array) -> Array:
+    """Return what makes each factor's columns orthonormal, (k, rank, rank)."""
+    return _inverse_root(factor.transpose(0, 2, 1) @ factor)
 
 
 def _inverse_root(matrices: Array) -> Array:
+    """Return a root R of each inverse, R R' = M^-1, (k, rank, rank).
+
+    Only R R' is ever used. Where no eigenvalue of M can be rounding, R is the inverse of a
+    Cholesky factor, in a third of the time.
+    """
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            roots = np.linalg.inv(np.linalg.cholesky(matrices)).transpose(0, 2, 1)
+            # the largest and the smallest eigenvalue lie within tr M and 1 / tr M^-1
+            reach = np.trace(matrices, axis1=1, axis2=2) * np.einsum("kij,kij->k", roots, roots)
+    except np.linalg.LinAlgError:
+        return _eigen_roots(matrices)
+    doubtful = ~(reach < 1 / _SAFE)
+    if doubtful.any():
+        roots[doubtful] = _eigen_roots(matrices[doubtful])
+    return roots
+
+
+def _eigen_roots(matrices: Array) -> Array:
     """Return V l^-1/2 of each matrix V l V', (k, rank, rank); zero where l is rounding."""
     values, vectors = np.linalg.eigh(matrices)
     floor = _TINY * np.maximum(values[:, -1:], np.finfo(np.float64).tiny)
@@ -168,16 +194,35 @@ def _inverse_root(matrices: Array) -> Array:
     return vectors * scale[:, None, :]
 
 
+def _batches(groups: GroupsSummary) -> Iterator[GroupsSummary]:
+    """Yield a few groups at a time, whose sketches stay in the cache; at least one batch."""
+    for start in range(0, max(groups.groups, 1), _BATCH):
+        yield groups.only(slice(start, start + _BATCH))
+
+
+def _times(factor: Array, matrix: Array) -> Array:
+    """Return L' M of every factor L, (groups, rank, d), in one product."""
+    groups, d, rank = factor.shape
+    return (factor.transpose(0, 2, 1).reshape(-1, d) @ matrix).reshape(groups, rank, -1)
+
+
 def energy_along(groups: GroupsSummary, centre: Array, values: Array, vectors: Array) -> Array:
     """Return each group's second moment about a centre along each eigenvector, (groups, d).
 
     What the sketch does not show is spread over the axes as the whole cloud is.
     """
+    vectors = np.ascontiguousarray(vectors)
+    return np.concatenate(
+        [_energy_along(part, centre, values, vectors) for part in _batches(groups)]
+    )
+
+
+def _energy_along(groups: GroupsSummary, centre: Array, values: Array, vectors: Array) -> Array:
     factor, rest = factors(groups, np.broadcast_to(centre, groups.mean.shape))
-    turned = vectors.T @ factor  # (groups, d, rank)
-    shown = np.einsum("kdr,kdr->kd", turned, turned)  # (groups, d)
-    basis = orthonormal_basis(turned)
-    hidden = values * np.clip(1 - np.einsum("kdr,kdr->kd", basis, basis), 0, 1)
+    turned = _times(factor, vectors)  # (groups, rank, d)
+    shown = np.einsum("krd,krd->kd", turned, turned)  # (groups, d)
+    basis = _inverse_root(turned @ turned.transpose(0, 2, 1)).transpose(0, 2, 1) @ turned
+    hidden = values * np.clip(1 - np.einsum("krd,krd->kd", basis, basis), 0, 1)
     total = hidden.sum(axis=1, keepdims=True)
     share = np.divide(hidden, total, out=np.zeros_like(hidden), where=total > 0)
     return shown + rest[:, None] * share
@@ -189,15 +234,20 @@ def traces_with(groups: GroupsSummary, here: Array, centre: Array, other: Array)
     The trace that the sketch of T_k does not show is taken to lie as C does.
     """
     chosen = groups.only(here)
+    return np.concatenate([_traces_with(part, centre, other) for part in _batches(chosen)])
+
+
+def _traces_with(chosen: GroupsSummary, centre: Array, other: Array) -> Array:
     centres = np.broadcast_to(centre, chosen.mean.shape)
     factor, rest = factors(chosen, centres)  # (k, d, rank), (k,)
-    # what the sketch shows of T_k
-    shown = np.einsum("kdr,kdr->k", factor, other @ factor)
+    # what the sketch shows of T_k; C is symmetric
+    turned = _times(factor, other)  # (k, rank, d)
+    shown = np.einsum("kdr,krd->k", factor, turned)
     # how much of C lies outside the span of the sketch, and how long it is there
-    basis = orthonormal_basis(factor)
-    turned = other @ basis  # (k, d, rank)
-    within = np.einsum("kdr,kdr->k", basis, turned)
-    within_twice = np.einsum("kdr,kdr->k", turned, turned)
+    root = _basis_of(factor)
+    turned = root.transpose(0, 2, 1) @ turned
+    within = np.einsum("kdr,krd->k", factor @ root, turned)
+    within_twice = np.einsum("krd,krd->k", turned, turned)
     trace, length = np.trace(other), np.einsum("ij,ij->", other, other)
     outside = np.maximum(trace - within, 0.0)
     ratio = np.divide(

@@ -119,9 +119,15 @@ class CentredUnits(Units):
 
 
 class Masses(GroupsSummary, SummaryView):
-    """Rows, mean and trace of each group."""
+    """Rows, mean and trace of each group; without the sketch, which is large to copy."""
 
     needs = (Groups,)
+
+    @classmethod
+    def of(cls, summaries: Summaries) -> Self:
+        """Return the view of the groups."""
+        groups = summaries.of(Groups)
+        return cls(**vars(replace(groups, sketch=groups.sketch[:, :, :0])))
 
 
 class NormMoments(NormsSummary, SummaryView):
