@@ -18,7 +18,10 @@ LIGHT := $(if $(wildcard $(DEV)),$(DEV),$(CORE))
 # Two test workers on two cores: more BLAS threads would only fight each other.
 JOBS ?= 2
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMEXPR_NUM_THREADS=1
-PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS)
+# Hundreds of tests start a process: without bytecode each would compile the package anew. Tests
+# stay in the order of their files, so that most fixtures are built by one worker only.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(ONE_THREAD) \
+    $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=30
 
 .PHONY: help setup demo test browser vega laws slow bench control simulate real check cover derive docs serve fmt lint type clean
 
@@ -30,8 +33,13 @@ setup: $(DEV) browser  ## make .venv with everything for development, and a brow
 demo: $(LIGHT)  ## survey every layer of a real model, MiniLM, and write a report, demo.html
 	@$(BIN)/isoscope demo -o demo.html --overwrite
 
-test: lint type browser  ## format check, lint, types and tests: what CI runs
-	$(PYTEST)
+# Types are checked beside the tests, which leave cores idle at times.
+test: lint browser  ## format check, lint, types and tests: what CI runs
+	@said=$$(mktemp); $(BIN)/basedpyright >"$$said" 2>&1 & types=$$!; \
+	trap 'kill $$types 2>/dev/null || :; rm -f "$$said"' EXIT; \
+	echo '$(PYTEST)'; $(PYTEST) && passed=yes || passed=no; \
+	echo '$(BIN)/basedpyright'; wait $$types && sound=yes || sound=no; \
+	cat "$$said"; [ $$passed$$sound = yesyes ]
 
 # The report is tested in a real browser; where none can be had, those tests say so and skip.
 browser:  ## install the browser that the tests of the report drive (Debian, as root)

@@ -1,5 +1,6 @@
 """How hard hypothesis tries: 50 examples in `make test`, 1,000 in `make laws`; small models."""
 
+import gc
 import json
 import shutil
 
@@ -15,6 +16,13 @@ settings.register_profile(
 )
 settings.register_profile("laws", parent=settings.get_profile("default"), max_examples=1000)
 settings.load_profile("default")
+
+
+def pytest_collection_finish():
+    """Take what is loaded by now, torch and all, out of every later garbage collection."""
+    gc.collect()
+    gc.freeze()
+
 
 TEXT = (
     "the river carries the boats and the boats carry the people of the town",

@@ -6,6 +6,7 @@ python bench/pages.py --check   exit 1 where a page says something else
 
 import json
 import sys
+from functools import cache
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -23,6 +24,7 @@ def table(heads: list[str], rows: list[list[str]]) -> str:
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
+@cache
 def found(name: str) -> list | dict:
     """Return a file of results, empty where it was not run."""
     path = RESULTS / f"{name}.json"

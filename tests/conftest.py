@@ -44,6 +44,14 @@ def smollm():
 
 
 @pytest.fixture(scope="session")
+def smollm_opened(smollm):
+    """Return SmolLM2 with its sites, loaded once: its file takes seconds to read."""
+    from isoscope.study.model import load_model
+
+    return load_model(smollm)
+
+
+@pytest.fixture(scope="session")
 def shared_models():
     folder = os.environ.get("ISOSCOPE_MODELS")
     if not folder:

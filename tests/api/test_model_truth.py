@@ -10,7 +10,6 @@ import transformers
 from isoscope.api import survey
 from isoscope.source.corpus import open_corpus
 from isoscope.study.measure_choice import measure_names
-from isoscope.study.model import load_model
 from stored import SPANS_LESS, Read, Stored, compared, stored
 
 # How rxnfp and rxnmapper cut reaction SMILES: an atom, a bond, a bracket, a number.
@@ -117,10 +116,9 @@ def test_every_part_of_minilm_reads_as_its_stored_rows(minilm, minilm_kept):
 
 
 @pytest.fixture(scope="module")
-def smollm_kept(smollm, hooks_of):
+def smollm_kept(smollm_opened, hooks_of):
     """Return texts, and what SmolLM2 says of them at all its sites; its matrix is one."""
-    # Four parsings of a GGUF file take longer than all else: this makes it two.
-    found = load_model(smollm).loaded
+    found = smollm_opened.loaded
     texts = bundled(36, 120)
     hooks = hooks_of.llama(found.body) | hooks_of.llama_parts(found.body, 11)
     kept = stored(found.body, read_texts(found.tokenizer, texts), hooks)
@@ -130,10 +128,10 @@ def smollm_kept(smollm, hooks_of):
 
 @pytest.mark.real
 @pytest.mark.timeout(600)
-def test_smollm_reads_as_its_stored_rows(smollm, smollm_kept):
+def test_smollm_reads_as_its_stored_rows(smollm_opened, smollm_kept):
     texts, kept, _ = smollm_kept
     kept = only(kept, lambda site: site in ("resid.0", "resid.15", "norm.in", "norm.out"))
-    found = surveyed(smollm, texts, sites=list(kept.rows))
+    found = surveyed(smollm_opened, texts, sites=list(kept.rows))
     rows = {r.variant: r.n for r in found if r.site == "resid.15" and not r.group}
     assert rows["no-sink"] < rows["all"]
     assert compared(found, kept, measure_names(None, text=True)) > 150

@@ -6,6 +6,8 @@ import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import chdir
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -43,13 +45,30 @@ def isoscope(place):
     return run
 
 
+@pytest.fixture(scope="session")
+def two_runs(tmp_path_factory):
+    """The runs of both files of vectors, made once; copied where a test needs them."""
+    folder = tmp_path_factory.mktemp("two")
+    with chdir(folder):
+        for seed, vectors, run in ((0, "vectors.npy", "runs/a"), (1, "other.npy", "runs/b")):
+            np.save(vectors, cone(seed))
+            words = ["measure", vectors, "-o", run, "-q"]
+            done = CliRunner().invoke(app, words, prog_name="isoscope")
+            assert done.exit_code == 0, done.stderr
+    return folder / "runs"
+
+
 @pytest.fixture
-def runs(place, isoscope):
+def runs(place, two_runs):
     """Two runs that can be merged."""
-    for vectors, run in (("vectors.npy", "runs/a"), ("other.npy", "runs/b")):
-        done = isoscope("measure", vectors, "-o", run, "-q")
-        assert done.exit_code == 0, done.stderr
+    shutil.copytree(two_runs, place / "runs")
     return place / "runs"
+
+
+@pytest.fixture
+def short_demo(monkeypatch):
+    """Let the demo read a tenth of its text: tests/exhibit/test_demo.py reads all of it."""
+    monkeypatch.setattr(import_module("isoscope.exhibit.demo"), "TOKENS", 1000)
 
 
 @pytest.fixture
@@ -61,7 +80,7 @@ def model(place, tiny):
 
 
 @pytest.fixture
-def examples(place, tiny, speaker, tiny_run, texts):
+def examples(place, tiny, speaker, tiny_run, texts, short_demo):
     """Everything that the examples of help pages speak of, besides vectors and their runs."""
     (place / "models").mkdir()
     (place / "models" / "minilm").symlink_to(tiny)

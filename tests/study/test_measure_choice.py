@@ -1,19 +1,24 @@
 """Which measures are meant, and what is raised when nothing can be read."""
 
+import numpy as np
 import pytest
 
 from isoscope.accumulate.survey import Survey
 from isoscope.errors import TooFewRowsError, UnknownNameError
 from isoscope.store.origin import Settings
 from isoscope.store.state import State
+from isoscope.study.lanes import run
 from isoscope.study.measure_choice import (
     Reads,
     companions,
     measure_names,
     nothing,
     options_of,
+    read_sites,
     read_state,
 )
+from isoscope.study.reading import kinds_for, read_survey
+from isoscope.types import Chunk
 
 
 def test_one_name_may_come_without_a_list():
@@ -54,3 +59,18 @@ def test_measures_of_texts_are_offered_where_there_are_texts():
 def test_the_options_of_measures_come_from_the_spec():
     found = Reads(zeta=0.5, as_published=True).options(documents=False)
     assert found == {"zeta": 0.5, "as_published": True, "documents": False}
+
+
+@pytest.mark.parametrize("wide", [1024, 2])
+def test_sites_read_two_at_a_time_are_those_read_one_by_one(monkeypatch, wide):
+    monkeypatch.setattr("isoscope.study.measure_choice.WIDE", wide)
+    rng = np.random.default_rng(1)
+    names = measure_names(None)
+    surveys = []
+    for site in ("resid.0", "resid.1", "resid.2"):
+        chunks = [Chunk(rng.normal(size=(300, 6)), "rows", 0)]
+        surveys.append(run(chunks, (site, "all"), kinds_for(names))[0])
+    found, left_out = read_sites(iter(surveys), names, "run", {})
+    one_by_one = [read_survey(survey, names, run="run") for survey in surveys]
+    assert found == [reading for readings, _ in one_by_one for reading in readings]
+    assert left_out == one_by_one[0][1]

@@ -22,14 +22,17 @@ from isoscope.accumulate import (
 )
 from isoscope.measures import MEASURES
 from isoscope.site import Site
+from isoscope.study.lanes import run
 from isoscope.study.reading import (
     finalize_all,
     kinds_for,
     measurable,
     read_place,
+    read_survey,
     read_values,
     second_passes,
 )
+from isoscope.types import Chunk
 
 PLACE = ("rows", "all")
 EVERY = tuple(MEASURES)
@@ -201,3 +204,12 @@ def test_options_reach_the_measure(name):
     ]
     assert values == sorted(values)
     assert values[2] == pytest.approx(1.0)
+
+
+def test_the_number_of_threads_changes_no_bit():
+    rng = np.random.default_rng(12)
+    names = np.repeat(np.arange(40), 10).astype(str)
+    chunks = [Chunk(rng.normal(size=(400, 12)).astype(np.float32), "rows", 0, documents=names)]
+    chosen = [each.name for each in MEASURES.values() if each.default]
+    survey, _ = run(chunks, ("rows", "all"), kinds_for(chosen))
+    assert read_survey(survey, chosen, threads=1) == read_survey(survey, chosen, threads=2)

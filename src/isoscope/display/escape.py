@@ -4,7 +4,6 @@ Names of runs, sites and sources come from files that anyone may have written. T
 execute escape sequences and browsers execute tags: text that is shown must do neither.
 """
 
-import html
 import unicodedata
 
 _LATEX = {
@@ -55,6 +54,8 @@ def plain(text: str) -> str:
 
 def for_html(text: str) -> str:
     """Text for the content or an attribute of an HTML element."""
+    import html  # loads a table of all entities
+
     return html.escape(plain(text))
 
 

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from secrets import token_hex
 from typing import cast
 
 from isoscope.errors import IsoscopeError, StoreError
@@ -66,7 +65,7 @@ def staging(target: Path) -> Generator[Path]:
     random, so what a killed process left behind is in nobody's way.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    folder = target.parent / f".isoscope-{token_hex(8)}{PARTIAL}"
+    folder = target.parent / f".isoscope-{os.urandom(8).hex()}{PARTIAL}"
     folder.mkdir()
     try:
         yield folder
@@ -139,7 +138,7 @@ def exchange(one: Path, other: Path) -> None:
 
 
 def _in_two_steps(folder: Path, target: Path) -> None:
-    replaced = target.parent / f"{_replaced_start(target)}{token_hex(4)}{REPLACED}"
+    replaced = target.parent / f"{_replaced_start(target)}{os.urandom(4).hex()}{REPLACED}"
     target.rename(replaced)
     try:
         folder.rename(target)

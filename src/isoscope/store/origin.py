@@ -1,8 +1,6 @@
 """Where a run comes from, and which runs may be added together."""
 
-import platform
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import ClassVar, Self, TypeVar, cast
 
 import msgspec
@@ -206,6 +204,9 @@ def _part(kind: type[P], part: P | Mapping[str, object]) -> P:
 
 def versions() -> dict[str, str]:
     """The versions that numbers may depend on."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         own = version("isoscope")
     except PackageNotFoundError:  # run from a checkout that was never installed

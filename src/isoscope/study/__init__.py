@@ -14,7 +14,7 @@ add(
             "cat vectors.npy | isoscope measure - --name vectors --csv",
         ),
         noun="rows",
-        blocks=(4_000_000,),
+        blocks=(32_000_000,),
     ),
 )
 

@@ -1,8 +1,11 @@
 """What is read off summaries: which measures are meant, with which options, and readings."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Annotated, TypeAlias
+
+from threadpoolctl import threadpool_limits
 
 from isoscope.accumulate.survey import Survey
 from isoscope.display import READINGS, Results
@@ -13,8 +16,10 @@ from isoscope.store.origin import Settings
 from isoscope.store.state import State
 from isoscope.study.option import Part, about
 from isoscope.study.reading import read_survey
+from isoscope.study.threads import THREADS, map_in_threads
 from isoscope.types import Reading
 
+WIDE = 1024  # of sites that are not read two at a time
 Computed: TypeAlias = Mapping[str, float | bool]  # what measures are computed with, by name
 
 
@@ -159,14 +164,47 @@ def read_sites(
     """Return the readings of surveys of a site each, and why some could not be computed."""
     found: list[Reading] = []
     left_out: dict[str, str] = {}
-    for survey in surveys:
-        readings, missing = read_survey(survey, names, run=run, **options)
+    for readings, missing in _read_each(surveys, names, run, options):
         found += readings
         left_out.update(missing)
     # Matrices have no texts: a measure of texts that was computed elsewhere is not missing.
     there = {each.measure for each in found if each.measure in MEASURES}
     of_texts = {name for name in there if MEASURES[name].offered == "text"}
     return found, {name: why for name, why in left_out.items() if name not in of_texts}
+
+
+def _read_each(
+    surveys: Iterable[Survey], names: Sequence[str], run: str, options: Computed
+) -> Iterator[tuple[list[Reading], dict[str, str]]]:
+    """Yield the readings of each survey: two at a time, or one of them on two threads.
+
+    Matrices of wide sites are large, so that only one of these is in memory.
+    """
+    rest = iter(surveys)
+    waiting = list(islice(rest, 1))
+    narrow = all(_width(survey) <= WIDE for survey in waiting)  # the others are mostly alike
+    if narrow:
+        waiting += islice(rest, 1)
+    by_site = len(waiting) > 1
+
+    def take() -> Iterator[Survey]:
+        while waiting:
+            yield waiting.pop(0)
+        yield from rest
+
+    def read(survey: Survey) -> tuple[list[Reading], dict[str, str]]:
+        threads = 1 if by_site else THREADS
+        return read_survey(survey, names, run=run, threads=threads, **options)
+
+    with threadpool_limits(1):  # here, since it is of the process and not of a thread
+        yield from map_in_threads(read, take(), THREADS if by_site else 1)
+
+
+def _width(survey: Survey) -> int:
+    """Return the largest width of the places of a survey."""
+    return max(
+        (part.width for here in survey.held.values() for part in here.values()), default=0
+    )
 
 
 def refuse_not_finite(readings: Results[Reading]) -> None:

@@ -1,7 +1,6 @@
 """Reading a site: summaries into numbers with intervals and warnings, also band by band."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -43,6 +42,7 @@ from isoscope.measures.mean_cosine import mean_cosine, mean_cosines_without_each
 from isoscope.measures.view import GroupView, Summaries, Units, View
 from isoscope.measures.view.spectrum import decompose
 from isoscope.site import HEADS, MATRICES, Site
+from isoscope.study.threads import THREADS, map_in_threads
 from isoscope.study.warn import about_bias, about_rows
 from isoscope.types import Reading
 
@@ -122,11 +122,17 @@ def second_passes(
 
 
 def read_survey(
-    survey: Survey, names: Iterable[str] | None = None, *, run: str = "", **options: object
+    survey: Survey,
+    names: Iterable[str] | None = None,
+    *,
+    run: str = "",
+    threads: int = THREADS,
+    **options: object,
 ) -> tuple[list[Reading], dict[str, str]]:
     """Compute each named measure at each site, in each variant it has.
 
-    Returns the readings, and for each measure that cannot be computed the reason why.
+    Returns the readings, and for each measure that cannot be computed the reason why. The
+    measures of a site are computed on several threads, which changes no bit of them.
     """
     readings: list[Reading] = []
     left_out: dict[str, str] = {}
@@ -134,7 +140,7 @@ def read_survey(
         for site, alike, here in variants(survey.held):
             chosen = measurable(here) if names is None else tuple(names)
             found, missing = read_place(
-                (site, alike[0]), here, chosen, run=run, options=options
+                (site, alike[0]), here, chosen, run=run, options=options, threads=threads
             )
             for variant in alike:
                 readings += [replace(each, variant=variant) for each in found]
@@ -165,6 +171,7 @@ def survey_spreads(
             if variant not in alike:
                 continue
             summaries = _summarise(here, names)
+            map_in_threads(partial(_make_view, summaries), _views(names))
             for name in names:
                 with suppress(TooFewRowsError, UndefinedError):
                     each = _spread(MEASURES[name], summaries, options)
@@ -180,6 +187,7 @@ def read_place(
     *,
     run: str,
     options: Mapping[str, object],
+    threads: int = THREADS,
 ) -> tuple[list[Reading], dict[str, str]]:
     """Return the readings of a site, and for each measure that is missing the reason why."""
     summaries = _summarise(here, names)
@@ -187,16 +195,26 @@ def read_place(
     left_out: dict[str, str] = {}
     site = Site.parse(place[0])
     without = frozenset[Kind]() if site.is_matrix else _not_collected(site) - here.keys()
-    for name in names:
+
+    def read(name: str) -> list[Reading] | str:
         if lacking := sorted(k.__name__.lower() for k in _needs([name]) & without):
-            left_out[name] = (
-                f"not collected at {site.family} sites unless named: {', '.join(lacking)}"
-            )
-            continue
+            return f"not collected at {site.family} sites unless named: {', '.join(lacking)}"
         try:
-            readings += _readings(MEASURES[name], summaries, place, run, options)
+            return _readings(MEASURES[name], summaries, place, run, options)
         except (TooFewRowsError, UndefinedError) as problem:
-            left_out[name] = problem.problem
+            return problem.problem
+
+    def work(job: str | type[View]) -> list[Reading] | str:
+        return read(job) if isinstance(job, str) else _make_view(summaries, job)
+
+    # Views first: they are most of the work, and several measures wait for each.
+    views = _views(names) if threads > 1 else []
+    found = map_in_threads(work, [*views, *names], threads)
+    for name, each in zip(names, found[len(views) :], strict=True):
+        if isinstance(each, str):
+            left_out[name] = each
+        else:
+            readings += each
     biased = about_bias(readings)
     warned = [
         replace(r, warnings=(*r.warnings, biased[r.measure])) if r.measure in biased else r
@@ -221,12 +239,11 @@ def _spread(
 
 
 def _summarise(here: Mapping[Kind, Accumulator[object]], names: Sequence[str]) -> Summaries:
-    """Return the summaries of a site, with the views that these measures look at."""
+    """Return the summaries of a site, also of second passes that were not made."""
     summaries = finalize_all(here)
     if any(MEASURES[name].second_pass for name in names):
         with suppress(TooFewRowsError):
             _from_sample(here, summaries)
-    _make_views(summaries, names)
     return summaries
 
 
@@ -271,15 +288,16 @@ def _from_sample(here: Mapping[Kind, Accumulator[object]], summaries: Summaries)
         summaries.sampled.add(kind)
 
 
-def _make_views(summaries: Summaries, names: Iterable[str]) -> None:
-    """Make the views that measures will ask for, two at a time: they are most of the work."""
+def _views(names: Iterable[str]) -> list[type[View]]:
+    """Return the views that measures look at, each once."""
+    return list(dict.fromkeys(MEASURES[name].reads for name in names))
 
-    def make(view: type[View]) -> None:
-        with suppress(TooFewRowsError, UndefinedError):  # raised when a measure uses it
-            summaries.view(view)
 
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(make, dict.fromkeys(MEASURES[name].reads for name in names)))
+def _make_view(summaries: Summaries, view: type[View]) -> list[Reading]:
+    """Make a view; there is nothing to read yet."""
+    with suppress(TooFewRowsError, UndefinedError):  # raised when a measure uses it
+        summaries.view(view)
+    return []
 
 
 def _readings(

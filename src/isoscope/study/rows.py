@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import Annotated, ClassVar
 
@@ -142,6 +141,8 @@ class RowsWorker:
 
     def content(self) -> dict[str, str]:
         """Return fingerprints of the vectors, and of labels in files of their own."""
+        from secrets import token_hex
+
         source = self.source
         found = {"name": source.name}
         # What is read from a stream cannot be read again, so that nothing of it is resumed.

@@ -181,7 +181,7 @@ def nearest(rows: Array, k: int, of: Array | None = None) -> tuple[Array, Array]
     """
     those = np.arange(len(rows)) if of is None else of
     spare = min(len(rows) - 1, k + 2)
-    centred = rows - np.median(rows[:_SAMPLE], axis=0)  # no mean: one giant would pull it
+    centred = rows - _median(rows[:_SAMPLE])  # no mean: one giant would pull it
     exponent = int(np.frexp(np.abs(centred).max())[1])
     # exact; squares neither vanish nor overflow
     centred, scaled = np.ldexp(centred, -exponent), np.ldexp(rows, -exponent)
@@ -204,6 +204,12 @@ def nearest(rows: Array, k: int, of: Array | None = None) -> tuple[Array, Array]
         which[start : start + _CHUNK] = np.take_along_axis(chosen, order, axis=1)
         distances[start : start + _CHUNK] = np.take_along_axis(exact, order, axis=1)
     return which, np.ldexp(np.sqrt(distances), exponent)
+
+
+def _median(rows: Array) -> Array:
+    """Return the median of each column, as np.median does, which would import numpy.ma."""
+    ordered = np.sort(rows, axis=0)
+    return (ordered[(len(rows) - 1) // 2] + ordered[len(rows) // 2]) / 2
 
 
 def _candidates(

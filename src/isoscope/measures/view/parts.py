@@ -8,6 +8,7 @@ sample of them shows the same, exactly and at no cost.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
+from typing import Self
 
 import numpy as np
 
@@ -20,7 +21,8 @@ from isoscope.accumulate import (
     ReservoirSummary,
 )
 from isoscope.accumulate.block import directions
-from isoscope.measures.view.summaries import Summaries
+from isoscope.accumulate.sums import lazy
+from isoscope.measures.view.summaries import Summaries, View
 from isoscope.types import Array
 
 _TINY = 1e-6  # of the largest: smaller eigenvalues of a float32 sketch are rounding
@@ -79,7 +81,7 @@ class SampledParts:
         """Rows in each group, of all rows."""
         return np.bincount(self.sample.cells) * self.scale
 
-    @property
+    @lazy
     def thinning(self) -> float:
         """All rows know more than the sample by the root of their number.
 
@@ -129,10 +131,29 @@ def parts_of(summaries: Summaries) -> Parts | None:
     """Return the parts of rows in documents, or of independent rows; None without intervals."""
     if not summaries.intervals:
         return None
-    moments = summaries.of(Moments)
-    if moments.independent:
-        return SampledParts(summaries.of(Reservoir), moments)
-    return SketchedParts(summaries.of(Groups))
+    return summaries.view(GroupParts).parts
+
+
+@dataclass(frozen=True)
+class GroupParts(View):
+    """The parts of groups, made once for all views that look at second moments."""
+
+    needs = (Moments, Groups, Reservoir)
+    parts: Parts
+    rows: int
+
+    @classmethod
+    def of(cls, summaries: Summaries) -> Self:
+        """Return the parts of rows in documents, or of independent rows."""
+        moments = summaries.of(Moments)
+        if moments.independent:
+            return cls(SampledParts(summaries.of(Reservoir), moments), moments.count)
+        return cls(SketchedParts(summaries.of(Groups)), moments.count)
+
+    @property
+    def count(self) -> int:
+        """How many rows they rest on."""
+        return self.rows
 
 
 def calibrate(parts: Array, known: Array) -> Array:

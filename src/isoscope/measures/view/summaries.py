@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import ClassVar, Self, TypeVar, cast
 
 import numpy as np
@@ -42,6 +43,7 @@ class Summaries(dict[Kind, object]):
         self.intervals = intervals
         self.sampled: set[Kind] = set()  # made from the sample, not from all rows
         self._views: dict[type[View], View | IsoscopeError] = {}
+        self._making: dict[type[View], Lock] = {}
 
     def __missing__(self, kind: Kind) -> object:
         if kind.by_token:
@@ -60,16 +62,24 @@ class Summaries(dict[Kind, object]):
         return cast("S", found)  # what `finalize` of this kind returned
 
     def view(self, kind: type[V]) -> V:
-        """Return the view of this kind, made once; or raise what kept it from being made."""
+        """Return the view of this kind, made once; or raise what kept it from being made.
+
+        A thread that asks for a view that another one is making waits for it.
+        """
         if kind not in self._views:
-            try:
-                self._views[kind] = kind.of(self)
-            except (TooFewRowsError, UndefinedError) as problem:
-                self._views[kind] = problem
+            with self._making.setdefault(kind, Lock()):
+                if kind not in self._views:
+                    self._views[kind] = self._make(kind)
         found = self._views[kind]
         if isinstance(found, IsoscopeError):
             raise found
         return cast("V", found)  # what `of` of this kind returned
+
+    def _make(self, kind: "type[View]") -> "View | IsoscopeError":
+        try:
+            return kind.of(self)
+        except (TooFewRowsError, UndefinedError) as problem:
+            return problem
 
 
 class View(ABC):
