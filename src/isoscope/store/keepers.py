@@ -175,7 +175,7 @@ class SummaryKeeper:
         """Write all nodes when it is time; else put those beyond the room out of memory."""
         if self.folder is not None and self.clock() - self._written >= self.patience:
             self._write()
-        elif self._has_place and sum(self._sizes.values()) > self.room and self.missing():
+        elif self._has_place and sum(self._sizes.values()) > self.room:
             for node, content in list(self.tree.nodes.items()):
                 if isinstance(content, Survey):
                     with self._unfinished(node.name) as out:

@@ -29,6 +29,6 @@ add(
             "isoscope survey models/minilm reviews.jsonl --column text --json",
         ),
         noun="tokens",
-        blocks=(8_000_000, 64_000_000),
+        blocks=(8_000_000, 48_000_000),
     ),
 )

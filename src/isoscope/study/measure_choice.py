@@ -9,6 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from isoscope.accumulate.survey import Survey
 from isoscope.display import READINGS, Results
+from isoscope.engine.allocator import trim
 from isoscope.errors import RowError, TooFewRowsError
 from isoscope.measures import MEASURES, level
 from isoscope.measures.base import Level
@@ -194,7 +195,9 @@ def _read_each(
 
     def read(survey: Survey) -> tuple[list[Reading], dict[str, str]]:
         threads = 1 if by_site else THREADS
-        return read_survey(survey, names, run=run, threads=threads, **options)
+        found = read_survey(survey, names, run=run, threads=threads, **options)
+        trim()  # matrices of many sizes leave holes
+        return found
 
     with threadpool_limits(1):  # here, since it is of the process and not of a thread
         yield from map_in_threads(read, take(), THREADS if by_site else 1)
