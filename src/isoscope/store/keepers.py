@@ -21,10 +21,11 @@ import msgspec
 from isoscope.accumulate.survey import Survey
 from isoscope.store.atomic import sync, write_whole, writing
 from isoscope.store.schema import plain_values
-from isoscope.store.state import State, file_digest, join_states, write_state
+from isoscope.store.state import State, StateReader, file_digest, join_states, write_state
 
 PATIENCE = 60.0  # seconds after which what waits in memory is written
 ROOM = 512 << 20  # bytes that may wait in memory
+SMALL = 64 << 20  # bytes of nodes that are merged in memory even if they waited in files
 _UNIT_FILE = re.compile(r"unit-(\d{1,12})-([0-9a-f]{32})\.msgpack")
 _NODE_FILE = re.compile(r"node-(\d{1,2})-(\d{1,12})-([0-9a-f]{32})\.safetensors")
 T = TypeVar("T")
@@ -109,8 +110,9 @@ class SummaryKeeper:
     be larger than memory.
 
     Without a folder everything stays in memory; what is beyond `room` goes to the folder
-    that `spare` returns, where there is one. `id` identifies the stage of the run. With
-    `fresh`, nodes that are already in the folder belong to another process and are ignored.
+    that `spare` returns, where there is one, and small nodes come back to be merged. `id`
+    identifies the stage of the run. With `fresh`, nodes that are already in the folder
+    belong to another process and are ignored.
     """
 
     def __init__(
@@ -176,7 +178,9 @@ class SummaryKeeper:
     def total(self) -> State:
         """Return all units merged, from the first to the last; afterwards add no more."""
         first, *rest = self.tree.roots or [Survey()]
-        if isinstance(first, Survey) and not self.has_files:
+        if self.folder is None and self.has_files:
+            first, *rest = self._recall(first, *rest)
+        if isinstance(first, Survey) and all(isinstance(each, Survey) for each in rest):
             for each in rest:
                 assert isinstance(each, Survey)
                 first.merge(each)
@@ -233,6 +237,7 @@ class SummaryKeeper:
         halves = Node(node.level - 1, node.index * 2), Node(node.level - 1, node.index * 2 + 1)
         for half in halves:
             self._sizes.pop(half, None)
+        left, right = self._recall(left, right)
         if isinstance(left, Survey) and isinstance(right, Survey):
             left.merge(right)
             whole, self._sizes[node] = _settle(left)
@@ -251,6 +256,16 @@ class SummaryKeeper:
                 each.unlink()
         return whole
 
+    def _recall(self, *nodes: Survey | Path) -> list[Survey | Path]:
+        """Read small nodes back that only made room for others; files of a run stay files."""
+        files = [each for each in nodes if isinstance(each, Path)]
+        if self.folder is not None or sum(each.stat().st_size for each in files) > SMALL:
+            return list(nodes)
+        found = [each if isinstance(each, Survey) else _read_back(each) for each in nodes]
+        for each in files:
+            each.unlink()
+        return list(found)
+
     def _file_of(self, node: Node, survey: Survey) -> Path:
         with writing(self._place):
             part = self._part_path(f"{node.level}-{node.index}")
@@ -266,8 +281,9 @@ class SummaryKeeper:
 
     def _name(self, part: Path, node: Node) -> Path:
         """Give a finished file its name, once its bytes are on the disk."""
-        if self.folder is not None:
-            sync(part)
+        if self.folder is None:  # no other process will look for it
+            return part.rename(self._place / f"node-{node.level}-{node.index}.safetensors")
+        sync(part)
         name = f"node-{node.level}-{node.index}-{self._digest(part, node)}.safetensors"
         return part.rename(self._place / name)
 
@@ -285,6 +301,11 @@ def _named_files(folder: Path, name: re.Pattern[str]) -> Iterator[tuple[re.Match
         elif path.suffix in (".part", ".data"):
             with suppress(OSError):
                 path.unlink()
+
+
+def _read_back(path: Path) -> Survey:
+    """Return what a node's file holds."""
+    return StateReader(path).whole_survey()
 
 
 def _settle(survey: Survey) -> tuple[Survey, int]:
