@@ -428,3 +428,23 @@ def test_a_full_disk_is_an_error_of_ours(tmp_path, monkeypatch):
     with pytest.raises(StoreError, match="No space left") as caught:
         keeper.add(0, work(0))
     assert caught.value.slug == "store-write"
+
+
+def test_small_nodes_that_made_room_are_merged_in_memory(tmp_path, reference):
+    keeper = SummaryKeeper(UNITS, spare=lambda: tmp_path, room=1)
+    for unit in range(UNITS):
+        keeper.add(unit, work(unit))
+        assert all(isinstance(each, Path) for each in keeper.tree.nodes.values())
+    total = keeper.total()
+    assert not nodes(tmp_path)
+    assert bits(total, tmp_path) == reference
+
+
+def test_large_nodes_that_made_room_are_merged_as_files(tmp_path, reference, monkeypatch):
+    monkeypatch.setattr("isoscope.store.keepers.SMALL", 0)
+    keeper = SummaryKeeper(UNITS, spare=lambda: tmp_path, room=1)
+    for unit in range(UNITS):
+        keeper.add(unit, work(unit))
+    total = keeper.total()
+    assert total.file(lambda: tmp_path, "again").parent == tmp_path
+    assert bits(total, tmp_path) == reference
