@@ -3,8 +3,10 @@
 import gc
 import json
 import shutil
+import sys
 
 import pytest
+import threadpoolctl
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -16,6 +18,21 @@ settings.register_profile(
 )
 settings.register_profile("laws", parent=settings.get_profile("default"), max_examples=1000)
 settings.load_profile("default")
+
+
+def pytest_configure():
+    """Look for libraries of linear algebra again only where a module was imported since.
+
+    Every `threadpool_limits` looks through all shared libraries: here hundreds, for 4 ms.
+    """
+    find, found = threadpoolctl.ThreadpoolController, {}
+
+    def controller():
+        if found.get("modules") != len(sys.modules):
+            found.update(modules=len(sys.modules), controller=find())
+        return found["controller"]
+
+    threadpoolctl.ThreadpoolController = controller
 
 
 def pytest_collection_finish():

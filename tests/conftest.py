@@ -1,6 +1,7 @@
 """Real models where they are installed, small random ones, and how surveys are compared."""
 
 import csv
+import importlib
 import importlib.util
 import io
 import json
@@ -49,6 +50,27 @@ def smollm_opened(smollm):
     from isoscope.study.model import load_model
 
     return load_model(smollm)
+
+
+@pytest.fixture
+def small_demo(tiny, tmp_path, monkeypatch):
+    """Let examples survey a small random model and an eighth of the bundled text.
+
+    tests/cli/test_demo.py has the demo's own model, tests/exhibit/test_demo.py all of the text.
+    """
+    folder = tmp_path / "installed" / "small_weights"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    (folder / "model").symlink_to(tiny)
+    monkeypatch.syspath_prepend(folder.parent)
+    demo = importlib.import_module("isoscope.exhibit.demo")
+    monkeypatch.setattr(demo, "PACKAGE", folder.name)
+    monkeypatch.setattr(demo, "TOKENS", 1000)
+    texts = importlib.import_module("isoscope.source.corpus.texts")
+    lines = (Path(texts.__file__).parent / "bundled" / "text.txt").read_text().splitlines()
+    (folder / "bundled").mkdir()
+    (folder / "bundled" / "text.txt").write_text("\n".join(lines[:200]) + "\n")
+    monkeypatch.setattr(texts, "files", lambda _: folder)
 
 
 @pytest.fixture(scope="session")

@@ -250,9 +250,7 @@ def desk(tmp_path, tiny, texts):
 
 
 @pytest.mark.parametrize("page", EXAMPLES, ids=lambda p: p.name)
-def test_the_shell_examples_run(page, desk, monkeypatch):
-    # tests/exhibit/test_demo.py runs the demo in full, and compares what README shows
-    monkeypatch.setattr(import_module("isoscope.exhibit.demo"), "TOKENS", 1000)
+def test_the_shell_examples_run(page, desk, small_demo, monkeypatch):
     monkeypatch.chdir(desk)
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
     ran = 0

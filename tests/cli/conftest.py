@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from contextlib import chdir
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -66,12 +65,6 @@ def runs(place, two_runs):
 
 
 @pytest.fixture
-def short_demo(monkeypatch):
-    """Let the demo read a tenth of its text: tests/exhibit/test_demo.py reads all of it."""
-    monkeypatch.setattr(import_module("isoscope.exhibit.demo"), "TOKENS", 1000)
-
-
-@pytest.fixture
 def model(place, tiny):
     """The small random model, under the name that the examples have."""
     (place / "models").mkdir()
@@ -80,7 +73,7 @@ def model(place, tiny):
 
 
 @pytest.fixture
-def examples(place, tiny, speaker, tiny_run, texts, short_demo):
+def examples(place, tiny, speaker, tiny_run, texts, small_demo):
     """Everything that the examples of help pages speak of, besides vectors and their runs."""
     (place / "models").mkdir()
     (place / "models" / "minilm").symlink_to(tiny)

