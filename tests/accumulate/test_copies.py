@@ -110,3 +110,14 @@ def test_one_row_has_no_copy(make_block, feed):
 def test_no_rows_have_no_share():
     with pytest.raises(TooFewRowsError, match="copies needs at least 1 usable rows, got 0"):
         Copies(2).finalize()
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_the_smallest_hashes_are_all_there_where_others_are_not_computed(copies):
+    rows = np.random.default_rng(7).normal(size=(3000, 40)).astype(np.float32)
+    rows[:, ::3] = np.round(rows[:, ::3])  # some have the same upper half
+    rows = np.repeat(rows, copies, axis=0)
+    every = np.sort(content_hashes(rows))
+    found = np.sort(content_hashes(rows, most=100))
+    assert copies * 100 <= len(found) < len(every)
+    assert found.tolist() == every[: len(found)].tolist()

@@ -168,7 +168,7 @@ def test_documents_of_one_token_are_too_short(isoscope, model, place, tiny):
 
 # What is killed, and gone on with.
 
-MANY = ("--unit", "30", "--batch", "2", "--sites", "resid,attn,mlp", "-q", "--json")
+MANY = ("--unit", "15", "--batch", "1", "--sites", "resid.0,attn.1,mlp.2", "-q", "--json")
 
 
 def begun(environment, *words):
@@ -241,7 +241,8 @@ def test_a_killed_survey_is_resumed_where_it_was(
         ModelWorker, "run", lambda self, unit, *rest: ran.append(unit) or run(self, unit, *rest)
     )
     resumed = survey(
-        words[0], words[1], output="run", unit=30, batch=2, sites=["resid", "attn", "mlp"],
+        words[0], words[1], output="run", unit=15, batch=1,
+        sites=["resid.0", "attn.1", "mlp.2"],
         progress=lambda *each: told.append(each),
     )  # fmt: skip
     assert ran[0].first > 0  # the first units are not run again

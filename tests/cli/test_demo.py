@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from isoscope.exhibit.demo import measure_cone
+
 
 @pytest.mark.real
 def test_the_demo_prints_the_layers_of_a_real_model_and_writes_its_report(
@@ -36,17 +38,27 @@ def test_make_demo_asks_for_a_report():
     assert line == "$(BIN)/isoscope demo -o demo.html --overwrite"
 
 
-def test_without_a_model_the_planted_cone_is_found(isoscope, monkeypatch):
+@pytest.fixture(scope="module")
+def cone():
+    """What is measured where no model is installed."""
+    return measure_cone()
 
-    monkeypatch.setattr(sys.modules["isoscope.exhibit.demo"], "PACKAGE", "no_such_package")
+
+@pytest.fixture
+def no_model(cone, monkeypatch):
+    demo = sys.modules["isoscope.exhibit.demo"]
+    monkeypatch.setattr(demo, "PACKAGE", "no_such_package")
+    monkeypatch.setattr(demo, "measure_cone", lambda progress: cone)
+
+
+def test_without_a_model_the_planted_cone_is_found(isoscope, no_model):
     done = isoscope("demo", "--json")
     assert "isoscope[demo]" in done.stderr
     values = {r["measure"]: r["value"] for r in map(json.loads, done.stdout.splitlines())}
     assert values["mean-cosine"] > 0.1
 
 
-def test_with_a_name_the_demo_ends_in_a_report(isoscope, place, monkeypatch):
-    monkeypatch.setattr(sys.modules["isoscope.exhibit.demo"], "PACKAGE", "no_such_package")
+def test_with_a_name_the_demo_ends_in_a_report(isoscope, place, no_model):
     done = isoscope("demo", "-q", "-o", "demo.html")
     assert done.exit_code == 0, done.stderr
     assert done.stderr == f"report: {(place / 'demo.html').resolve()}\n"

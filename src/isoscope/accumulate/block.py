@@ -438,11 +438,7 @@ class ArrayBlock(Block):
         """Sum up with few calls on large arrays: each call may wait for the other lane."""
         cells, dtype = self.cells, self.rows.dtype
         rows, starts = self._sorted, cells.starts[:-1]
-        np.take(self.rows, cells.order, axis=0, out=rows, mode="clip")
-        squares = np.vecdot(rows, rows)
-        with np.errstate(divide="ignore"):
-            inverse = np.where(squares > 0, 1 / np.sqrt(squares), 0).astype(dtype)
-        energy = _weighted_squares(rows, inverse * inverse)
+        squares, inverse, energy = _sort_and_square(self.rows, cells.order, rows)
         near = self.origin.astype(dtype)
         rest = (self.origin - near).astype(dtype)
         lengths, units = squares, None
@@ -505,15 +501,25 @@ def representable(sums: CellSums, squares: Array) -> bool:
     return bool(whole / rows > 1e-36 and sums.quartic.max() < 1e40 and not giant)
 
 
-def _weighted_squares(rows: Array, weights: Array) -> Array:
-    """Return the weighted sum of squared rows, (d,), a part at a time."""
-    total = np.zeros(rows.shape[1])
+def _sort_and_square(rows: Array, order: Array, out: Array) -> tuple[Array, Array, Array]:
+    """Sort rows, a part at a time, which stays in the cache while it is looked at.
+
+    Returns the squared norms of the sorted rows, the inverse norms, and the sum of squared
+    unit vectors, (d,).
+    """
+    squares, inverse = np.empty((2, len(rows)), dtype=rows.dtype)
+    energy = np.zeros(rows.shape[1])
     spare = np.empty((min(_PART, len(rows)), rows.shape[1]), dtype=rows.dtype)
     for start in range(0, len(rows), _PART):
-        part = rows[start : start + _PART]
+        here = slice(start, start + _PART)
+        part = np.take(rows, order[here], axis=0, out=out[here], mode="clip")
+        squares[here] = np.vecdot(part, part)
+        with np.errstate(divide="ignore"):
+            roots = 1 / np.sqrt(squares[here])
+        weights = inverse[here] = np.where(squares[here] > 0, roots, 0)
         squared = np.multiply(part, part, out=spare[: len(part)])
-        total += weights[start : start + _PART] @ squared
-    return total
+        energy += (weights * weights) @ squared
+    return squares, inverse, energy
 
 
 def sketch_rank(width: int) -> int:

@@ -39,7 +39,7 @@ class Copies(Accumulator[CopiesSummary]):
 
     def _add(self, block: Block) -> None:
         limit = self.hashes[-1] if len(self.hashes) == SIZE else None
-        hashes = content_hashes(block.rows, limit)
+        hashes = content_hashes(block.rows, limit, most=SIZE)
         self._blend(*np.unique(hashes, return_counts=True))
 
     def _absorb(self, other: Self) -> None:
@@ -57,8 +57,12 @@ class Copies(Accumulator[CopiesSummary]):
         return CopiesSummary((total - len(self.times)) / total, self.count)
 
 
-def content_hashes(rows: Array | RowsOnDevice, limit: np.uint64 | None = None) -> Array:
+def content_hashes(
+    rows: Array | RowsOnDevice, limit: np.uint64 | None = None, *, most: int | None = None
+) -> Array:
     """Hash the bits of each row, and return the hashes that do not exceed the limit.
+
+    Of only the smallest distinct hashes, `most` of them, others may be missing as well.
 
     The upper half of a hash comes from a few numbers of the row, so that most rows of a
     long stream are known to exceed the limit before the rest of them is looked at. -0.0
@@ -77,6 +81,9 @@ def content_hashes(rows: Array | RowsOnDevice, limit: np.uint64 | None = None) -
         else _words(words.columns(step))[:, ::-1]
     )
     upper = _hash_words(few) >> np.uint64(32)
+    if limit is None and most is not None:
+        distinct = np.unique(upper, return_counts=True)[0]  # each is of one hash or more
+        limit = _all_below(distinct[most - 1]) if len(distinct) > most else None
     if limit is not None:
         near = np.flatnonzero(upper <= limit >> np.uint64(32))
         words, upper = words[near], upper[near]
@@ -85,6 +92,11 @@ def content_hashes(rows: Array | RowsOnDevice, limit: np.uint64 | None = None) -
     words = _words(words)
     hashes = (upper << np.uint64(32)) | (_hash_words(words) >> np.uint64(32))
     return hashes if limit is None else hashes[hashes <= limit]
+
+
+def _all_below(upper: np.uint64) -> np.uint64:
+    """Return the largest hash with this upper half."""
+    return (upper << np.uint64(32)) | np.uint64(2**32 - 1)
 
 
 def _words(rows: Array) -> Array:

@@ -11,6 +11,8 @@ from isoscope.accumulate.block import Block
 from isoscope.accumulate.cellwise import pairwise_weights
 from isoscope.types import Array
 
+_TILE = 64  # rows of a matrix that is mirrored
+
 
 @dataclass
 class Half:
@@ -37,7 +39,9 @@ class Half:
         """Return the same sums about origin - step, so that each z becomes z + step."""
         n, z, m = self.count, self.total, self.scatter
         length, trace, pull = step @ step, np.trace(m), m @ step
-        scatter = m + np.outer(step, z + 0.5 * n * step) + np.outer(z + 0.5 * n * step, step)
+        across = np.outer(step, z + 0.5 * n * step)
+        scatter = m + across
+        scatter += across.T
         inner = z @ step
         cubic = self.cubic + trace * step + 2 * pull + 2 * inner * step
         cubic += length * z + n * length * step
@@ -74,6 +78,35 @@ class Half:
         self.scatter += other.scatter
         self.cubic = self.cubic + other.cubic
         self.quartic += other.quartic
+
+
+def pack(matrix: Array) -> Array:
+    """Return the upper triangle of a symmetric matrix, row by row.
+
+    >>> pack(np.array([[1, 2], [2, 3]])).tolist()
+    [1, 2, 3]
+    """
+    return np.concatenate([row[start:] for start, row in enumerate(matrix)])
+
+
+def unpack(packed: Array, width: int) -> Array:
+    """Return the symmetric matrix whose upper triangle is packed, float64.
+
+    >>> unpack(np.array([1, 2, 3]), 2).tolist()
+    [[1.0, 2.0], [2.0, 3.0]]
+    """
+    matrix = np.empty((width, width))
+    begin = 0
+    for start in range(width):
+        end = begin + width - start
+        matrix[start, start:] = packed[begin:end]
+        begin = end
+    for start in range(0, width, _TILE):  # mirrored a tile at a time, which stays in the cache
+        stop = min(start + _TILE, width)
+        tile = matrix[start:stop, start:stop]
+        tile[:] = np.triu(tile) + np.triu(tile, 1).T
+        matrix[stop:, start:stop] = matrix[start:stop, stop:].T
+    return matrix
 
 
 @dataclass(frozen=True)
@@ -147,11 +180,10 @@ class Moments(Accumulator[MomentsSummary]):
 
     def _arrays(self) -> dict[str, Array]:
         halves = [half.centre() for half in self.halves]
-        upper = np.triu_indices(self.width)
         return {
             "rows": np.array([half.count for half in halves]),
             "mean": np.stack([half.origin.astype(np.float64) for half in halves]),
-            "scatter": np.stack([half.scatter[upper] for half in halves]),  # packed triangles
+            "scatter": np.stack([pack(half.scatter) for half in halves]),
             "cubic": np.stack([half.cubic for half in halves]),
             "quartic": np.array([half.quartic for half in halves]),
             **super()._arrays(),
@@ -159,12 +191,10 @@ class Moments(Accumulator[MomentsSummary]):
 
     def _restore(self, state: Mapping[str, Array]) -> None:
         super()._restore(state)
-        upper = np.triu_indices(self.width)
         for half, ours in enumerate(self.halves):
             ours.count = float(state["rows"][half])
             ours.origin = np.array(state["mean"][half], dtype=np.float64)
-            ours.scatter[upper] = state["scatter"][half]
-            ours.scatter.T[upper] = state["scatter"][half]
+            ours.scatter = unpack(state["scatter"][half], self.width)
             ours.cubic = np.array(state["cubic"][half], dtype=np.float64)
             ours.quartic = float(state["quartic"][half])
 

@@ -137,6 +137,9 @@ class Reservoir(Accumulator[ReservoirSummary]):
         self.hashes, self.documents, self.positions = (
             part[order] for part in (hashes, documents, positions)
         )
+        if not mine:  # nothing to be kept: one copy is enough
+            self.rows = rows[where[order]]
+            return
         self._make_room(rows.dtype)
         kept = order < mine
         free = np.ones(len(self.room), dtype=bool)

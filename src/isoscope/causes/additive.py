@@ -82,8 +82,7 @@ class _LeastSquares:
     def of(cls, cloud: CloudSums, kept: Array) -> "_LeastSquares":
         whole = cloud.total()
         sums, (f, p) = whole.units[:, kept], whole.crossed.shape
-        design = design_of(whole.crossed)
-        inverse = np.linalg.pinv(design, hermitian=True)
+        design, inverse = whole.design
         contrasts, effects = _contrasts(whole.crossed) @ inverse, inverse @ sums
         left = float(whole.energy[kept].sum() - np.vdot(effects, sums))
         return cls(

@@ -13,6 +13,7 @@ from isoscope.accumulate import (
     contributions,
     cosine_over_pairs,
 )
+from isoscope.accumulate.sums import lazy
 from isoscope.causes.band_pairs import Scale
 from isoscope.hashing import GROUPS
 from isoscope.types import Array
@@ -123,6 +124,11 @@ class CloudSums:
 
     def total(self) -> "Totals":
         """Return the sums over all groups."""
+        return self._total
+
+    @lazy
+    def _total(self) -> "Totals":
+        """The sums over all groups, added up once."""
         return Totals(
             units=self.units.sum(axis=0),
             crossed=self.crossed.sum(axis=0),
@@ -155,24 +161,30 @@ class Totals:
     sinks: Array  # (d,)
     sink_rows: float
 
-    @property
+    @lazy
     def rows(self) -> float:
         """Rows that are not sinks."""
         return float(self.crossed.sum())
 
-    @property
+    @lazy
+    def design(self) -> tuple[Array, Array]:
+        """The rows that two bands have in common, (F + P, F + P), and the inverse."""
+        design = design_of(self.crossed)
+        return design, np.linalg.pinv(design, hermitian=True)
+
+    @lazy
     def unit(self) -> Array:
         """Sum of the unit vectors that are not of sinks, (d,)."""
         return self.units[: len(self.crossed)].sum(axis=0)
 
-    @property
+    @lazy
     def mean_cosine(self) -> float:
         """Mean cosine between two different rows, sinks among them."""
         n = self.rows + self.sink_rows
         whole = self.unit + self.sinks
         return float(cosine_over_pairs(np.float64(whole @ whole), n))
 
-    @property
+    @lazy
     def by_dimension(self) -> Array:
         """Each dimension's part in the mean cosine of the rows that are not sinks, (d,)."""
         n = self.rows

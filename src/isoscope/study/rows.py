@@ -57,6 +57,7 @@ class MeasureSpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
     """
 
     command: ClassVar[str] = "measure"
+    room: ClassVar[int] = 8 << 20  # of wide rows, one range at a time
     plans: ClassVar[type[Plan]] = RowsPlan
     worker_at: ClassVar[str] = "isoscope.study.rows:RowsWorker"
 

@@ -13,7 +13,7 @@ from isoscope.engine import Job, Notify, Tracker, engine_for
 from isoscope.engine.base import Engine, Stage, Worker
 from isoscope.engine.plan import Plan
 from isoscope.errors import EngineError, RowError, SourceError, StoreError, TooFewRowsError
-from isoscope.store.keepers import RecordKeeper, SummaryKeeper
+from isoscope.store.keepers import ROOM, RecordKeeper, SummaryKeeper
 from isoscope.store.origin import versions
 from isoscope.store.state import State
 from isoscope.store.working import Working, open_target
@@ -82,6 +82,7 @@ class Runnable(Spec, Generic[R_co], frozen=True, kw_only=True):
     """A spec that can be run."""
 
     keeps: ClassVar[str] = "summaries"  # or "records": what units give
+    room: ClassVar[int] = ROOM  # bytes of summaries that may wait in memory for others
     plans: ClassVar[type[Plan]] = Plan
     worker_at: ClassVar[str] = ""  # "module:Class", called with the spec, `notify` and `live`
     torch_for: ClassVar[str] = ""  # what cannot be done without torch and transformers, if so
@@ -218,7 +219,8 @@ def _keeper(
         """Return a folder of its own for what does not fit into memory, made when used."""
         return Path(mkdtemp(dir=working.spare()))
 
-    return SummaryKeeper(units, folder, id=id, spare=own)
+    room = spec.room if folder is None else ROOM
+    return SummaryKeeper(units, folder, id=id, spare=own, room=room)
 
 
 def _refuse_live(spec: Spec, engine: Engine, execution: Execution, live: Live | None) -> None:
