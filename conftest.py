@@ -1,4 +1,4 @@
-"""How hard hypothesis tries: 50 examples in `make test`, 1,000 in `make laws`; small models."""
+"""How hard hypothesis tries: 30 examples in `make test`, 1,000 in `make laws`; small models."""
 
 import gc
 import json
@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile(
     "default",
-    max_examples=50,
+    max_examples=30,
     deadline=None,  # two workers share two cores, so a slow example proves nothing
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
