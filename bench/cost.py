@@ -163,7 +163,7 @@ from isoscope.source.corpus import open_corpus
 from isoscope.study.frequency import Frequencies
 from isoscope.study.selection import schedule, select_documents
 
-give_back(find_experiment("survey").blocks)
+give_back(*find_experiment("survey").blocks)
 loaded = load(sys.argv[1])
 feed, corpus = feed_for(loaded), open_corpus()
 found = select_documents(corpus, feed, Frequencies(), seed=0, tokens=int(sys.argv[2]))
@@ -199,7 +199,7 @@ def memory():
 def main():
     from tempfile import TemporaryDirectory
 
-    give_back(find_experiment("survey").blocks)  # as the command does
+    give_back(*find_experiment("survey").blocks)  # as the command does
     wanted = sys.argv[1:] or [*BATCHES, "memory"]
     machine = {
         "processor": platform.processor() or platform.machine(),

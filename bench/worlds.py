@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from isoscope.accumulate import ArrayBlock, Directions
-from isoscope.accumulate.bands import Bands, Crossing, frequency_bands
+from isoscope.accumulate.bands import Bands, Crossing
+from isoscope.accumulate.row_bands import frequency_bands
 from isoscope.causes import BandedDirections, CloudSums
 from isoscope.hashing import named_documents
 

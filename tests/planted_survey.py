@@ -3,7 +3,8 @@
 import numpy as np
 
 from isoscope.accumulate import ArrayBlock, Directions
-from isoscope.accumulate.bands import Bands, Crossing, frequency_bands
+from isoscope.accumulate.bands import Bands, Crossing
+from isoscope.accumulate.row_bands import frequency_bands
 from isoscope.accumulate.sinks import Sinks
 from isoscope.accumulate.sums import SinkRows
 from isoscope.accumulate.survey import Survey

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from isoscope.accumulate import ArrayBlock
-from isoscope.accumulate.bands import frequency_bands
+from isoscope.accumulate.row_bands import frequency_bands
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.api import measure
 from isoscope.hashing import named_documents

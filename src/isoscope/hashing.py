@@ -19,6 +19,16 @@ def text_key(text: str) -> np.uint64:
     return np.uint64(int.from_bytes(digest, "little"))
 
 
+def sorted_distinct(*parts: Array) -> Array:
+    """Return the distinct values of some arrays, in order.
+
+    As np.unique does, which imports numpy.ma where it is asked for nothing else: a sixth of
+    the start of a small measurement.
+    """
+    values = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return np.unique(values, return_counts=True)[0]
+
+
 def splitmix64(keys: Array | np.uint64) -> Array:
     """Return splitmix64 of each key: near keys end far apart, and no two share an image."""
     with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is the point

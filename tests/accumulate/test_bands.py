@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import Bands, merged
-from isoscope.accumulate.bands import (
+from isoscope.accumulate.row_bands import (
     FREQUENCIES,
     POSITIONS,
     band_name,

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import ArrayBlock
-from isoscope.accumulate.bands import Crossing, position_bands
+from isoscope.accumulate.bands import Crossing
+from isoscope.accumulate.row_bands import position_bands
 from isoscope.errors import TooFewRowsError
 from isoscope.hashing import named_documents
 

@@ -9,7 +9,7 @@ import torch
 from isoscope.accumulate import ArrayBlock, Moments, Tally
 from isoscope.accumulate.survey import Survey
 from isoscope.capture.feed.base import Marks
-from isoscope.capture.listener import Listener
+from isoscope.capture.listener import Listener, NotAlikeError
 from isoscope.hashing import named_documents
 
 
@@ -178,3 +178,86 @@ def test_sinks_without_a_tokenizer_have_no_words():
     rows[0, 2] = 40
     listener.hear("resid.0", rows)
     assert found["sink"].sinks.quote(0) == ("", "")
+
+
+def repeated(passes, *, serves=True):
+    """Return what was taken and what repeated; a pass is a list of (site, tensor)."""
+    taken, repeats = [], []
+
+    def repeat(site, source):
+        repeats.append((site, source))
+        return serves
+
+    listener = Listener(
+        lambda site, row_class, block: taken.append((site, len(block))),
+        lambda *_: None,
+        repeat=repeat,
+    )
+    for number, sites in enumerate(passes):
+        listener.begin(Batch([f"a{number}", f"b{number}"], [4, 4]))
+        for site, tensor in sites:
+            listener.hear(site, tensor)
+    listener.finish()
+    return taken, repeats
+
+
+def tensor_of(seed):
+    return torch.randn(2, 4, 6, generator=torch.Generator().manual_seed(seed))
+
+
+def test_a_tensor_heard_at_two_sites_is_passed_on_once():
+    passes = [
+        [("norm.in", tensor_of(5)), ("norm.out", each), ("resid.5", each.detach())]
+        for each in (tensor_of(0), tensor_of(1))
+    ]
+    taken, repeats = repeated(passes)
+    assert {site for site, _ in taken} == {"norm.in", "norm.out"}
+    assert repeats == [("resid.5", "norm.out")]  # asked once, then it is so in every batch
+
+
+def test_a_site_that_needs_summaries_of_its_own_gets_them():
+    same = tensor_of(0)
+    taken, _ = repeated([[("norm.out", same), ("resid.5", same)]], serves=False)
+    assert {site for site, _ in taken} == {"norm.out", "resid.5"}
+
+
+@pytest.mark.parametrize("change", ["add_", "neg_", "mul_"])
+def test_a_tensor_that_was_written_to_is_another(change):
+    tensor, taken = tensor_of(0), []
+    listener = Listener(
+        lambda site, *_: taken.append(site), lambda *_: None, repeat=lambda *_: True
+    )
+    listener.begin(Batch(["a", "b"], [4, 4]))
+    listener.hear("norm.out", tensor)
+    getattr(tensor, change)(*([] if change == "neg_" else [2.0]))
+    listener.hear("resid.5", tensor)
+    assert set(taken) == {"norm.out", "resid.5"}
+
+
+def test_an_equal_tensor_elsewhere_in_memory_is_another():
+    taken, repeats = repeated([[("norm.out", tensor_of(0)), ("resid.5", tensor_of(0).clone())]])
+    assert {site for site, _ in taken} == {"norm.out", "resid.5"}
+    assert repeats == []
+
+
+def test_what_begins_in_a_later_batch_is_passed_on():
+    same = tensor_of(0)
+    apart = [("norm.out", tensor_of(1)), ("resid.5", tensor_of(2))]
+    taken, repeats = repeated([apart, [("norm.out", same), ("resid.5", same)]])
+    assert sum(site == "resid.5" for site, _ in taken) == 4  # two classes of rows, twice
+    assert repeats == []
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        [("norm.out", tensor_of(1)), ("resid.5", tensor_of(2))],
+        [("norm.out", tensor_of(1))],
+        [("resid.5", tensor_of(1))],
+    ],
+    ids=["another tensor", "one site is missing", "the other is missing"],
+)
+def test_sites_that_part_later_are_reported(later):
+    same = tensor_of(0)
+    with pytest.raises(NotAlikeError, match=r"resid\.5"):
+        repeated([[("norm.out", same), ("resid.5", same)], later])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import ArrayBlock, Directions
-from isoscope.accumulate.bands import Bands, Crossing, frequency_bands
+from isoscope.accumulate.bands import Bands, Crossing
+from isoscope.accumulate.row_bands import frequency_bands
 from isoscope.causes import BandedDirections, CloudSums
 from isoscope.hashing import named_documents
 

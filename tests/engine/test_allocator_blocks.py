@@ -1,6 +1,7 @@
 """Freed memory goes back, and nothing breaks where the C library has no such call."""
 
 import ctypes
+import os
 import subprocess
 import sys
 
@@ -37,6 +38,24 @@ def test_large_blocks_go_back_when_they_are_freed():
         [sys.executable, "-c", PEAK], capture_output=True, text=True, check=True
     )
     assert int(done.stdout) < 8 * 1024  # KiB
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs mallopt")
+@pytest.mark.parametrize(
+    ("how", "calls"), [((5,), [(-8, 1), (-3, 5)]), ((5, 9), [(-8, 1), (-3, 5), (-1, 9)])]
+)
+def test_some_of_the_heap_is_kept_where_models_run(monkeypatch, how, calls):
+    made = []
+
+    class Library:
+        def mallopt(self, *call):
+            made.append(call)
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda _name: Library())
+    monkeypatch.setenv("THP_MEM_ALLOC_ENABLE", "0")
+    give_back(*how)
+    assert os.environ["THP_MEM_ALLOC_ENABLE"] == "0"  # what the user has set stays
+    assert made == calls
 
 
 @pytest.mark.parametrize("error", [AttributeError, OSError, TypeError])

@@ -63,7 +63,7 @@ def test_sites_come_one_at_a_time(tmp_path):
     assert [sorted(reader.survey_of(site).held) for site in reader.sites] == [
         [(site, "ordinary"), (site, "special")] for site in ("resid.0", "resid.1")
     ]
-    assert reader.survey([("nowhere", "all")]).held == {}
+    assert reader.part([("nowhere", "all")]).held == {}
 
 
 def test_a_dropped_site_stays_dropped(tmp_path):

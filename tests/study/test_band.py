@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import ArrayBlock, Bands
-from isoscope.accumulate.bands import frequency_bands
+from isoscope.accumulate.row_bands import frequency_bands
 from isoscope.accumulate.survey import Survey
 from isoscope.hashing import named_documents
 from isoscope.study.reading import by_band, kinds_for, read_survey

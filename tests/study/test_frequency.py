@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from isoscope.accumulate.bands import frequency_bands
+from isoscope.accumulate.row_bands import frequency_bands
 from isoscope.errors import ConfigError, SourceError
 from isoscope.study.frequency import Frequencies, read_frequencies
 

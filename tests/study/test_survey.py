@@ -342,3 +342,78 @@ def test_the_run_says_where_it_comes_from(halves):
     assert source["file"] == "whole.jsonl"
     assert source["kind"] == "text"
     assert record["settings"]["sites"] == ["resid.0", "resid.1", "resid.2", "embed.weight"]
+
+
+def by_site(readings, site):
+    """Return everything that was read at a site but its name."""
+    there = [row for row in readings.to_dict() if row["site"] == site]
+    return [{**row, "site": "", "run": ""} for row in there]
+
+
+def test_a_tensor_at_two_sites_is_summed_once_and_read_at_both(tiny, texts, tmp_path):
+    both = ["resid.2", "norm.out"]  # the last block of BERT ends with its norm
+    worker = worker_of(tiny, texts, sites=both, unit=150)
+    plan = worker.plan()
+    worker.enter(plan, 0, None)
+    found = worker.run(plan.stages[0][0], None, Ticks(lambda _: None, lambda _: None))
+    assert found.same == {"resid.2": "norm.out"}
+    assert {site for site, _ in found.held} == {"norm.out"}
+    together = survey(tiny, texts, sites=both, tokens=None, output=tmp_path / "both")
+    assert list(dict.fromkeys(each.site for each in together)) == both
+    for site in both:
+        alone = survey(tiny, texts, sites=[site], tokens=None)
+        assert len(by_site(alone, site)) > 20
+        assert by_site(together, site) == by_site(alone, site)
+        assert by_site(read(tmp_path / "both", measures=["mean-cosine"]), site)
+
+
+def test_runs_with_equal_sites_merge(tiny, texts, tmp_path):
+    for name, half in (("a", texts[:20]), ("b", texts[20:])):
+        corpus = tmp_path / f"{name}.txt"
+        corpus.write_text("\n".join(half))
+        target = tmp_path / name
+        survey(tiny, corpus, sites=["resid.2", "norm.out"], tokens=None, output=target)
+    merged = merge([tmp_path / "a", tmp_path / "b"], output=tmp_path / "ab")
+    assert by_site(merged, "resid.2") == by_site(merged, "norm.out") != []
+
+
+def test_sites_that_are_not_always_alike_are_summed_apart(tiny, texts):
+    both = ["resid.2", "norm.out"]
+    worker = worker_of(tiny, texts, sites=both, batch=4)
+    calls = []
+
+    def sometimes(_module, _inputs, output):
+        calls.append(1)
+        return output.clone() if len(calls) % 3 == 0 else None
+
+    block = worker.subject.loaded.body.encoder.layer[-1]
+    block.register_forward_hook(sometimes)
+    found = read_by(worker, texts)
+    assert worker.alone == {"resid.2"}
+    for site in both:
+        alone = survey(tiny, texts, sites=[site], tokens=None, batch=4)
+        assert by_site(found, site) == by_site(alone, site)
+
+
+def test_a_tied_matrix_is_summed_once(tiny, texts, tmp_path):
+    from transformers import BertConfig, BertForMaskedLM
+
+    torch.manual_seed(0)
+    config = BertConfig.from_pretrained(tiny)
+    folder = tmp_path / "tied"
+    BertForMaskedLM(config).save_pretrained(folder)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).write_bytes((tiny / name).read_bytes())
+    both = ["embed.weight", "unembed.weight"]
+    worker = worker_of(folder, texts, sites=both)
+    plan = worker.plan()
+    worker.enter(plan, 0, None)
+    found = worker.run(plan.stages[0][-1], None, Ticks(lambda _: None, lambda _: None))
+    assert found.same == {"unembed.weight": "embed.weight"}
+    readings = survey(folder, texts, sites=both, tokens=None)
+    assert by_site(readings, "unembed.weight") == by_site(readings, "embed.weight") != []
+    with torch.no_grad():
+        worker.subject.sites.weights["embed.weight"][3] = torch.nan
+    spoilt = worker.run(plan.stages[0][-1], None, Ticks(lambda _: None, lambda _: None))
+    assert spoilt.trouble.keys() == set(both)
+    assert spoilt.same == {}

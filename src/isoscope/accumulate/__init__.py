@@ -1,13 +1,6 @@
 """Mergeable summaries of rows."""
 
-from isoscope.accumulate.bands import (
-    FREQUENCIES,
-    POSITIONS,
-    Bands,
-    BandsSummary,
-    Crossing,
-    CrossingSummary,
-)
+from isoscope.accumulate.bands import Bands, BandsSummary, Crossing, CrossingSummary
 from isoscope.accumulate.base import Accumulator, Kind, accumulator_of, merged
 from isoscope.accumulate.block import ArrayBlock, Block
 from isoscope.accumulate.copies import Copies, CopiesSummary
@@ -25,6 +18,7 @@ from isoscope.accumulate.norms import Norms, NormsSummary
 from isoscope.accumulate.overlap import Overlap
 from isoscope.accumulate.partitions import Partitions, PartitionsSummary
 from isoscope.accumulate.reservoir import Reservoir, ReservoirSummary
+from isoscope.accumulate.row_bands import FREQUENCIES, POSITIONS
 from isoscope.accumulate.sentences import Sentences, SentencesSummary
 from isoscope.accumulate.sinks import Sink, Sinks, SinksSummary
 from isoscope.accumulate.sums import DocumentSums, RowNames

@@ -12,40 +12,8 @@ import numpy as np
 
 from isoscope.accumulate.block import Block
 from isoscope.accumulate.cellwise import Cellwise
+from isoscope.accumulate.row_bands import FREQUENCIES, POSITIONS, band_name
 from isoscope.types import Array
-
-SHARES = (1e-5, 1e-4, 1e-3, 1e-2)  # of all tokens; a band lies between two of them
-FREQUENCIES = (
-    "frequency below 1e-5",
-    "frequency 1e-5 to 1e-4",
-    "frequency 1e-4 to 1e-3",
-    "frequency 1e-3 to 1e-2",
-    "frequency above 1e-2",
-)
-POSITIONS = 16  # bands; the last begins at 16,384
-
-
-def frequency_bands(counts: Array) -> Array:
-    """Return the band of every token of a vocabulary, from how often each occurs."""
-    shares = np.asarray(counts, dtype=np.float64) / max(float(np.sum(counts)), 1.0)
-    return np.searchsorted(SHARES, shares, side="right").astype(np.int8)
-
-
-def position_bands(positions: Array) -> Array:
-    """Return the band of every position: 0, 1, 2-3, 4-7 and so on."""
-    exponent = np.frexp(np.asarray(positions, dtype=np.float64))[1]
-    return np.minimum(exponent, POSITIONS - 1).astype(np.int64)
-
-
-def band_name(band: int) -> str:
-    """Return what the readings of a band are called."""
-    if band < len(FREQUENCIES):
-        return FREQUENCIES[band]
-    place = band - len(FREQUENCIES)
-    first, last = (2 ** (place - 1), 2**place - 1) if place else (0, 0)
-    if place == POSITIONS - 1:
-        return f"position {first} and later"
-    return f"position {first}" if first == last else f"position {first}-{last}"
 
 
 @dataclass(frozen=True)
@@ -73,12 +41,7 @@ class Bands(Cellwise[BandsSummary]):
     bands: int = 0
 
     def _add(self, block: Block) -> None:
-        labels = [len(FREQUENCIES) + position_bands(block.positions)]
-        if block.frequency is not None:
-            labels.append(block.frequency.astype(np.int64))
-        stacked = np.stack(labels)  # (1 or 2, n)
-        number = int(stacked.max()) + 1
-        units, nonzero = block.labelled_units(stacked, number)
+        units, nonzero = block.by_band
         self._add_block(block, {"nonzero": nonzero, "units": units})
 
     def _take_in(self, keys: Array, folded: bool, parts: Mapping[str, Array]) -> None:
@@ -128,15 +91,11 @@ class Crossing(Cellwise[CrossingSummary]):
     frequencies, positions = len(FREQUENCIES), POSITIONS
 
     def _add(self, block: Block) -> None:
-        cells, known = block.cells, block.frequency
-        frequent = np.zeros(len(block), np.int64) if known is None else known.astype(np.int64)
-        cell = np.repeat(np.arange(len(cells.keys)), np.diff(cells.starts))
-        pair = (frequent * POSITIONS + position_bands(block.positions))[cells.order]
-        shape = self._empty("crossed", len(cells.keys)).shape
-        there = (block.squares > 0)[cells.order]
-        flat = np.bincount(cell * shape[1] * shape[2] + pair, there, int(np.prod(shape)))
+        shape = self._empty("crossed", len(block.cells.keys)).shape
+        there = block.squares > 0
+        flat = np.bincount(block.members.crossed, there, int(np.prod(shape)))
         self._add_block(block, {"crossed": flat.reshape(shape)})
-        self.counted &= known is not None
+        self.counted &= block.frequency is not None
 
     def finalize(self) -> CrossingSummary:
         """Return the counts of every group."""

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from isoscope.accumulate.row_bands import FREQUENCIES, POSITIONS, position_bands
 from isoscope.accumulate.sums import (
     CellSums,
     DocumentSums,
@@ -20,7 +21,7 @@ from isoscope.accumulate.sums import (
     TokenTypes,
     lazy,
 )
-from isoscope.hashing import GROUPS, ordinal_documents, type_hashes
+from isoscope.hashing import GROUPS, hash_tuples, ordinal_documents, type_hashes
 from isoscope.types import Array, as_rows
 
 _SAMPLE = 64  # rows looked at to find an origin
@@ -89,6 +90,32 @@ class Membership:
         assert self.tokens is not None
         ids, where = np.unique(self.tokens, return_inverse=True)
         return TokenTypes(ids, type_hashes(ids), where)
+
+    @lazy
+    def draws(self) -> Array:
+        """A number for every row, (n,) uint64: samples keep the rows of the smallest."""
+        return hash_tuples(self.documents, self.positions)
+
+    @lazy
+    def bands(self) -> Array:
+        """The bands of every row, (1 or 2, n): of its position, of its token's frequency."""
+        found = [len(FREQUENCIES) + position_bands(self.positions)]
+        if self.frequency is not None:
+            found.append(self.frequency.astype(np.int64))
+        return np.stack(found)
+
+    @lazy
+    def crossed(self) -> Array:
+        """The number of the cell, frequency band and position band of every row, (n,).
+
+        Where no frequency is known, all rows are in the first band.
+        """
+        cells = self.cells
+        cell = np.empty(len(self), dtype=np.int64)
+        cell[cells.order] = np.repeat(np.arange(len(cells.keys)), np.diff(cells.starts))
+        frequent = self.bands[1] if len(self.bands) > 1 else 0
+        place = self.bands[0] - len(FREQUENCIES)
+        return (cell * len(FREQUENCIES) + frequent) * POSITIONS + place
 
     @lazy
     def cells(self) -> Cells:
@@ -173,11 +200,12 @@ class Block(ABC):
         (number, d) and (number,): rows of length zero have no direction and do not count.
         """
 
+    @lazy
     @abstractmethod
-    def labelled_units(self, labels: Array, number: int) -> tuple[Array, Array]:
-        """Return the sums of unit vectors of each cell under each label, and counts.
+    def by_band(self) -> tuple[Array, Array]:
+        """The sums of unit vectors of each cell in each band, and counts.
 
-        A row has several labels, (labels, n): (cells, number, d) and (cells, number).
+        (cells, bands, d) and (cells, bands).
         """
 
     @lazy
@@ -371,14 +399,12 @@ class ArrayBlock(Block):
         sums[there] = np.add.reduceat(rows, starts, axis=0)
         return sums, np.bincount(labels[order], norms > 0, number)
 
-    def labelled_units(self, labels: Array, number: int) -> tuple[Array, Array]:
-        """Return the sums of unit vectors of each cell under each label, and how many.
-
-        A row has several labels, (labels, n): (cells, number, d) and (cells, number).
-        """
-        inverse = self._totals[2]
-        side = np.zeros((number, len(self)), dtype=inverse.dtype)
-        np.put_along_axis(side, labels[:, self.cells.order], inverse[None], axis=0)
+    @lazy
+    def by_band(self) -> tuple[Array, Array]:
+        """The sums of unit vectors of each cell in each band, and how many there are."""
+        inverse, bands = self._totals[2], self.members.bands
+        side = np.zeros((int(bands.max()) + 1, len(self)), dtype=inverse.dtype)
+        np.put_along_axis(side, bands[:, self.cells.order], inverse[None], axis=0)
         starts = self.cells.starts[:-1]
         wide = np.add.reduceat(side.astype(np.float64), starts, axis=1).T
         sums = self._by_cell(side).astype(np.float64) + wide[:, :, None] * self.origin

@@ -12,7 +12,7 @@ import numpy as np
 
 from isoscope.accumulate.base import Accumulator, S_co
 from isoscope.accumulate.block import Block
-from isoscope.hashing import GROUPS
+from isoscope.hashing import GROUPS, sorted_distinct
 from isoscope.types import Array
 
 N = TypeVar("N", float, Array)
@@ -101,7 +101,7 @@ class Cellwise(Accumulator[S_co]):
         if self.folded and not folded:
             keys = keys % np.uint64(GROUPS)
         few = self.folded or self._has_cells(keys)
-        if not few and len(np.union1d(self.keys, keys)) > GROUPS:
+        if not few and len(sorted_distinct(self.keys, keys)) > GROUPS:
             self._fold()
             keys = keys % np.uint64(GROUPS)
         self._make_room(keys)
@@ -122,7 +122,7 @@ class Cellwise(Accumulator[S_co]):
     def _make_room(self, keys: Array) -> None:
         if self._has_cells(keys):
             return
-        every = np.union1d(self.keys, keys)
+        every = sorted_distinct(self.keys, keys)
         slots = np.searchsorted(every, self.keys)
         for name, old in self.parts.items():
             self.parts[name] = self._empty(name, len(every))

@@ -8,6 +8,7 @@ import numpy as np
 
 from isoscope.accumulate.block import Block
 from isoscope.accumulate.cellwise import ByGroup, Cellwise
+from isoscope.hashing import sorted_distinct
 from isoscope.types import Array
 
 ACCURACY = 0.005  # relative error of a quantile
@@ -74,7 +75,7 @@ class Norms(Cellwise[NormsSummary]):
         self._tally(bins, counts.astype(np.float64))
 
     def _tally(self, bins: Array, counts: Array) -> None:
-        every = np.union1d(self.bins, bins)
+        every = sorted_distinct(self.bins, bins)
         total = np.zeros(len(every))
         total[np.searchsorted(every, self.bins)] += self.counts
         total[np.searchsorted(every, bins)] += counts

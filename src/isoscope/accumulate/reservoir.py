@@ -10,7 +10,7 @@ from isoscope.accumulate.block import Block, RowsOnDevice
 from isoscope.accumulate.copies import content_hashes
 from isoscope.accumulate.sums import lazy
 from isoscope.errors import MergeError
-from isoscope.hashing import GROUPS, hash_tuples
+from isoscope.hashing import GROUPS, sorted_distinct
 from isoscope.types import Array
 
 SIZE = 2048
@@ -53,7 +53,7 @@ class ReservoirSummary:
         """Return the sample without exact copies of a row."""
         step = -(-self.rows.shape[1] // _FEW)
         few = self.rows[:, ::step] + self.rows.dtype.type(0)  # -0.0 becomes 0.0
-        if len(np.unique(content_hashes(few))) == self.count:  # mostly these numbers tell
+        if len(sorted_distinct(content_hashes(few))) == self.count:  # mostly these numbers tell
             return self
         kept = np.sort(np.unique(self.rows, axis=0, return_index=True)[1])
         return self._only(kept)
@@ -99,7 +99,7 @@ class Reservoir(Accumulator[ReservoirSummary]):
         self.room, self.slots = rows, np.arange(len(rows))
 
     def _add(self, block: Block) -> None:
-        hashes = hash_tuples(block.documents, block.positions)
+        hashes = block.members.draws
         limit = self.hashes[-1] if len(self.hashes) == self.size else None
         chosen = np.arange(len(hashes)) if limit is None else np.flatnonzero(hashes <= limit)
         if len(chosen) > self.size:
@@ -112,7 +112,7 @@ class Reservoir(Accumulator[ReservoirSummary]):
         self.independent &= block.independent
 
     def _absorb(self, other: Self) -> None:
-        if np.isin(other.hashes, self.hashes).any():
+        if self._has_any(other.hashes):
             raise MergeError(
                 "cannot merge rows with rows of the same document and position",
                 hint="give every document an id of its own, such as its file and number",
@@ -120,6 +120,13 @@ class Reservoir(Accumulator[ReservoirSummary]):
             )
         keys = (other.hashes, other.documents, other.positions)
         self._blend(keys, other.room, other.slots)
+
+    def _has_any(self, hashes: Array) -> bool:
+        """Whether any of these hashes is kept already; ours are in order."""
+        if not len(self.hashes):
+            return False
+        places = np.searchsorted(self.hashes, hashes)
+        return bool((self.hashes[np.minimum(places, len(self.hashes) - 1)] == hashes).any())
 
     def _blend(
         self, keys: tuple[Array, Array, Array], rows: Array | RowsOnDevice, where: Array

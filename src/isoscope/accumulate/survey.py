@@ -6,9 +6,9 @@ subtracted: the difference of two large sums has no digits left where one token 
 all of the variance.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NotRequired, TypedDict
+from typing import NotRequired, Protocol, TypedDict
 
 from isoscope.accumulate import (
     ACCUMULATORS,
@@ -52,6 +52,34 @@ class SurveyState(TypedDict):
     places: list[PlaceState]
     trouble: NotRequired[dict[str, str]]
     seen: NotRequired[dict[str, int]]
+    same: NotRequired[dict[str, str]]
+
+
+class WithSites(Protocol):
+    """What has summaries of sites, some of which may have the rows of another."""
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The sites that have summaries, each once."""
+        ...
+
+    @property
+    def same(self) -> Mapping[str, str]:
+        """Sites that have the rows of another, which holds the summaries of both."""
+        ...
+
+
+def same_in_all(parts: Sequence[WithSites]) -> dict[str, str]:
+    """Return the sites that have the rows of another in every part that has either."""
+    found = {site: source for part in parts for site, source in part.same.items()}
+    return {
+        site: source
+        for site, source in found.items()
+        if all(
+            part.same.get(site) == source or not {site, source} & set(part.sites)
+            for part in parts
+        )
+    }
 
 
 @dataclass
@@ -61,11 +89,39 @@ class Survey:
     held: dict[Place, Accumulators] = field(default_factory=dict[Place, Accumulators])
     trouble: dict[str, str] = field(default_factory=dict[str, str])  # sites not measured: why
     seen: dict[str, int] = field(default_factory=dict[str, int])  # rows of each source
+    same: dict[str, str] = field(default_factory=dict[str, str])  # site: whose rows it has
     _met: tuple[Sequence[DocumentSums], Meeting] | None = None
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The sites that have summaries, each once, in the order they were first seen."""
+        return tuple(dict.fromkeys(site for site, _ in self.places))
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Site and class or variant of all summaries; sites with equal rows together."""
+        return tuple(
+            (each, name)
+            for site, name in self.held
+            for each in (site, *(at for at, source in self.same.items() if source == site))
+        )
+
+    def of_site(self, site: str) -> dict[Place, Accumulators]:
+        """Return the accumulators of all places of a site."""
+        source = self.same.get(site, site)
+        return {(site, name): here for (at, name), here in self.held.items() if at == source}
+
+    def part(self, places: Iterable[Place]) -> "Survey":
+        """Return a survey of some places; its accumulators are the same."""
+        sources = {place: (self.same.get(place[0], place[0]), place[1]) for place in places}
+        return Survey(
+            {place: self.held[each] for place, each in sources.items() if each in self.held}
+        )
 
     def drop(self, site: str, why: str) -> None:
         """Drop a site whose rows cannot be measured. The others stay."""
         self.trouble.setdefault(site, why)
+        self.same.pop(site, None)
         for place in [place for place in self.held if place[0] == site]:
             del self.held[place]
 
@@ -97,14 +153,11 @@ class Survey:
             self.drop(site, why)
         for source, rows in other.seen.items():
             self.seen[source] = self.seen.get(source, 0) + rows
-        for place, theirs in other.held.items():
+        for place, theirs in self._agree_on_same(other).items():
             if place[0] in self.trouble:
                 continue
             if place not in self.held:
-                self.held[place] = {
-                    kind: kind.from_state(part.state(), width=part.width)
-                    for kind, part in theirs.items()
-                }
+                self.held[place] = _copied(theirs)
                 continue
             ours = self.held[place]
             _align_kinds(ours, theirs)
@@ -117,6 +170,17 @@ class Survey:
             for kind, part in ours.items():
                 if kind in theirs:
                     part.merge(theirs[kind])
+
+    def _agree_on_same(self, other: "Survey") -> dict[Place, Accumulators]:
+        """Keep only what has the same rows in both; return what the other holds besides."""
+        kept = same_in_all([self, other])
+        for site in self.same.keys() - kept.keys():
+            own = {place: _copied(here) for place, here in self.of_site(site).items()}
+            del self.same[site]
+            self.held.update(own)
+        apart = [other.of_site(site) for site in other.same if site not in kept]
+        self.same = {site: of for site, of in kept.items() if site not in self.trouble}
+        return {place: here for part in (other.held, *apart) for place, here in part.items()}
 
     def to_state(self) -> tuple[SurveyState, dict[str, Array]]:
         """Return what rebuilds the survey: a description and arrays by name."""
@@ -131,12 +195,18 @@ class Survey:
         meta: SurveyState = {"places": places, "trouble": dict(self.trouble)}
         if self.seen:
             meta["seen"] = dict(self.seen)
+        if self.same:
+            meta["same"] = dict(self.same)
         return meta, arrays
 
     @classmethod
     def from_state(cls, meta: SurveyState, arrays: Mapping[str, Array]) -> "Survey":
         """Rebuild a survey from what `to_state` returned; retired kinds are ignored."""
-        survey = cls(trouble=dict(meta.get("trouble", {})), seen=dict(meta.get("seen", {})))
+        survey = cls(
+            trouble=dict(meta.get("trouble", {})),
+            seen=dict(meta.get("seen", {})),
+            same=dict(meta.get("same", {})),
+        )
         states: dict[tuple[str, str], dict[str, Array]] = {}  # by number and kind
         for name, array in arrays.items():
             number, kind_name, part = name.split(".", 2)
@@ -149,6 +219,12 @@ class Survey:
                 state, kind = states.get((str(index), kind_name), {}), _BY_NAME[kind_name]
                 here[kind] = kind.from_state(state, width=width)
         return survey
+
+
+def _copied(here: Mapping[Kind, Accumulator[object]]) -> Accumulators:
+    return {
+        kind: kind.from_state(part.state(), width=part.width) for kind, part in here.items()
+    }
 
 
 def variants(

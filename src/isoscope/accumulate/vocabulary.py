@@ -15,7 +15,6 @@ import numpy as np
 from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block
 from isoscope.accumulate.sums import TokenTypes
-from isoscope.hashing import hash_tuples
 from isoscope.types import Array
 
 TYPES = 1024  # whose unit vectors are summed
@@ -100,7 +99,7 @@ class Vocabulary(Accumulator[VocabularySummary]):
         last = self.hashes[:sampled][-1]  # of the types whose occurrences are kept
         chosen = np.flatnonzero((types.hashes <= last)[types.where])
         owners = types.hashes[types.where[chosen]]  # (chosen,) as are the draws
-        draws = hash_tuples(block.documents[chosen], block.positions[chosen])
+        draws = block.members.draws[chosen]
         # The smallest draws of each type in this block, and of these the ones that beat ours.
         here = _first_of_each(owners, draws, kept)
         here = here[draws[here] < self._bounds(owners[here])]

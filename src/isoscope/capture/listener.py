@@ -23,6 +23,7 @@ FEW = 512  # rows of a class that are too few for a block of their own
 ENOUGH = 2048  # rows that are enough for one
 Take = Callable[[str, str, TensorBlock], None]  # site, class of rows or variant, block
 Meet = Callable[[str, str, list[DocumentSums]], None]  # site, variant, its classes
+Repeat = Callable[[str, str], bool]  # site, the one with its tensor: whether that one serves
 
 CONTEXT = 6  # tokens quoted before and after a sink
 SINK = 10.0  # a token is a sink above this multiple of the median norm of its document
@@ -107,6 +108,35 @@ def _median(norms: Tensor, real: Tensor) -> Tensor:
     return kept.nanmedian(dim=1, keepdim=True).values
 
 
+class NotAlikeError(Exception):
+    """Two sites that had the same rows in earlier batches no longer have."""
+
+    def __init__(self, site: str) -> None:
+        super().__init__(site)
+        self.site = site
+
+
+@dataclass(frozen=True, eq=False)
+class Heard:
+    """The tensor of the site that was heard last, kept to recognise it at the next."""
+
+    site: str
+    tensor: Tensor
+    norms: Tensor
+    row: Tensor  # its first row, which has changed if the tensor was written to
+
+    def is_same(self, tensor: Tensor, norms: Tensor) -> bool:
+        """Whether a tensor is this one, with the same numbers in it."""
+        mine = self.tensor
+        return (
+            tensor.data_ptr() == mine.data_ptr()
+            and (tensor.shape, tensor.stride()) == (mine.shape, mine.stride())
+            and tensor.dtype == mine.dtype
+            and torch.equal(norms, self.norms)
+            and torch.equal(tensor[:1, :1], self.row)
+        )
+
+
 class Marked(Protocol):
     """A batch, as far as the listener is concerned."""
 
@@ -138,9 +168,11 @@ class Listener:
         seed: int = 0,
         folded: bool | None = None,
         sketched: bool = True,
+        banded: bool = False,
         gather: bool = False,
         bands: Array | None = None,
         decode: Callable[[list[int]], str] | None = None,
+        repeat: Repeat | None = None,
     ) -> None:
         self.take = take
         self.reject = reject  # called with site and document of numbers that are not finite
@@ -150,10 +182,16 @@ class Listener:
         self.seed = seed
         self.folded = folded
         self.sketched = sketched
+        self.banded = banded
         self.gather = gather  # few rows of a class wait for those of later batches
         self.bands = bands  # frequency band of each token of the vocabulary
         self.decode = decode  # tokens into words, for the sinks to be named
+        self.repeat = repeat  # called with a site that has the tensor of the one before it
         self._batch: Marked | None = None
+        self._batches = 0
+        self._last: Heard | None = None
+        self._heard: set[str] = set()  # sites, in this batch
+        self._same: dict[str, str] = {}  # site: the one before it, with the same tensor
         self._keys: Array | None = None
         self._known: dict[tuple[str, int], tuple[Positions, Tensor]] = {}
         self._usual: dict[tuple[str, int], dict[str, TensorLayout]] = {}
@@ -164,7 +202,9 @@ class Listener:
 
     def begin(self, batch: Marked) -> None:
         """Start the next batch."""
+        self._end_batch()
         self._batch = batch
+        self._batches += 1
         self._keys = named_documents(list(batch.documents), seed=self.seed)  # type: ignore
         self._known.clear()
         self._usual.clear()
@@ -186,7 +226,7 @@ class Listener:
         positions, real = self._positions(stack, tensor.shape[1], tensor.device)
         precise = None if tensor.dtype == torch.float64 else torch.float32
         norms = torch.linalg.vector_norm(tensor, dim=-1, dtype=precise)
-        if not self._finite(site, norms, real):
+        if not self._finite(site, norms, real) or self._repeats(site, tensor, norms):
             return
         found = sinks(norms, real, self.times)
         cut = positions.variants if self.whole_variants else positions.layouts
@@ -209,6 +249,34 @@ class Listener:
         if self.meet is not None and len(blocks) > 1:
             self._report_meetings(site, blocks, self.meet)
 
+    def _repeats(self, site: str, tensor: Tensor, norms: Tensor) -> bool:
+        """Whether a site has the tensor of the one before it, as in every batch so far.
+
+        The norm that ends the last block of a post-norm model returns what the block
+        returns: its rows are summed once.
+        """
+        if self.repeat is None:
+            return False
+        self._heard.add(site)
+        last, source = self._last, self._same.get(site)
+        alike = last is not None and last.is_same(tensor, norms)
+        if source is not None:
+            if not alike or last is None or last.site != source:
+                raise NotAlikeError(site)
+            return True
+        if alike and last is not None and self._batches == 1 and self.repeat(site, last.site):
+            self._same[site] = last.site
+            return True
+        self._last = Heard(site, tensor, norms, tensor[:1, :1].clone())
+        return False
+
+    def _end_batch(self) -> None:
+        for site, source in self._same.items():
+            if (site in self._heard) != (source in self._heard):
+                raise NotAlikeError(site)
+        self._heard.clear()
+        self._last = None
+
     def _report_meetings(
         self, site: str, blocks: "dict[str, TensorBlock | FewRows]", meet: Meet
     ) -> None:
@@ -221,7 +289,8 @@ class Listener:
                 meet(site, variant, met.setdefault(there, seen))
 
     def finish(self) -> None:
-        """Pass on the rows that still wait for more."""
+        """End the last batch, and pass on the rows that still wait for more."""
+        self._end_batch()
         while self._waiting:
             self._pass_on_few(*next(iter(self._waiting)))
 
@@ -270,6 +339,7 @@ class Listener:
             origin=self._origins.get((site, row_class)),
             norms=norms,
             sketched=self.sketched,
+            banded=self.banded and not layout.independent,
             scratch=self._room(flat, len(layout.pieces.index)),
             sinks=sinks,
         )

@@ -10,6 +10,8 @@ from isoscope.accumulate.block import Cells
 from isoscope.types import Array
 
 PIECE = 512  # rows summed at once where no document ends before
+_SQUARED = 2048  # rows squared at once, so that they stay in the cache
+_CROWDED = 4  # pieces of a cell from which its rows are summed by themselves
 _CALL = 16  # rows whose sums cost what a piece costs by itself
 
 
@@ -69,6 +71,34 @@ class RowPieces:
         weights = side.view(*shape, side.shape[1])  # (pieces, length, weights)
         parts = rows.view(*shape, rows.shape[1])  # (pieces, length, d)
         return torch.bmm(weights.transpose(1, 2), parts)
+
+    def sum_squares(self, weights: Tensor, rows: Tensor) -> Tensor:
+        """Return the weighted sum of the squared numbers of all rows, (d,), some at a time."""
+        total = rows.new_zeros(rows.shape[1])
+        some = max(1, _SQUARED // self.length) * self.length
+        for start in range(0, len(rows), some):
+            parts = rows[start : start + some].square().view(-1, self.length, rows.shape[1])
+            weight = weights[start : start + some].view(-1, 1, self.length)
+            total += torch.bmm(weight, parts).sum(dim=(0, 1))
+        return total
+
+    def sum_both(self, side: Tensor, rows: Tensor, own: int) -> tuple[Tensor, Tensor]:
+        """Return sums with the first `own` weights by piece, and with the others by cell.
+
+        One product makes both; where documents are many and short, its sums by piece would
+        be larger than the rows.
+        """
+        if len(self.index) < _CROWDED * self.length * len(self.by_cell):
+            every = self.sum_pieces(side, rows)
+            return every[:, :own], self.into_cells(every[:, own:])
+        ends = [*self.first_of_cell[1:].tolist(), len(self.index) // self.length]
+        found = rows.new_empty((len(ends), side.shape[1] - own, rows.shape[1]))
+        start = 0
+        for cell, end in enumerate(ends):
+            part = slice(start * self.length, end * self.length)
+            torch.mm(side[part, own:].T, rows[part], out=found[cell])
+            start = end
+        return self.sum_pieces(side[:, :own].contiguous(), rows), found
 
     def into_cells(self, summed: Tensor) -> Tensor:
         """Return sums of pieces, (pieces, weights, d), added up to those of cells."""

@@ -163,7 +163,7 @@ def are_tied(model: nn.Module) -> bool:
     """Whether the unembedding is the embedding itself."""
     output = _matrix(model, "get_output_embeddings")
     return output is not None and any(
-        _shares_memory(output, e) for e in _embeddings(model).values()
+        shares_memory(output, e) for e in _embeddings(model).values()
     )
 
 
@@ -177,7 +177,7 @@ def _embeddings(model: nn.Module) -> dict[str, Tensor]:
             if matrix is not None:
                 sides[str(Site(EMBED, stack=stack))] = matrix
     values = list(sides.values())
-    if len(values) == 1 or (len(values) == 2 and not _shares_memory(*values)):
+    if len(values) == 1 or (len(values) == 2 and not shares_memory(*values)):
         return sides
     return {} if shared is None else {EMBED: shared}
 
@@ -197,5 +197,6 @@ def _call(getter: Callable[[], object] | None) -> object:
         return None
 
 
-def _shares_memory(first: Tensor, second: Tensor) -> bool:
+def shares_memory(first: Tensor, second: Tensor) -> bool:
+    """Whether two matrices are one."""
     return first.shape == second.shape and first.data_ptr() == second.data_ptr()

@@ -22,11 +22,11 @@ from isoscope.accumulate.block import (
     sketch_rank,
 )
 from isoscope.accumulate.sums import CellSums, DocumentSums, SinkRows, lazy
-from isoscope.capture.row_pieces import PIECE, RowPieces
+from isoscope.capture.row_pieces import RowPieces
 from isoscope.types import Array
 
 _SAMPLE = 64
-_HALVED = 256  # columns from which a symmetric product is worth two halves
+_PANEL = 96  # columns of a symmetric product that are computed at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +65,19 @@ class TensorLayout(Membership):
             starts = np.r_[0, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, len(ordered)]
         return RowPieces.split(self.index, self.cells, starts)
 
+    @lazy
+    def sorted_bands(self) -> Array:
+        """The bands of the rows in the order of their cells, (1 or 2, n)."""
+        return self.bands[:, self.cells.order]
+
+    @lazy
+    def in_bands(self) -> Tensor:
+        """1 where a row is in a band, (pieces * length, bands) float32."""
+        found = np.zeros((len(self.pieces.index), int(self.bands.max()) + 1), dtype=np.float32)
+        for bands in self.sorted_bands:
+            found[self.pieces.taken, bands] = 1
+        return torch.from_numpy(found).to(self.index.device)
+
 
 def _join(parts: Sequence[Array | None]) -> Array | None:
     """Return arrays one after the other; None where there is none."""
@@ -83,6 +96,7 @@ class TensorBlock(Block):
         origin: Array | None = None,
         norms: Tensor | None = None,
         sketched: bool = True,
+        banded: bool = False,
         scratch: Tensor | None = None,
         sinks: SinkRows | None = None,
     ) -> None:
@@ -92,6 +106,7 @@ class TensorBlock(Block):
         self.tensor = tensor  # (rows of the batch, d), of which the layout's are meant
         self.layout = layout
         self.norms = norms  # (rows of the batch,), where they are known
+        self.banded = banded  # whether sums by band are made along with the others
         self._scratch = scratch  # memory that the next block may write over
 
     @property
@@ -204,22 +219,23 @@ class TensorBlock(Block):
     ) -> tuple[Array, Array, Array]:
         """Return sums of z, |z|^2 z and z/|x| of each piece, sketches of cells, energies."""
         pieces = self.layout.pieces
-        # what rows are weighted with; the last are of the sketch
+        # what rows are weighted with; the last are of the sketch and of the bands
         rank = sketch_rank(self.width) if self.sketched and not self.independent else 0
-        side = rows.new_empty((len(rows), 3 + rank))
+        bands = self.layout.in_bands.shape[1] if self.banded else 0
+        side = rows.new_empty((len(rows), 3 + rank + bands))
         side[:, 0] = 1
         side[:, 1] = lengths
         side[:, 2] = inverse
         if rank:
-            side[:, 3:] = rows @ torch.from_numpy(directions(self.width)).to(rows)
-        out = pieces.sum_pieces(side, rows)  # (pieces, 3 + rank, d)
-        first = out[:, :3].double().cpu().numpy()
-        sketch = pieces.into_cells(out[:, 3:])
-        weight, energy = inverse.square(), rows.new_zeros(self.width)
-        for start in range(0, len(rows), PIECE):
-            part = slice(start, start + PIECE)
-            energy.addmv_(rows[part].square().T, weight[part])
-        return first, sketch.cpu().numpy(), energy.double().cpu().numpy()
+            side[:, 3 : 3 + rank] = rows @ torch.from_numpy(directions(self.width)).to(rows)
+        if bands:
+            side[:, 3 + rank :] = self.layout.in_bands * inverse[:, None]
+        by_piece, summed = pieces.sum_both(side, rows, 3)
+        by_cell = summed.cpu().numpy()  # (cells, rank + bands, d)
+        self._by_band = by_cell[:, rank:] if bands else None
+        energy = pieces.sum_squares(inverse.square(), rows)
+        first = by_piece.double().cpu().numpy()  # (pieces, 3, d)
+        return first, by_cell[:, :rank], energy.double().cpu().numpy()
 
     def _move_back(self, pieces: Array, energy: Array, inverse: Array) -> tuple[Array, Array]:
         """Return sums of x/|x| and of x^2/|x|^2 from those of z = x - origin."""
@@ -282,22 +298,31 @@ class TensorBlock(Block):
             norms = self.norms.index_select(0, index)
         return self.tensor, index, norms
 
-    def labelled_units(self, labels: Array, number: int) -> tuple[Array, Array]:
-        """Return the sums of unit vectors of each cell under each label, and how many."""
-        inverse, pieces, rows = self._totals[2], self.layout.pieces, self._gathered
-        ordered = labels[:, self.cells.order].astype(np.int64)  # (labels, n)
-        # The weight of each place under each label, (m, number).
-        side = np.zeros((len(rows), number), dtype=inverse.dtype)
-        for each in ordered:
-            side[pieces.taken, each] = inverse
-        weights = torch.from_numpy(side).to(rows)
-        summed = pieces.sum_pieces(weights, rows)  # (pieces, labels, d)
-        found = pieces.into_cells(summed).double().cpu().numpy()
-        starts, wide = self.cells.starts[:-1], side[pieces.taken].astype(np.float64)
-        counts = np.add.reduceat((wide > 0).astype(np.float64), starts, axis=0)
+    @lazy
+    def by_band(self) -> tuple[Array, Array]:
+        """The sums of unit vectors of each cell in each band, and how many there are."""
+        inverse, layout = self._totals[2], self.layout
+        shape = (len(self.cells.keys), layout.in_bands.shape[1])
+        cell = np.repeat(np.arange(shape[0]) * shape[1], np.diff(self.cells.starts))  # (n,)
+
+        def count(weights: Array) -> Array:
+            found = np.zeros(shape)
+            for bands in layout.sorted_bands:
+                found += np.bincount(cell + bands, weights, found.size).reshape(shape)
+            return found
+
+        summed = self._by_band
+        if summed is None:
+            rows, places = self._gathered, layout.pieces.taken
+            side = np.zeros(len(rows), dtype=inverse.dtype)
+            side[places] = inverse
+            weights = layout.in_bands.to(rows) * torch.from_numpy(side).to(rows)[:, None]
+            summed = layout.pieces.into_cells(layout.pieces.sum_pieces(weights, rows))
+            summed = summed.cpu().numpy()
+        found = summed.astype(np.float64)  # of z / |x|
         if self.origin.any():
-            found += np.add.reduceat(wide, starts, axis=0)[:, :, None] * self.origin
-        return found, counts
+            found += count(inverse)[:, :, None] * self.origin
+        return found, count(inverse > 0)
 
     @lazy
     def document_sums(self) -> tuple[Array, Array]:
@@ -311,17 +336,15 @@ class TensorBlock(Block):
 
 
 def symmetric_product(rows: Tensor) -> Tensor:
-    """Return X'X, (d, d), of rows X (n, d); the mirrored quarter is computed once."""
+    """Return X'X, (d, d), of rows X (n, d); what lies above the diagonal is mirrored."""
     width = rows.shape[1]
-    if width < _HALVED:
+    if width < 2 * _PANEL:
         return rows.T @ rows
     out = rows.new_empty((width, width))
-    cut = width // 2
-    left, right = rows[:, :cut], rows[:, cut:]
-    torch.mm(left.T, left, out=out[:cut, :cut])
-    torch.mm(left.T, right, out=out[:cut, cut:])
-    torch.mm(right.T, right, out=out[cut:, cut:])
-    out[cut:, :cut] = out[:cut, cut:].T
+    for start in range(0, width, _PANEL):
+        end = start + _PANEL
+        torch.mm(rows[:, start:].T, rows[:, start:end], out=out[start:, start:end])
+        out[start:end, end:] = out[end:, start:end].T
     return out
 
 

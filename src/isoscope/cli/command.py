@@ -91,8 +91,8 @@ def run(
     from isoscope.engine.allocator import give_back
     from isoscope.study.measure_choice import refuse_not_finite
 
-    if experiment.blocks is not None:
-        give_back(experiment.blocks)
+    if experiment.blocks:
+        give_back(*experiment.blocks)
     with progress(quiet=quiet, noun=experiment.noun) as tick:
         results = experiment.function(
             **options, progress=tick, say=lambda text: note(text, quiet=quiet)

@@ -8,27 +8,35 @@ was not yet written.
 
 import os
 import re
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from time import monotonic
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import msgspec
 
 from isoscope.accumulate.survey import Survey
 from isoscope.store.atomic import sync, write_whole, writing
 from isoscope.store.schema import plain_values
-from isoscope.store.state import State, StateReader, file_digest, join_states, write_state
+from isoscope.store.state import (
+    State,
+    StateReader,
+    StateWriter,
+    copy_state,
+    file_digest,
+    join_parts,
+    write_state,
+)
 
 PATIENCE = 60.0  # seconds after which what waits in memory is written
-ROOM = 512 << 20  # bytes that may wait in memory
-SMALL = 64 << 20  # bytes of nodes that are merged in memory even if they waited in files
+ROOM = 32 << 20  # bytes that may wait in memory
 _UNIT_FILE = re.compile(r"unit-(\d{1,12})-([0-9a-f]{32})\.msgpack")
 _NODE_FILE = re.compile(r"node-(\d{1,2})-(\d{1,12})-([0-9a-f]{32})\.safetensors")
 T = TypeVar("T")
+Content: TypeAlias = "Survey | StateWriter | Path"  # in memory, in an unfinished file, written
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -37,6 +45,11 @@ class Node:
 
     level: int
     index: int
+
+    @property
+    def name(self) -> str:
+        """What its files are called."""
+        return f"{self.level}-{self.index}"
 
     @property
     def first(self) -> int:
@@ -104,15 +117,15 @@ class Tree(Generic[T]):
 class SummaryKeeper:
     """The finished units of a stage, merged as far up the tree as they go.
 
-    Nodes wait in memory and are written after about a minute, or when they take up half a
-    gigabyte; files that a larger node covers are deleted after it is written. Two nodes in
-    memory are merged there; files are merged place by place, since the state of a model may
-    be larger than memory.
+    Nodes wait in memory; those that take up more than `room` wait in unfinished files, which
+    cost no checksum and are never waited for. After about a minute all are written; files
+    that a larger node covers are deleted after it is written. Two nodes in memory are merged
+    there; files are merged place by place, since the state of a model may be larger than
+    memory.
 
-    Without a folder everything stays in memory; what is beyond `room` goes to the folder
-    that `spare` returns, where there is one, and small nodes come back to be merged. `id`
-    identifies the stage of the run. With `fresh`, nodes that are already in the folder
-    belong to another process and are ignored.
+    Without a folder what is beyond `room` goes to the folder that `spare` returns, where
+    there is one. `id` identifies the stage of the run. With `fresh`, nodes that are already
+    in the folder belong to another process and are ignored.
     """
 
     def __init__(
@@ -129,8 +142,9 @@ class SummaryKeeper:
     ) -> None:
         self.folder, self.id, self.spare = folder, id, spare
         self.patience, self.room, self.clock = patience, room, clock
-        self.tree: Tree[Survey | Path] = Tree(units, self._join)
+        self.tree: Tree[Content] = Tree(units, self._join)
         self._sizes: dict[Node, int] = {}
+        self._covered: list[Path] = []  # files of nodes below one that is not written yet
         self._written = clock()
         if folder is not None:
             with writing(folder):
@@ -149,14 +163,25 @@ class SummaryKeeper:
         node = Node(0, unit)
         self._sizes[node] = size
         self.tree.put(node, survey)
-        late = self.folder is not None and self.clock() - self._written >= self.patience
-        if late or sum(self._sizes.values()) > self.room:
-            self._write()
+        self._make_room()
 
     def adopt(self, node: Node, name: str) -> None:
         """Take over a node that another process has written to the folder."""
         assert self.folder is not None
         self.tree.put(node, self.folder / name)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Write all nodes when it is time; else put those beyond the room out of memory."""
+        if self.folder is not None and self.clock() - self._written >= self.patience:
+            self._write()
+        elif self._has_place and sum(self._sizes.values()) > self.room:
+            for node, content in list(self.tree.nodes.items()):
+                if isinstance(content, Survey):
+                    with self._unfinished(node.name) as out:
+                        copy_state(content, out)
+                    self.tree.nodes[node] = out
+            self._sizes.clear()
 
     def flush(self) -> None:
         """Write what waits in memory to the folder, where there is one."""
@@ -178,25 +203,14 @@ class SummaryKeeper:
     def total(self) -> State:
         """Return all units merged, from the first to the last; afterwards add no more."""
         first, *rest = self.tree.roots or [Survey()]
-        if self.folder is None and self.has_files:
-            first, *rest = self._recall(first, *rest)
-        if isinstance(first, Survey) and all(isinstance(each, Survey) for each in rest):
-            for each in rest:
-                assert isinstance(each, Survey)
-                first.merge(each)
-                first, _ = _settle(first)
-            self.tree.nodes.clear()
-            return State(first)
-        self._write()
-        whole, *files = [path for _, path in self._paths()]
-        with writing(self._place):
-            for number, path in enumerate(files):
-                fresh = self._part_path(f"total-{number}")
-                join_states(whole, path, fresh)
-                if number:
-                    whole.unlink()
-                whole = fresh
-        return State(whole)
+        for number, each in enumerate(rest):
+            first = self._merge(first, each, f"total-{number}")
+        self.tree.nodes.clear()
+        return State(_readable(first))
+
+    @property
+    def _has_place(self) -> bool:
+        return self.folder is not None or self.spare is not None
 
     @property
     def _place(self) -> Path:
@@ -206,11 +220,19 @@ class SummaryKeeper:
         return self.spare()
 
     def _write(self) -> None:
-        if self.folder is None and self.spare is None:
+        """Write all nodes; only then the files that they cover are of no more use."""
+        if not self._has_place:
             return
         for node, content in list(self.tree.nodes.items()):
-            if isinstance(content, Survey):
+            if not isinstance(content, Path):
                 self.tree.nodes[node] = self._file_of(node, content)
+        if self._covered:
+            with writing(self._place):
+                if self.folder is not None:
+                    sync(self.folder)
+                for each in self._covered:
+                    each.unlink(missing_ok=True)
+            self._covered.clear()
         self._sizes.clear()
         self._written = self.clock()
 
@@ -232,44 +254,49 @@ class SummaryKeeper:
         for node in list(self.tree.nodes):  # a kill may have come between two merges
             if node in self.tree.nodes:
                 self.tree.put(node, self.tree.nodes[node])
+        self._write()
 
-    def _join(self, node: Node, left: Survey | Path, right: Survey | Path) -> Survey | Path:
-        halves = Node(node.level - 1, node.index * 2), Node(node.level - 1, node.index * 2 + 1)
-        for half in halves:
+    def _join(self, node: Node, left: Content, right: Content) -> Content:
+        for half in (Node(node.level - 1, node.index * 2 + side) for side in (0, 1)):
             self._sizes.pop(half, None)
-        left, right = self._recall(left, right)
-        if isinstance(left, Survey) and isinstance(right, Survey):
-            left.merge(right)
-            whole, self._sizes[node] = _settle(left)
-            return whole
-        files = [
-            self._file_of(half, content) if isinstance(content, Survey) else content
-            for half, content in zip(halves, (left, right), strict=True)
-        ]
-        with writing(self._place):
-            part = self._part_path(f"{node.level}-{node.index}")
-            join_states(files[0], files[1], part)
-            whole = self._name(part, node)
-            if self.folder is not None:
-                sync(self.folder)  # the whole is there for good before its halves are gone
-            for each in files:
-                each.unlink()
+        whole = self._merge(left, right, node.name)
+        if isinstance(whole, Survey):
+            self._sizes[node] = sum(array.nbytes for array in whole.to_state()[1].values())
+        self._covered += [each for each in (left, right) if isinstance(each, Path)]
         return whole
 
-    def _recall(self, *nodes: Survey | Path) -> list[Survey | Path]:
-        """Read small nodes back that only made room for others; files of a run stay files."""
-        files = [each for each in nodes if isinstance(each, Path)]
-        if self.folder is not None or sum(each.stat().st_size for each in files) > SMALL:
-            return list(nodes)
-        found = [each if isinstance(each, Survey) else _read_back(each) for each in nodes]
-        for each in files:
-            each.unlink()
-        return list(found)
+    def _merge(self, left: Content, right: Content, name: str) -> "Survey | StateWriter":
+        """Return two nodes as one: in memory if both are there, else in an unfinished file."""
+        if isinstance(left, Survey) and isinstance(right, Survey):
+            left.merge(right)
+            return _settle(left)[0]
+        with self._unfinished(name) as out:
+            join_parts(_readable(left), _readable(right), out)
+        for each in (left, right):
+            if isinstance(each, StateWriter):
+                each.discard()
+        return out
 
-    def _file_of(self, node: Node, survey: Survey) -> Path:
+    @contextmanager
+    def _unfinished(self, name: str) -> Generator[StateWriter]:
+        """Return what takes a state and stays unfinished; it is gone if that goes wrong."""
         with writing(self._place):
-            part = self._part_path(f"{node.level}-{node.index}")
-            write_state(part, survey)
+            out = StateWriter(self._part_path(name))
+            try:
+                yield out
+            except BaseException:
+                out.discard()
+                raise
+
+    def _file_of(self, node: Node, content: Survey | StateWriter) -> Path:
+        with writing(self._place):
+            if isinstance(content, Survey):
+                part = self._part_path(node.name)
+                write_state(part, content)
+            else:
+                part = content.path
+                content.finish()
+                content.discard()
             return self._name(part, node)
 
     def _part_path(self, name: str) -> Path:
@@ -281,10 +308,9 @@ class SummaryKeeper:
 
     def _name(self, part: Path, node: Node) -> Path:
         """Give a finished file its name, once its bytes are on the disk."""
-        if self.folder is None:  # no other process will look for it
-            return part.rename(self._place / f"node-{node.level}-{node.index}.safetensors")
-        sync(part)
-        name = f"node-{node.level}-{node.index}-{self._digest(part, node)}.safetensors"
+        if self.folder is not None:
+            sync(part)
+        name = f"node-{node.name}-{self._digest(part, node)}.safetensors"
         return part.rename(self._place / name)
 
     def _digest(self, path: Path, node: Node) -> str:
@@ -303,11 +329,6 @@ def _named_files(folder: Path, name: re.Pattern[str]) -> Iterator[tuple[re.Match
                 path.unlink()
 
 
-def _read_back(path: Path) -> Survey:
-    """Return what a node's file holds."""
-    return StateReader(path).whole_survey()
-
-
 def _settle(survey: Survey) -> tuple[Survey, int]:
     """Return a survey as it is read back from a file, and its bytes.
 
@@ -319,6 +340,12 @@ def _settle(survey: Survey) -> tuple[Survey, int]:
         size += sum(array.nbytes for array in arrays.values())
         survey.held[place] = Survey.from_state(meta, arrays).held[place]
     return survey, size
+
+
+def _readable(content: Content) -> Survey | StateReader:
+    if isinstance(content, StateWriter):
+        return content.reader()
+    return StateReader(content) if isinstance(content, Path) else content
 
 
 class RecordKeeper:

@@ -7,7 +7,8 @@ not trusted until it has been checked.
 import hashlib
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -82,7 +83,7 @@ def is_unfinished(target: Path) -> bool:
 def save(
     path: str | os.PathLike[str],
     state: State | Survey,
-    readings: Sequence[Reading],
+    readings: Sequence[Reading] | Callable[[], Sequence[Reading]],
     origin: Origin,
     config: Mapping[str, object],
     overwrite: bool = False,
@@ -91,24 +92,37 @@ def save(
 ) -> Path:
     """Write a run folder whole, or leave everything as it was.
 
-    The folder in which the units of this run were kept is replaced by it.
+    A function that returns the readings is called while the state is being written. The
+    folder in which the units of this run were kept is replaced by it.
     """
     import yaml
 
     target = check_target(path, overwrite, resume=resume)
     text = yaml.safe_dump(plain_values(dict(config)), sort_keys=False, allow_unicode=True)
-    with writing(target, "what was there is untouched"), staging(target) as folder:
-        (State(state) if isinstance(state, Survey) else state).write(folder / STATE)
-        write_readings(folder / READINGS, readings)
+    with (
+        writing(target, "what was there is untouched"),
+        staging(target) as folder,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        whole = State(state) if isinstance(state, Survey) else state
+        written = pool.submit(_write_state, whole, folder / STATE)
+        found = readings() if callable(readings) else readings
+        write_readings(folder / READINGS, found)
         (folder / CONFIG).write_bytes(text.encode("utf-8"))
-        for name in (STATE, READINGS, CONFIG):
+        for name in (READINGS, CONFIG):
             sync(folder / name)
-        marks = {name: mark(folder / name) for name in (STATE, READINGS)}
-        (folder / MANIFEST).write_bytes(_manifest(readings, origin, marks))
+        marks = {STATE: written.result(), READINGS: mark(folder / READINGS)}
+        (folder / MANIFEST).write_bytes(_manifest(found, origin, marks))
         sync(folder / MANIFEST)
         check_target(path, overwrite, resume=resume)  # someone else may have been faster
         put_in_place(folder, target)
     return target
+
+
+def _write_state(state: State, path: Path) -> FileMark:
+    state.write(path)
+    sync(path)
+    return mark(path)
 
 
 def _may_replace(target: Path, overwrite: bool) -> None:
@@ -228,7 +242,7 @@ class Run:
     def survey_at(self, place: Place) -> Survey:
         """What was collected at one site of one class or variant; empty where nothing was."""
         with reading(self.path / STATE):
-            return self._reader.survey([place])
+            return self._reader.part([place])
 
     @cached_property
     def trouble(self) -> dict[str, str]:

@@ -9,15 +9,16 @@ import hashlib
 import json
 import shutil
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol, cast
+from typing import Protocol, TypedDict, cast
 
 import msgspec
 import numpy as np
 
-from isoscope.accumulate.survey import Place, PlaceState, Survey
+from isoscope.accumulate.survey import Place, PlaceState, Survey, same_in_all
 from isoscope.store.atomic import link_or_copy
 from isoscope.store.schema import plain_values
 from isoscope.types import Array
@@ -32,12 +33,28 @@ _TYPES = {
 }
 
 
-class _TensorFile(Protocol):
-    """A safetensors file of which arrays are read one by one."""
+_NAMES = {name: dtype for dtype, name in _TYPES.items()}
 
-    def metadata(self) -> Mapping[str, str] | None: ...
+
+class _TensorFile(Protocol):
+    """A file of which arrays are read one by one."""
+
     def keys(self) -> Sequence[str]: ...
     def get_tensor(self, name: str, /) -> Array: ...
+
+
+class _WholeFile(_TensorFile, Protocol):
+    """A safetensors file."""
+
+    def metadata(self) -> Mapping[str, str] | None: ...
+
+
+class _ArrayEntry(TypedDict):
+    """Where an array lies in a safetensors file."""
+
+    dtype: str
+    shape: list[int]
+    data_offsets: list[int]
 
 
 class StateHeader(msgspec.Struct):
@@ -46,28 +63,42 @@ class StateHeader(msgspec.Struct):
     places: list[PlaceState]
     trouble: dict[str, str] = {}
     seen: dict[str, int] = {}
+    same: dict[str, str] = {}
 
 
 class StateWriter:
-    """Takes surveys of single places and leaves one state file."""
+    """Takes surveys of single places and leaves one state file.
+
+    What it has taken can be read while the file is not finished: summaries that only wait
+    to be merged never become one.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._data_path = path.with_name(f"{path.name}.data")
         self._data = self._data_path.open("xb")
         self._header = StateHeader([])
-        self._arrays: dict[str, dict[str, object]] = {}
+        self._arrays: dict[str, _ArrayEntry] = {}
 
     def __enter__(self) -> "StateWriter":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._data.close()
         try:
             if kind is None:
-                self._finish()
+                self.finish()
         finally:
-            self._data_path.unlink(missing_ok=True)
+            self.discard()
+
+    def discard(self) -> None:
+        """Delete what was taken; a finished file stays."""
+        self._data.close()
+        self._data_path.unlink(missing_ok=True)
+
+    def reader(self) -> "StateReader":
+        """Return a reader of what was taken so far, as long as it is not discarded."""
+        self._data.flush()
+        return StateReader(None, _Unfinished(self._data_path, self._arrays), self._header)
 
     def add(self, survey: Survey) -> None:
         """Write what a survey holds behind what is there."""
@@ -87,18 +118,31 @@ class StateWriter:
                 "data_offsets": [begin, self._data.tell()],
             }
 
-    def note(self, trouble: Mapping[str, str], seen: Mapping[str, int] | None = None) -> None:
-        """Record sites that could not be measured, and rows of sources; first reasons stay."""
+    def note(
+        self,
+        trouble: Mapping[str, str],
+        seen: Mapping[str, int] | None = None,
+        same: Mapping[str, str] | None = None,
+    ) -> None:
+        """Record sites that could not be measured, rows of sources, and sites with equal rows.
+
+        Of two reasons the first stays.
+        """
         self._header.trouble = first_reasons(self._header.trouble, trouble)
         self._header.seen.update(seen or {})
+        self._header.same.update(same or {})
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
+        """Write the file: the header, and behind it what was taken."""
+        self._data.flush()
         meta = {
             "places": plain_values(self._header.places),
             "trouble": plain_values(self._header.trouble),
         }
         if self._header.seen:
             meta["seen"] = plain_values(self._header.seen)
+        if self._header.same:
+            meta["same"] = plain_values(self._header.same)
         header = {"__metadata__": {META: json.dumps(meta, allow_nan=False)}, **self._arrays}
         text = json.dumps(header).encode()
         text += b" " * (-len(text) % 8)
@@ -108,27 +152,57 @@ class StateWriter:
             shutil.copyfileobj(data, file, 1 << 20)
 
 
+@dataclass(frozen=True)
+class _Unfinished:
+    """The arrays of a state file that has no header yet."""
+
+    path: Path
+    arrays: Mapping[str, _ArrayEntry]
+
+    def keys(self) -> Sequence[str]:
+        return tuple(self.arrays)
+
+    def get_tensor(self, name: str, /) -> Array:
+        entry = self.arrays[name]
+        begin, end = entry["data_offsets"]
+        dtype = np.dtype(_NAMES[entry["dtype"]])
+        count = (end - begin) // dtype.itemsize
+        return np.fromfile(self.path, dtype, count, offset=begin).reshape(entry["shape"])
+
+
 class StateReader:
     """A state file of which one place at a time is read."""
 
-    def __init__(self, path: Path) -> None:
-        from safetensors import safe_open
+    def __init__(
+        self,
+        path: Path | None,
+        file: _TensorFile | None = None,
+        header: StateHeader | None = None,
+    ) -> None:
+        self.path = path  # None of one that is not finished
+        if path is not None:
+            from safetensors import safe_open
 
-        self.path = path
-        self._file = cast(_TensorFile, safe_open(path, framework="numpy"))
-        header = msgspec.json.decode((self._file.metadata() or {})[META], type=StateHeader)
+            whole = cast(_WholeFile, safe_open(path, framework="numpy"))
+            text = (whole.metadata() or {})[META]
+            file, header = whole, msgspec.json.decode(text, type=StateHeader)
+        assert file is not None and header is not None
+        self._file = file
         self.trouble, self.seen = header.trouble, header.seen
-        self._places: dict[Place, tuple[int, PlaceState]] = {
-            (place["site"], place["variant"]): (number, place)
-            for number, place in enumerate(header.places)
-        }
+        self.same = header.same  # sites that have the rows of another
+        self._places: dict[Place, tuple[int, PlaceState]] = {}
+        for number, place in enumerate(header.places):
+            alike = [site for site, source in self.same.items() if source == place["site"]]
+            for site in (place["site"], *alike):
+                here: PlaceState = {**place, "site": site}
+                self._places[site, place["variant"]] = number, here
         self.places = tuple(self._places)  # site and class or variant
         self.sites = tuple(dict.fromkeys(site for site, _ in self._places))
         self._names: dict[int, list[str]] = {}
         for name in self._file.keys():  # noqa: SIM118
             self._names.setdefault(int(name.partition(".")[0]), []).append(name)
 
-    def survey(self, places: Iterable[Place]) -> Survey:
+    def part(self, places: Iterable[Place]) -> Survey:
         """Return a survey of some places."""
         found: list[PlaceState] = []
         arrays: dict[str, Array] = {}
@@ -146,42 +220,39 @@ class StateReader:
 
     def whole_survey(self) -> Survey:
         """Return everything in the file."""
-        survey = self.survey(self._places)
-        survey.trouble, survey.seen = self.trouble, self.seen
+        survey = self.part(place for place in self._places if place[0] not in self.same)
+        survey.trouble, survey.seen, survey.same = self.trouble, self.seen, self.same
         return survey
 
     def survey_of(self, site: str) -> Survey:
         """Return a survey of one site, with all its classes and variants."""
-        return self.survey(place for place in self._places if place[0] == site)
+        return self.part(place for place in self._places if place[0] == site)
 
 
 class State:
     """The merged summaries of a run, in memory or in a file."""
 
-    def __init__(self, content: Survey | Path) -> None:
+    def __init__(self, content: Survey | StateReader | Path) -> None:
         self._content = StateReader(content) if isinstance(content, Path) else content
         self.trouble = self._content.trouble  # sites that produced NaN or infinity: where
         self.seen = self._content.seen  # the rows of each source
+        self.same = self._content.same  # sites that have the rows of another
 
     @property
     def sites(self) -> tuple[str, ...]:
         """The sites that have summaries, in the order they were first seen."""
-        if isinstance(self._content, StateReader):
-            return self._content.sites
-        return tuple(dict.fromkeys(site for site, _ in self._content.held))
+        return self._content.sites
 
     def survey_of(self, site: str) -> Survey:
         """Return the summaries of one site."""
         if isinstance(self._content, StateReader):
             return self._content.survey_of(site)
-        held = self._content.held
-        return Survey({place: here for place, here in held.items() if place[0] == site})
+        return Survey(self._content.of_site(site))
 
-    def by_site(self, order: Sequence[str] = ()) -> Iterator[Survey]:
-        """Yield the summaries of each site, those named in `order` first."""
+    def sites_in(self, order: Sequence[str]) -> tuple[str, ...]:
+        """Return the sites that have summaries, those named in `order` first."""
         here = self.sites
-        named = [site for site in order if site in here]
-        return map(self.survey_of, dict.fromkeys([*named, *here]))
+        return tuple(dict.fromkeys([*(site for site in order if site in here), *here]))
 
     def overlay(self, second: "State", spare: Path) -> "State":
         """Return the state of a first pass with what a second one has found beside it."""
@@ -202,15 +273,21 @@ class State:
         return State(whole)
 
     def write(self, path: Path) -> None:
-        """Write the state file; a file that there is gets a second name."""
-        if isinstance(self._content, Survey):
-            write_state(path, self._content)
-        else:
+        """Write the state file, every site with summaries of its own.
+
+        A file that already is like that gets a second name.
+        """
+        if isinstance(self._content, StateReader) and self._content.path and not self.same:
             link_or_copy(self._content.path, path)
+            return
+        with StateWriter(path) as out:
+            for place in self._content.places:
+                out.add(self._content.part([place]))
+            out.note(self.trouble, self.seen)
 
     def file(self, spare: Callable[[], Path], name: str) -> Path:
         """Return a file that holds the state; one in memory is written to the spare folder."""
-        if isinstance(self._content, StateReader):
+        if isinstance(self._content, StateReader) and self._content.path:
             return self._content.path
         path = spare() / name
         path.unlink(missing_ok=True)
@@ -223,35 +300,53 @@ class State:
             return file_digest(self.file(lambda: Path(folder), "state"))
 
 
-def write_state(path: Path, survey: Survey) -> None:
-    """Write a survey to a state file, one place at a time."""
+def write_state(path: Path, content: Survey | StateReader) -> None:
+    """Write a state file, one place at a time."""
     with StateWriter(path) as out:
-        for place in survey.held:
-            out.add(type(survey)({place: survey.held[place]}))
-        out.note(survey.trouble, survey.seen)
+        copy_state(content, out)
+
+
+def copy_state(content: Survey | StateReader, out: StateWriter) -> None:
+    """Write what a survey or a file holds, one place at a time."""
+    for place in content.places:
+        if place[0] not in content.same:
+            out.add(content.part([place]))
+    out.note(content.trouble, content.seen, content.same)
 
 
 def join_states(left: Path, right: Path, out: Path, *, overlay: bool = False) -> None:
-    """Write the merge of two state files, one place at a time.
+    """Write the merge of two state files, one place at a time; see `join_parts`."""
+    with StateWriter(out) as whole:
+        join_parts(StateReader(left), StateReader(right), whole, overlay=overlay)
+
+
+def join_parts(
+    first: Survey | StateReader,
+    second: Survey | StateReader,
+    out: StateWriter,
+    *,
+    overlay: bool = False,
+) -> None:
+    """Write the merge of two states, one place at a time; a first one in memory is used up.
 
     With `overlay`, the first is written with what the second, a later pass over the same
     rows, has found beside it.
     """
-    first, second = StateReader(left), StateReader(right)
     trouble = first_reasons(first.trouble, second.trouble)
     names = dict.fromkeys((*first.seen, *second.seen))
     seen = {name: first.seen.get(name, 0) + second.seen.get(name, 0) for name in names}
-    with StateWriter(out) as whole:
-        for place in dict.fromkeys((*first.places, *second.places)):
-            if place[0] in trouble:
-                continue
-            survey, more = first.survey([place]), second.survey([place])
-            if overlay:
-                survey.held.setdefault(place, {}).update(more.held.get(place, {}))
-            else:
-                survey.merge(more)
-            whole.add(survey)
-        whole.note(trouble, first.seen if overlay else seen)
+    same = same_in_all([first, second])
+    for place in dict.fromkeys((*first.places, *second.places)):
+        if place[0] in trouble or place[0] in same:
+            continue
+        survey, more = first.part([place]), second.part([place])
+        if overlay:
+            survey.held.setdefault(place, {}).update(more.held.get(place, {}))
+        else:
+            survey.merge(more)
+        out.add(survey)
+    same = {site: source for site, source in same.items() if site not in trouble}
+    out.note(trouble, first.seen if overlay else seen, same)
 
 
 def first_reasons(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ add(
             "cat vectors.npy | isoscope measure - --name vectors --csv",
         ),
         noun="rows",
-        blocks=32_000_000,
+        blocks=(32_000_000,),
     ),
 )
 
@@ -29,6 +29,6 @@ add(
             "isoscope survey models/minilm reviews.jsonl --column text --json",
         ),
         noun="tokens",
-        blocks=1_000_000,
+        blocks=(8_000_000, 48_000_000),
     ),
 )

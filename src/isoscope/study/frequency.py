@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 import numpy as np
 
-from isoscope.accumulate.bands import frequency_bands
+from isoscope.accumulate.row_bands import frequency_bands
 from isoscope.errors import ConfigError, SourceError
 from isoscope.types import Array
 

@@ -1,7 +1,7 @@
 """What is read off summaries: which measures are meant, with which options, and readings."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Annotated, TypeAlias
 
@@ -9,6 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from isoscope.accumulate.survey import Survey
 from isoscope.display import READINGS, Results
+from isoscope.engine.allocator import trim
 from isoscope.errors import RowError, TooFewRowsError
 from isoscope.measures import MEASURES, level
 from isoscope.measures.base import Level
@@ -134,7 +135,16 @@ def read_state(
     order: Sequence[str] = (),
 ) -> Results[Reading]:
     """Return the readings of a state, a site at a time; memory holds one of them."""
-    found, left_out = read_sites(state.by_site(order), names, run, options)
+    sites = state.sites_in(order)
+    own = (state.survey_of(site) for site in sites if site not in state.same)
+    found, left_out = read_sites(own, names, run, options)
+    if state.same:
+        found = [
+            replace(reading, site=site)
+            for site in sites
+            for reading in found
+            if reading.site == state.same.get(site, site)
+        ]
     if not found and not state.trouble:
         raise nothing(left_out)
     readings = Results(
@@ -185,7 +195,9 @@ def _read_each(
 
     def read(survey: Survey) -> tuple[list[Reading], dict[str, str]]:
         threads = 1 if by_site else THREADS
-        return read_survey(survey, names, run=run, threads=threads, **options)
+        found = read_survey(survey, names, run=run, threads=threads, **options)
+        trim()  # matrices of many sizes leave holes
+        return found
 
     with threadpool_limits(1):  # here, since it is of the process and not of a thread
         yield from map_in_threads(read, take(), THREADS if by_site else 1)

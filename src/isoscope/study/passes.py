@@ -1,6 +1,6 @@
 """The states of a model at its sites, summed: the one way models become summaries."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from isoscope.study.reading import kinds_for, second_passes
 from isoscope.types import Array
 
 if TYPE_CHECKING:
-    from isoscope.capture.listener import Listener, Meet, Take
+    from isoscope.capture.listener import Listener, Meet, Repeat, Take
     from isoscope.capture.tensor_block import TensorBlock
 
 Kinds = tuple[Kind, ...]
@@ -58,12 +58,18 @@ class ListenerOptions:
     seed: int
     folded: bool | None = None
     sketched: bool = True
+    banded: bool = False  # whether rows are summed by band
     gather: bool = False  # few rows of a class wait for more; whoever runs it finishes it
     bands: Array | None = None
     decode: Callable[[list[int]], str] | None = None
+    alone: Collection[str] | None = None  # sites that share no sums; None: no site does
 
     def listener(
-        self, take: "Take", drop: Callable[[str, str], None], meet: "Meet | None" = None
+        self,
+        take: "Take",
+        drop: Callable[[str, str], None],
+        meet: "Meet | None" = None,
+        repeat: "Repeat | None" = None,
     ) -> "Listener":
         """Return a listener; without `meet` its blocks are of whole variants."""
         from isoscope.capture.listener import Listener
@@ -77,9 +83,11 @@ class ListenerOptions:
             seed=self.seed,
             folded=self.folded,
             sketched=self.sketched,
+            banded=self.banded and meet is not None,
             gather=self.gather and meet is not None,
             bands=self.bands,
             decode=self.decode,
+            repeat=repeat,
         )
 
 
@@ -93,7 +101,14 @@ def first_pass(survey: Survey, kinds: SiteKinds, options: ListenerOptions) -> "L
         width = len(classes[0].units.T)
         survey.meet((site, variant), classes, width=width, folded=bool(options.folded))
 
-    return options.listener(take, survey.drop, meet)
+    def repeat(site: str, source: str) -> bool:
+        alone = options.alone or ()
+        if site in alone or source in alone or kinds.first(site) != kinds.first(source):
+            return False
+        survey.same[site] = source
+        return True
+
+    return options.listener(take, survey.drop, meet, None if options.alone is None else repeat)
 
 
 def second_pass(survey: Survey, options: ListenerOptions) -> "Listener":

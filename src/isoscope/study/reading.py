@@ -177,6 +177,7 @@ def survey_spreads(
                     each = _spread(MEASURES[name], summaries, options)
                     if each is not None:
                         found[site, name] = each
+            summaries.forget()
     return found
 
 
@@ -223,6 +224,7 @@ def read_place(
     if Bands in here and "mean-cosine" in names:
         bands = accumulator_of(here, Bands).finalize()
         warned += by_band(place, bands, run=run, d=summaries.of(Tally).width)
+    summaries.forget()
     return warned, left_out
 
 

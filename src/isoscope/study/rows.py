@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, ClassVar
@@ -232,12 +233,17 @@ def finish_readings(
             assert isinstance(second, State)
             state = state.overlay(second, Path(spare))
         name = done.target.name if done.target is not None else name
-        readings = read_state(state, names, name, options, order)
-        readings.remarks = remarks
+
+        @cache
+        def readings() -> Results[Reading]:
+            found = read_state(state, names, name, options, order)
+            found.remarks = remarks
+            return found
+
         if done.target is not None:
             config = {done.spec.command: done.spec.to_config(absolute=True) | dict(flags or {})}
             save(done.target, state, readings, origin(), config, done.overwrite, resume=True)
-    return readings
+        return readings()
 
 
 def sum_rows(

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from isoscope.accumulate.bands import FREQUENCIES, POSITIONS
 from isoscope.accumulate.block import sketch_rank
 from isoscope.accumulate.reservoir import SIZE
+from isoscope.accumulate.row_bands import FREQUENCIES, POSITIONS
 from isoscope.accumulate.vocabulary import KEPT, SAMPLED, TYPES
 from isoscope.errors import ConfigError, SourceError, TooFewRowsError
 from isoscope.hashing import GROUPS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 import numpy as np
 from msgspec.structs import replace
 
-from isoscope.accumulate import Groups
+from isoscope.accumulate import Bands, Groups
 from isoscope.accumulate.survey import Kind, Survey
 from isoscope.display import Results
 from isoscope.engine import Notify
@@ -57,6 +57,8 @@ from isoscope.study.selection import (
 from isoscope.types import Array, Chunk, Reading
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from isoscope.capture.feed import Feed
 
 TOKENS = 100_000
@@ -228,6 +230,7 @@ class ModelWorker:
         )
         self.feed: Feed = feed_for(self.subject.loaded, length=spec.length, prompt=spec.prompt)
         self.pooling = pooling_for(self.subject, spec.pooling)
+        self.alone: set[str] = set()  # sites that had the rows of another, but not always
 
     def content(self) -> dict[str, str]:
         """Return fingerprints of the model, the corpus and the table of frequencies."""
@@ -313,13 +316,16 @@ class ModelWorker:
             seed=self.spec.draw.seed,
             folded=(plan.drawn.documents or 0) > GROUPS,
             sketched=any(Groups in self.kinds.of(site) for site in plan.sites),
+            banded=any(Bands in self.kinds.of(site) for site in plan.sites),
             gather=True,
+            alone=self.alone if len(plan.stages) == 1 else None,
             bands=Frequencies(plan.counts.array).bands(),
             decode=None if tokenizer is None else lambda tokens: str(tokenizer.decode(tokens)),
         )
 
     def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> Survey:
         """Run the documents of a unit; where memory ends, again in smaller batches."""
+        from isoscope.capture.listener import NotAlikeError
         from isoscope.capture.runner import halve, is_out_of_memory, threads
 
         if isinstance(unit, MatrixRows):
@@ -332,6 +338,8 @@ class ModelWorker:
             try:
                 with threads(self.planned.threads):
                     return self._run_batches(unit, parts, ticks)
+            except NotAlikeError as error:
+                self.alone.add(error.site)
             except (MemoryError, RuntimeError) as error:
                 if not is_out_of_memory(error):
                     raise
@@ -377,17 +385,33 @@ class ModelWorker:
         return survey
 
     def _matrices(self, unit: MatrixRows) -> Survey:
-        """Measure the rows of the embedding matrices."""
+        """Measure the rows of the embedding matrices; those of a tied one once."""
+        from isoscope.capture.sites import shares_memory
+
         whole = Survey()
-        for site in unit.sites:
-            matrix = self.subject.sites.weights[site].detach().float().cpu().numpy()
-            second = self.kinds.second(site) if self.spec.reads.all else ()
-            whole.merge(
-                sum_matrix(
-                    matrix, site, self.kinds.first(site), second, seed=self.spec.draw.seed
-                )
+        weights = self.subject.sites.weights
+        for number, site in enumerate(unit.sites):
+            alike = (
+                other
+                for other in unit.sites[:number]
+                if shares_memory(weights[other], weights[site])
+                and self.kinds.of(other) == self.kinds.of(site)
             )
+            source = next(alike, None)
+            if source is None:
+                whole.merge(self._sum_matrix(site, weights[site]))
+            elif source in whole.trouble:
+                whole.drop(site, whole.trouble[source])
+            else:
+                whole.same[site] = source
         return whole
+
+    def _sum_matrix(self, site: str, weight: "Tensor") -> Survey:
+        matrix = weight.detach().float().cpu().numpy()
+        second = self.kinds.second(site) if self.spec.reads.all else ()
+        return sum_matrix(
+            matrix, site, self.kinds.first(site), second, seed=self.spec.draw.seed
+        )
 
     def finish(self, done: Finished) -> Results[Reading]:
         """Return the readings, and write the run where there is a target."""

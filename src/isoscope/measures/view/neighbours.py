@@ -8,6 +8,7 @@ import numpy as np
 
 from isoscope.accumulate import Reservoir
 from isoscope.errors import TooFewRowsError, UndefinedError
+from isoscope.hashing import sorted_distinct
 from isoscope.measures.view.summaries import GroupView, Summaries
 from isoscope.types import Array
 
@@ -40,7 +41,7 @@ class Neighbours(GroupView):
     def of(cls, summaries: Summaries) -> Self:
         """Return the neighbours in the sample, one row per document if there are enough."""
         sample = summaries.of(Reservoir)
-        documents = len(np.unique(sample.documents))
+        documents = len(sorted_distinct(sample.documents))
         if not sample.independent and documents >= ENOUGH:
             sample = sample.one_a_document()
         sample = sample.distinct()
@@ -131,7 +132,7 @@ class Pairs(GroupView):
         return cls(
             keys=sample.keys,
             sizes=member.sum(axis=0, dtype=np.float64),
-            documents=len(np.unique(sample.documents)),
+            documents=len(sorted_distinct(sample.documents)),
             kernel=kernel,
         )
 

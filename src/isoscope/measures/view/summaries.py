@@ -75,6 +75,15 @@ class Summaries(dict[Kind, object]):
             raise found
         return cast("V", found)  # what `of` of this kind returned
 
+    def forget(self) -> None:
+        """Let go of all summaries and views.
+
+        Some views refer back to these: else the memory of a site would wait for the garbage
+        collector.
+        """
+        self._views.clear()
+        self.clear()
+
     def _make(self, kind: "type[View]") -> "View | IsoscopeError":
         try:
             return kind.of(self)
