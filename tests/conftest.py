@@ -45,11 +45,17 @@ def smollm():
 
 
 @pytest.fixture(scope="session")
-def smollm_opened(smollm):
+def smollm_said():
+    """Return what was said when SmolLM2 was loaded."""
+    return []
+
+
+@pytest.fixture(scope="session")
+def smollm_opened(smollm, smollm_said):
     """Return SmolLM2 with its sites, loaded once: its file takes seconds to read."""
     from isoscope.study.model import load_model
 
-    return load_model(smollm)
+    return load_model(smollm, say=smollm_said.append)
 
 
 @pytest.fixture

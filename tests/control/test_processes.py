@@ -1,8 +1,11 @@
 """Two real processes, connected by gloo, see what one process sees on the joined batch."""
 
 import os
+import signal
 import subprocess
 import sys
+import traceback
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -133,6 +136,20 @@ def member(rank, place):
     os._exit(0)
 
 
+def forked(work, place):
+    """Do work as rank 0 and 1, in forks of a process that has loaded torch for both."""
+    children = []
+    for rank in (0, 1):
+        children.append(os.fork())
+        if not children[-1]:
+            try:
+                work(rank, place)
+            except BaseException:
+                traceback.print_exc()
+            os._exit(1)
+    return max(os.waitstatus_to_exitcode(os.waitpid(each, 0)[1]) != 0 for each in children)
+
+
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     place = tmp_path_factory.mktemp("gloo")
@@ -140,17 +157,15 @@ def found(tmp_path_factory):
         "import sys, importlib.util as u\n"
         f"spec = u.spec_from_file_location('members', {str(Path(__file__))!r})\n"
         "module = u.module_from_spec(spec); spec.loader.exec_module(module)\n"
-        f"module.member(int(sys.argv[1]), {str(place)!r})\n"
+        f"sys.exit(module.forked(module.member, {str(place)!r}))\n"
     )
     env = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
-    started = [
-        subprocess.Popen([sys.executable, "-c", code, str(rank)], env=env) for rank in (0, 1)
-    ]
+    started = subprocess.Popen([sys.executable, "-c", code], env=env, start_new_session=True)
     try:
-        assert [each.wait(timeout=240) for each in started] == [0, 0]
+        assert started.wait(timeout=240) == 0
     finally:
-        for each in started:
-            each.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(started.pid, signal.SIGKILL)
     return [np.load(place / f"{rank}.npz") for rank in (0, 1)]
 
 

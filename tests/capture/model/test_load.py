@@ -91,9 +91,9 @@ def test_minilm_is_read(minilm):
 
 
 @pytest.mark.real
-def test_smollm2_is_read_from_its_gguf_file_and_knows_english(smollm2, said):
-    loaded = load(smollm2, say=said)
-    assert said == []
+def test_smollm2_is_read_from_its_gguf_file_and_knows_english(smollm_opened, smollm_said):
+    loaded = smollm_opened.loaded
+    assert smollm_said == []
     assert loaded.name == "SmolLM2-135M-Instruct.Q4_1"
     assert loaded.identity["parameters"] == 134_515_008
     assert type(loaded.body).__name__ == "LlamaModel"

@@ -1,8 +1,10 @@
 """Watch: right numbers, hooks for one step only, training untouched, alarms, resuming."""
 
 import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 import torch
@@ -231,12 +233,21 @@ def test_every_part_of_a_model_comes_back_into_its_mode(model):
     assert model.training and not model.bert.encoder.layer[1].training
 
 
+# Two forks of a process that has loaded torch and transformers for both.
 TWO = """
-import sys, torch, torch.distributed as dist
-from transformers import AutoModel, AutoTokenizer
+import os, sys, torch, torch.distributed as dist
+from transformers import AutoModel, AutoTokenizer, BertModel
 from isoscope.control import Watch
-rank, folder, store = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+folder, place = sys.argv[1:]
+children = []
+for rank in (0, 1):
+    children.append(os.fork())
+    if not children[-1]:
+        break
+else:
+    sys.exit(max(os.waitpid(each, 0)[1] for each in children) > 0)
+store = f"file://{place}/store"
+dist.init_process_group("gloo", init_method=store, rank=rank, world_size=2)
 model, tokenizer = AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
 texts = [f"the river carries {'boats ' * (n % 5)} the captain" for n in range(20)]
 watch = Watch(texts, every=1, tokenizer=tokenizer, batch=True)
@@ -244,20 +255,22 @@ watch.begin(model, 1)
 if rank == 0:  # the other one has no batch at all
     model(**tokenizer(texts[:4], padding=True, return_tensors="pt"))
 watch.end(model, 1, float(rank))  # a loss of its own in each
-print(sorted((k, round(v[0][1], 6)) for k, v in watch.history.items()), flush=True)
+with open(f"{place}/said-{rank}", "w") as file:
+    print(sorted((k, round(v[0][1], 6)) for k, v in watch.history.items()), file=file)
 """
 
 
 def test_two_processes_read_what_one_reads(tiny, tmp_path, tokenizer):
-    code = TWO
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, str(rank), str(tiny), str(tmp_path / "store")],
-            stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )
-        for rank in (0, 1)
-    ]  # fmt: skip
-    said = [process.communicate(timeout=200)[0] for process in running]
+    running = subprocess.Popen(
+        [sys.executable, "-c", TWO, str(tiny), str(tmp_path)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert running.wait(timeout=200) == 0
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(running.pid, signal.SIGKILL)
+    said = [(tmp_path / f"said-{rank}").read_text() for rank in (0, 1)]
     assert said[0] == said[1] != ""
     found = dict(eval(said[0]))
     from transformers import AutoModel
