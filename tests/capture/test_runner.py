@@ -67,8 +67,10 @@ def heard(found, batches, sites, **how):
             pooled.append(block.tensor.clone())
 
     listener = Listener(take, survey.drop)
-    runner = Runner(found.loaded.body, found.sites, feed_for(found.loaded), **how)
-    runner.run(sites, batches, listener, told.append)
+    feed = feed_for(found.loaded)
+    runner = Runner(found.loaded.body, found.sites, feed, **how)
+    prepared = [[feed.prepare(each) for each in batch] for batch in batches]
+    runner.run(sites, prepared, listener, told.append)
     return survey, pooled, told
 
 
@@ -94,9 +96,12 @@ def test_no_hook_is_left_behind(found, texts):
         raise KeyError("stop")
 
     listener = Listener(fail, lambda *_: None)
-    runner = Runner(found.loaded.body, found.sites, feed_for(found.loaded))
+    feed = feed_for(found.loaded)
+    runner = Runner(found.loaded.body, found.sites, feed)
     with pytest.raises(KeyError):
-        runner.run(["resid.0"], [documents(texts[:2])], listener)
+        runner.run(
+            ["resid.0"], [[feed.prepare(each) for each in documents(texts[:2])]], listener
+        )
     assert hooks() == before
 
 

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from isoscope.errors import SourceError
@@ -27,7 +28,10 @@ def prepare(ordinal):
         raise SourceError("cannot read 3", hint="", slug="image-unreadable")
     if ordinal == 1:
         return None
-    return SimpleNamespace(length=10 + ordinal, cost=16, truncated=ordinal == 2, inputs={})
+    inputs, special = {"input_ids": np.arange(10 + ordinal)}, {"": np.zeros(10 + ordinal, bool)}
+    return SimpleNamespace(
+        length=10 + ordinal, cost=16, truncated=ordinal == 2, inputs=inputs, special=special
+    )
 
 
 def take_documents(ordinals, **options):
@@ -39,6 +43,14 @@ def test_enough_tokens_end_the_selection():
     found = take_documents([0, 2, 4, 5], tokens=21)
     assert [item.ordinal for item in found.items] == [0, 2]
     assert found.rows == 22
+
+
+def test_what_was_prepared_is_kept_as_long_as_it_is_small(monkeypatch):
+    found = take_documents([0, 2, 4], tokens=None)
+    assert list(found.prepared) == [0, 2, 4]
+    assert len(found.prepared[4].inputs["input_ids"]) == 14
+    monkeypatch.setattr("isoscope.study.selection.PREPARED", 10 * 9 + 14 * 9)
+    assert list(take_documents([0, 4, 2], tokens=None).prepared) == [0, 4]
 
 
 def test_without_a_limit_all_are_taken():

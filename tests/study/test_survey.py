@@ -417,3 +417,20 @@ def test_a_tied_matrix_is_summed_once(tiny, texts, tmp_path):
     spoilt = worker.run(plan.stages[0][-1], None, Ticks(lambda _: None, lambda _: None))
     assert spoilt.trouble.keys() == set(both)
     assert spoilt.same == {}
+
+
+def test_documents_are_tokenised_once(tiny, texts):
+    worker, seen = worker_of(tiny, texts), []
+    prepare = worker.feed.prepare
+
+    def counted(document):
+        seen.append(document.id)
+        return prepare(document)
+
+    worker.feed.prepare = counted
+    found = read_by(worker, texts)
+    assert sorted(seen) == sorted(set(seen))
+    assert len(seen) == len(texts)
+    again = survey(tiny, texts, sites=SITES, tokens=None)
+    for site in dict.fromkeys(each.site for each in again):
+        assert by_site(found, site) == by_site(again, site)

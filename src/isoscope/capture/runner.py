@@ -11,13 +11,12 @@ import torch
 from threadpoolctl import threadpool_limits
 from torch import nn
 
-from isoscope.capture.feed.base import Batch, Feed
+from isoscope.capture.feed.base import Batch, Feed, Prepared
 from isoscope.capture.listener import Listener
 from isoscope.capture.model.pooling import Pooling
 from isoscope.capture.sites import Sites
 from isoscope.capture.tap import first_tensor
 from isoscope.site import POOLED
-from isoscope.types import Document
 
 T = TypeVar("T")
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
@@ -36,14 +35,17 @@ class Runner:
     def run(
         self,
         names: Sequence[str],
-        batches: Iterable[Sequence[Document]],
+        batches: Iterable[Sequence[Prepared | None]],
         listener: Listener,
         progress: Callable[[int], None] | None = None,
     ) -> None:
-        """Let a listener hear sites while batches of documents go through the model."""
+        """Let a listener hear sites while batches of documents go through the model.
+
+        A document that is None has nothing to be measured.
+        """
         sites = [name for name in names if name != POOLED]
         for documents in batches:
-            prepared = [each for each in map(self.feed.prepare, documents) if each is not None]
+            prepared = [each for each in documents if each is not None]
             if not prepared:
                 continue
             batch = self.feed.batch(prepared)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 UNIT_ROWS = 32_768  # positions of a unit: a minute of a small model on a laptop
 BATCH_DOCUMENTS = 32
 BATCH_POSITIONS = 8_192  # padding included
+PREPARED = 16 << 20  # bytes of documents that are kept as they go into a model
 ROW_CLASSES = 2  # that usually occur at a site: ordinary and special, or ordinary and sink
 
 
@@ -48,6 +49,19 @@ class Selection:
     truncated: int = 0
     short: int = 0  # fewer than two positions
     bad: list[str] = field(default_factory=list[str])
+    prepared: "dict[int, Prepared]" = field(default_factory=dict)
+    _bytes: int = 0  # of these
+
+    def keep(self, ordinal: int, prepared: "Prepared") -> None:
+        """Keep a document as it goes into a model, so that it is tokenised once.
+
+        Those that are too large are prepared again: sounds, images and very many texts.
+        """
+        parts = (*prepared.inputs.values(), *prepared.special.values())
+        size = sum(part.nbytes for part in parts)
+        if self._bytes + size <= PREPARED:
+            self.prepared[ordinal] = prepared
+            self._bytes += size
 
     def warnings(self) -> list[str]:
         """Return what a reader of the run should know."""
@@ -85,6 +99,7 @@ def select_documents(
             found.short += 1
             continue
         frequencies.see(prepared.inputs)
+        found.keep(ordinal, prepared)
         found.items.append(Item(ordinal, prepared.length, prepared.cost))
         found.rows += prepared.length
         found.truncated += bool(prepared.truncated)

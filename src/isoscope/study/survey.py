@@ -59,7 +59,7 @@ from isoscope.types import Array, Chunk, Reading
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from isoscope.capture.feed import Feed
+    from isoscope.capture.feed import Feed, Prepared
 
 TOKENS = 100_000
 
@@ -230,6 +230,7 @@ class ModelWorker:
         )
         self.feed: Feed = feed_for(self.subject.loaded, length=spec.length, prompt=spec.prompt)
         self.pooling = pooling_for(self.subject, spec.pooling)
+        self.prepared: dict[int, Prepared] = {}  # documents that were drawn, as tokens
         self.alone: set[str] = set()  # sites that had the rows of another, but not always
 
     def content(self) -> dict[str, str]:
@@ -255,6 +256,7 @@ class ModelWorker:
             tokens=spec.tokens,
             skip_bad=spec.read.skip_bad,
         )
+        self.prepared = selection.prepared
         sites = select_sites(
             self.subject, spec.sites, self.pooling is not None, spec.truncate_dim
         )
@@ -380,9 +382,14 @@ class ModelWorker:
             ticks.at(done)
 
         # Documents are loaded batch by batch: a unit of images may be larger than memory.
-        loaded = ([self.corpus.document(ordinal) for ordinal in batch] for batch in batches)
+        loaded = (list(map(self._prepare, batch)) for batch in batches)
         runner.run(sites, loaded, listener, tick)
         return survey
+
+    def _prepare(self, ordinal: int) -> "Prepared | None":
+        """Return a document made ready, as when it was drawn where that was kept."""
+        kept = self.prepared.get(ordinal)
+        return kept or self.feed.prepare(self.corpus.document(ordinal))
 
     def _matrices(self, unit: MatrixRows) -> Survey:
         """Measure the rows of the embedding matrices; those of a tied one once."""
