@@ -61,7 +61,8 @@ laws: $(DEV)  ## the laws of accumulators and measures, 1,000 examples each
 slow: $(DEV)  ## the tests that take minutes
 	$(PYTEST) -m slow --timeout=3000
 
-bench: $(DEV)  ## the table of docs/benchmarks.md, measured on this machine
+bench: $(DEV)  ## the tables of docs/benchmarks.md, measured on this machine
+	$(BIN)/python bench/wait.py
 	$(BIN)/python bench/speed.py
 	$(BIN)/python bench/cost.py
 	$(BIN)/python bench/opening.py

@@ -15,6 +15,7 @@ from control_page import TABLES as CONTROL
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "bench" / "results"
 DOCS = ROOT / "docs"
+SURVEYS = ["minilm", "smollm", "llama", "wide"]  # parts of bench/wait.py
 MEASURES = ("mean-cosine-cross", "isoscore-debiased", "effective-rank-debiased")
 
 
@@ -111,6 +112,70 @@ def speed(part: str) -> str:
         + ", ".join(f"{x:g}" for x in seen["load"])
     )
     return f"{table(heads, rows)}\n\nMachine: {note}."
+
+
+def wait() -> str:
+    """Return the table of whole commands beside the plain script."""
+    heads = ["what", "plain, seconds", "isoscope, seconds", "ratio (each)", "peak MiB, plain"]
+    rows = [
+        [
+            each["name"],
+            spread_of(each["plain"]),
+            spread_of(each["seconds"]),
+            f"{each['ratio']:.2f} ({', '.join(f'{x:.2f}' for x in each['ratios'])})",
+            f"{each['peak_mib']}, {each['plain_peak_mib']}",
+        ]
+        for part in SURVEYS
+        for each in (found("wait") or {}).get(part, {}).get("rows", [])
+        if "name" in each
+    ]
+    return f"{table(heads, rows)}\n\n{waited_on(SURVEYS)}" if rows else "Not run."
+
+
+def fixed() -> str:
+    """Return the table of what does not grow with the corpus."""
+    heads = ["model", "width", "sites", "beyond the plain script, seconds of CPU", "aim"]
+    aims = {384: 0.3, 640: 0.6}
+    rows = [
+        [
+            each["fixed"],
+            str(each["width"]),
+            str(each["sites"]),
+            f"{each['cpu']:.1f}",
+            f"{3 + aims[each['width']] * each['sites']:.1f}",
+        ]
+        for part in SURVEYS
+        for each in (found("wait") or {}).get(part, {}).get("rows", [])
+        if "fixed" in each
+    ]
+    return table(heads, rows) if rows else "Not run."
+
+
+def start_up() -> str:
+    """Return the table of small commands."""
+    heads = ["command", "seconds", "seconds of CPU", "`import numpy`, seconds"]
+    rows = [
+        [
+            f"`{each['name']}`",
+            spread_of(each["seconds"]),
+            spread_of(each["cpu"]),
+            spread_of(each["plain"]),
+        ]
+        for each in (found("wait") or {}).get("small", {}).get("rows", [])
+    ]
+    return f"{table(heads, rows)}\n\n{waited_on(['small'])}" if rows else "Not run."
+
+
+def spread_of(numbers: list[float]) -> str:
+    """Return the median with the range."""
+    return f"{median(numbers):.2f} ({min(numbers):.2f} to {max(numbers):.2f})"
+
+
+def waited_on(parts: list[str]) -> str:
+    """Return on which machine some parts were run."""
+    seen = [(found("wait") or {})[part] for part in parts if part in (found("wait") or {})]
+    loads = "; ".join(", ".join(f"{x:g}" for x in each["load"]) for each in seen)
+    return f"Machine: {seen[0]['machine']}; load averages when each part had ended: {loads}."
 
 
 def room() -> str:
@@ -325,6 +390,9 @@ TABLES = {
             name: lambda name=name: speed(name)
             for name in ("measure", "growth", "cosine", "twonn")
         },
+        "wait": wait,
+        "fixed": fixed,
+        "start-up": start_up,
         "listening": cost,
         "room": room,
         "opening": opening,

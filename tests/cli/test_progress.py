@@ -1,5 +1,7 @@
 """The line on the terminal while work goes on."""
 
+from time import sleep
+
 import pytest
 
 from isoscope.cli import output as module
@@ -34,6 +36,24 @@ def test_long_work_shows_rows_and_speed(monkeypatch, capsys):
         tick(500, 1000)
         tick(900, 1000)
     assert "rows/s" in capsys.readouterr().err
+
+
+def test_before_there_is_progress_it_says_what_is_done_first(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr(module, "PATIENCE", 0.01)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress(first="loading model"):
+        sleep(0.5)
+    assert "loading model" in capsys.readouterr().err
+
+
+def test_what_ends_before_it_is_long_says_nothing_later(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr(module, "PATIENCE", 0.05)
+    with progress(first="loading model"):
+        pass
+    sleep(0.1)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_second_pass_starts_its_clock_anew():

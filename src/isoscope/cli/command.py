@@ -93,7 +93,7 @@ def run(
 
     if experiment.blocks:
         give_back(*experiment.blocks)
-    with progress(quiet=quiet, noun=experiment.noun) as tick:
+    with progress(quiet=quiet, noun=experiment.noun, first=experiment.first) as tick:
         results = experiment.function(
             **options, progress=tick, say=lambda text: note(text, quiet=quiet)
         )

@@ -46,7 +46,7 @@ class DemoCommand(SpecCommand):
 
         where = execution_of(set_options(ctx.params, self.options))
         page, quiet = ctx.params["target"], ctx.params["quiet"]
-        with progress(quiet=quiet, noun="tokens") as tick:
+        with progress(quiet=quiet, noun="tokens", first="loading model") as tick:
             readings = api.demo(
                 output=page,
                 overwrite=ctx.params["overwrite"],

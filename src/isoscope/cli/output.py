@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
+from threading import Lock, Timer
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
@@ -70,43 +71,53 @@ def show_file(path: "Path", facts: dict[str, str | int], *, as_json: bool) -> No
 
 
 @contextmanager
-def progress(*, quiet: bool = False, noun: str = "rows") -> Generator[Tick | None]:
+def progress(
+    *, quiet: bool = False, noun: str = "rows", first: str = "opening"
+) -> Generator[Tick | None]:
     """Yield a function to call as rows are done, or None where stderr is no terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    with closing(Bar(noun)) as bar:
+    with closing(Bar(noun, first)) as bar:
         yield bar.tick
 
 
 class Bar:
-    """A progress bar on stderr that appears when the work turns out to be long."""
+    """A progress bar on stderr that appears when the work turns out to be long.
 
-    def __init__(self, noun: str = "rows") -> None:
+    Until there is any progress it says what is done first.
+    """
+
+    def __init__(self, noun: str = "rows", first: str = "opening") -> None:
         self.noun = noun
         self.first = self.start = monotonic()
         self.seen = 0
         self.live: Progress | None = None
+        self._lock = Lock()
+        self._timer = Timer(max(0.0, PATIENCE), self._show, [0, None, first])
+        self._timer.daemon = True
+        self._timer.start()
 
     def tick(self, done: int, total: int | None) -> None:
         """Show how many rows are done."""
+        self._timer.cancel()
         now = monotonic()
         if done < self.seen or not done:  # a second pass begins, or the first
             self.start = now
         self.seen = done
-        if self.live is None:
-            if now - self.first < PATIENCE:
-                return
-            self.live = self._open()
-        self.live.update(
-            self.live.task_ids[0],
-            completed=done,
-            total=total,
-            words=words(done, total, now - self.start, self.noun),
-        )
+        if self.live is not None or now - self.first >= PATIENCE:
+            self._show(done, total, words(done, total, now - self.start, self.noun))
+
+    def _show(self, done: int, total: int | None, text: str) -> None:
+        with self._lock:
+            if self.live is None:
+                self.live = self._open()
+            self.live.update(self.live.task_ids[0], completed=done, total=total, words=text)
 
     def close(self) -> None:
         """Remove the bar; what it showed is of no use afterwards."""
+        self._timer.cancel()
+        self._timer.join()
         if self.live is not None:
             self.live.stop()
 

@@ -29,6 +29,7 @@ add(
             "isoscope survey models/minilm reviews.jsonl --column text --json",
         ),
         noun="tokens",
+        first="loading model",
         blocks=(8_000_000, 48_000_000),
     ),
 )

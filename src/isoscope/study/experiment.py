@@ -58,6 +58,7 @@ class Experiment:
     function_at: Callable[..., object] | str | None = None  # None: derived from the spec
     examples: tuple[str, ...] = ()
     noun: str = "units"  # what progress counts
+    first: str = "opening"  # what is shown until there is progress
     blocks: tuple[int, ...] = ()  # how freed memory goes back; see engine.allocator.give_back
     section_at: "Section | str | None" = None  # what a report shows of it
     exhibit_at: "Callable[[Run], Drawn] | str | None" = None  # what is drawn of its run folders

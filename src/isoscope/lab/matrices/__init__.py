@@ -18,6 +18,7 @@ add(
             "isoscope matrices models/minilm --as-published --json",
         ),
         noun="matrices",
+        first="loading model",
         section_at="isoscope.lab.matrices.section:SECTION",
     ),
 )

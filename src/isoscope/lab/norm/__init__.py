@@ -19,6 +19,7 @@ add(
             "isoscope norm models/minilm --sigmas 2.5 --json",
         ),
         noun="units",
+        first="loading model",
         section_at="isoscope.lab.norm.section:SECTION",
     ),
 )

@@ -19,5 +19,6 @@ add(
             "isoscope probe models/minilm corpus.txt --label labels.txt --at mean",
         ),
         noun="documents",
+        first="loading model",
     ),
 )

@@ -18,6 +18,7 @@ add(
             "isoscope sweep models/minilm reviews.jsonl --label stars --seeds 1 --steps 9",
         ),
         noun="runs",
+        first="loading model",
         section_at="isoscope.lab.sweep.section:SECTION",
         exhibit_at="isoscope.lab.sweep.section:draw_sweep",
     ),

@@ -19,5 +19,6 @@ add(
             "isoscope zero models/gpt2 corpus.txt --norm 2 --documents 12",
         ),
         noun="passes",
+        first="loading model",
     ),
 )
