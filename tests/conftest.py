@@ -62,7 +62,7 @@ def smollm_opened(smollm, smollm_said):
 def small_demo(tiny, tmp_path, monkeypatch):
     """Let examples survey a small random model and an eighth of the bundled text.
 
-    tests/cli/test_demo.py has the demo's own model, tests/exhibit/test_demo.py all of the text.
+    tests/cli/test_demo.py has the demo's own model and all of its text.
     """
     folder = tmp_path / "installed" / "small_weights"
     folder.mkdir(parents=True)

@@ -45,7 +45,7 @@ def copy(tmp_path):
     """A copy of the package and of the laws."""
     for name in COPIED:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        ignored = shutil.ignore_patterns("test_[cp]*.py")
+        ignored = shutil.ignore_patterns("*.pyc.*", "test_[cp]*.py")  # .pyc.* is half written
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
         else:
