@@ -397,10 +397,11 @@ class ModelWorker:
 
         whole = Survey()
         weights = self.subject.sites.weights
-        for number, site in enumerate(unit.sites):
+        here = [site for site in weights if site in unit.sites]  # embeddings come first
+        for number, site in enumerate(here):
             alike = (
                 other
-                for other in unit.sites[:number]
+                for other in here[:number]
                 if shares_memory(weights[other], weights[site])
                 and self.kinds.of(other) == self.kinds.of(site)
             )
