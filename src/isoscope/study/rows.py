@@ -28,7 +28,7 @@ from isoscope.study.run import Finished, Live, Runnable
 from isoscope.types import Chunk, Reading
 
 ROWS: Place = ("rows", "all")
-BLOCKS = 16  # of rows that make a unit
+BLOCKS = 32  # of rows that make a unit: a quarter of a million rows of width 768
 
 
 class Rows(Unit, frozen=True, tag=True):
