@@ -170,7 +170,7 @@ def test_what_a_killed_process_left_behind_is_in_nobodys_way(here, write):
 # One process forks a child per moment; each child kills itself at its moment, before or
 # after a call that touches the disk, while it replaces run 1 by run 2 (or makes run 2).
 KILLED_EVERYWHERE = """
-import json, os, shutil, signal, sys
+import itertools, json, os, shutil, signal, sys
 from pathlib import Path
 from isoscope.store import atomic, load, run as saving
 sys.path.insert(0, sys.argv[1])
@@ -180,14 +180,14 @@ from isoscope.store.schema import STATE
 here, replacing = Path(sys.argv[2]), sys.argv[3] == "replacing"
 
 def killing(moment):
-    count = 0
+    moments = itertools.count()  # of all threads
+    def pass_moment():
+        if next(moments) == moment: os.kill(os.getpid(), signal.SIGKILL)
     def wrapped(call):
         def instead(*args, **options):
-            nonlocal count
-            if count == moment: os.kill(os.getpid(), signal.SIGKILL)
+            pass_moment()
             result = call(*args, **options)
-            if count + 1 == moment: os.kill(os.getpid(), signal.SIGKILL)
-            count += 2
+            pass_moment()
             return result
         return instead
     for place, name in [(os, "fsync"), (os, "mkdir"), (os, "rename"), (shutil, "rmtree"),

@@ -261,14 +261,14 @@ def test_a_gate_on_readings_needs_no_state(tmp_path):
 
 def test_missing_measures_are_read_at_the_sites_requested(tiny_run, monkeypatch):
     read_at = []
-    original = StateReader.survey
+    original = StateReader.part
 
     def counted(self, places):
         places = list(places)
         read_at.append({site for site, _ in places})
         return original(self, places)
 
-    monkeypatch.setattr(StateReader, "survey", counted)
+    monkeypatch.setattr(StateReader, "part", counted)
     everywhere = read(tiny_run, measures=["mean-cosine-centred"])
     assert all(len(sites) == 1 for sites in read_at)
     read_at.clear()

@@ -304,7 +304,9 @@ class Listener:
     def _pass_on_few(self, site: str, row_class: str) -> None:
         few = FewRows.join(self._waiting.pop((site, row_class)))
         if site not in self._bad:
-            self._pass_on(site, row_class, few.rows, few.norms, few.layout, few.sinks)
+            self._pass_on(
+                site, row_class, few.rows, few.norms, few.layout, few.sinks, precise=True
+            )
 
     def hear_whole(self, site: str, vectors: Tensor) -> None:
         """Take one vector per document, (documents, width); they are independent rows."""
@@ -332,6 +334,8 @@ class Listener:
         norms: Tensor,
         layout: TensorLayout,
         sinks: SinkRows | None = None,
+        *,
+        precise: bool = False,
     ) -> TensorBlock:
         block = TensorBlock(
             flat,
@@ -340,6 +344,7 @@ class Listener:
             norms=norms,
             sketched=self.sketched,
             banded=self.banded and not layout.independent,
+            precise=precise,  # where rows are few, it costs little
             scratch=self._room(flat, len(layout.pieces.index)),
             sinks=sinks,
         )

@@ -97,6 +97,7 @@ class TensorBlock(Block):
         norms: Tensor | None = None,
         sketched: bool = True,
         banded: bool = False,
+        precise: bool = False,
         scratch: Tensor | None = None,
         sinks: SinkRows | None = None,
     ) -> None:
@@ -107,6 +108,7 @@ class TensorBlock(Block):
         self.layout = layout
         self.norms = norms  # (rows of the batch,), where they are known
         self.banded = banded  # whether sums by band are made along with the others
+        self.precise = precise  # whether sums are made in float64, whatever the rows are in
         self._scratch = scratch  # memory that the next block may write over
 
     @property
@@ -147,8 +149,8 @@ class TensorBlock(Block):
     def _totals(self) -> tuple[CellSums, Array, Array]:
         """The sums, and squared norms and inverse norms of the sorted rows."""
         rows = self._gather()
-        summed = self._sum_of(rows)
-        if rows.dtype == torch.float32 and not self._is_precise(*summed[:2]):
+        summed = self._sum_of(rows.double() if self.precise else rows)
+        if self._gathered.dtype == torch.float32 and not self._is_precise(*summed[:2]):
             rows = self.tensor.index_select(0, self.layout.pieces.index).double()
             summed = self._sum_of(rows)
         return summed
@@ -235,7 +237,10 @@ class TensorBlock(Block):
         self._by_band = by_cell[:, rank:] if bands else None
         energy = pieces.sum_squares(inverse.square(), rows)
         first = by_piece.double().cpu().numpy()  # (pieces, 3, d)
-        return first, by_cell[:, :rank], energy.double().cpu().numpy()
+        sketch = by_cell[:, :rank]
+        if self.precise and self.tensor.dtype != torch.float64:
+            sketch = sketch.astype(np.float32)  # is kept in the precision of the rows
+        return first, sketch, energy.double().cpu().numpy()
 
     def _move_back(self, pieces: Array, energy: Array, inverse: Array) -> tuple[Array, Array]:
         """Return sums of x/|x| and of x^2/|x|^2 from those of z = x - origin."""

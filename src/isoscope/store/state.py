@@ -10,7 +10,6 @@ import json
 import shutil
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol, TypedDict, cast
@@ -152,22 +151,21 @@ class StateWriter:
             shutil.copyfileobj(data, file, 1 << 20)
 
 
-@dataclass(frozen=True)
 class _Unfinished:
-    """The arrays of a state file that has no header yet."""
+    """The arrays of a state file that has no header yet; they outlive its name."""
 
-    path: Path
-    arrays: Mapping[str, _ArrayEntry]
+    def __init__(self, path: Path, arrays: Mapping[str, _ArrayEntry]) -> None:
+        self._arrays = dict(arrays)
+        empty = not path.stat().st_size
+        self._data = np.zeros(0, np.uint8) if empty else np.memmap(path, np.uint8, mode="r")
 
     def keys(self) -> Sequence[str]:
-        return tuple(self.arrays)
+        return tuple(self._arrays)
 
     def get_tensor(self, name: str, /) -> Array:
-        entry = self.arrays[name]
-        begin, end = entry["data_offsets"]
-        dtype = np.dtype(_NAMES[entry["dtype"]])
-        count = (end - begin) // dtype.itemsize
-        return np.fromfile(self.path, dtype, count, offset=begin).reshape(entry["shape"])
+        entry = self._arrays[name]
+        part = self._data[slice(*entry["data_offsets"])]
+        return np.array(part.view(_NAMES[entry["dtype"]])).reshape(entry["shape"])
 
 
 class StateReader:

@@ -61,8 +61,9 @@ def geometry(
             if same:
                 listener.begin(Unmarked(batch, len(names)))
                 listener.hear(LAYERS, torch.cat([states[name] for name in names], dim=1))
-    options = {"zeta": zeta, "as_published": False, "documents": True}
-    found, _ = read_survey(survey, MEASURES, run="", **options)
+    found, _ = read_survey(
+        survey, MEASURES, run="", zeta=zeta, as_published=False, documents=True
+    )
     return [each for each in found if each.variant == "all"]
 
 
