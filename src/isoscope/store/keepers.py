@@ -18,7 +18,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from isoscope.accumulate.survey import Survey
+from isoscope.accumulate.survey import Accumulators, Place, Survey
 from isoscope.store.atomic import sync, write_whole, writing
 from isoscope.store.schema import plain_values
 from isoscope.store.state import (
@@ -33,6 +33,7 @@ from isoscope.store.state import (
 
 PATIENCE = 60.0  # seconds after which what waits in memory is written
 ROOM = 32 << 20  # bytes that may wait in memory
+TOP = 64  # the level above all nodes
 _UNIT_FILE = re.compile(r"unit-(\d{1,12})-([0-9a-f]{32})\.msgpack")
 _NODE_FILE = re.compile(r"node-(\d{1,2})-(\d{1,12})-([0-9a-f]{32})\.safetensors")
 T = TypeVar("T")
@@ -88,7 +89,7 @@ class Tree(Generic[T]):
 
     def holds(self, node: Node) -> bool:
         """Whether a node covers units of this run and no others."""
-        return node.level < 64 and (node.index + 1) << node.level <= self.units
+        return node.level < TOP and (node.index + 1) << node.level <= self.units
 
     def put(self, node: Node, result: T) -> None:
         """Take in a finished node, and merge upwards while both halves are there."""
@@ -159,11 +160,27 @@ class SummaryKeeper:
     def add(self, unit: int, result: object) -> None:
         """Keep the summaries of a unit."""
         assert isinstance(result, Survey)
-        survey, size = _settle(result)
         node = Node(0, unit)
-        self._sizes[node] = size
-        self.tree.put(node, survey)
+        self.tree.put(node, self._settle(node, result))
         self._make_room()
+
+    def _settle(self, node: Node, survey: Survey) -> "Survey | StateWriter":
+        """Return a survey as it is read back from a file; in one if it is beyond the room.
+
+        Merged in memory or through files, nodes then have the same bits.
+        """
+        settled: dict[Place, Accumulators] = {}
+        size = 0
+        for place, here in survey.held.items():
+            meta, arrays = Survey({place: here}).to_state()
+            size += sum(array.nbytes for array in arrays.values())
+            if size > self.room and self._has_place:
+                with self._unfinished(node.name) as out:
+                    copy_state(survey, out)
+                return out
+            settled[place] = Survey.from_state(meta, arrays).held[place]
+        survey.held, self._sizes[node] = settled, size
+        return survey
 
     def adopt(self, node: Node, name: str) -> None:
         """Take over a node that another process has written to the folder."""
@@ -204,7 +221,7 @@ class SummaryKeeper:
         """Return all units merged, from the first to the last; afterwards add no more."""
         first, *rest = self.tree.roots or [Survey()]
         for number, each in enumerate(rest):
-            first = self._merge(first, each, f"total-{number}")
+            first = self._merge(first, each, Node(TOP, number))
         self.tree.nodes.clear()
         return State(_readable(first))
 
@@ -259,18 +276,22 @@ class SummaryKeeper:
     def _join(self, node: Node, left: Content, right: Content) -> Content:
         for half in (Node(node.level - 1, node.index * 2 + side) for side in (0, 1)):
             self._sizes.pop(half, None)
-        whole = self._merge(left, right, node.name)
-        if isinstance(whole, Survey):
-            self._sizes[node] = sum(array.nbytes for array in whole.to_state()[1].values())
+        whole = self._merge(left, right, node)
         self._covered += [each for each in (left, right) if isinstance(each, Path)]
         return whole
 
-    def _merge(self, left: Content, right: Content, name: str) -> "Survey | StateWriter":
+    def _merge(self, left: Content, right: Content, node: Node) -> "Survey | StateWriter":
         """Return two nodes as one: in memory if both are there, else in an unfinished file."""
         if isinstance(left, Survey) and isinstance(right, Survey):
             left.merge(right)
-            return _settle(left)[0]
-        with self._unfinished(name) as out:
+            return self._settle(node, left)
+        if isinstance(left, StateWriter) and _are_apart(left.reader(), _readable(right)):
+            with writing(self._place):
+                copy_state(_readable(right), left)  # matrices beside what the passes gave
+            if isinstance(right, StateWriter):
+                right.discard()
+            return left
+        with self._unfinished(node.name) as out:
             join_parts(_readable(left), _readable(right), out)
         for each in (left, right):
             if isinstance(each, StateWriter):
@@ -329,17 +350,10 @@ def _named_files(folder: Path, name: re.Pattern[str]) -> Iterator[tuple[re.Match
                 path.unlink()
 
 
-def _settle(survey: Survey) -> tuple[Survey, int]:
-    """Return a survey as it is read back from a file, and its bytes.
-
-    Merged in memory or through files, nodes then have the same bits.
-    """
-    size = 0
-    for place in survey.held:
-        meta, arrays = Survey({place: survey.held[place]}).to_state()
-        size += sum(array.nbytes for array in arrays.values())
-        survey.held[place] = Survey.from_state(meta, arrays).held[place]
-    return survey, size
+def _are_apart(left: Survey | StateReader, right: Survey | StateReader) -> bool:
+    """Whether two states have no site and no source in common: one lies beside the other."""
+    mine = {*left.sites, *left.trouble, *left.seen}
+    return not mine & {*right.sites, *right.trouble, *right.seen}
 
 
 def _readable(content: Content) -> Survey | StateReader:
