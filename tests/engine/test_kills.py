@@ -21,18 +21,19 @@ BYTES = ("state.safetensors", "readings.parquet")
 CUSTOM = """
 import os
 from pathlib import Path
-from isoscope.engine import allocator, base
+from isoscope.engine import base, process
 from isoscope.store.keepers import SummaryKeeper
 SummaryKeeper.__init__.__kwdefaults__["patience"] = float(os.environ["TEST_PATIENCE"])
 busy = Path(__file__).with_name(f"busy-{os.getpid()}")
-begin, trim = base.Scratch.__init__, allocator.trim
+begin, trim = base.Scratch.__init__, base.trim
 def begin_unit(self, *arguments):
     busy.touch()
     begin(self, *arguments)
 def end_unit():
     busy.unlink(missing_ok=True)
     trim()
-base.Scratch.__init__, allocator.trim = begin_unit, end_unit
+base.Scratch.__init__ = begin_unit
+base.trim = process.trim = end_unit  # called at the end of every unit
 """
 
 
@@ -117,7 +118,7 @@ def vectors(tmp_path):
     folder.mkdir()
     rng = np.random.default_rng(0)
     for number in range(9):
-        rows = rng.normal(size=(4000, 8)) + 0.4
+        rows = rng.normal(size=(9000, 8)) + 0.4
         np.savetxt(folder / f"part-{number}.csv", rows, "%.4f", ",")
     return folder
 
