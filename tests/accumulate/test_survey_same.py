@@ -77,6 +77,13 @@ def test_the_parts_are_left_as_they_were():
     assert bits(second) == before
 
 
+def test_sites_part_in_the_order_in_which_they_were_found():
+    names = [f"resid.{number}" for number in range(9)]
+    whole = part(0, A, same=dict.fromkeys(names, A))
+    whole.merge(part(1, A, *names))
+    assert list(whole.sites) == [A, *names]  # files of equal surveys have equal bytes
+
+
 def test_sites_are_listed_beside_the_one_they_share_with():
     survey = part(0, C, A, same={B: A})
     assert survey.sites == (C, A, B)

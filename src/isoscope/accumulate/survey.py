@@ -174,7 +174,7 @@ class Survey:
     def _agree_on_same(self, other: "Survey") -> dict[Place, Accumulators]:
         """Keep only what has the same rows in both; return what the other holds besides."""
         kept = same_in_all([self, other])
-        for site in self.same.keys() - kept.keys():
+        for site in [each for each in self.same if each not in kept]:  # always in one order
             own = {place: _copied(here) for place, here in self.of_site(site).items()}
             del self.same[site]
             self.held.update(own)
