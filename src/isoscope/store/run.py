@@ -334,7 +334,7 @@ def _no_run(folder: Path) -> StoreError:
     if folder.is_dir():
         return StoreError(
             f"expected a run folder, got {str(folder)!r}, which has no {MANIFEST}",
-            hint="name a folder written by -o; an unfinished run has to be measured again",
+            hint="name a folder written by -o; the same command finishes an unfinished run",
             slug="store-unfinished",
         )
     if folder.exists():
