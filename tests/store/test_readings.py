@@ -1,6 +1,9 @@
 """Readings in parquet."""
 
+import subprocess
+import sys
 from dataclasses import fields
+from math import copysign
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +21,29 @@ def test_the_columns_are_the_fields_of_a_reading():
 def test_readings_come_back_as_they_were(tmp_path, readings):
     write_readings(tmp_path / "r", readings())
     assert read_readings(tmp_path / "r") == list(readings())
+
+
+@pytest.mark.parametrize("value", [5e-324, 1.7976931348623157e308, -0.0, 1 / 3, -1e-310])
+def test_the_last_bit_and_odd_characters_come_back(tmp_path, value):
+    words = 'a "quoted"\\ \u2028 line\nwith\x00 2020-01-01'
+    odd = Reading(
+        words, "2020-01-01", "1", "", 7, "m", value, None, value, 2**62, 3, (words, "")
+    )
+    write_readings(tmp_path / "r", [odd])
+    found = read_readings(tmp_path / "r")
+    assert found == [odd]
+    assert copysign(1, found[0].value) == copysign(1, value)
+
+
+def test_pandas_is_not_imported_to_write_readings(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from isoscope.types import Reading; "
+        "from isoscope.store.readings import write_readings; "
+        "one = Reading('r', 's', 'all', '', None, 'm', 0.5, None, None, 6, 3); "
+        "write_readings(Path(sys.argv[1]), [one]); print('pandas' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "r")]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == "False\n"
 
 
 def test_no_readings_come_back_as_none(tmp_path):

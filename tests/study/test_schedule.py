@@ -1,9 +1,10 @@
 """Schedules: every document once, batches within their bounds, the same every time."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoscope.study.selection import Item, schedule
+from isoscope.study.selection import MOST_UNIT_ROWS, UNIT_ROWS, Item, schedule
 
 lengths = st.lists(st.integers(2, 300), max_size=60)
 
@@ -42,3 +43,14 @@ def test_lengths_that_may_not_be_mixed_are_not(sizes):
 
 def test_nothing_is_no_units():
     assert schedule([]) == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "units"), [(60_000, 2), (200_000, 4), (524_000, 4), (1_000_000, 8), (30_000, 1)]
+)
+def test_a_unit_has_a_quarter_of_the_rows_within_bounds(rows, units):
+    found = schedule(items([100] * (rows // 100)))
+    assert len(found) == units
+    sizes = [100 * sum(map(len, unit)) for unit in found]
+    assert max(sizes) <= MOST_UNIT_ROWS
+    assert min(sizes[:-1], default=UNIT_ROWS) > UNIT_ROWS - 100

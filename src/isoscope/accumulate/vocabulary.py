@@ -21,6 +21,7 @@ TYPES = 1024  # whose unit vectors are summed
 SAMPLED = 256  # of these, of which some occurrences are kept as they are
 KEPT = 16  # occurrences of each of those
 _EVERY = 2.0**64
+_SOME = 64  # sums that are added to at once: as many as stay in the cache
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,17 @@ class Vocabulary(Accumulator[VocabularySummary]):
         self._sums = np.zeros((0, width))  # of unit vectors, each type at its own place
         self._places = np.zeros(0, dtype=np.int64)  # (types,) where among the sums
         self.owners, self.draws = empty, empty  # type and occurrence of each kept row, hashed
-        self.rows = np.zeros((0, width), dtype=np.float32)
+        self._room = np.zeros((0, width), dtype=np.float32)  # of kept rows
+        self._slots = np.zeros(0, dtype=np.int64)  # where in the room each of them is
+
+    @property
+    def rows(self) -> Array:
+        """The kept occurrences, (m, d), in the order of their owners and draws."""
+        return self._room[self._slots]
+
+    @rows.setter
+    def rows(self, rows: Array) -> None:
+        self._room, self._slots = rows, np.arange(len(rows))
 
     @property
     def units(self) -> Array:
@@ -80,8 +91,7 @@ class Vocabulary(Accumulator[VocabularySummary]):
             return
         types = block.members.types
         # The types of the block that will be kept, and the rows that are of one of them.
-        every = np.union1d(self.hashes, types.hashes)  # ours and theirs, ascending
-        near = np.flatnonzero(types.hashes <= every[: self.sizes[0]][-1])
+        near = np.flatnonzero(types.hashes <= self._kept_with(types.hashes)[-1])
         number = np.full(len(types.hashes), -1)  # (types of the block,)
         number[near] = np.arange(len(near))
         labels = number[types.where]  # (n,) number of the type of each row, or -1
@@ -117,15 +127,25 @@ class Vocabulary(Accumulator[VocabularySummary]):
         last[full] = self.draws[ends[full] - 1]
         return last
 
+    def _kept_with(self, hashes: Array) -> Array:
+        """Return the types that are kept of ours and of others, in order."""
+        every = np.sort(np.concatenate([self.hashes, hashes]))
+        fresh = np.ones(len(every), dtype=bool)
+        np.not_equal(every[1:], every[:-1], out=fresh[1:])
+        return every[fresh][: self.sizes[0]]
+
     def _blend_types(self, hashes: Array, tokens: Array, nonzero: Array, units: Array) -> None:
-        every = np.union1d(self.hashes, hashes)[: self.sizes[0]]
-        if len(every) != len(self.hashes) or not np.array_equal(every, self.hashes):
+        every = self._kept_with(hashes)
+        if not np.array_equal(every, self.hashes):
             self._rearrange(every)
-        here = np.isin(hashes, every, assume_unique=True)  # (types of the part,) that are kept
+        here = np.flatnonzero(hashes <= every[-1])  # of theirs, those that are kept
         slots = np.searchsorted(every, hashes[here])  # their places among ours
         self.tokens[slots] = tokens[here]
         self.nonzero[slots] += nonzero[here]
-        self._sums[self._places[slots]] += units[here]
+        places = self._places[slots]
+        for start in range(0, len(here), _SOME):
+            part = slice(start, start + _SOME)
+            self._sums[places[part]] += units[here[part]]
 
     def _rearrange(self, hashes: Array) -> None:
         """Make room for these types, and forget the types that are not among them.
@@ -152,12 +172,31 @@ class Vocabulary(Accumulator[VocabularySummary]):
         self._places = places
 
     def _blend_rows(self, owners: Array, draws: Array, rows: Array) -> None:
+        """Keep the first occurrences of ours and theirs; only rows that come in are copied."""
+        mine = len(self.owners)
         owners = np.concatenate([self.owners, owners])  # (m,) of kept rows and new ones
         draws = np.concatenate([self.draws, draws])
         order = _first_of_each(owners, draws, self.sizes[2])
         order = order[owners[order] <= self.hashes[: self.sizes[1]][-1]]
         self.owners, self.draws = owners[order], draws[order]
-        self.rows = np.concatenate([self.rows, rows])[order]
+        stay = order < mine
+        slots = np.empty(len(order), dtype=np.int64)
+        slots[stay] = self._slots[order[stay]]
+        self._make_room(len(order), rows.dtype)
+        free = np.ones(len(self._room), dtype=bool)
+        free[slots[stay]] = False
+        slots[~stay] = np.flatnonzero(free)[: len(order) - int(stay.sum())]
+        self._room[slots[~stay]] = rows[order[~stay] - mine]
+        self._slots = slots
+
+    def _make_room(self, rows: int, dtype: np.dtype[np.generic]) -> None:
+        wanted = np.result_type(self._room.dtype, dtype)  # float64 as soon as one part is
+        if len(self._room) >= rows and self._room.dtype == wanted:
+            return
+        most = self.sizes[1] * self.sizes[2]
+        room = np.empty((min(max(rows, 2 * len(self._room)), most), self.width), dtype=wanted)
+        room[: len(self._room)] = self._room
+        self._room = room
 
     def _absorb(self, other: Self) -> None:
         if len(other.hashes):
@@ -176,7 +215,7 @@ class Vocabulary(Accumulator[VocabularySummary]):
             nonzero=self.nonzero.copy(),
             units=self.units,
             owners=np.searchsorted(self.hashes, self.owners),
-            rows=self.rows.copy(),
+            rows=self.rows,
             vocabulary=known,
             count=self.count,
         )

@@ -366,7 +366,7 @@ class TensorRows:
 
     def __getitem__(self, chosen: Array) -> Array:
         where = torch.from_numpy(np.asarray(chosen)).to(self.index.device)
-        rows = self.tensor[self.index[where]]
+        rows = self.tensor.index_select(0, self.index[where])
         return (rows if self.dtype == np.float64 else rows.float()).cpu().numpy()
 
     def columns(self, step: int) -> Array:

@@ -30,6 +30,6 @@ add(
         ),
         noun="tokens",
         first="loading model",
-        blocks=(8_000_000, 48_000_000),
+        blocks=(16_000_000, 24_000_000),
     ),
 )

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from isoscope.capture.feed import Batch, Feed, Prepared
     from isoscope.capture.model.pooling import Pooling
 
-UNIT_ROWS = 32_768  # positions of a unit: a minute of a small model on a laptop
+UNIT_ROWS = 32_768  # of a unit, at least: a minute of a small model on a laptop
+MOST_UNIT_ROWS = 131_072
 BATCH_DOCUMENTS = 32
-BATCH_POSITIONS = 8_192  # padding included
-PREPARED = 16 << 20  # bytes of documents that are kept as they go into a model
+BATCH_POSITIONS = 2048  # padding included; larger batches are no faster
+PREPARED = 8 << 20  # bytes of documents that are kept as they go into a model
 ROW_CLASSES = 2  # that usually occur at a site: ordinary and special, or ordinary and sink
 
 
@@ -204,19 +205,22 @@ def turns_for(
 def schedule(
     items: Iterable[Item],
     *,
-    unit_rows: int = UNIT_ROWS,
+    unit_rows: int | None = None,
     documents: int = BATCH_DOCUMENTS,
     positions: int = BATCH_POSITIONS,
     mixed: bool = True,
 ) -> list[list[list[int]]]:
     """Return units, each a list of batches, each a list of ordinals.
 
-    Within a unit documents are sorted by length, so that a batch has little padding.
-    Where lengths may not be `mixed`, a batch has documents of one length only.
+    A unit has a quarter of the rows, within bounds: what it costs to end one and to join it
+    with others does not go with its size. Within a unit documents are sorted by length, so
+    that a batch has little padding. Where lengths may not be `mixed`, a batch has documents
+    of one length only.
     """
-
-    def ends_unit(unit: list[Item], item: Item) -> bool:
-        return sum(each.length for each in unit) + item.length > unit_rows
+    items = list(items)
+    if unit_rows is None:
+        quarter = sum(each.length for each in items) // 4
+        unit_rows = min(max(quarter, UNIT_ROWS), MOST_UNIT_ROWS)
 
     def ends_batch(batch: list[Item], item: Item) -> bool:
         longest = batch[0].cost  # the first is the longest, and all are padded to it
@@ -225,12 +229,26 @@ def schedule(
 
     by_length = [
         sorted(unit, key=lambda each: (-each.cost, -each.length))
-        for unit in _cut(items, ends_unit)
+        for unit in _units(items, unit_rows)
     ]
     return [
         [[each.ordinal for each in batch] for batch in _cut(unit, ends_batch)]
         for unit in by_length
     ]
+
+
+def _units(items: Iterable[Item], rows: int) -> Iterator[list[Item]]:
+    """Yield consecutive items of at most so many rows together, or one that has more."""
+    unit: list[Item] = []
+    held = 0
+    for item in items:
+        if unit and held + item.length > rows:
+            yield unit
+            unit, held = [], 0
+        unit.append(item)
+        held += item.length
+    if unit:
+        yield unit
 
 
 def _cut(

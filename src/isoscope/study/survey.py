@@ -12,6 +12,7 @@ from isoscope.accumulate import Bands, Groups
 from isoscope.accumulate.survey import Kind, Survey
 from isoscope.display import Results
 from isoscope.engine import Notify
+from isoscope.engine.allocator import trim
 from isoscope.engine.base import Scratch, Ticks
 from isoscope.engine.plan import Packed, Plan, Unit
 from isoscope.errors import IsoscopeError
@@ -44,7 +45,6 @@ from isoscope.study.passes import (
 from isoscope.study.rows import finish_readings, sum_rows
 from isoscope.study.run import Finished, Live, Runnable
 from isoscope.study.selection import (
-    UNIT_ROWS,
     Selection,
     frequencies_for,
     has_tokens,
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from isoscope.capture.feed import Feed, Prepared
 
 TOKENS = 100_000
+TRIMMED = 4  # passes after which free memory goes back
 
 
 class Batches(Unit, frozen=True, tag=True):
@@ -145,7 +146,11 @@ class SurveySpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
     unit: Annotated[
         int | None,
         about(
-            "Tokens per checkpointed unit.", "N", least=1, default=str(UNIT_ROWS), local=True
+            "Tokens per checkpointed unit.",
+            "N",
+            least=1,
+            default="a quarter of all, 32768 to 131072",
+            local=True,
         ),
     ] = None
     device_map: Annotated[
@@ -263,7 +268,7 @@ class ModelWorker:
         turns = turns_for(self.subject, sites, spec.turns, self.notify.tell)
         units = schedule(
             selection.items,
-            unit_rows=spec.unit or UNIT_ROWS,
+            unit_rows=spec.unit,
             documents=spec.batch,
             mixed=self.feed.mixes_lengths,
         )
@@ -374,16 +379,19 @@ class ModelWorker:
             pooling=self.pooling,
             truncate=self.spec.truncate_dim,
         )
-        done = 0
+        done = passes = 0
 
         def tick(rows: int) -> None:
-            nonlocal done
-            done += rows
+            nonlocal done, passes
+            done, passes = done + rows, passes + 1
             ticks.at(done)
+            if passes % TRIMMED == 0:
+                trim()  # states among the tensors of passes leave holes
 
         # Documents are loaded batch by batch: a unit of images may be larger than memory.
         loaded = (list(map(self._prepare, batch)) for batch in batches)
         runner.run(sites, loaded, listener, tick)
+        trim()  # before the state is copied
         return survey
 
     def _prepare(self, ordinal: int) -> "Prepared | None":
