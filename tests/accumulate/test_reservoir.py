@@ -136,7 +136,7 @@ def test_a_full_reservoir_keeps_taking_better_rows(make_block, feed):
     sample = feed(Reservoir(2, 50), first, second)
     both = make_block(ROWS[:1000])
     np.testing.assert_array_equal(sample.finalize().rows, by_definition(both, 50))
-    assert len(sample.room) == 50
+    assert len(sample.kept.room) == 50
 
 
 def test_samples_of_different_size_do_not_merge(make_block, feed):
@@ -206,3 +206,15 @@ def test_rows_that_differ_in_one_number_are_distinct(make_block, feed):
     rows[np.arange(40), np.arange(40)] = 2.0
     summary = feed(Reservoir(40), make_block(rows)).finalize()
     assert summary.distinct() is summary
+
+
+def test_a_larger_sample_than_usual_comes_back_and_merges():
+    def sample(first):
+        found = Reservoir(3, size=5000)
+        rows = np.random.default_rng(first).standard_normal((3000, 3)).astype(np.float32)
+        found.update(ArrayBlock(rows, np.arange(first, first + 3000, dtype=np.uint64)))
+        return Reservoir.from_state(found.state(), width=3)
+
+    whole = sample(0)
+    whole.merge(sample(10_000))
+    assert whole.rows.shape == (5000, 3)

@@ -8,6 +8,7 @@ import numpy as np
 from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block, RowsOnDevice
 from isoscope.accumulate.copies import content_hashes
+from isoscope.accumulate.kept_rows import KeptRows
 from isoscope.accumulate.sums import lazy
 from isoscope.errors import MergeError
 from isoscope.hashing import GROUPS, sorted_distinct
@@ -86,17 +87,16 @@ class Reservoir(Accumulator[ReservoirSummary]):
         self.size = size
         empty = np.zeros(0, dtype=np.uint64)
         self.hashes, self.documents, self.positions = empty, empty, empty
-        self.slots = np.zeros(0, dtype=np.int64)  # where in the room each kept row is
-        self.room = np.empty((0, width), dtype=np.float32)
+        self.kept = KeptRows(width)
 
     @property
     def rows(self) -> Array:
         """The kept rows, in the order of their hashes."""
-        return self.room[self.slots]
+        return self.kept.rows
 
     @rows.setter
     def rows(self, rows: Array) -> None:
-        self.room, self.slots = rows, np.arange(len(rows))
+        self.kept.rows = rows
 
     def _add(self, block: Block) -> None:
         hashes = block.members.draws
@@ -119,7 +119,7 @@ class Reservoir(Accumulator[ReservoirSummary]):
                 slug="merge-same-document",
             )
         keys = (other.hashes, other.documents, other.positions)
-        self._blend(keys, other.room, other.slots)
+        self._blend(keys, other.kept.room, other.kept.slots)
 
     def _has_any(self, hashes: Array) -> bool:
         """Whether any of these hashes is kept already; ours are in order."""
@@ -132,7 +132,6 @@ class Reservoir(Accumulator[ReservoirSummary]):
         self, keys: tuple[Array, Array, Array], rows: Array | RowsOnDevice, where: Array
     ) -> None:
         """Keep the smallest of ours and theirs; only rows that come in are copied."""
-        mine = len(self.hashes)
         ours = (self.hashes, self.documents, self.positions)
         hashes, documents, positions = (
             np.concatenate(pair) for pair in zip(ours, keys, strict=True)
@@ -144,27 +143,7 @@ class Reservoir(Accumulator[ReservoirSummary]):
         self.hashes, self.documents, self.positions = (
             part[order] for part in (hashes, documents, positions)
         )
-        if not mine:  # nothing to be kept: one copy is enough
-            self.rows = rows[where[order]]
-            return
-        self._make_room(rows.dtype)
-        kept = order < mine
-        free = np.ones(len(self.room), dtype=bool)
-        free[self.slots[order[kept]]] = False
-        slots = np.empty(len(order), dtype=np.int64)
-        slots[kept] = self.slots[order[kept]]
-        slots[~kept] = np.flatnonzero(free)[: int((~kept).sum())]
-        self.room[slots[~kept]] = rows[where[order[~kept] - mine]]
-        self.slots = slots
-
-    def _make_room(self, dtype: np.dtype[np.generic]) -> None:
-        wanted = np.result_type(self.room.dtype, dtype)  # float64 as soon as one part is
-        if len(self.room) >= len(self.hashes) and self.room.dtype == wanted:
-            return
-        size = min(self.size, max(len(self.hashes), 2 * len(self.room)))
-        room = np.empty((size, self.width), dtype=wanted)
-        room[: len(self.room)] = self.room
-        self.room = room
+        self.kept.choose(order, rows, where, most=self.size)
 
     def finalize(self) -> ReservoirSummary:
         """Return the kept rows."""

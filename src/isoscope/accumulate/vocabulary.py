@@ -13,7 +13,8 @@ from typing import Self
 import numpy as np
 
 from isoscope.accumulate.base import Accumulator
-from isoscope.accumulate.block import Block
+from isoscope.accumulate.block import Block, RowsOnDevice
+from isoscope.accumulate.kept_rows import KeptRows
 from isoscope.accumulate.sums import TokenTypes
 from isoscope.types import Array
 
@@ -65,17 +66,16 @@ class Vocabulary(Accumulator[VocabularySummary]):
         self._sums = np.zeros((0, width))  # of unit vectors, each type at its own place
         self._places = np.zeros(0, dtype=np.int64)  # (types,) where among the sums
         self.owners, self.draws = empty, empty  # type and occurrence of each kept row, hashed
-        self._room = np.zeros((0, width), dtype=np.float32)  # of kept rows
-        self._slots = np.zeros(0, dtype=np.int64)  # where in the room each of them is
+        self.kept = KeptRows(width)
 
     @property
     def rows(self) -> Array:
         """The kept occurrences, (m, d), in the order of their owners and draws."""
-        return self._room[self._slots]
+        return self.kept.rows
 
     @rows.setter
     def rows(self, rows: Array) -> None:
-        self._room, self._slots = rows, np.arange(len(rows))
+        self.kept.rows = rows
 
     @property
     def units(self) -> Array:
@@ -115,7 +115,7 @@ class Vocabulary(Accumulator[VocabularySummary]):
         here = here[draws[here] < self._bounds(owners[here])]
         driven_out = len(self.owners) > 0 and self.owners[-1] > last
         if len(here) or driven_out:
-            self._blend_rows(owners[here], draws[here], block.rows[chosen[here]])
+            self._blend_rows(owners[here], draws[here], block.rows, chosen[here])
 
     def _bounds(self, owners: Array) -> Array:
         """Return for each owner the hash that its occurrences must stay below."""
@@ -171,37 +171,23 @@ class Vocabulary(Accumulator[VocabularySummary]):
         self.hashes, self.tokens, self.nonzero = hashes, tokens, nonzero
         self._places = places
 
-    def _blend_rows(self, owners: Array, draws: Array, rows: Array) -> None:
+    def _blend_rows(
+        self, owners: Array, draws: Array, rows: Array | RowsOnDevice, where: Array
+    ) -> None:
         """Keep the first occurrences of ours and theirs; only rows that come in are copied."""
-        mine = len(self.owners)
         owners = np.concatenate([self.owners, owners])  # (m,) of kept rows and new ones
         draws = np.concatenate([self.draws, draws])
         order = _first_of_each(owners, draws, self.sizes[2])
         order = order[owners[order] <= self.hashes[: self.sizes[1]][-1]]
         self.owners, self.draws = owners[order], draws[order]
-        stay = order < mine
-        slots = np.empty(len(order), dtype=np.int64)
-        slots[stay] = self._slots[order[stay]]
-        self._make_room(len(order), rows.dtype)
-        free = np.ones(len(self._room), dtype=bool)
-        free[slots[stay]] = False
-        slots[~stay] = np.flatnonzero(free)[: len(order) - int(stay.sum())]
-        self._room[slots[~stay]] = rows[order[~stay] - mine]
-        self._slots = slots
-
-    def _make_room(self, rows: int, dtype: np.dtype[np.generic]) -> None:
-        wanted = np.result_type(self._room.dtype, dtype)  # float64 as soon as one part is
-        if len(self._room) >= rows and self._room.dtype == wanted:
-            return
-        most = self.sizes[1] * self.sizes[2]
-        room = np.empty((min(max(rows, 2 * len(self._room)), most), self.width), dtype=wanted)
-        room[: len(self._room)] = self._room
-        self._room = room
+        _, sampled, kept = self.sizes
+        self.kept.choose(order, rows, where, most=sampled * kept)
 
     def _absorb(self, other: Self) -> None:
         if len(other.hashes):
             self._blend_types(other.hashes, other.tokens, other.nonzero, other.units)
-            self._blend_rows(other.owners, other.draws, other.rows)
+            kept = other.kept
+            self._blend_rows(other.owners, other.draws, kept.room, kept.slots)
 
     def finalize(self) -> VocabularySummary:
         """Return the kept types."""
