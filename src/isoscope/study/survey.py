@@ -142,10 +142,9 @@ class SurveySpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
         int | None, about("Stop after about N tokens.", "N", least=2, local=True)
     ] = TOKENS
     length: Annotated[int, about("Cut documents to N tokens.", "N", least=2)] = 512
-    batch: Annotated[
-        int,
-        about("Most documents of a batch of up to 2048 tokens.", "N", least=1, local=True),
-    ] = 32
+    batch: Annotated[int, about("At most N documents per batch.", "N", least=1, local=True)] = (
+        32
+    )
     unit: Annotated[
         int | None,
         about(

@@ -88,7 +88,7 @@ class ProbeSpec(Runnable[Results[Probe]], frozen=True, kw_only=True):
     positive: Annotated[str | None, about("This label against all others.", "LABEL")] = None
     test: Annotated[float, about("Share of documents kept to try the rule on.", "SHARE")] = 0.5
     length: Annotated[int, about("Cut documents to N tokens.", "N", least=2)] = 512
-    batch: Annotated[int, about("Documents per batch.", "N", least=1)] = 16
+    batch: Annotated[int, about("At most N documents per batch.", "N", least=1)] = 16
     seed: Annotated[
         int, about("Chooses the documents to try it on.", "N", least=0, most=2**63 - 1)
     ] = 0

@@ -78,7 +78,7 @@ class ZeroSpec(Runnable[Results[ZeroedDimension]], frozen=True, kw_only=True):
     random: Annotated[int, about("Zero N random dimensions to compare with.", "N", least=0)] = 3
     documents: Annotated[int, about("Documents drawn from the corpus.", "N", least=1)] = 16
     length: Annotated[int, about("Cut documents to N tokens.", "N", least=2)] = 128
-    batch: Annotated[int, about("Documents per batch.", "N", least=1)] = 4
+    batch: Annotated[int, about("At most N documents per batch.", "N", least=1)] = 4
     seed: Annotated[
         int, about("Chooses documents and random dimensions.", "N", least=0, most=2**63 - 1)
     ] = 0
