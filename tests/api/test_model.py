@@ -57,7 +57,7 @@ def test_batches_change_no_site_at_all(request, model, texts, assert_alike):
 
 
 @pytest.mark.real
-@pytest.mark.timeout(600)
+@pytest.mark.slow
 def test_batches_do_not_change_what_minilm_reads(minilm, texts, assert_alike):
     given = {"tokens": None, "sites": ["resid", "norm", "pooled"]}
     together = survey(minilm, texts, batch=32, **given)

@@ -96,7 +96,7 @@ def test_minilm_reads_as_its_stored_rows(minilm, minilm_kept):
 
 
 @pytest.mark.real
-@pytest.mark.timeout(600)
+@pytest.mark.slow
 def test_two_passes_over_minilm_read_as_its_stored_rows(minilm, minilm_kept):
     texts, kept, _ = minilm_kept
     kept = only(kept, lambda site: site in ("resid.3", "norm.out"))

@@ -122,9 +122,9 @@ def ball(n, d):
 
 @cache
 def deviation(name, n, d):
-    """Return the standard deviation of a reading over eight balls of a size."""
+    """Return the standard deviation of a reading over four balls of a size."""
     values = []
-    for draw in range(8):
+    for draw in range(4):
         rows = np.random.default_rng([n, d, draw]).normal(size=(n, d))
         found = of_text(rows) if name in OF_TEXT else by_name(measure(rows, measures=[name]))
         values.append(found[name].value)

@@ -96,6 +96,7 @@ def test_memory_does_not_grow_with_the_places(run_of, tmp_path, monkeypatch):
     kinds = KINDS[:2]
     runs = [run_of(f"r{i}", survey(i, sites, kinds)) for i in range(3)]
     alive, most = weakref.WeakSet(), []
+    gc.freeze()  # what other tests loaded would be looked through at every collection below
     original = Survey.from_state.__func__
 
     class Part(Survey):
