@@ -143,7 +143,7 @@ def test_vectors_survive_kills(tmp_path, vectors):
     # Two stages, and little to read off at the end: most kills hit a unit.
     measures = ["-m", "mean-cosine", "-m", "mean-cosine-centred"]
     command = Command(tmp_path / "kills", "measure", str(vectors), *measures)
-    assert survive(command, 8, seed=1) >= 3
+    assert survive(command, 6, seed=1) >= 2
 
 
 @pytest.mark.slow
