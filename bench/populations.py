@@ -1,4 +1,4 @@
-"""Populations for bench/coverage.py, from which documents are drawn and whose values are known.
+"""Populations for bench/intervals.py: where documents are drawn from, and what is true of them.
 
 Real: the token states of two models over the bundled text. Documents are drawn anew from them
 with replacement, so that the population is the pool itself. Planted: rows about documents that

@@ -1,4 +1,4 @@
-"""The populations behind the table of coverage: what is drawn, and what is true of it."""
+"""The populations behind the tables of intervals: what is drawn, and what is true of it."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def pool(script):
 
 
 def test_what_is_true_of_a_pool_is_what_its_rows_say(script, pool):
-    found = script("coverage").truths(pool)
+    found = script("intervals").truths(pool)
     rows = pool.rows().astype(float)
     units = rows / np.linalg.norm(rows, axis=1)[:, None]
     assert found["mean-cosine-cross"] == pytest.approx(np.mean(units @ units.T))
@@ -57,9 +57,9 @@ def test_sinks_are_as_frequent_in_the_population_as_in_draws(script):
 
 
 def test_a_draw_is_counted_once_warned_or_not(script, pool, monkeypatch):
-    coverage = script("coverage")
-    monkeypatch.setattr(coverage, "REPETITIONS", 3)
-    found = coverage.covered(pool, 12, coverage.truths(pool))
+    intervals = script("intervals")
+    monkeypatch.setattr(intervals, "REPETITIONS", 3)
+    found = intervals.covered(pool, 12, intervals.truths(pool))
     for counts in found["of"].values():
         assert counts["draws"] + counts["warned"] + counts["none"] == 3
         assert counts["held"] <= counts["draws"]
@@ -68,6 +68,6 @@ def test_a_draw_is_counted_once_warned_or_not(script, pool, monkeypatch):
 
 
 def test_a_warning_is_known_by_its_words(script):
-    kind_of = script("coverage").kind_of
+    kind_of = script("intervals").kind_of
     assert kind_of("only 12 documents: the interval is rough") == "only N documents"
     assert kind_of("n < 10 d (640 rows, 64 dimensions): biased") == "n < N d"

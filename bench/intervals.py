@@ -1,13 +1,13 @@
 """How often readings hold the truth, with and without a warning, and how often nothing changed.
 
-    python bench/coverage.py minilm     resampled token states of MiniLM
-    python bench/coverage.py smollm     the same of SmolLM2
-    python bench/coverage.py planted    topics, unequal lengths, few directions, tails, sinks
-    python bench/coverage.py changed    two collections of one population: "changed" is false
+    python bench/intervals.py minilm     resampled token states of MiniLM
+    python bench/intervals.py smollm     the same of SmolLM2
+    python bench/intervals.py planted    topics, unequal lengths, few directions, tails, sinks
+    python bench/intervals.py changed    two collections of one population: "changed" is false
 
-Goes on where it stopped. Results go to bench/results/coverage.json as they come;
-docs/statistics.md is written from them. coverage-first.json is the first run of these designs,
-of the code as it was when they were written.
+Goes on where it stopped. Results go to bench/results/intervals-PART.json as they come, from
+which bench/intervals_page.py writes tables of docs/statistics.md. intervals-first-PART.json is
+the first run of these designs, of the code as it was when they were written.
 """
 
 import json
@@ -30,7 +30,7 @@ from isoscope.study.lanes import run
 from isoscope.study.reading import kinds_for, read_survey
 from isoscope.types import DEBIASED_TWINS, Chunk, Reading
 
-RESULTS = Path(__file__).parent / "results" / "coverage.json"
+RESULTS = Path(__file__).parent / "results" / "intervals.json"
 REPETITIONS = 400
 FIRST_SEED = 9_300_000
 PLACE = ("rows", "all")
