@@ -127,9 +127,12 @@ class SampledParts:
 Parts = SketchedParts | SampledParts
 
 
-def parts_of(summaries: Summaries) -> Parts | None:
-    """Return the parts of rows in documents, or of independent rows; None without intervals."""
-    if not summaries.intervals:
+def parts_of(summaries: Summaries, *, always: bool = False) -> Parts | None:
+    """Return the parts of rows in documents, or of independent rows.
+
+    None without intervals, unless a value is made of them too.
+    """
+    if not summaries.intervals and not always:
         return None
     return summaries.view(GroupParts).parts
 
