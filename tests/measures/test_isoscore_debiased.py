@@ -211,12 +211,20 @@ def test_the_error_is_that_of_leaving_out_each_group(viewed):
         ours, theirs = rows[half == side], rows[half != side]
         mean, other = ours.mean(axis=0), within_and_between(theirs, names[half != side])
         kept = names[half == side]
+        documents = np.unique(kept)
+        # for documents of one length the covariance is M / n + P / (n (G - 1)), a sum of parts
+        parts = []
+        for name in documents:
+            off = ours[kept == name] - mean
+            between = len(off) * np.outer(off.mean(axis=0), off.mean(axis=0))
+            parts.append(off.T @ off + between / (len(documents) - 1))
 
-        def ratio(part, mean=mean, other=other):  # the mean stays that of the half
-            scatter = (part - mean).T @ (part - mean)
-            return np.log(np.trace(scatter) / (scatter * other).sum())
+        def ratio(matrix, other=other):
+            return np.log(np.trace(matrix) / (matrix * other).sum())
 
-        moved = [ratio(ours) - ratio(ours[kept != name]) for name in np.unique(kept)]
+        whole = sum(parts)
+        np.testing.assert_allclose(whole / len(ours), within_and_between(ours, kept))
+        moved = [ratio(whole) - ratio(whole - part) for part in parts]
         variance += (len(moved) - 1) / len(moved) * np.square(moved).sum()
     assert groups == effective_freedom(found.parts, lost=2)
     # groups are known by a float32 sketch

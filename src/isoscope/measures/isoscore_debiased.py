@@ -72,12 +72,22 @@ class _HalfMoves:
 def _moves(seen: Halves, parts: SketchedParts, half: int, theirs: Array) -> _HalfMoves:
     """Return the shares that the groups of a half have in the two traces."""
     ours = seen.moments.halves[half]
-    rows, traces = parts.within(half, ours.origin)
     here = parts.groups.halves == half
+    rows, traces = parts.within(half, ours.origin)
     product = np.einsum("ij,ij->", ours.scatter, theirs)
     crossed = calibrate(traces_with(parts.groups, here, ours.origin, theirs), product)
+    # the parts of the scatter and of the means of groups, which add up to the covariance
+    on_scatter, on_means = seen.weights(half)
+    means = parts.means(half, ours.origin)  # (groups, d)
+    by_trace, by_product = (
+        on_scatter * scattered / (ours.count - 1) + on_means * between
+        for scattered, between in (
+            (traces, np.vecdot(means, means)),
+            (crossed, np.vecdot(means @ theirs, means)),
+        )
+    )
     return _HalfMoves(
-        here, rows / ours.count, traces / np.trace(ours.scatter), crossed / product
+        here, rows / ours.count, by_trace / by_trace.sum(), by_product / by_product.sum()
     )
 
 

@@ -147,22 +147,26 @@ class Halves(View):
         """Return the covariance of each half with what few documents lack added to it.
 
         Of G documents of one length the covariance shows 1 - 1/G of the variance between
-        them. The groups of the half tell how they differ; see `add_between_documents`.
+        them; the groups of the half tell how they differ.
         """
         first, second = self.covariances()
-        if not isinstance(self.parts, SketchedParts):
-            return first, second
-        for number, covariance in enumerate((first, second)):
-            half = self.moments.halves[number]
-            groups = self.parts.groups.only(self.parts.groups.halves == number)
-            add_between_documents(covariance, half.count, half.origin, groups)
+        if isinstance(self.parts, SketchedParts):
+            for half, covariance in enumerate((first, second)):
+                on_scatter, on_means = self.weights(half)
+                means = self.parts.means(half, self.moments.halves[half].origin)
+                covariance *= on_scatter
+                covariance += on_means * (means.T @ means)
         return first, second
 
+    def weights(self, half: int) -> tuple[float, float]:
+        """Return the weights of C and P in the unbiased covariance of a half."""
+        assert isinstance(self.parts, SketchedParts)
+        groups = self.parts.groups.only(self.parts.groups.halves == half)
+        return unbiased_weights(self.moments.halves[half].count, groups)
 
-def add_between_documents(
-    covariance: Array, rows: float, mean: Array, groups: GroupsSummary
-) -> None:
-    """Make the covariance of rows in documents unbiased, in place.
+
+def unbiased_weights(rows: float, groups: GroupsSummary) -> tuple[float, float]:
+    """Return the weights of C and P whose sum is the covariance of endless documents.
 
     With W the covariance within documents, B that between them, n rows, and s the sum of
     squared lengths of documents, the scatter M about the mean, and the scatter P of the
@@ -171,19 +175,18 @@ def add_between_documents(
         M = (n - 1) W + (n - s/n) B
         P = (K - 1) W + (sum s_k/n_k - s/n) B
 
-    Both are sums that merge. Solved for W + B, which is what endless documents would show:
-    M / (n - 1) + (s/n - 1) / (n - 1) B, with a positive weight on P and on M.
+    Solved for W + B = M / (n - 1) + (s/n - 1) / (n - 1) B, with C = M / (n - 1). No weight
+    is below zero, so that products of such covariances are not either.
     """
     n, count = rows, groups.groups
     own = float(groups.pairs.sum()) / n
     lengths = float((groups.pairs / groups.sizes).sum())
     between = lengths - own - (count - 1) * (n - own) / (n - 1)
     if count < 2 or not (own > 1 and between > 0):
-        return  # one group, documents of one row, or an old run that has no squared lengths
+        # one group, documents of one row, or an old run that has no squared lengths
+        return 1.0, 0.0
     share = min((own - 1) / ((n - 1) * between), 1 / (count - 1))
-    step = (groups.mean - mean) * np.sqrt(groups.sizes)[:, None]  # (k, d)
-    covariance *= 1 - share * (count - 1)
-    covariance += share * (step.T @ step)
+    return 1 - share * (count - 1), share
 
 
 def eigenpairs(
