@@ -248,7 +248,9 @@ def test_fewer_rows_than_dimensions_may_be_a_swap(warned, cloud):
 NORMS = ["mean-share", "mean-share-debiased", "norm-spread"]
 
 
-@pytest.mark.parametrize(("freedom", "heavy"), [(2.5, True), (4, True), (8, False), (40, False)])
+@pytest.mark.parametrize(
+    ("freedom", "heavy"), [(2.5, True), (4, True), (8, False), (40, False)]
+)
 def test_a_heavy_tail_of_norms_is_named(warned, freedom, heavy):
     # indices that the threshold was not chosen on: Student's t with these degrees of freedom
     rng = np.random.default_rng(17)

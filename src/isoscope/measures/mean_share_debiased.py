@@ -17,7 +17,8 @@ from isoscope.measures.view import Masses
     cite="mu2018",
     formula="(|sum x|^2 - sum_g |s_g|^2) / (n^2 - sum_g n_g^2) / mean of |x|^2, "
     "s_g sums over document g",
-    misleads="Below zero by chance where the mean is zero. Long rows weigh more, as in mean-share.",
+    misleads="Below zero by chance where the mean is zero. Long rows weigh more, as in "
+    "mean-share.",
 )
 def mean_share_debiased(seen: Masses) -> float:
     """Share of the squared length in the mean, from rows of different documents only.
