@@ -21,6 +21,7 @@ DEBIASED_TWINS = {
     "mean-cosine": "mean-cosine-cross",
     "isoscore": "isoscore-debiased",
     "effective-rank": "effective-rank-debiased",
+    "mean-share": "mean-share-debiased",
 }
 # The causes of a mean cosine, in the order in which shares are attributed to them.
 CAUSE_ORDER = ("sinks", "dimensions", "frequency", "position", "mean")

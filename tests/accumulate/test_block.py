@@ -140,7 +140,7 @@ def test_the_scatters_are_those_of_the_halves(make_block, cloud):
 @given(cloud=clouds())
 def test_document_sums_are_squares_of_the_sums_of_each_document(make_block, cloud):
     block = make_block(*cloud)
-    own, pairs = ({int(key): 0.0 for key in block.cells.keys} for _ in range(2))
+    own, pairs, raw, rows = ({int(key): 0.0 for key in block.cells.keys} for _ in range(4))
     norms = np.linalg.norm(block.rows, axis=1)
     units = np.divide(block.rows, norms[:, None], where=norms[:, None] > 0, out=block.rows * 0)
     keys = np.array(cell_of(block), dtype=object)
@@ -149,8 +149,13 @@ def test_document_sums_are_squares_of_the_sums_of_each_document(make_block, clou
         total = units[here].sum(axis=0)
         own[int(keys[here][0])] += total @ total
         pairs[int(keys[here][0])] += np.count_nonzero(norms[here]) ** 2
-    np.testing.assert_allclose(block.document_sums[0], list(own.values()), atol=1e-10)
-    np.testing.assert_array_equal(block.document_sums[1], list(pairs.values()))
+        raw[int(keys[here][0])] += np.square(block.rows[here].sum(axis=0)).sum()
+        rows[int(keys[here][0])] += here.sum() ** 2
+    found = block.document_squares
+    np.testing.assert_allclose(found.units, list(own.values()), atol=1e-10)
+    np.testing.assert_array_equal(found.nonzero, list(pairs.values()))
+    np.testing.assert_allclose(found.total, list(raw.values()), rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(found.rows, list(rows.values()))
 
 
 def test_independent_rows_are_documents_of_one_row(make_block):
@@ -159,9 +164,9 @@ def test_independent_rows_are_documents_of_one_row(make_block):
     alone, named = make_block(rows), make_block(rows, [1] * 90)
     assert alone.independent and not named.independent
     assert len(alone.members.runs) == len(named.members.runs) == 91
-    np.testing.assert_array_equal(alone.document_sums[0].sum(), 89)
-    np.testing.assert_allclose(named.document_sums[0].sum(), 89)
-    np.testing.assert_array_equal(named.document_sums[1].sum(), 89)
+    np.testing.assert_array_equal(alone.document_squares.units.sum(), 89)
+    np.testing.assert_allclose(named.document_squares.units.sum(), 89)
+    np.testing.assert_array_equal(named.document_squares.nonzero.sum(), 89)
 
 
 def test_rows_without_documents_are_called_by_their_ordinal():

@@ -150,3 +150,30 @@ def test_looking_at_the_state_does_not_settle_what_is_held(make_blocks, feed):
         watched.update(block)
         watched.state()
     np.testing.assert_array_equal(watched.finalize().sketch, plain.finalize().sketch)
+
+
+def test_squares_of_documents_are_summed_in_each_group(make_block, feed):
+    lengths = [1, 5, 2, 7] * 20
+    rows = cloud(300)
+    summary = feed(Groups(WIDE), make_block(rows, lengths)).finalize()
+    keys = make_block(rows, lengths).documents
+    own, pairs = dict.fromkeys(range(GROUPS), 0.0), dict.fromkeys(range(GROUPS), 0.0)
+    for key in np.unique(keys):
+        here = rows[keys == key]
+        own[int(key) % GROUPS] += np.square(here.sum(axis=0)).sum()
+        pairs[int(key) % GROUPS] += len(here) ** 2
+    np.testing.assert_allclose(summary.own, [own[int(k)] for k in summary.keys], rtol=1e-9)
+    np.testing.assert_array_equal(summary.pairs, [pairs[int(k)] for k in summary.keys])
+
+
+@pytest.mark.parametrize(("documents", "known"), [(12, True), (80, False)])
+def test_a_state_of_before_the_squares_is_read(make_block, feed, documents, known):
+    lengths = [3, 1, 4] * (documents // 3) + [2] * (documents % 3)
+    groups = feed(Groups(WIDE), make_block(cloud(sum(lengths)), lengths))
+    state = {k: v for k, v in groups.state().items() if k not in ("own", "pairs")}
+    again, whole = Groups.from_state(state, width=WIDE).finalize(), groups.finalize()
+    assert np.isnan(again.own).all()
+    if known:  # each group is a document, whose length is known
+        np.testing.assert_array_equal(again.pairs, whole.pairs)
+    else:
+        assert np.isnan(again.pairs).all()

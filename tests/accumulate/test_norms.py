@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from isoscope.accumulate import Norms, merged
+from isoscope.accumulate import ArrayBlock, Norms, merged
 from isoscope.accumulate.norms import ACCURACY
 
 SHARES = [0.0, 0.001, 0.05, 0.25, 0.5, 0.75, 0.95, 0.999, 1.0]
@@ -103,3 +103,29 @@ def test_without_a_group_its_moments_are_gone(make_block, feed):
     less = summary.without(2)
     assert less.groups == 9 and less.count == 36
     np.testing.assert_array_equal(less.mean, np.delete(summary.mean, 2))
+
+
+def tail(norms, share):
+    rows = np.zeros((len(norms), 2))
+    rows[:, 0] = norms
+    seen = Norms(2)
+    seen.update(ArrayBlock(rows))
+    return seen.finalize().tail_index(share)
+
+
+@pytest.mark.parametrize("index", [2.0, 4.0, 12.0])
+def test_the_index_of_a_pareto_tail_is_found(index):
+    norms = 1 + np.random.default_rng(3).pareto(index, 50_000)
+    # 500 rows know it to 4 %, a bin of 1 % is a twentieth of how far they exceed the first
+    assert tail(norms, 0.01) == pytest.approx(index, rel=0.15)
+
+
+def test_a_tail_of_fewer_than_ten_rows_is_not_judged():
+    norms = 1 + np.random.default_rng(4).pareto(2, 900)
+    assert tail(norms, 0.01) is None
+    assert tail(np.r_[norms, norms], 0.01) is not None
+
+
+def test_rows_of_one_length_have_no_tail():
+    assert tail(np.ones(2000), 0.01) == np.inf
+    assert tail(np.zeros(2000), 0.01) is None

@@ -89,6 +89,11 @@ def check(whole, together):
         np.testing.assert_allclose(
             together[Directions].parts[name], whole[Directions].parts[name], atol=1e-9
         )
+    ours, theirs = together[Groups].finalize(), whole[Groups].finalize()
+    for name in ("own", "pairs", "sizes", "trace"):
+        np.testing.assert_allclose(
+            getattr(ours, name), getattr(theirs, name), rtol=1e-9, atol=1e-6
+        )
     for name in ("likeness", "sentences"):
         np.testing.assert_allclose(
             together[Sentences].parts[name], whole[Sentences].parts[name], atol=1e-9

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from isoscope.measures.difference import difference_by_group, independent_difference, is_same
-from isoscope.measures.interval import Spread, quantile
+from isoscope.measures.interval import Spread, effective_freedom, quantile
 from isoscope.study.lanes import run
 from isoscope.study.reading import kinds_for, read_survey, survey_spreads
 from isoscope.types import Chunk
@@ -21,10 +21,11 @@ def spread(seed, keys=KEYS, lost=1):
 def test_paired_errors_are_those_of_the_differences_of_the_groups():
     ours, theirs = spread(1), spread(2)
     found = difference_by_group(3.0, 1.0, (ours, theirs), times=0.5)
-    error = np.sqrt(np.square(ours.parts - 0.5 * theirs.parts).sum())
+    parts = ours.parts - 0.5 * theirs.parts
+    error, freedom = np.sqrt(np.square(parts).sum()), effective_freedom(parts)
     assert found.value == 2.5
-    assert found.high - found.value == pytest.approx(quantile(31) * error)
-    assert found.p == pytest.approx(2 * stats.t.sf(2.5 / error, 31))
+    assert found.high - found.value == pytest.approx(quantile(freedom) * error)
+    assert found.p == pytest.approx(2 * stats.t.sf(2.5 / error, int(freedom)))
 
 
 def test_groups_are_distinguished_by_their_keys_and_not_by_their_order():
@@ -47,7 +48,8 @@ def test_few_documents_are_folded_where_the_other_run_has_many():
     found = difference_by_group(
         0.0, 0.0, (Spread(np.array([1.0, 2.0, 4.0]), few), Spread(np.zeros(32), KEYS))
     )
-    assert found.high == pytest.approx(quantile(31) * np.sqrt(9 + 16))
+    freedom = 3 * 25**2 / (9**2 + 16**2)  # of two groups that count, three times as many
+    assert found.high == pytest.approx(quantile(freedom) * np.sqrt(9 + 16))
 
 
 def test_the_degrees_of_freedom_are_those_of_the_poorer():

@@ -13,6 +13,7 @@ from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measures.interval import (
     LEAST_DOCUMENTS,
     around,
+    effective_freedom,
     interval,
     quantile,
     spread,
@@ -68,12 +69,12 @@ def test_the_error_of_a_mean_of_equal_groups_is_the_usual_one(values):
     values=arrays(np.float64, 10, elements=numbers),
     sizes=st.lists(st.integers(1, 9), min_size=10, max_size=10),
 )
-def test_groups_of_different_sizes_weigh_by_their_rows(values, sizes):
+def test_groups_of_different_sizes_count_by_how_far_the_rest_lies_off(values, sizes):
     sizes = np.array(sizes, dtype=np.float64)
     view = grouped(values * sizes, sizes, 10)
-    # the influence of a group on a mean is its rows times how far its own mean lies off
-    shares = sizes * (values - mean(view)) / sizes.sum()
-    textbook = np.sqrt(10 / 9 * np.square(shares).sum())
+    # the delete-a-group jackknife of a textbook: 9/10 sum (mean without k - their mean)^2
+    left = [np.average(np.delete(values, k), weights=np.delete(sizes, k)) for k in range(10)]
+    textbook = np.sqrt(9 / 10 * np.square(left - np.mean(left)).sum())
     found = standard_error(mean(view), without_each(view, mean), sizes)
     assert found == pytest.approx(textbook, rel=1e-9, abs=1e-9)
 
@@ -87,10 +88,39 @@ def test_around_is_symmetric_in_the_value_or_in_its_logarithm():
 
 
 def test_the_interval_of_a_mean_is_the_one_of_the_t_test():
-    values = np.random.default_rng(1).normal(size=12)
+    values = np.random.default_rng(1).uniform(size=12)  # no value stands out
     low, high = interval(seen(values), mean, values.mean(), logarithmic=False)
     textbook = stats.t.interval(0.95, 11, loc=values.mean(), scale=stats.sem(values))
     assert (low, high) == pytest.approx(textbook, abs=1e-3)
+
+
+@pytest.mark.parametrize("giant", [0.3, 0.6])
+def test_one_document_with_much_of_the_rows_is_not_taken_for_sure(giant):
+    # a mean of 40 documents that differ, one of which has this share of all rows
+    rng = np.random.default_rng(12)
+    sizes = np.r_[giant * 39 / (1 - giant), np.ones(39)]
+    covered = 0
+    for _ in range(400):
+        view = grouped(rng.normal(size=40) * sizes, sizes, 40)
+        low, high = interval(view, mean, mean(view))
+        covered += low <= 0 <= high
+    # a standard error of 1.1 points at 95 %; weighted down by its rows a giant left 88, 43 %
+    assert covered / 400 > 0.92
+
+
+@pytest.mark.parametrize("freedom", [3.0, 3.5, 4.2, 5.9, 6.0, 7.3, 30.5])
+def test_degrees_of_freedom_need_not_be_whole(freedom):
+    # between whole degrees below six it is interpolated
+    assert quantile(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=4e-3)
+
+
+def test_degrees_of_freedom_are_those_of_the_parts_that_count():
+    few = np.r_[np.full(4, 5.0), np.full(28, 1e-3)]
+    assert effective_freedom(np.ones(32)) == 31
+    assert effective_freedom(np.ones(32), lost=2) == 30
+    assert effective_freedom(few) == pytest.approx(12, rel=1e-3)  # three times 4
+    assert effective_freedom(np.eye(32)[0]) == 3
+    assert effective_freedom(np.zeros(32)) == 31
 
 
 def test_in_the_logarithm_it_stays_positive():

@@ -10,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.hashing import named_documents
+from isoscope.measures.interval import effective_freedom
 from isoscope.measures.isoscore_debiased import across_halves, himeno_yamada, log_spread
 from isoscope.measures.view import Halves
 
@@ -32,12 +33,26 @@ def by_definition(rows):
     return (trace / squared - 1) / (rows.shape[1] - 1)
 
 
-def by_halves(rows, documents):
-    """Return the score from products of the covariances of two halves of the documents."""
-    half = named_documents(np.array([str(each) for each in documents])) % 2
-    first, second = (np.cov(rows[half == side].T) for side in (0, 1))
-    ratio = np.trace(first) * np.trace(second) / (first * second).sum()
-    return (ratio - 1) / (rows.shape[1] - 1)
+def within_and_between(rows, documents):
+    """Return the covariance of rows in documents by the analysis of variance.
+
+    For documents of one length m: W is what is left within them, over n - G; the means of
+    documents vary by B + W / m.
+    """
+    names, lengths = np.unique(documents, return_counts=True)
+    (m,) = set(lengths)
+    means = np.array([rows[documents == name].mean(axis=0) for name in names])
+    off = rows - means[np.searchsorted(names, documents)]
+    within = off.T @ off / (len(rows) - len(names))
+    return within + np.cov(means.T) - within / m
+
+
+def ratio_of_halves(rows, documents):
+    """Return the ratio from products of the covariances of two halves of the documents."""
+    names = documents.astype(str)
+    half = named_documents(names) % 2
+    first, second = (within_and_between(rows[half == s], names[half == s]) for s in (0, 1))
+    return np.trace(first) * np.trace(second) / (first * second).sum()
 
 
 def planted(documents=60, each=4, d=5, seed=1):
@@ -79,10 +94,34 @@ def test_fewer_rows_than_dimensions(value):
     assert value(rows, "isoscore-debiased") == pytest.approx(by_definition(rows), rel=1e-9)
 
 
-def test_documents_are_only_compared_across_halves(value):
-    rows, documents = planted()
-    found = value(rows, "isoscore-debiased", document=documents)
-    assert found == pytest.approx(by_halves(rows, documents), rel=1e-9)
+def test_documents_are_only_compared_across_halves(viewed):
+    rows, documents = planted(documents=30)
+    seen = viewed(Halves, rows, documents.astype(str))
+    assert across_halves(seen)[0] == pytest.approx(ratio_of_halves(rows, documents), rel=1e-9)
+
+
+def two_directions(seed, documents, lengths):
+    """Return documents that differ along two directions of 24, and the population's score."""
+    rng = np.random.default_rng([seed, documents])
+    sizes = np.full(documents, 12)
+    if lengths == "pareto":
+        sizes = np.clip(4 * (1 + rng.pareto(1.2, documents)), 4, 2000).astype(int)
+    names = np.repeat(np.arange(documents), sizes)
+    variance = np.r_[6.0, 6.0, np.zeros(22)]  # between documents; 1 within them
+    shared = rng.normal(size=(documents, 24)) * np.sqrt(variance)
+    total = variance + 1
+    truth = (total.sum() ** 2 / (total**2).sum() - 1) / 23
+    return shared[names] + rng.normal(size=(len(names), 24)), names + 1000 * seed, truth
+
+
+@pytest.mark.parametrize(("documents", "lengths"), [(33, "equal"), (100, "pareto")])
+def test_documents_that_differ_along_few_directions_leave_no_bias(value, documents, lengths):
+    off = []
+    for seed in range(40):
+        rows, names, truth = two_directions(seed, documents, lengths)
+        off.append(value(rows, "isoscore-debiased", document=names) / truth - 1)
+    # the standard error of 40 draws is 0.03
+    assert abs(np.mean(off)) < 0.06
 
 
 def test_likeness_within_documents_is_not_taken_for_anisotropy(measured):
@@ -170,19 +209,24 @@ def test_the_error_is_that_of_leaving_out_each_group(viewed):
     variance = 0.0
     for side in (0, 1):
         ours, theirs = rows[half == side], rows[half != side]
-        mean, other = ours.mean(axis=0), np.cov(theirs.T)
+        mean, other = ours.mean(axis=0), within_and_between(theirs, names[half != side])
         kept = names[half == side]
+        documents = np.unique(kept)
+        # for documents of one length the covariance is M / n + P / (n (G - 1)), a sum of parts
+        parts = []
+        for name in documents:
+            off = ours[kept == name] - mean
+            between = len(off) * np.outer(off.mean(axis=0), off.mean(axis=0))
+            parts.append(off.T @ off + between / (len(documents) - 1))
 
-        def ratio(part, mean=mean, other=other):  # the mean stays that of the half
-            scatter = (part - mean).T @ (part - mean)
-            return np.log(np.trace(scatter) / (scatter * other).sum())
+        def ratio(matrix, other=other):
+            return np.log(np.trace(matrix) / (matrix * other).sum())
 
-        moved = [
-            (ratio(ours) - ratio(ours[kept != name])) * (kept != name).mean()
-            for name in np.unique(kept)
-        ]
-        variance += len(moved) / (len(moved) - 1) * np.square(moved).sum()
-    assert groups == 30 - 2  # degrees of freedom
+        whole = sum(parts)
+        np.testing.assert_allclose(whole / len(ours), within_and_between(ours, kept))
+        moved = [ratio(whole) - ratio(whole - part) for part in parts]
+        variance += (len(moved) - 1) / len(moved) * np.square(moved).sum()
+    assert groups == effective_freedom(found.parts, lost=2)
     # groups are known by a float32 sketch
     assert error == pytest.approx(np.sqrt(variance), rel=1e-5)
 
@@ -206,7 +250,7 @@ def test_the_error_of_rows_is_that_of_leaving_them_out_of_the_unbiased_sums(view
         ]
     )
     moved -= moved.mean()
-    assert freedom == len(moved) - 1
+    assert freedom == pytest.approx(effective_freedom(moved))
     expected = np.sqrt(len(moved) / (len(moved) - 1) * (moved @ moved))
     assert error == pytest.approx(expected, rel=1e-6)
 

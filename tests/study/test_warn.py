@@ -243,3 +243,23 @@ def test_one_document_with_half_the_rows_is_reported(warned, cloud):
 def test_fewer_rows_than_dimensions_may_be_a_swap(warned, cloud):
     assert "isoscore" in warned("transpose", cloud(n=30, d=40))
     assert warned("transpose", cloud(n=50, d=40)) == []
+
+
+NORMS = ["mean-share", "mean-share-debiased", "norm-spread"]
+
+
+@pytest.mark.parametrize(
+    ("freedom", "heavy"), [(2.5, True), (4, True), (8, False), (40, False)]
+)
+def test_a_heavy_tail_of_norms_is_named(warned, freedom, heavy):
+    # indices that the threshold was not chosen on: Student's t with these degrees of freedom
+    rng = np.random.default_rng(17)
+    rows = rng.normal(size=(6000, 8)) * np.sqrt(freedom / rng.chisquare(freedom, (6000, 1)))
+    names = warned("norms have a heavy tail", rows, in_documents(200, 30))
+    assert names == (NORMS if heavy else [])
+
+
+def test_sinks_of_one_length_are_no_tail(warned, cloud):
+    rows = cloud(n=12_000)
+    rows[::250] *= 60
+    assert warned("norms have a heavy tail", rows, in_documents(120, 100)) == []

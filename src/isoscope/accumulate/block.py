@@ -15,6 +15,7 @@ import numpy as np
 from isoscope.accumulate.row_bands import FREQUENCIES, POSITIONS, position_bands
 from isoscope.accumulate.sums import (
     CellSums,
+    DocumentSquares,
     DocumentSums,
     RowNames,
     SinkRows,
@@ -229,9 +230,17 @@ class Block(ABC):
         """Sum of z z' over the rows of each half, (d, d), in the precision of the rows."""
 
     @lazy
+    def document_squares(self) -> DocumentSquares:
+        """The squares of each cell, summed over its documents."""
+        if self.independent:
+            nonzero, starts = self.sums.nonzero, self.cells.starts[:-1]
+            lengths = np.add.reduceat(self._totals[1], starts)
+            return DocumentSquares(nonzero.copy(), nonzero.copy(), lengths, self.sums.count)
+        return self._square_documents()
+
     @abstractmethod
-    def document_sums(self) -> tuple[Array, Array]:
-        """For each cell, the sums over its documents of |sum of u|^2 and of rows squared."""
+    def _square_documents(self) -> DocumentSquares:
+        """Return the squares of each cell where documents have several rows."""
 
     @lazy
     @abstractmethod
@@ -345,24 +354,21 @@ class ArrayBlock(Block):
         # numpy turns x.T @ x on one array into a symmetric product: half the work
         return rows[:cut].T @ rows[:cut], rows[cut:].T @ rows[cut:]
 
-    @lazy
-    def document_sums(self) -> tuple[Array, Array]:
-        """For each cell, the sums over its documents of |sum of u|^2 and of rows squared."""
-        sums, cells = self.sums, self.cells
-        if self.independent:
-            return sums.nonzero.copy(), sums.nonzero.copy()
-        own, pairs = np.zeros(len(cells.keys)), np.zeros(len(cells.keys))
-        weights, rows = self._totals[2], self._sorted
+    def _square_documents(self) -> DocumentSquares:
+        cells, rows = self.cells, self._sorted
+        side = np.stack([self._totals[2], np.ones(len(self), dtype=rows.dtype)])
         ordered = self.documents[cells.order]
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-        origin = self.origin
         where = np.searchsorted(cells.starts, starts, side="right") - 1
+        found = np.zeros((4, len(cells.keys)))
         for cell, start, end in zip(where, starts, np.r_[starts[1:], len(self)], strict=True):
-            w = weights[start:end]
-            total = (w @ rows[start:end]).astype(np.float64) + origin * w.sum(dtype=np.float64)
-            own[cell] += total @ total
-            pairs[cell] += np.count_nonzero(w) ** 2
-        return own, pairs
+            weights = side[:, start:end]
+            total = (weights @ rows[start:end]).astype(np.float64)  # (2, d)
+            total += weights.sum(axis=1, dtype=np.float64)[:, None] * self.origin
+            units, whole = np.vecdot(total, total)
+            there = np.count_nonzero(weights[0])
+            found[:, cell] += units, there**2, whole, (end - start) ** 2
+        return DocumentSquares(*found)
 
     @lazy
     def by_document(self) -> DocumentSums:

@@ -81,8 +81,9 @@ class Directions(Cellwise[DirectionsSummary]):
     def _add(self, block: Block) -> None:
         sums = block.sums
         self.energy = self.energy + sums.energy
-        own, pairs = block.document_sums
-        parts = {"nonzero": sums.nonzero, "units": sums.units, "own": own, "pairs": pairs}
+        squares = block.document_squares
+        own = {"own": squares.units, "pairs": squares.nonzero}
+        parts = {"nonzero": sums.nonzero, "units": sums.units, **own}
         self._add_block(block, parts)
 
     def finalize(self) -> DirectionsSummary:

@@ -18,10 +18,12 @@ from isoscope.types import Array
 class GroupsSummary(ByGroup):
     """For every group: its rows, mean, and second moments about its mean in sketch."""
 
-    arrays = ("halves", "mean", "trace", "sketch")
+    arrays = ("halves", "mean", "trace", "sketch", "own", "pairs")
     halves: Array  # (groups,) 0 or 1
     mean: Array  # (groups, d)
     trace: Array  # (groups,)
+    own: Array  # (groups,) sum over documents of |sum of rows|^2; NaN in old runs
+    pairs: Array  # (groups,) sum over documents of rows squared; NaN in old runs
     sketch: Array  # (groups, d, rank): scatter @ directions
 
     def about(self, centres: Array) -> tuple[Array, Array]:
@@ -41,7 +43,14 @@ class Groups(Cellwise[GroupsSummary]):
     scatter seen from 48 directions tells its part of a spectral reading nearly as well.
     """
 
-    shapes = {"rows": (), "mean": ("width",), "trace": (), "sketch": ("rank", "width")}  # noqa: RUF012
+    shapes = {  # noqa: RUF012
+        "rows": (),
+        "mean": ("width",),
+        "trace": (),
+        "sketch": ("rank", "width"),
+        "own": (),
+        "pairs": (),
+    }
 
     def __init__(self, width: int) -> None:
         self.rank = 0  # of the sketch; independent rows need none
@@ -83,6 +92,8 @@ class Groups(Cellwise[GroupsSummary]):
             "mean": sums.total,
             "trace": sums.trace,
             "sketch": sums.sketch,
+            "own": block.document_squares.total,
+            "pairs": block.document_squares.rows,
         }
         self._add_pending(block.origin, cells.folded, cells.keys, parts)
         self.documents += len(block.members.runs) - 1
@@ -131,6 +142,8 @@ class Groups(Cellwise[GroupsSummary]):
                 "mean": origin + offset,
                 "trace": held["trace"] - held["rows"] * np.einsum("kd,kd->k", offset, offset),
                 "sketch": held["sketch"] - seen[:, :, None] * (rows * offset)[:, None, :],
+                "own": held["own"],
+                "pairs": held["pairs"],
             }
             self._take_in(held["keys"].astype(np.uint64), folded, parts)
 
@@ -141,6 +154,13 @@ class Groups(Cellwise[GroupsSummary]):
         self.parts["sketch"][slots] += parts["sketch"] + gap
         gaps = weight * np.einsum("kd,kd->k", step, step)
         self.parts["trace"][slots] += parts["trace"] + gaps
+        for name in ("own", "pairs"):
+            self.parts[name][slots] += parts[name]
+
+    def add_to_cells(self, keys: Array, folded: bool, parts: Mapping[str, Array]) -> None:
+        """Add to some of the arrays of cells that have rows; the others stay as they are."""
+        self._settle()
+        super().add_to_cells(keys, folded, parts)
 
     def _absorb(self, other: Self) -> None:
         self._agree(other.rank, other.precision)
@@ -160,7 +180,10 @@ class Groups(Cellwise[GroupsSummary]):
     def _restore(self, state: Mapping[str, Array]) -> None:
         self.rank = int(state["sketch"].shape[1])
         self.precision = state["sketch"].dtype
-        super()._restore(state)
+        # Runs of older versions have neither; single documents still tell their lengths.
+        unknown = np.full(len(state["rows"]), np.nan)
+        pairs = unknown if state["folded"] else state["rows"] ** 2
+        super()._restore({"own": unknown, "pairs": pairs, **state})
 
     def finalize(self) -> GroupsSummary:
         """Return the groups."""
@@ -172,6 +195,8 @@ class Groups(Cellwise[GroupsSummary]):
             halves=(self.keys % np.uint64(2)).astype(np.int64),
             mean=self.parts["mean"].copy(),
             trace=self.parts["trace"].copy(),
+            own=self.parts["own"].copy(),
+            pairs=self.parts["pairs"].copy(),
             sketch=self.parts["sketch"].transpose(0, 2, 1).astype(np.float64),
             documents=self.documents,
         )

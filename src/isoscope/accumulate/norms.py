@@ -12,6 +12,7 @@ from isoscope.hashing import sorted_distinct
 from isoscope.types import Array
 
 ACCURACY = 0.005  # relative error of a quantile
+TAIL_ROWS = 10  # rows that a tail is judged by, at least
 _STEP = np.log((1 + ACCURACY) / (1 - ACCURACY))
 
 
@@ -39,6 +40,23 @@ class NormsSummary(ByGroup):
         norms, counts = self.levels()
         reached = np.cumsum(counts) >= max(share * counts.sum(), 1.0)
         return float(norms[int(np.argmax(reached))])
+
+    def tail_index(self, share: float) -> float | None:
+        """Return how fast the tail of the longest rows falls; None for fewer than ten rows.
+
+        Hill (1975): one over the mean logarithm of how far these rows exceed the shortest of
+        them. A tail whose index is k has moments below the k-th only.
+        """
+        norms, counts = self.levels()
+        wanted = share * counts.sum()
+        if wanted < TAIL_ROWS:
+            return None
+        longer = np.cumsum(counts[::-1])[::-1]  # rows at least as long as each level
+        first = int(np.flatnonzero(longer >= wanted)[-1])
+        if norms[first] <= 0:
+            return None
+        beyond = np.log(norms[first:] / norms[first]) @ counts[first:]
+        return float(longer[first] / beyond) if beyond > 0 else np.inf
 
 
 class Norms(Cellwise[NormsSummary]):

@@ -4,7 +4,7 @@ Sums over rows add up over classes. Sums over documents do not: a document with 
 token and twenty others is one document, and the pairs between the two are pairs within it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block
 from isoscope.accumulate.cellwise import Cellwise
 from isoscope.accumulate.directions import Directions
+from isoscope.accumulate.groups import Groups
 from isoscope.accumulate.moments import Moments
 from isoscope.accumulate.sentences import Sentences, likeness
 from isoscope.accumulate.sums import DocumentSums
@@ -25,7 +26,14 @@ class Overlap(Cellwise[int]):
     """The cross terms between classes of rows within a document."""
 
     least = 0
-    shapes = {"own": (), "pairs": (), "likeness": (), "sentences": ()}  # noqa: RUF012
+    shapes = {  # noqa: RUF012
+        "own": (),
+        "pairs": (),
+        "likeness": (),
+        "sentences": (),
+        "total": (),
+        "rows": (),
+    }
     saved = ("row_pairs", *Cellwise.saved)
     totals = ("row_pairs", *Cellwise.totals)
     row_pairs: float = 0.0
@@ -47,10 +55,17 @@ class Overlap(Cellwise[int]):
                 part.documents -= self.documents
             if type(part) is Directions:
                 part.add_to_cells(self.keys, self.folded, self._only("own", "pairs"))
+            if isinstance(part, Groups):
+                parts = {"own": self.parts["total"], "pairs": self.parts["rows"]}
+                part.add_to_cells(self.keys, self.folded, parts)
             if isinstance(part, Sentences):
                 part.add_to_cells(self.keys, self.folded, self._only("likeness", "sentences"))
             if isinstance(part, Tally):
                 part.pairs += self.row_pairs
+
+    def _restore(self, state: Mapping[str, Array]) -> None:
+        unknown = np.full(len(state["keys"]), np.nan)  # runs of older versions
+        super()._restore({"total": unknown, "rows": unknown, **state})
 
     def _only(self, *names: str) -> dict[str, Array]:
         return {name: self.parts[name] for name in names}
@@ -84,20 +99,30 @@ class Meeting:
             rows[place] += each.rows
         alike, counted = likeness(total, units, nonzero)
         own, pairs = np.vecdot(units, units), nonzero**2
-        row_pairs = float((rows**2).sum())
+        whole, squared = np.vecdot(total, total), rows**2
         for each, place in zip(classes, places, strict=True):
             own[place] -= np.vecdot(each.units, each.units)
             pairs[place] -= each.nonzero**2
             apart = likeness(each.total, each.units, each.nonzero)
             alike[place] -= apart[0]
             counted[place] -= apart[1]
-            row_pairs -= float((each.rows**2).sum())
+            whole[place] -= np.vecdot(each.total, each.total)
+            squared[place] -= each.rows**2
+        row_pairs = float(squared.sum())
         surplus = sum(len(place) for place in places) - len(keys)
         if folded:
             groups = (keys % np.uint64(GROUPS)).astype(np.int64)
             keys, folds = np.unique(groups, return_inverse=True)
-            own, pairs, alike, counted = (
-                np.bincount(folds, part) for part in (own, pairs, alike, counted)
+            own, pairs, alike, counted, whole, squared = (
+                np.bincount(folds, part)
+                for part in (own, pairs, alike, counted, whole, squared)
             )
-        parts = {"own": own, "pairs": pairs, "likeness": alike, "sentences": counted}
+        parts = {
+            "own": own,
+            "pairs": pairs,
+            "likeness": alike,
+            "sentences": counted,
+            "total": whole,
+            "rows": squared,
+        }
         return cls(keys.astype(np.uint64), folded, parts, surplus, row_pairs)

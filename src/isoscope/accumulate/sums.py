@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar, overload
+from typing import Generic, NamedTuple, TypeVar, overload
 
 from isoscope.types import Array
 
@@ -49,6 +49,15 @@ class CellSums:
     units: Array  # (cells, d) of u
     energy: Array  # (d,) of u^2, dimension by dimension, over all cells
     sketch: Array  # (cells, rank, d) of (z . directions) z; rank 0 for independent rows
+
+
+class DocumentSquares(NamedTuple):
+    """For each cell, squares summed over its documents: pairs of rows within a document."""
+
+    units: Array  # (cells,) of |sum of u|^2
+    nonzero: Array  # (cells,) of the number of rows with a direction, squared
+    total: Array  # (cells,) of |sum of x|^2
+    rows: Array  # (cells,) of the number of rows, squared
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,13 @@ from isoscope.accumulate.block import (
     representable,
     sketch_rank,
 )
-from isoscope.accumulate.sums import CellSums, DocumentSums, SinkRows, lazy
+from isoscope.accumulate.sums import (
+    CellSums,
+    DocumentSquares,
+    DocumentSums,
+    SinkRows,
+    lazy,
+)
 from isoscope.capture.row_pieces import RowPieces
 from isoscope.types import Array
 
@@ -329,15 +335,16 @@ class TensorBlock(Block):
             found += count(inverse)[:, :, None] * self.origin
         return found, count(inverse > 0)
 
-    @lazy
-    def document_sums(self) -> tuple[Array, Array]:
-        """For each cell, the sums over its documents of |sum of u|^2 and of rows squared."""
-        if self.independent:
-            return self.sums.nonzero.copy(), self.sums.nonzero.copy()
+    def _square_documents(self) -> DocumentSquares:
         seen, cells = self.by_document, self.cells
         where = np.searchsorted(cells.starts, self.layout.pieces.starts, side="right") - 1
-        count, own = len(cells.keys), np.vecdot(seen.units, seen.units)
-        return np.bincount(where, own, count), np.bincount(where, seen.nonzero**2, count)
+        squares = (
+            np.vecdot(seen.units, seen.units),
+            seen.nonzero**2,
+            np.vecdot(seen.total, seen.total),
+            seen.rows**2,
+        )
+        return DocumentSquares(*(np.bincount(where, each, len(cells.keys)) for each in squares))
 
 
 def symmetric_product(rows: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ _IN_ORDER = (
     "mean_cosine_cross",
     "mean_cosine_centred",
     "mean_share",
+    "mean_share_debiased",
     "outlier_share",
     "self_similarity",
     "inter_similarity",

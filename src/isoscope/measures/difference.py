@@ -9,7 +9,13 @@ from typing import Self
 import numpy as np
 
 from isoscope.hashing import GROUPS
-from isoscope.measures.interval import Spread, exact_quantile, quantile, two_sided
+from isoscope.measures.interval import (
+    Spread,
+    effective_freedom,
+    exact_quantile,
+    quantile,
+    two_sided,
+)
 from isoscope.types import Array
 
 ROUNDING = 1e-6  # of a value: batches and threads move readings by less than that
@@ -51,12 +57,12 @@ def difference_by_group(
     ours, theirs, lost = _align(*spreads)
     parts = ours - times * theirs
     value = first - times * second
-    freedom = len(parts) - lost
+    freedom = effective_freedom(parts, lost)
     error = float(sqrt(parts @ parts))
     if freedom < 1 or not np.isfinite(error):
         return Difference(value)
     reach = quantile(freedom) * error
-    return Difference.of(value, (reach, reach), error, freedom)
+    return Difference.of(value, (reach, reach), error, int(freedom))
 
 
 def independent_difference(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import atan, cos, exp, isinf, log, pi, sin, sqrt
+from math import atan, cos, exp, floor, isinf, log, pi, sin, sqrt
 from statistics import NormalDist
 from typing import TypeVar
 
@@ -14,6 +14,7 @@ from isoscope.types import Array
 
 LEAST_DOCUMENTS = 8
 FARTHEST = 300.0  # a reach in the logarithm beyond which an end is not finite
+_SERIES = 6.0  # degrees of freedom from which the series of `quantile` is exact enough
 _Z = NormalDist().inv_cdf(0.975)
 V = TypeVar("V", bound=GroupView)
 
@@ -24,8 +25,14 @@ def quantile(freedom: float) -> float:
     It is within 5e-5 of `exact_quantile` from six degrees on and within 2e-8 at 31, the usual
     number. Intervals have eight groups at least, and every published one was computed with it:
     the exact point would move their ends in the eighth digit, or in the fifth at eight groups.
+    Below six degrees it is interpolated between the exact points of whole degrees, linearly
+    in one over the degrees.
     """
     z, v = _Z, freedom
+    if v < _SERIES:
+        below, above = floor(v), floor(v) + 1
+        low, high = exact_quantile(below), exact_quantile(above)
+        return low + (high - low) * (1 / below - 1 / v) / (1 / below - 1 / above)
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
@@ -92,21 +99,42 @@ class Spread:
         return float(sqrt(self.parts @ self.parts))
 
     @property
-    def freedom(self) -> int:
+    def freedom(self) -> float:
         """The degrees of freedom of that error."""
-        return len(self.parts) - self.lost
+        return effective_freedom(self.parts, self.lost)
+
+
+def effective_freedom(parts: Array, lost: int = 1) -> float:
+    """Return the degrees of freedom of a sum of squares of which few may be nearly all.
+
+    Satterthwaite (1946): (sum v)^2 / sum v^2 for parts of variance v, of which the fourth
+    power of a part estimates 3 v^2. At most as many as there are parts, less those lost.
+
+    >>> effective_freedom(np.ones(32)), effective_freedom(np.r_[9.0, np.ones(31)])
+    (31.0, 5.708737864077672)
+    """
+    most = float(len(parts) - lost)
+    squares = np.square(parts)
+    total = squares.sum()
+    if not 0 < total < np.inf:
+        return most
+    shares = squares / total
+    return min(most, 3 / float(shares @ shares))
 
 
 def influences(value: float, without: Array, sizes: Array) -> Array:
     """What each group adds to the error of a value, from the values without each of them.
 
-    How far a value moves when a group leaves is the group's share of the sum of
-    influences; groups are independent, so the squares add up.
+    The delete-a-group jackknife. How far a value moves when a group leaves counts in full
+    however large the group is: a large one has pulled the value towards itself, and the
+    rest alone shows how far. Groups of size zero are no groups.
     """
-    influence = (value - without) * (sizes.sum() - sizes) / sizes.sum()
-    influence -= influence.mean()  # what all groups share is bias of the method, not spread
-    groups = len(sizes)
-    return influence * sqrt(groups / (groups - 1))
+    influence = value - without
+    there = sizes > 0
+    # what all groups share is bias of the method, not spread
+    influence = np.where(there, influence - influence[there].mean(), 0.0)
+    groups = np.count_nonzero(there)
+    return influence * sqrt((groups - 1) / groups)
 
 
 def standard_error(value: float, without: Array, sizes: Array) -> float:
@@ -163,8 +191,14 @@ def interval_from(
     if without is None:
         return None
     if logarithmic and value > 0 and (without > 0).all():
-        error = standard_error(log(value), np.log(without), view.sizes) * view.thinning
-        if quantile(view.groups - 1) * error < FARTHEST:
-            return around(value, error, view.groups, logarithmic=True)
-    error = standard_error(value, without, view.sizes) * view.thinning
-    return around(value, error, view.groups)
+        reach = _reach(view, log(value), np.log(without))
+        if reach < FARTHEST:
+            return value * exp(-reach), value * exp(reach)
+    reach = _reach(view, value, without)
+    return value - reach, value + reach
+
+
+def _reach(view: GroupView, value: float, without: Array) -> float:
+    """Return how far an interval reaches to either side."""
+    found = Spread(influences(value, without, view.sizes) * view.thinning, view.keys)
+    return quantile(found.freedom) * found.error

@@ -1,5 +1,6 @@
 """Debiased IsoScore: what would IsoScore read with endless rows?"""
 
+from dataclasses import dataclass
 from math import exp, log, sqrt
 
 import numpy as np
@@ -46,7 +47,7 @@ def across_halves(seen: Halves) -> tuple[float, Array, Array]:
 
     PR = t_a t_b / <C_a, C_b>
     """
-    first, second = seen.covariances()
+    first, second = seen.unbiased_covariances()
     product = float(np.einsum("ij,ij->", first, second))
     traces = float(np.trace(first) * np.trace(second))
     if product <= 0 or traces <= 0:
@@ -56,6 +57,57 @@ def across_halves(seen: Halves) -> tuple[float, Array, Array]:
             slug="no-spread",
         )
     return traces / product, first, second
+
+
+@dataclass(frozen=True)
+class _HalfMoves:
+    """How traces move when groups of documents leave a half."""
+
+    groups: Array  # (groups,) which of all groups they are
+    rows: Array  # (groups,) their share of the rows of the half
+    trace: Array  # (groups,) their share of t
+    product: Array  # (groups,) their share of <C_a, C_b>
+
+
+def _moves(seen: Halves, parts: SketchedParts, half: int, theirs: Array) -> _HalfMoves:
+    """Return the shares that the groups of a half have in the two traces."""
+    ours = seen.moments.halves[half]
+    here = parts.groups.halves == half
+    rows, traces = parts.within(half, ours.origin)
+    product = np.einsum("ij,ij->", ours.scatter, theirs)
+    crossed = calibrate(traces_with(parts.groups, here, ours.origin, theirs), product)
+    # the parts of the scatter and of the means of groups, which add up to the covariance
+    on_scatter, on_means = seen.weights(half)
+    means = parts.means(half, ours.origin)  # (groups, d)
+    by_trace, by_product = (
+        on_scatter * scattered / (ours.count - 1) + on_means * between
+        for scattered, between in (
+            (traces, np.vecdot(means, means)),
+            (crossed, np.vecdot(means @ theirs, means)),
+        )
+    )
+    return _HalfMoves(
+        here, rows / ours.count, by_trace / by_trace.sum(), by_product / by_product.sum()
+    )
+
+
+def _ratio_bias(seen: Halves, first: Array, second: Array) -> float:
+    """Return by how much the ratio is too large on average, relative to itself.
+
+    To second order E[T / F] = E T / E F (1 + var F / F^2 - cov(T, F) / (T F)): few documents
+    that differ along few directions leave F uncertain, and its inverse too large. Variances
+    are over groups of documents, of each half on its own.
+    """
+    parts, bias = seen.parts, 0.0
+    if not isinstance(parts, SketchedParts):
+        return bias
+    for half, theirs in enumerate((second, first)):
+        moved = _moves(seen, parts, half, theirs)
+        groups = len(moved.rows)
+        if groups > 1:
+            off = moved.product - moved.rows
+            bias += groups / (groups - 1) * float(off @ (moved.product - moved.trace))
+    return max(bias, 0.0)
 
 
 def _ratio(seen: Halves) -> float:
@@ -68,7 +120,8 @@ def _ratio(seen: Halves) -> float:
                 slug="too-few-rows",
             )
         return himeno_yamada(whole.count, whole.scatter, whole.quartic)
-    return across_halves(seen)[0]
+    ratio, first, second = across_halves(seen)
+    return max(ratio / (1 + _ratio_bias(seen, first, second)), 1.0)
 
 
 def log_spread(seen: Halves) -> Spread | None:
@@ -111,21 +164,15 @@ def _of_documents(seen: Halves, parts: SketchedParts) -> Spread | None:
     _, *covariances = across_halves(seen)
     total = np.zeros(len(parts.keys))
     for half in (0, 1):
-        ours, theirs = covariances[half], covariances[1 - half]
-        n = seen.moments.halves[half].count
-        centre = seen.moments.halves[half].origin
-        rows, traces = parts.within(half, centre)
-        if len(rows) < 2:
+        moved = _moves(seen, parts, half, covariances[1 - half])
+        groups = len(moved.rows)
+        if groups < 2:
             return None
-        trace, product = np.trace(ours) * (n - 1), np.einsum("ij,ij->", ours, theirs) * (n - 1)
-        here = parts.groups.halves == half
-        crossed = calibrate(traces_with(parts.groups, here, centre, theirs), product)
-        if (traces >= trace).any() or (crossed >= product).any():
+        if (moved.trace >= 1).any() or (moved.product >= 1).any():
             return None  # one group has all the variance of its half
         # log(t_a / F) without each group; the factors 1 / (n - 1) of the two cancel
-        moved = np.log((trace - traces) / trace) - np.log((product - crossed) / product)
-        influence = -moved * (n - rows) / n
-        total[here] = influence * sqrt(len(rows) / (len(rows) - 1))
+        influence = np.log1p(-moved.product) - np.log1p(-moved.trace)
+        total[moved.groups] = influence * sqrt((groups - 1) / groups)
     return Spread(total, parts.keys, lost=2)
 
 
@@ -169,6 +216,7 @@ def isoscore_debiased(seen: Halves) -> float:
     """IsoScore of the population: free of the bias of few rows or few documents.
 
     Independent rows: Himeno and Yamada's unbiased estimators. Rows in documents: only
-    products across two halves of the documents, so that no document meets itself.
+    products across two halves of the documents, so that no document meets itself, of
+    covariances to which the variance between documents that few of them lack was added.
     """
     return from_ratio(_ratio(seen), seen.moments.width)

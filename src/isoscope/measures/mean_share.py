@@ -7,6 +7,11 @@ from isoscope.measures.base import measure
 from isoscope.measures.view import Masses
 
 
+def squared_lengths(seen: Masses) -> float:
+    """Return the sum of |x|^2 over all rows."""
+    return float(seen.trace.sum() + seen.sizes @ np.vecdot(seen.mean, seen.mean))
+
+
 @measure(
     "mean-share",
     reads=Masses,
@@ -22,7 +27,7 @@ from isoscope.measures.view import Masses
 def mean_share(seen: Masses) -> float:
     """Share of the squared length of the rows that is their common mean vector."""
     mean = seen.sizes @ seen.mean / seen.sizes.sum()
-    lengths = seen.trace.sum() + seen.sizes @ np.einsum("kd,kd->k", seen.mean, seen.mean)
+    lengths = squared_lengths(seen)
     if lengths <= 0:
         raise UndefinedError(
             "mean-share needs rows that are not zero, got only zeros",

@@ -16,6 +16,7 @@ from isoscope.measures.view import NormMoments
     cite="ethayarajh2019",
     formula="standard deviation of |x| over its mean",
     misleads="Says nothing of direction. One sink token a document can make it large.",
+    logarithmic=True,
     bounds=(0.0, None),
 )
 def norm_spread(seen: NormMoments) -> float:

@@ -39,6 +39,8 @@ PER_DIMENSION = 10  # rows or documents a dimension, below which a spectrum is b
 _SPECTRAL = (Spectrum, RawSpectrum)
 SHOWN_ROWS, SHOWN_TEXT = 3, 40  # rows of a warning, characters of a text
 LONG_ROW = 10  # times the median norm
+TAILS = (0.01, 0.001)  # shares of the longest rows
+LIGHT_TAIL = 5.0  # index of a tail from which on intervals of norms cover
 _OF_NORMS = (Masses, NormMoments)
 _SAMPLED = (Neighbours, FarNeighbours, Pairs, Clusters)
 
@@ -59,8 +61,8 @@ def about_rows(summaries: Summaries, reads: type[View]) -> list[str]:
         warnings.append(
             f"{copies.share:.1%} of the rows are copies of another row{list_rows(named.copies)}"
         )
-    if reads in _OF_NORMS and (long := list_long(summaries)):
-        warnings.append(long)
+    if reads in _OF_NORMS:
+        warnings += [each for each in (list_long(summaries), _heavy_tail(summaries)) if each]
     if reads in _SAMPLED or summaries.sampled & set(reads.needs):
         sample = summaries.of(Reservoir)
         if sample.seen > sample.count:
@@ -158,6 +160,21 @@ def list_long(summaries: Summaries) -> str:
         if row.norm >= LONG_ROW * median > 0
     ]
     return f"rows far longer than the median: {', '.join(long[:SHOWN_ROWS])}" if long else ""
+
+
+def _heavy_tail(summaries: Summaries) -> str:
+    """Return a warning where few of the longest rows decide how much norms vary.
+
+    Both the longest hundredth and the longest thousandth must fall slowly: sinks of about one
+    length are an edge, not a tail.
+    """
+    if Norms not in summaries:
+        return ""
+    norms = summaries.of(Norms)
+    known = [found for share in TAILS if (found := norms.tail_index(share)) is not None]
+    if not known or max(known) >= LIGHT_TAIL:
+        return ""
+    return f"norms have a heavy tail (index {max(known):.1f}): the interval may be too narrow"
 
 
 def _named(summaries: Summaries) -> NamedRowsSummary:

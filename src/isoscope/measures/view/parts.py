@@ -58,6 +58,14 @@ class SketchedParts:
         rows = self.groups.sizes[here]
         return rows, self.groups.trace[here] + rows * np.einsum("kd,kd->k", step, step)
 
+    def means(self, half: int, centre: Array) -> Array:
+        """Return the means of the groups of a half about a centre, times the root of rows.
+
+        (groups, d): the sum of their squares is the scatter between groups.
+        """
+        here = self.groups.halves == half
+        return (self.groups.mean[here] - centre) * np.sqrt(self.groups.sizes[here])[:, None]
+
 
 @dataclass(frozen=True)
 class SampledParts:
@@ -127,9 +135,12 @@ class SampledParts:
 Parts = SketchedParts | SampledParts
 
 
-def parts_of(summaries: Summaries) -> Parts | None:
-    """Return the parts of rows in documents, or of independent rows; None without intervals."""
-    if not summaries.intervals:
+def parts_of(summaries: Summaries, *, always: bool = False) -> Parts | None:
+    """Return the parts of rows in documents, or of independent rows.
+
+    None without intervals, unless a value is made of them too.
+    """
+    if not summaries.intervals and not always:
         return None
     return summaries.view(GroupParts).parts
 

@@ -6,9 +6,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from isoscope.accumulate import Groups, Moments, MomentsSummary, Reservoir
+from isoscope.accumulate import Groups, GroupsSummary, Moments, MomentsSummary, Reservoir
 from isoscope.errors import TooFewRowsError, UndefinedError
-from isoscope.measures.view.parts import Parts, parts_of
+from isoscope.measures.view.parts import Parts, SketchedParts, parts_of
 from isoscope.measures.view.summaries import GroupView, Summaries, View
 from isoscope.types import Array
 
@@ -99,18 +99,22 @@ class RawSpectrum(Spectrum):
 
 @dataclass(frozen=True)
 class Halves(View):
-    """Moments of two halves of the documents: products across them have no sampling bias."""
+    """Moments of two halves of the documents: products across them have no sampling bias.
+
+    Groups of documents are part of a value too: they tell how much documents differ.
+    """
 
     needs = (Moments, Groups, Reservoir)
-    for_intervals = (Groups,)
     moments: MomentsSummary
-    parts: Parts | None  # None: a value alone, without an interval
+    parts: Parts | None  # None: independent rows, and a value alone without an interval
     summaries: Summaries
 
     @classmethod
     def of(cls, summaries: Summaries) -> Self:
         """Return the view of moments and groups."""
-        return cls(summaries.of(Moments), parts_of(summaries), summaries)
+        moments = summaries.of(Moments)
+        parts = parts_of(summaries, always=not moments.independent)
+        return cls(moments, parts, summaries)
 
     @property
     def count(self) -> int:
@@ -138,6 +142,51 @@ class Halves(View):
                 slug="too-few-documents",
             )
         return first.scatter / (first.count - 1), second.scatter / (second.count - 1)
+
+    def unbiased_covariances(self) -> tuple[Array, Array]:
+        """Return the covariance of each half with what few documents lack added to it.
+
+        Of G documents of one length the covariance shows 1 - 1/G of the variance between
+        them; the groups of the half tell how they differ.
+        """
+        first, second = self.covariances()
+        if isinstance(self.parts, SketchedParts):
+            for half, covariance in enumerate((first, second)):
+                on_scatter, on_means = self.weights(half)
+                means = self.parts.means(half, self.moments.halves[half].origin)
+                covariance *= on_scatter
+                covariance += on_means * (means.T @ means)
+        return first, second
+
+    def weights(self, half: int) -> tuple[float, float]:
+        """Return the weights of C and P in the unbiased covariance of a half."""
+        assert isinstance(self.parts, SketchedParts)
+        groups = self.parts.groups.only(self.parts.groups.halves == half)
+        return unbiased_weights(self.moments.halves[half].count, groups)
+
+
+def unbiased_weights(rows: float, groups: GroupsSummary) -> tuple[float, float]:
+    """Return the weights of C and P whose sum is the covariance of endless documents.
+
+    With W the covariance within documents, B that between them, n rows, and s the sum of
+    squared lengths of documents, the scatter M about the mean, and the scatter P of the
+    means of K groups, weighted by their rows n_k, are on average
+
+        M = (n - 1) W + (n - s/n) B
+        P = (K - 1) W + (sum s_k/n_k - s/n) B
+
+    Solved for W + B = M / (n - 1) + (s/n - 1) / (n - 1) B, with C = M / (n - 1). No weight
+    is below zero, so that products of such covariances are not either.
+    """
+    n, count = rows, groups.groups
+    own = float(groups.pairs.sum()) / n
+    lengths = float((groups.pairs / groups.sizes).sum())
+    between = lengths - own - (count - 1) * (n - own) / (n - 1)
+    if count < 2 or not (own > 1 and between > 0):
+        # one group, documents of one row, or an old run that has no squared lengths
+        return 1.0, 0.0
+    share = min((own - 1) / ((n - 1) * between), 1 / (count - 1))
+    return 1 - share * (count - 1), share
 
 
 def eigenpairs(
