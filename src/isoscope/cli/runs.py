@@ -145,7 +145,15 @@ def figure(
     "--match",
     metavar="HOW",
     default="name",
-    help="Match sites by name, or layers by relative depth.",
+    help="Match sites by name, or layers by relative depth in the model.",
+)
+@click.option(
+    "--negligible",
+    metavar="SHARE",
+    type=float,
+    default=0.01,
+    help="Call changes below this share of the scale of a measure negligible; 0 for none.  "
+    "[default: 0.01]",
 )
 @formats
 def compare(
@@ -156,13 +164,16 @@ def compare(
     sites: tuple[str, ...],
     variant: str,
     match: str,
+    negligible: float,
     style: str,
 ) -> None:
     """Print two runs side by side, and what changed.
 
     The difference is b - a, with a 95 % interval. Where both read the same documents, it is
     paired by document group and far sharper. "changed" means significant at 5 % after
-    Holm's correction over the rows.
+    Holm's correction over the rows. The effect is the difference over the scale of the
+    measure: the larger of the two values, or 1 for mean cosines and mean-share. "negligible"
+    is a significant difference whose whole interval is below --negligible of that scale.
     """
     changes = iso.compare(
         first,
@@ -172,6 +183,7 @@ def compare(
         variant=variant,
         match=match,
         all=all,
+        negligible=negligible,
     )
     show(changes, style)
 

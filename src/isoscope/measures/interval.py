@@ -97,13 +97,15 @@ class Spread:
         return len(self.parts) - self.lost
 
 
-def influences(value: float, without: Array, sizes: Array) -> Array:
+def influences(value: float, without: Array, sizes: Array, *, of: float | None = None) -> Array:
     """What each group adds to the error of a value, from the values without each of them.
 
     How far a value moves when a group leaves is the group's share of the sum of
-    influences; groups are independent, so the squares add up.
+    influences; groups are independent, so the squares add up. With `of`, the rows in all,
+    these groups are some of them.
     """
-    influence = (value - without) * (sizes.sum() - sizes) / sizes.sum()
+    rows = sizes.sum() if of is None else of
+    influence = (value - without) * (rows - sizes) / rows
     influence -= influence.mean()  # what all groups share is bias of the method, not spread
     groups = len(sizes)
     return influence * sqrt(groups / (groups - 1))
