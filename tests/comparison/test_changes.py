@@ -101,8 +101,8 @@ def test_json(changes):
     assert list(lines[0]) == ["run_a", "run_b", "negligible_below", *KEYS]
     assert lines[0] == {
         "run_a": "old", "run_b": "new", "negligible_below": 0.01, "site": "embed",
-        "other_site": "embed", "variant": "all", "step": None, "measure": "isoscore", "a": 0.5, "a_low": 0.45,
-        "a_high": 0.55, "b": 0.61, "b_low": 0.61 - 0.05, "b_high": 0.61 + 0.05,
+        "other_site": "embed", "variant": "all", "step": None, "measure": "isoscore", "a": 0.5,
+        "a_low": 0.45, "a_high": 0.55, "b": 0.61, "b_low": 0.61 - 0.05, "b_high": 0.61 + 0.05,
         "difference": 0.61 - 0.5, "low": 0.08, "high": 0.14, "paired": True,
         "chance": 0.001, "effect": (0.61 - 0.5) / 0.61, "verdict": "changed", "warnings": [],
     }  # fmt: skip

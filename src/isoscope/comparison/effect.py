@@ -1,4 +1,4 @@
-"""The size of a change: measured against the scale of its measure, and when it is negligible."""
+"""The size of a change against the scale of its measure, and when it is negligible."""
 
 from functools import cache
 from math import isfinite

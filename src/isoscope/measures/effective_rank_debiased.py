@@ -35,7 +35,7 @@ def _spread(seen: Halves, _value: float, _published: bool) -> Spread | None:
             moved = [
                 2 * (effective_rank(whole) - effective_rank(whole.without(group)))
                 - (effective_rank(half) - effective_rank(half.without(place))) / 2
-                for place, group in enumerate(np.flatnonzero(here))
+                for place, group in enumerate(np.flatnonzero(here).tolist())
             ]
         except UndefinedError:
             return None
@@ -56,11 +56,11 @@ def _interval(seen: Halves, value: float, _published: bool) -> tuple[float, floa
 def remaining_bias(seen: Halves) -> float:
     """Estimate how much too low the debiased value still is.
 
-    Let u be the share that half of the documents lose. Halving removes what goes with 1/n; for
-    independent rows the logarithm of the rank is nearly linear in 1/n (for white rows it is
-    log d - d / 2n), so that ER / (1 - u) is right where 2 ER - ER_half = ER (1 + u). If rows of a
-    document share a part r of their variance, log ER is log d - r^2 g / 2 + r^3 (1 - r) g^2 / 6
-    with g dimensions per document, and more remains by the factor below.
+    Let u be the share that half of the documents lose. Halving removes what goes with 1/n. For
+    independent rows the logarithm of the rank is nearly linear in 1/n (of white rows it is
+    log d - d / 2n), so that ER / (1 - u) is right, and 2 ER - ER_half = ER (1 + u) too low.
+    Where rows of a document share a part r of their variance, log ER is
+    log d - r^2 g / 2 + r^3 (1 - r) g^2 / 6, g dimensions per document, and more remains.
     """
     plain = effective_rank(seen.whole)
     lost = max(1 - sum(map(effective_rank, seen.spectra)) / 2 / plain, 0.0)
