@@ -183,8 +183,10 @@ def test_other_numbers_of_documents_are_warned_of_where_rows_are_as_many(unlike)
     found = by_measure(iso.compare(*unlike, all=True))
     assert found["rankme"].verdict == "changed"  # and it is not
     for name in ("effective-rank", "rankme", "alpha", "isoscore", "participation"):
-        assert found[name].warnings[0].startswith(
-            "biased by the number of documents, 40 in a and 400 in b: compare "
+        assert (
+            found[name]
+            .warnings[0]
+            .startswith("biased by the number of documents, 40 in a and 400 in b: compare ")
         )
     assert found["isoscore"].warnings[0].endswith(": compare isoscore-debiased")
     assert not found["isoscore-debiased"].warnings
@@ -203,8 +205,10 @@ def test_a_debiased_measure_that_is_biased_itself_is_not_advised(tmp_path):
     few = measured(tmp_path, "few", *in_documents(rng, 40, 12, d=96))
     many = measured(tmp_path, "many", *in_documents(rng, 80, 12, d=96, first=1000))
     found = by_measure(iso.compare(few, many, measures=["effective-rank", "isoscore"]))
-    assert found["effective-rank"].warnings[0].endswith(
-        "40 in a and 80 in b: compare runs of equally many documents"
+    assert (
+        found["effective-rank"]
+        .warnings[0]
+        .endswith("40 in a and 80 in b: compare runs of equally many documents")
     )
     assert found["isoscore"].warnings[0].endswith(": compare isoscore-debiased")
 

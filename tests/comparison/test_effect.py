@@ -44,6 +44,8 @@ def test_nothing_is_negligible_at_zero():
 
 @pytest.mark.parametrize("limit", [-0.01, 1.0, float("nan"), float("inf")])
 def test_a_limit_that_is_no_share_is_refused(limit):
-    with pytest.raises(ConfigError, match="expected a share of at least 0 and below 1") as error:
+    with pytest.raises(
+        ConfigError, match="expected a share of at least 0 and below 1"
+    ) as error:
         check_limit(limit)
     assert error.value.slug == "negligible-share"

@@ -98,7 +98,9 @@ def report(runs: list[Path], target: Path, overwrite: bool, style: str, quiet: b
 @measures()
 @click.option("-s", "--site", metavar="SITE", help="The site of a spectrum, bands or a series.")
 @click.option("--variant", metavar="NAME", help=flags.ROWS)
-@click.option("--plain", is_flag=True, help="Show plain estimates, not debiased ones.")
+@click.option(
+    "--plain", is_flag=True, help="Without -m: draw plain estimates, not debiased ones."
+)
 @click.option("--width", metavar="MM", type=float, default=84.0, help="Width in millimetres.")
 @overwrite("file")
 @as_json
