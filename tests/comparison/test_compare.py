@@ -366,3 +366,22 @@ def test_variants_are_compared_on_their_own(tiny, texts, tmp_path, variant):
     ours = {r.site: r.value for r in read(tmp_path / "0") if r.variant == variant}
     assert {each.site: each.a for each in changes} == ours
     assert all(each.paired for each in changes)
+
+
+def test_depth_is_that_of_the_model_whatever_was_surveyed(tiny, texts, tmp_path):
+    for name, sites in (("first", ["resid.0"]), ("last", ["resid.2"]), ("all", ["resid"])):
+        options = {"sites": sites, "measures": ["mean-cosine"]}
+        iso.survey(tiny, texts, output=tmp_path / name, **options)
+        assert load(tmp_path / name).origin.model.layers["resid"] == 3
+    with pytest.raises(ConfigError, match="a has resid.0; b has resid.2"):
+        iso.compare(tmp_path / "first", tmp_path / "last", match="depth")
+    changes = iso.compare(tmp_path / "all", tmp_path / "last", match="depth")
+    assert [(each.site, each.other_site) for each in changes] == [("resid.2", "resid.2")]
+
+
+def test_runs_that_do_not_say_how_deep_a_model_is_are_named(handmade):
+    changes = iso.compare(handmade("a", profile(3)), handmade("b", profile(5)), match="depth")
+    assert changes.remarks[1] == (
+        "the number of layers is not stored in a and b: the deepest site that was surveyed "
+        "counts as the last layer"
+    )
