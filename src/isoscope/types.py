@@ -80,6 +80,11 @@ class Reading:
     d: int
     warnings: tuple[str, ...] = ()
 
+    @property
+    def biased(self) -> bool:
+        """Whether it carries a warning of bias."""
+        return any("biased" in text for text in self.warnings)
+
 
 @dataclass(frozen=True, slots=True)
 class Change:

@@ -127,6 +127,11 @@ def test_the_summary_says_what_negligible_means():
     assert json.loads(small.to_json().splitlines()[0])["negligible_below"] == 0.025
 
 
+def test_small_effects_keep_two_digits():
+    shown = str(changes_of([change(effect=0.000123), change("alpha", effect=-1.5)]))
+    assert " +0.012 " in shown and " -150.00 " in shown
+
+
 def test_text_and_html_show_the_same_rows(changes):
     text, html = str(changes), changes._repr_html_()
     for word in ("isoscore", "within noise", "[-0.30, 0.10]", "paired by document group"):

@@ -90,6 +90,12 @@ def _caption(changes: Results[Change]) -> str:
     return plain(", ".join([*shared, f"variant {first.variant}"]))
 
 
+def _percent(effect: float) -> str:
+    """Return an effect in percent, with its sign and two digits."""
+    percent = 100 * effect
+    return f"{percent:+.2f}" if abs(percent) >= 1 else f"{percent:+.2g}"
+
+
 def _columns(changes: Sequence[Change], warnings: Sequence[str]) -> tuple[Column, ...]:
     several = len({each.site for each in changes}) > 1
     by_depth = any(each.site != each.other_site for each in changes)
@@ -109,7 +115,7 @@ def _columns(changes: Sequence[Change], warnings: Sequence[str]) -> tuple[Column
         Column("b", tuple(second)),
         Column("b - a", tuple(value for value, _ in gaps)),
         Column("95 % interval", tuple(interval for _, interval in gaps)),
-        Column("effect, %", tuple(f"{100 * each.effect:+.2f}" for each in changes)),
+        Column("effect, %", tuple(_percent(each.effect) for each in changes)),
         Column("verdict", tuple(each.verdict for each in changes), words=True, fold=8),
         Column("how", tuple(how if len(set(how)) > 1 else [""] * len(how)), words=True),
         warning_column((each.warnings for each in changes), warnings),

@@ -20,7 +20,6 @@ from isoscope.errors import ConfigError
 from isoscope.measures.difference import holm, is_same
 from isoscope.registry import check_names
 from isoscope.study.measure_choice import companions, measure_names
-from isoscope.study.warn import is_biased
 from isoscope.types import DEBIASED_TWINS, VARIANTS, Change, Reading
 
 LEVEL = 0.05
@@ -181,7 +180,7 @@ def _bias(sides: tuple[Side, Side], a: Reading, b: Reading) -> str:
     else:
         why = "biased by few rows or documents, perhaps not alike in a and b"
     twins = sides[0].twin(a), sides[1].twin(b)
-    if all(each is not None and not is_biased(each) for each in twins):
+    if all(each is not None and not each.biased for each in twins):
         better = f"compare {DEBIASED_TWINS[a.measure]}"
     return f"{why}: {better}"
 

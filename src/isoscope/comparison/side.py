@@ -20,7 +20,7 @@ from isoscope.study.measure_choice import options_of
 from isoscope.study.reading import survey_spreads
 from isoscope.study.rows import MeasureSpec
 from isoscope.study.saved_runs import read
-from isoscope.study.warn import about_bias, is_biased
+from isoscope.study.warn import about_bias
 from isoscope.types import DEBIASED_TWINS, Reading
 
 Key = tuple[str, int | None, str]  # site, step, measure
@@ -85,7 +85,7 @@ class Side:
 
     def is_biased(self, reading: Reading) -> bool:
         """Whether a reading is known to be biased, by its warnings or by its debiased twin."""
-        if is_biased(reading):
+        if reading.biased:
             return True
         twin = self.twin(reading)
         return twin is not None and reading.measure in about_bias((reading, twin))

@@ -126,11 +126,6 @@ def about_bias(readings: Iterable[Reading]) -> dict[str, str]:
     return warnings
 
 
-def is_biased(reading: Reading) -> bool:
-    """Whether a reading carries a warning of bias."""
-    return any("biased" in text for text in reading.warnings)
-
-
 def row_name(name: str, text: str, ordinal: int) -> str:
     """Return what a person knows a row by: its id, and the beginning of its text."""
     words = plain(" ".join(text.split()))

@@ -69,3 +69,14 @@ def test_a_sentence_model_is_judged_by_its_pooled_vectors(demo):
     assert found[0].figure == f"{cosine / 2:.2f}"
     assert "two unrelated texts at the output, pooled" in found[0].text
     assert "of the squared length of texts" in found[1].text
+
+
+def test_a_biased_number_is_called_so(demo):
+    bias = "still biased low, by 26 or more: too few rows for its spectrum"
+    readings = [
+        replace(each, warnings=(bias,)) if each.measure == "effective-rank-debiased" else each
+        for each in demo.readings
+    ]
+    rank = findings(replace(demo, readings=readings, curves=[]))[2]
+    assert rank.figure == f"{1.3 * 24:.0f} or more"
+    assert rank.rule.endswith(f"; {bias}")

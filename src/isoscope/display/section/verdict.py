@@ -84,7 +84,8 @@ def _effective_rank(exhibit: Exhibit, site: str) -> Finding | None:
         f"is the {form}effective rank of the covariance {_where(exhibit, site)}, out of "
         f"{count(each.d)} dimensions; an isotropic cloud fills them all"
     )
-    return Finding(f"{each.value:.0f}", text, _rule(each))
+    more = " or more" if each.biased else ""  # few rows or documents make it too low
+    return Finding(f"{each.value:.0f}{more}", text, _rule(each))
 
 
 def _noun(exhibit: Exhibit, site: str) -> str:
@@ -116,7 +117,9 @@ def _where(exhibit: Exhibit, site: str) -> str:
 def _rule(each: Reading) -> str:
     known = each.low is not None and each.high is not None
     around = f", 95 % interval {each.low:.4g} to {each.high:.4g}" if known else ""
-    return f"{each.measure} at {each.site}, variant {each.variant}, n = {each.n:,}{around}"
+    biased = "".join(f"; {text}" for text in each.warnings if "biased" in text)
+    place = f"{each.measure} at {each.site}, variant {each.variant}"
+    return f"{place}, n = {each.n:,}{around}{biased}"
 
 
 def _blocks(sites: Sequence[str]) -> str:
