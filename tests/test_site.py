@@ -17,6 +17,7 @@ from isoscope.site import (
     last_of_stream,
     order_regions,
     order_sites,
+    output_of,
 )
 
 SOURCE = Path(__file__).parents[1] / "src" / "isoscope"
@@ -164,6 +165,12 @@ def test_the_output_is_the_deepest_site_of_the_last_stream():
     assert last_of_stream(["embed.weight", "pooled"]) == "pooled"
     assert last_of_stream(iter(["rows"])) == "rows"
     assert last_of_stream([]) is None
+
+
+def test_the_output_is_pooled_where_a_model_pools():
+    assert output_of(["embed", "norm.out", "pooled", "embed.weight"]) == "pooled"
+    assert output_of(["embed", "norm.out", "resid.3"]) == "norm.out"
+    assert output_of(iter([])) is None
 
 
 def test_the_final_norm_comes_after_the_blocks():

@@ -108,3 +108,9 @@ def test_words_of_curves_are_not_in_arrays():
     for kind in curves():
         for field in dataclasses.fields(kind):
             assert field.type is Array or "Array" not in str(field.type), (kind, field.name)
+
+
+def test_a_reading_is_biased_if_a_warning_says_so():
+    fields = ("a", "rows", "all", "", None, "isoscore", 0.5, None, None, 9, 3)
+    assert Reading(*fields, ("few", "n < d (9 rows): the spectrum is biased")).biased
+    assert not Reading(*fields, ("no interval: 3 documents",)).biased

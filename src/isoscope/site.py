@@ -202,6 +202,12 @@ def last_of_stream(names: Iterable[str]) -> str | None:
     return next((name for name in names if not is_matrix(name)), next(iter(names), None))
 
 
+def output_of(names: Iterable[str]) -> str | None:
+    """Return the site of what users take from a model: pooled vectors, else its last stream."""
+    names = list(names)
+    return POOLED if POOLED in names else last_of_stream(names)
+
+
 def _take_stack(text: str) -> tuple[str, str]:
     """Return the stack, and the name without it."""
     stack = next((each for each in STACKS if each and text.startswith(f"{each}.")), "")

@@ -81,6 +81,11 @@ class Reading:
     d: int
     warnings: tuple[str, ...] = ()
 
+    @property
+    def biased(self) -> bool:
+        """Whether it carries a warning of bias."""
+        return any("biased" in text for text in self.warnings)
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -102,7 +107,8 @@ class Change:
     high: float | None
     paired: bool  # by document group; else the two are taken as independent
     chance: float | None  # p-value after Holm's correction over all rows
-    verdict: str  # changed, within noise, same, or no interval
+    effect: float  # the difference over the scale of the measure
+    verdict: str  # changed, negligible, within noise, same, or no interval
     warnings: tuple[str, ...] = ()
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import Tally, merged
+from isoscope.accumulate.tally import SAMPLE
 
 ROWS = np.arange(24.0).reshape(12, 2) - 6  # row 3 is all zero
 
@@ -56,3 +57,31 @@ def test_a_saved_tally_continues(make_block, feed):
     tally = feed(Tally(2), make_block(ROWS, [6, 6]))
     back = Tally.from_state(tally.state(), width=2)
     assert back.finalize() == tally.finalize()
+
+
+# --- the sample of documents ---------------------------------------------------------------
+
+
+def keys_of(*blocks):
+    return sorted({int(key) for block in blocks for key in block.documents})
+
+
+def test_the_smallest_keys_of_documents_are_kept(make_block, feed):
+    rows = np.ones((900, 2))
+    block = make_block(rows, [3] * 300)
+    assert feed(Tally(2), block).sample.tolist() == keys_of(block)[:SAMPLE]
+
+
+def test_samples_merge_in_any_order(make_block, feed):
+    blocks = [make_block(np.ones((400, 2)), [2] * 200, first=first) for first in (0, 200, 400)]
+    every = keys_of(*blocks)[:SAMPLE]
+    for order in (blocks, blocks[::-1]):
+        assert merged(feed(Tally(2), block) for block in order).sample.tolist() == every
+    assert feed(Tally(2), *blocks).sample.tolist() == every
+
+
+def test_a_tally_of_an_earlier_version_has_no_sample(make_block, feed):
+    state = feed(Tally(2), make_block(ROWS, [6, 6])).state()
+    del state["sample"]
+    old = Tally.from_state(state, width=2)
+    assert not len(old.sample) and old.finalize().documents == 2

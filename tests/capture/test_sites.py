@@ -196,6 +196,12 @@ def test_the_outline_counts_sites_by_family_and_width():
     assert ("dec.q", 8, 8) in outline(sites_of("t5"))
 
 
+def test_layers_are_counted_by_family_without_heads():
+    sites = ["enc.embed", "enc.resid.0", "enc.resid.5", "enc.q.9.0", "dec.resid.0", "norm.out"]
+    found = Sites(body=None, widths=dict.fromkeys(sites, 4), taps={}).layers
+    assert found == {"enc.resid": 6, "dec.resid": 1}
+
+
 def test_the_default_of_an_encoder_decoder_has_no_heads():
     sites = Sites(
         body=None,

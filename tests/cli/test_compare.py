@@ -36,6 +36,14 @@ def test_the_same_run_twice_is_the_same(isoscope, runs):
     assert {json.loads(line)["verdict"] for line in done.stdout.splitlines()} == {"same"}
 
 
+def test_what_is_negligible_can_be_set(isoscope, runs):
+    flags = ("--negligible", "0.25", "--json")
+    lines = isoscope("compare", "runs/a", "runs/b", *flags).stdout.splitlines()
+    expected = compare(runs / "a", runs / "b", negligible=0.25)
+    assert [json.loads(line)["effect"] for line in lines] == [each.effect for each in expected]
+    assert {json.loads(line)["negligible_below"] for line in lines} == {0.25}
+
+
 def test_files_of_vectors_are_measured_first(isoscope, runs, place):
     done = isoscope("compare", "vectors.npy", "other.npy", "--json")
     assert done.exit_code == 0, done.stderr
@@ -62,6 +70,7 @@ def test_files_of_vectors_are_measured_first(isoscope, runs, place):
         ("runs/a runs/b --variant alls", "no variant is called 'alls'"),
         ("runs/a runs/b --variant no-sink", "expected a reading that both runs have"),
         ("runs/a runs/b --match width", "no match is called 'width'"),
+        ("runs/a runs/b --negligible 1.5", "expected a share of at least 0 and below 1"),
         ("runs/a runs/b --json --csv", "cannot print --json with --csv"),
     ],
 )

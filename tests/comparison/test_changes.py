@@ -17,7 +17,8 @@ def change(measure="isoscore", a=0.5, b=0.61, low=0.08, high=0.14, **other):
         "site": "embed", "other_site": "embed", "variant": "all", "step": None,
         "measure": measure, "a": a, "a_low": a - 0.05, "a_high": a + 0.05, "b": b,
         "b_low": b - 0.05, "b_high": b + 0.05, "difference": b - a, "low": low, "high": high,
-        "paired": True, "chance": 0.001, "verdict": "changed", "warnings": (),
+        "paired": True, "chance": 0.001, "effect": (b - a) / b, "verdict": "changed",
+        "warnings": (),
     }  # fmt: skip
     return Change(**{**fields, **other})
 
@@ -46,11 +47,11 @@ def changes():
 MARKDOWN = """\
 a: old, b: new, variant all
 
-| site | measure | a | b | b - a | 95 % interval | verdict | how | warnings |
-| :-- | :-- | --: | --: | --: | --: | :-- | :-- | :-- |
-| embed | isoscore | 0.500 | 0.610 | 0.110 | [0.080, 0.140] | changed | paired |  |
-| resid.0 | alpha | 1.500 | 1.400 | -0.10 | [-0.30, 0.10] | within noise | paired | 1 |
-| resid.0 | twonn | 10.000 | 11.000 | 1.000 |  | no interval | independent |  |
+| site | measure | a | b | b - a | 95 % interval | effect, % | verdict | how | warnings |
+| :-- | :-- | --: | --: | --: | --: | --: | :-- | :-- | :-- |
+| embed | isoscore | 0.500 | 0.610 | 0.110 | [0.080, 0.140] | +18.03 | changed | paired |  |
+| resid.0 | alpha | 1.500 | 1.400 | -0.10 | [-0.30, 0.10] | -7.14 | within noise | paired | 1 |
+| resid.0 | twonn | 10.000 | 11.000 | 1.000 |  | +9.09 | no interval | independent |  |
 
 1 changed, 1 within noise, 1 no interval of 3 (changed: p &lt; 0.05 after Holm's correction \
 over 2 rows; the intervals are not corrected)
@@ -66,13 +67,13 @@ the runs differ in dtype float32 and bfloat16
 
 LATEX = r"""% a: old, b: new, variant all
 % needs \usepackage{booktabs}
-\begin{tabular}{llrrrrll}
+\begin{tabular}{llrrrrrll}
 \toprule
-site & measure & a & b & b - a & 95 \% interval & verdict & how \\
+site & measure & a & b & b - a & 95 \% interval & effect, \% & verdict & how \\
 \midrule
-embed & isoscore & 0.500 & 0.610 & 0.110 & [0.080, 0.140] & changed & paired \\
-resid.0 & alpha\textsuperscript{1} & 1.500 & 1.400 & $-0.10$ & [$-0.30$, 0.10] & within noise & paired \\
-resid.0 & twonn & 10.000 & 11.000 & 1.000 &  & no interval & independent \\
+embed & isoscore & 0.500 & 0.610 & 0.110 & [0.080, 0.140] & +18.03 & changed & paired \\
+resid.0 & alpha\textsuperscript{1} & 1.500 & 1.400 & $-0.10$ & [$-0.30$, 0.10] & $-7.14$ & within noise & paired \\
+resid.0 & twonn & 10.000 & 11.000 & 1.000 &  & +9.09 & no interval & independent \\
 \bottomrule
 \end{tabular}
 
@@ -97,13 +98,13 @@ def test_latex(changes):
 
 def test_json(changes):
     lines = [json.loads(line) for line in changes.to_json().splitlines()]
-    assert list(lines[0]) == ["run_a", "run_b", *KEYS]
+    assert list(lines[0]) == ["run_a", "run_b", "negligible_below", *KEYS]
     assert lines[0] == {
-        "run_a": "old", "run_b": "new", "site": "embed", "other_site": "embed",
-        "variant": "all", "step": None, "measure": "isoscore", "a": 0.5, "a_low": 0.45,
-        "a_high": 0.55, "b": 0.61, "b_low": 0.61 - 0.05, "b_high": 0.61 + 0.05,
+        "run_a": "old", "run_b": "new", "negligible_below": 0.01, "site": "embed",
+        "other_site": "embed", "variant": "all", "step": None, "measure": "isoscore", "a": 0.5,
+        "a_low": 0.45, "a_high": 0.55, "b": 0.61, "b_low": 0.61 - 0.05, "b_high": 0.61 + 0.05,
         "difference": 0.61 - 0.5, "low": 0.08, "high": 0.14, "paired": True,
-        "chance": 0.001, "verdict": "changed", "warnings": [],
+        "chance": 0.001, "effect": (0.61 - 0.5) / 0.61, "verdict": "changed", "warnings": [],
     }  # fmt: skip
     assert lines[1]["warnings"] == ["different widths: 8 and 16"]
     assert lines[2]["low"] is None and lines[2]["chance"] is None
@@ -111,9 +112,24 @@ def test_json(changes):
 
 def test_csv(changes):
     head, first, second, _ = csv.reader(io.StringIO(changes.to_csv()))
-    assert head == ["run_a", "run_b", *KEYS]
-    assert first[:7] == ["old", "new", "embed", "embed", "all", "", "isoscore"]
+    assert head == ["run_a", "run_b", "negligible_below", *KEYS]
+    assert first[:8] == ["old", "new", "0.01", "embed", "embed", "all", "", "isoscore"]
     assert second[-1] == "different widths: 8 and 16"
+
+
+def test_the_summary_says_what_negligible_means():
+    small = changes_of([change(verdict="negligible"), change("alpha")], negligible=0.025)
+    assert small.summary == (
+        "1 changed, 1 negligible of 2 (changed: p < 0.05 after Holm's correction over 2 rows; "
+        "negligible: so too, but certainly less than 2.50% of the scale; the intervals are not "
+        "corrected)"
+    )
+    assert json.loads(small.to_json().splitlines()[0])["negligible_below"] == 0.025
+
+
+def test_small_effects_keep_two_digits():
+    shown = str(changes_of([change(effect=0.000123), change("alpha", effect=-1.5)]))
+    assert " +0.012 " in shown and " -150.00 " in shown
 
 
 def test_text_and_html_show_the_same_rows(changes):

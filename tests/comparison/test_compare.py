@@ -151,7 +151,119 @@ def test_bias_that_differs_is_warned_of(handmade):
     biased = ("n < 10 d (50 rows, 8 dimensions): the spectrum is biased",)
     a, b = handmade("a", row, n=50, warnings=biased), handmade("b", row)
     (change,) = iso.compare(a, b)
-    assert change.warnings[0].startswith("biased by the number of rows")
+    assert change.warnings[0].startswith("biased by the number of rows, 50 in a and 500 in b")
+
+
+# --- bias by documents --------------------------------------------------------------------
+
+
+def in_documents(rng, documents, each, *, d=24, rho=0.3, first=0):
+    """Rows of one population, dealt to documents: eigenvalue i is i^-1/2, the mean is not 0."""
+    ids = np.repeat(np.arange(documents) + first, each)
+    shared = rng.normal(size=(documents, d)).repeat(each, axis=0)
+    noise = np.sqrt(rho) * shared + np.sqrt(1 - rho) * rng.normal(size=(len(ids), d))
+    return (noise * np.arange(1, d + 1) ** -0.25 + 0.2).astype(np.float32), ids
+
+
+def measured(folder, name, rows, ids, **options):
+    iso.measure(rows, document=ids, output=folder / name, **options)
+    return folder / name
+
+
+@pytest.fixture(scope="module")
+def unlike(tmp_path_factory):
+    """Few long documents and many short ones, with as many rows of the same population."""
+    folder, rng = tmp_path_factory.mktemp("unlike"), np.random.default_rng(5)
+    few = measured(folder, "few", *in_documents(rng, 40, 100, d=48))
+    many = measured(folder, "many", *in_documents(rng, 400, 10, d=48, first=1000))
+    return few, many
+
+
+def test_other_numbers_of_documents_are_warned_of_where_rows_are_as_many(unlike):
+    found = by_measure(iso.compare(*unlike, all=True))
+    assert found["rankme"].verdict == "changed"  # and it is not
+    for name in ("effective-rank", "rankme", "alpha", "isoscore", "participation"):
+        assert (
+            found[name]
+            .warnings[0]
+            .startswith("biased by the number of documents, 40 in a and 400 in b: compare ")
+        )
+    assert found["isoscore"].warnings[0].endswith(": compare isoscore-debiased")
+    assert not found["isoscore-debiased"].warnings
+    changed = [e for e in found.values() if e.verdict == "changed"]
+    assert all("biased" in e.warnings[0] for e in changed)
+
+
+def test_a_measure_asked_alone_has_the_caveat_too(unlike):
+    for name in ("effective-rank", "isoscore", "mean-cosine", "rankme"):
+        alone = iso.compare(*unlike, measures=[name])[0]
+        assert alone.warnings == by_measure(iso.compare(*unlike, all=True))[name].warnings
+
+
+def test_a_debiased_measure_that_is_biased_itself_is_not_advised(tmp_path):
+    rng = np.random.default_rng(6)
+    few = measured(tmp_path, "few", *in_documents(rng, 40, 12, d=96))
+    many = measured(tmp_path, "many", *in_documents(rng, 80, 12, d=96, first=1000))
+    found = by_measure(iso.compare(few, many, measures=["effective-rank", "isoscore"]))
+    assert (
+        found["effective-rank"]
+        .warnings[0]
+        .endswith("40 in a and 80 in b: compare runs of equally many documents")
+    )
+    assert found["isoscore"].warnings[0].endswith(": compare isoscore-debiased")
+
+
+def test_a_paired_change_of_a_biased_measure_has_the_caveat(tmp_path):
+    rng = np.random.default_rng(7)
+    rows, ids = in_documents(rng, 60, 12)
+    runs = [
+        measured(tmp_path, str(power), rows * np.arange(1, 25) ** -power, ids)
+        for power in (0.0, 1.0)
+    ]
+    change = by_measure(iso.compare(*runs, all=True))["effective-rank"]
+    assert change.paired and change.verdict == "changed"
+    assert change.warnings[0].startswith("biased by few rows or documents, perhaps not alike")
+
+
+# --- the size of a change -----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def alike(tmp_path_factory):
+    """Vectors of the same 20,000 texts by a model and by one that hardly differs."""
+    folder, rng = tmp_path_factory.mktemp("alike"), np.random.default_rng(8)
+    rows = rng.normal(size=(20_000, 32)) * np.arange(1, 33) ** -0.1 + 0.3
+    other = rows * np.linspace(1.0, 1.002, 32)
+    for name, cloud in (("a.npy", rows), ("b.npy", other)):
+        np.save(folder / name, cloud.astype(np.float32))
+    return folder / "a.npy", folder / "b.npy"
+
+
+def test_a_certain_but_tiny_change_is_negligible(alike):
+    found = by_measure(iso.compare(*alike))
+    change = found["participation"]
+    assert change.chance < 0.05 and change.low > 0  # larger than noise
+    assert change.verdict == "negligible"
+    assert change.effect == pytest.approx(change.difference / change.b) and change.effect < 1e-3
+    assert found["mean-cosine"].effect == found["mean-cosine"].difference
+    assert "changed" not in {each.verdict for each in found.values()}
+
+
+def test_the_limit_can_be_set(alike):
+    measures = ["participation", "mean-cosine"]
+    for limit, verdict in ((0.0, "changed"), (1e-6, "changed"), (0.05, "negligible")):
+        changes = iso.compare(*alike, measures=measures, negligible=limit)
+        assert {each.verdict for each in changes} == {verdict}
+        assert changes.shared["negligible_below"] == limit
+    with pytest.raises(ConfigError) as error:
+        iso.compare(*alike, negligible=2)
+    assert error.value.slug == "negligible-share"
+
+
+@pytest.mark.parametrize("name", ["mean-cosine", "norm-spread", "isoscore", "uniformity"])
+def test_files_are_paired_whatever_is_measured(alike, name):
+    changes = iso.compare(*alike, measures=[name])
+    assert changes[0].paired and changes.remarks[0].startswith("paired by document group")
 
 
 def test_series_are_matched_step_by_step(handmade):
@@ -254,3 +366,22 @@ def test_variants_are_compared_on_their_own(tiny, texts, tmp_path, variant):
     ours = {r.site: r.value for r in read(tmp_path / "0") if r.variant == variant}
     assert {each.site: each.a for each in changes} == ours
     assert all(each.paired for each in changes)
+
+
+def test_depth_is_that_of_the_model_whatever_was_surveyed(tiny, texts, tmp_path):
+    for name, sites in (("first", ["resid.0"]), ("last", ["resid.2"]), ("all", ["resid"])):
+        options = {"sites": sites, "measures": ["mean-cosine"]}
+        iso.survey(tiny, texts, output=tmp_path / name, **options)
+        assert load(tmp_path / name).origin.model.layers["resid"] == 3
+    with pytest.raises(ConfigError, match="a has resid.0; b has resid.2"):
+        iso.compare(tmp_path / "first", tmp_path / "last", match="depth")
+    changes = iso.compare(tmp_path / "all", tmp_path / "last", match="depth")
+    assert [(each.site, each.other_site) for each in changes] == [("resid.2", "resid.2")]
+
+
+def test_runs_that_do_not_say_how_deep_a_model_is_are_named(handmade):
+    changes = iso.compare(handmade("a", profile(3)), handmade("b", profile(5)), match="depth")
+    assert changes.remarks[1] == (
+        "the number of layers is not stored in a and b: the deepest site that was surveyed "
+        "counts as the last layer"
+    )

@@ -1,5 +1,8 @@
 """How two runs are paired."""
 
+import pytest
+
+from isoscope.accumulate import Tally
 from isoscope.comparison.pairing import differences, match_sites, pairing
 from isoscope.store import load
 
@@ -35,10 +38,25 @@ def test_vectors_with_other_ids_are_independent(collections):
     assert not how.at("rows") and "different documents" in how.why
 
 
-def test_a_collection_without_a_sample_is_not_paired(collections):
-    few = collections("a", measures=["mean-cosine"])
-    how = pairing(load(few), load(collections("b", measures=["mean-cosine"])))
-    assert not how.at("rows")
+@pytest.mark.parametrize("measures", [["mean-cosine"], ["isoscore"], ["norm-spread"]])
+def test_pairing_does_not_depend_on_the_measures(collections, measures):
+    a, b, c = (
+        collections(name, measures=measures, prefix=prefix)
+        for name, prefix in (("a", "text"), ("b", "text"), ("c", "note"))
+    )
+    assert pairing(load(a), load(b)).at("rows")
+    assert not pairing(load(a), load(c)).at("rows")
+
+
+def test_a_run_of_an_earlier_version_is_paired_by_its_sample_of_rows(collections, monkeypatch):
+    monkeypatch.setattr(Tally, "_keep", lambda _self, _keys: None)
+    old = load(collections("old")), load(collections("old too"))
+    bare = load(collections("bare", measures=["mean-cosine"]))
+    monkeypatch.undo()
+    new = load(collections("new"))
+    for pair in (old, (old[0], new), (new, old[0])):
+        assert pairing(*pair).at("rows")
+    assert not pairing(bare, new).at("rows")
 
 
 def test_what_else_differs_is_reported(handmade):
@@ -84,6 +102,26 @@ def test_by_depth_families_do_not_mix_and_heads_go_by_name():
         ("resid.1", "resid.3"),
         ("q.0.1", "q.0.1"),
     ]
+
+
+def test_by_depth_counts_the_layers_of_the_model_not_those_surveyed():
+    some, every = ["resid.0", "resid.5"], layers(24)
+    counts = {"resid": 12}, {"resid": 24}
+    # resid.5 of 12 is at 5/11 of the way: 10.45 of 23
+    assert match_sites(some, every, "depth", counts) == [
+        ("resid.0", "resid.0"),
+        ("resid.5", "resid.10"),
+    ]
+    assert match_sites(every, some, "depth", counts[::-1]) == [
+        ("resid.0", "resid.0"),
+        ("resid.10", "resid.5"),
+    ]
+
+
+def test_by_depth_first_and_last_layer_do_not_meet():
+    counts = {"resid": 6}, {"resid": 6}
+    assert match_sites(["resid.0"], ["resid.5"], "depth", counts) == []
+    assert match_sites(["resid.2"], ["resid.5"], "depth", counts) == []
 
 
 def test_one_layer_meets_the_first():

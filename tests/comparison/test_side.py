@@ -86,7 +86,7 @@ def test_vectors_are_measured_into_a_folder_that_goes_again(clouds):
 def test_vectors_are_paired_row_by_row(clouds):
     changes = iso.compare(clouds / "old.npy", np.load(clouds / "new.npy"))
     assert all(each.paired for each in changes if each.low is not None)
-    assert tuple(changes.shared.values()) == ("old.npy", "vectors b")
+    assert tuple(changes.shared.values())[:2] == ("old.npy", "vectors b")
     moved = next(each for each in changes if each.measure == "mean-cosine")
     assert moved.verdict == "changed"
     apart = iso.compare(clouds / "old.npy", clouds / "few.npy")

@@ -59,10 +59,10 @@ FULL = {
         [
             Change(
                 "embed", "embed", "all", 3, "alpha", 0.5, None, None, 0.6, 0.5, 0.7, 0.1, None,
-                None, True, 0.01, "changed", ("odd",),
+                None, True, 0.01, 0.16, "changed", ("odd",),
             )
         ],
-        CHANGES, shared={"run_a": "old", "run_b": "new"},
+        CHANGES, shared={"run_a": "old", "run_b": "new", "negligible_below": 0.01},
     ),
     "outcomes": Results(
         [GateOutcome("alpha > 2", "a", "embed", "all", "alpha", "breached", "3 > 2", 3.0)],

@@ -22,6 +22,13 @@ def run(tmp_path_factory):
     return folder / "run"
 
 
+def told(path):
+    """Return what the marks of a picture say of themselves, as name and value."""
+    labels = re.findall(r'aria-label="([^"]*)" role="graphics-symbol"', path.read_text())
+    lines = [dict(part.split(": ", 1) for part in each.split("; ")) for each in labels]
+    return [{k: v.replace("\u2212", "-") for k, v in line.items()} for line in lines]
+
+
 def test_a_measure_chooses_the_chart(run, tmp_path):
     one = iso.figure(run, tmp_path / "a.svg", measures=["isoscore-debiased"])
     text = one.read_text()
@@ -29,17 +36,51 @@ def test_a_measure_chooses_the_chart(run, tmp_path):
     assert "IsoScore" in text and "Mean share" not in text
 
 
-def test_plain_and_debiased_are_drawn_differently(run, tmp_path):
-    one = iso.figure(run, tmp_path / "a.svg", measures=["isoscore"])
-    two = iso.figure(run, tmp_path / "b.svg", measures=["isoscore"], plain=True)
-    assert one.read_text() != two.read_text()
+TITLES = {
+    "isoscore": "IsoScore, plain",
+    "isoscore-debiased": "IsoScore, debiased",
+    "mean-cosine": "Mean cosine, plain",
+    "mean-cosine-cross": "Mean cosine, debiased",
+    "effective-rank": "Effective rank, plain",
+    "effective-rank-debiased": "Effective rank, debiased",
+    "mean-share": "Mean share",
+}
 
 
-def told(path):
-    """Return what the marks of a picture say of themselves, as name and value."""
-    labels = re.findall(r'aria-label="([^"]*)" role="graphics-symbol"', path.read_text())
-    lines = [dict(part.split(": ", 1) for part in each.split("; ")) for each in labels]
-    return [{k: v.replace("\u2212", "-") for k, v in line.items()} for line in lines]
+def titles(path):
+    return re.findall(r">([A-Z][A-Za-z ]*(?:, [a-z]+)?)</text>", path.read_text())
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("name", TITLES)
+def test_the_measure_that_is_named_is_drawn_and_labelled(run, tmp_path, name, plain):
+    path = iso.figure(run, tmp_path / "a.svg", measures=[name], plain=plain)
+    (value,) = {float(mark["value"]) for mark in told(path) if "value" in mark}
+    reading = next(each for each in iso.load(run).readings if each.measure == name)
+    assert value == pytest.approx(reading.value, rel=1e-3)
+    assert titles(path) == [TITLES[name]]
+
+
+def test_both_estimates_may_stand_side_by_side(run, tmp_path):
+    names = ["isoscore-debiased", "isoscore", "mean-share", "isoscore"]
+    path = iso.figure(run, tmp_path / "a.svg", measures=names)
+    assert titles(path) == ["IsoScore, debiased", "IsoScore, plain", "Mean share"]
+
+
+def test_without_a_measure_the_estimate_is_chosen_and_labelled(run, tmp_path):
+    for plain, form in ((False, "debiased"), (True, "plain")):
+        path = iso.figure(run, tmp_path / f"{form}.svg", plain=plain)
+        assert titles(path) == [
+            f"Mean cosine, {form}", f"IsoScore, {form}", f"Effective rank, {form}", "Mean share",
+        ]  # fmt: skip
+
+
+def test_one_estimate_alone_is_labelled_and_the_other_is_not_drawn(tmp_path):
+    rows = np.random.default_rng(1).normal(size=(60, 4))
+    iso.measure(rows, measures=["isoscore-debiased"], output=tmp_path / "one")
+    assert titles(iso.figure(tmp_path / "one", tmp_path / "a.svg")) == ["IsoScore, debiased"]
+    with pytest.raises(UnknownNameError, match="no measure is called 'isoscore'"):
+        iso.figure(tmp_path / "one", tmp_path / "b.svg", measures=["isoscore"])
 
 
 def test_a_figure_of_bands_has_the_readings_of_a_real_survey(tiny_run, tmp_path):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from isoscope.errors import TooFewRowsError
 from isoscope.hashing import named_documents
+from isoscope.measures.interval import quantile
 
 
 def rank_of(rows):
@@ -42,12 +43,100 @@ def test_most_of_the_bias_of_few_rows_is_gone(measured):
     assert abs(16 - debiased) < abs(16 - plain) / 3
 
 
-def test_its_interval_is_as_wide_as_the_plain_one(measured):
-    rows = np.random.default_rng(2).normal(size=(300, 8)) * np.arange(1, 9)
-    found = measured(rows, "effective-rank", "effective-rank-debiased")
-    plain, debiased = found["effective-rank"], found["effective-rank-debiased"]
-    assert debiased.high - debiased.low == pytest.approx(plain.high - plain.low)
-    assert debiased.high - debiased.value == pytest.approx(plain.high - plain.value)
+def test_its_interval_leaves_groups_out_of_the_whole_and_of_their_half(measured):
+    rng = np.random.default_rng(2)
+    documents = np.repeat(np.arange(400), 5)
+    rows = rng.normal(size=(400, 8))[documents] + rng.normal(size=(2000, 8))
+    rows *= np.arange(1, 9)
+    found = measured(rows, "effective-rank-debiased", document=documents)
+    reading = found["effective-rank-debiased"]
+    # the slow definition: both spectra computed anew without each group, axes included
+    groups = named_documents(np.array([str(each) for each in documents])) % 32
+    squares = 0.0
+    for half in (0, 1):
+        moved = []
+        for group in range(half, 32, 2):
+            kept = groups != group
+            rest = by_definition(rows[kept], documents[kept])
+            moved.append((by_definition(rows, documents) - rest) * kept.mean())
+        squares += len(moved) / (len(moved) - 1) * np.sum((moved - np.mean(moved)) ** 2)
+    reach = quantile(30) * np.sqrt(squares)
+    assert reading.high - reading.value == pytest.approx(reach, rel=0.03)
+    assert reading.value - reading.low == pytest.approx(reach, rel=0.03)
+
+
+def test_few_documents_scatter_more_than_the_plain_value(measured):
+    # 2 ER - (ER_a + ER_b) / 2 varies more than ER where n is not many times d
+    rng = np.random.default_rng(6)
+    scale = np.arange(1, 33) ** -0.25
+    pairs = [
+        measured(rng.normal(size=(64, 32)) * scale, "effective-rank", "effective-rank-debiased")
+        for _ in range(60)
+    ]
+    spread = np.std([each["effective-rank-debiased"].value for each in pairs], ddof=1)
+    widths = [
+        [each[name].high - each[name].value for each in pairs]
+        for name in ("effective-rank", "effective-rank-debiased")
+    ]
+    plain, debiased = (np.median(each) / quantile(31) for each in widths)
+    assert plain < 0.9 * spread < debiased < 1.3 * spread
+
+
+# --- the bias that remains ----------------------------------------------------------------
+
+
+def spectrum(kind, d):
+    rank = np.arange(1, d + 1)
+    return {
+        "white": rank**0.0,
+        "i^-1/2": rank**-0.5,
+        "i^-1": rank**-1.0,
+        "spiked": np.where(rank <= 2, 40.0, 1.0),
+    }[kind]
+
+
+def truth_of(variances):
+    share = variances / variances.sum()
+    return np.exp(-(share * np.log(share)).sum())
+
+
+def biased(reading):
+    return [text for text in reading.warnings if "biased" in text]
+
+
+def test_white_rows_that_are_fewer_than_the_dimensions_are_warned_of(measured):
+    rows = np.random.default_rng(0).normal(size=(200, 300))
+    reading = measured(rows, "effective-rank-debiased")["effective-rank-debiased"]
+    assert reading.high < 250  # where the population has 300
+    (text,) = biased(reading)
+    assert text.startswith("still biased low, by ") and text.endswith(
+        "or more: too few rows for its spectrum"
+    )
+
+
+@pytest.mark.parametrize("kind", ["white", "i^-1/2", "i^-1", "spiked"])
+@pytest.mark.parametrize(("n", "each"), [(60, 1), (3000, 1), (40, 12), (800, 12)])
+def test_intervals_without_a_warning_hold_the_truth(measured, kind, n, each):
+    # The rule was chosen at d = 64 and 256; other widths, sizes and spikes here.
+    d, variances = 40, spectrum(kind, 40)
+    rng = np.random.default_rng([n, each, len(kind)])
+    held, warned = [], []
+    for draw in range(8):
+        documents = np.repeat(np.arange(n) + 10_000 * draw, each)
+        shared = rng.normal(size=(n, d)).repeat(each, axis=0)
+        rows = (np.sqrt(0.4) * shared + np.sqrt(0.6) * rng.normal(size=shared.shape)) * np.sqrt(
+            variances
+        )
+        known = {"document": documents} if each > 1 else {}
+        reading = measured(rows, "effective-rank-debiased", **known)["effective-rank-debiased"]
+        held.append(reading.low <= truth_of(variances) <= reading.high)
+        warned.append(bool(biased(reading)))
+    missed = [not inside and not told for inside, told in zip(held, warned, strict=True)]
+    assert sum(missed) <= 2  # of 8, with a chance of 5 % each: more than 2 is one in 170
+    if n >= 800 and kind != "white":
+        assert not any(warned)
+    if n == 60 and kind in ("white", "i^-1/2"):
+        assert all(warned)
 
 
 def test_few_documents_have_no_interval(measured):

@@ -102,6 +102,9 @@ def test_runs_of_another_model_do_not_add_up(make_source):
         )
 
     assert mergeable([of("a"), of("b")]).model == Identity.from_dict(MODEL)
+    known = of("b", layers={"resid": 3})  # a run of an earlier version does not say
+    assert mergeable([known, of("a")]).model.layers == {"resid": 3}
+    assert "layers" not in of("a").to_dict()["model"]
     with pytest.raises(MergeError, match="different sha of the model: 'abc' and 'x'"):
         mergeable([of("a"), of("b", sha="x")])
     with pytest.raises(MergeError, match="different model: 'tiny' and 'other'"):

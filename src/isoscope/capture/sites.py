@@ -78,6 +78,16 @@ class Sites:
         """All sites, in order."""
         return tuple(self.widths)
 
+    @property
+    def layers(self) -> dict[str, int]:
+        """How many layers each family of sites has; heads are not counted."""
+        sites = [Site.parse(name) for name in self.names]
+        counts: dict[str, int] = {}
+        for site in sites:
+            if site.layer is not None and site.head is None:
+                counts[site.group] = max(counts.get(site.group, 0), site.layer + 1)
+        return counts
+
     def select(self, families: Sequence[str] = DEFAULT) -> tuple[str, ...]:
         """Return the sites that families name: "resid", "resid.3", "q.2", "enc.resid", "enc".
 

@@ -98,7 +98,9 @@ def report(runs: list[Path], target: Path, overwrite: bool, style: str, quiet: b
 @measures()
 @click.option("-s", "--site", metavar="SITE", help="The site of a spectrum, bands or a series.")
 @click.option("--variant", metavar="NAME", help=flags.ROWS)
-@click.option("--plain", is_flag=True, help="Show plain estimates, not debiased ones.")
+@click.option(
+    "--plain", is_flag=True, help="Without -m: draw plain estimates, not debiased ones."
+)
 @click.option("--width", metavar="MM", type=float, default=84.0, help="Width in millimetres.")
 @overwrite("file")
 @as_json
@@ -145,7 +147,15 @@ def figure(
     "--match",
     metavar="HOW",
     default="name",
-    help="Match sites by name, or layers by relative depth.",
+    help="Match sites by name, or layers by relative depth in the model.",
+)
+@click.option(
+    "--negligible",
+    metavar="SHARE",
+    type=float,
+    default=0.01,
+    help="Call changes below this share of the scale of a measure negligible; 0 for none.  "
+    "[default: 0.01]",
 )
 @formats
 def compare(
@@ -156,13 +166,16 @@ def compare(
     sites: tuple[str, ...],
     variant: str,
     match: str,
+    negligible: float,
     style: str,
 ) -> None:
     """Print two runs side by side, and what changed.
 
     The difference is b - a, with a 95 % interval. Where both read the same documents, it is
     paired by document group and far sharper. "changed" means significant at 5 % after
-    Holm's correction over the rows.
+    Holm's correction over the rows. The effect is the difference over the scale of the
+    measure: the larger of the two values, or 1 for mean cosines and mean-share. "negligible"
+    is a significant difference whose whole interval is below --negligible of that scale.
     """
     changes = iso.compare(
         first,
@@ -172,6 +185,7 @@ def compare(
         variant=variant,
         match=match,
         all=all,
+        negligible=negligible,
     )
     show(changes, style)
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from isoscope.comparison.effect import NEGLIGIBLE
 from isoscope.display import (
     DATA,
     Column,
@@ -20,37 +21,43 @@ from isoscope.display import (
 )
 from isoscope.types import Change
 
-VERDICTS = ("changed", "within noise", "same", "no interval")
+VERDICTS = ("changed", "negligible", "within noise", "same", "no interval")
 
 
 def changes_of(
     changes: Sequence[Change],
     *,
     runs: tuple[str, str] = ("a", "b"),
+    negligible: float = NEGLIGIBLE,
     method: str = "",
+    depths: str = "",
     differs: Sequence[str] = (),
     left_out: Sequence[str] = (),
 ) -> Results[Change]:
     """Return changes between two runs, with remarks on how they were compared.
 
-    `method` says whether they are paired and why, `differs` lists differing settings.
+    `method` says whether they are paired and why, `depths` where the depth of a model is not
+    known, `differs` lists differing settings.
     """
     differences = f"the runs differ in {'; '.join(differs)}" if differs else ""
     return Results(
         changes,
         CHANGES,
-        remarks=filter(None, (method, differences)),
+        remarks=filter(None, (method, depths, differences)),
         left_out=left_out,
-        shared=dict(zip(("run_a", "run_b"), runs, strict=True)),
+        shared={"run_a": runs[0], "run_b": runs[1], "negligible_below": negligible},
     )
 
 
-def summary(changes: Sequence[Change]) -> str:
+def summary(changes: Results[Change]) -> str:
     """Return the number of changes of each verdict, as a sentence."""
     counts = Counter(each.verdict for each in changes)
     parts = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]]
     tested = sum(each.chance is not None for each in changes)
     rule = f"changed: p < 0.05 after Holm's correction over {tested} rows"
+    if counts["negligible"]:
+        limit = changes.shared["negligible_below"]
+        rule += f"; negligible: so too, but certainly less than {limit:.2%} of the scale"
     return f"{', '.join(parts)} of {len(changes)} ({rule}; the intervals are not corrected)"
 
 
@@ -83,6 +90,12 @@ def _caption(changes: Results[Change]) -> str:
     return plain(", ".join([*shared, f"variant {first.variant}"]))
 
 
+def _percent(effect: float) -> str:
+    """Return an effect in percent, with its sign and two digits."""
+    percent = 100 * effect
+    return f"{percent:+.2f}" if abs(percent) >= 1 else f"{percent:+.2g}"
+
+
 def _columns(changes: Sequence[Change], warnings: Sequence[str]) -> tuple[Column, ...]:
     several = len({each.site for each in changes}) > 1
     by_depth = any(each.site != each.other_site for each in changes)
@@ -102,6 +115,7 @@ def _columns(changes: Sequence[Change], warnings: Sequence[str]) -> tuple[Column
         Column("b", tuple(second)),
         Column("b - a", tuple(value for value, _ in gaps)),
         Column("95 % interval", tuple(interval for _, interval in gaps)),
+        Column("effect, %", tuple(_percent(each.effect) for each in changes)),
         Column("verdict", tuple(each.verdict for each in changes), words=True, fold=8),
         Column("how", tuple(how if len(set(how)) > 1 else [""] * len(how)), words=True),
         warning_column((each.warnings for each in changes), warnings),
@@ -113,12 +127,14 @@ CHANGES = RecordLayout(
     tables=_tables,
     to_dict=line_of,
     fields=(
-        *texts("run_a", "run_b", "site", "other_site", "variant"),
+        *texts("run_a", "run_b"),
+        Field("negligible_below", "number"),
+        *texts("site", "other_site", "variant"),
         Field("step", "integer", optional=True),
         Field("measure"),
         *numbers("a", "a_low", "a_high", "b", "b_low", "b_high", "difference", "low", "high"),
         Field("paired", "flag"),
-        Field("chance", "number"),
+        *numbers("chance", "effect"),
         Field("verdict"),
         Field("warnings", "texts", joined=True),
     ),

@@ -4,17 +4,25 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from isoscope.comparison.changes import changes_of
-from isoscope.comparison.pairing import MATCHES, Pairing, differences, match_sites, pairing
+from isoscope.comparison.effect import NEGLIGIBLE, check_limit, is_negligible, scale_of
+from isoscope.comparison.pairing import (
+    MATCHES,
+    Pairing,
+    differences,
+    layers_of,
+    match_sites,
+    pairing,
+    unknown_depths,
+)
 from isoscope.comparison.side import Key, Side, gap_between, names_of, two_runs
 from isoscope.display import Results, usual_measures
 from isoscope.errors import ConfigError
 from isoscope.measures.difference import holm, is_same
 from isoscope.registry import check_names
 from isoscope.study.measure_choice import companions, measure_names
-from isoscope.types import VARIANTS, Change, Reading
+from isoscope.types import DEBIASED_TWINS, VARIANTS, Change, Reading
 
 LEVEL = 0.05
-BIASED = "biased by the number of rows, which differs: compare the debiased measures"
 
 
 def compare(
@@ -26,6 +34,7 @@ def compare(
     variant: str = "all",
     match: str = "name",
     all: bool = False,
+    negligible: float = NEGLIGIBLE,
 ) -> Results[Change]:
     """Compare the readings of two runs, each difference with a 95 % interval.
 
@@ -33,19 +42,23 @@ def compare(
     first. Vectors are paired row by row, row n with row n.
     Where both runs read the same documents the differences are paired by document group,
     which makes their intervals much narrower; otherwise the runs are independent samples. A
-    reading has changed if p < 0.05 after Holm's correction over all rows returned. If there
-    are several sites only the usual measures are compared, unless `measures` names others or
-    `all` is true.
+    reading has changed if p < 0.05 after Holm's correction over all rows returned. Such a
+    change is negligible if its whole interval is below the share `negligible` of the scale of
+    the measure: the larger of the two values, or 1 for mean cosines and mean-share.
+    If there are several sites only the usual measures are compared, unless `measures` names
+    others or `all` is true.
     """
+    check_limit(negligible)
     check_names("variant", [variant], VARIANTS)
     check_names("match", [match], MATCHES)
     names = None if measures is None else measure_names(measures)
     with two_runs(first, second, names) as runs:
         sides = Side.of(runs[0], variant, names), Side.of(runs[1], variant, names)
         check_names("site", sites or (), dict.fromkeys([*sides[0].sites, *sides[1].sites]))
+        layers = layers_of(runs[0]), layers_of(runs[1])
         pairs = [
             pair
-            for pair in match_sites(sides[0].sites, sides[1].sites, match)
+            for pair in match_sites(sides[0].sites, sides[1].sites, match, layers)
             if sites is None or pair[0] in sites
         ]
         keys = _shared_keys(sides, pairs)
@@ -64,9 +77,11 @@ def compare(
             side.readings = {key: side.readings[key] for key in own}
         how = pairing(*runs)
         return changes_of(
-            _changes(sides, keys, how),
+            _changes(sides, keys, how, negligible),
             runs=names_of(first, second),
+            negligible=negligible,
             method=how.why,
+            depths=unknown_depths(*runs) if match == "depth" else "",
             differs=differences(*runs),
             left_out=left_out,
         )
@@ -96,12 +111,16 @@ def _usual(sides: tuple[Side, Side], keys: list[tuple[Key, Key]]) -> list[tuple[
 
 
 def _changes(
-    sides: tuple[Side, Side], keys: Iterable[tuple[Key, Key]], how: Pairing
+    sides: tuple[Side, Side],
+    keys: Iterable[tuple[Key, Key]],
+    how: Pairing,
+    negligible: float,
 ) -> list[Change]:
     """Return the changes, p-values corrected for the number of rows."""
     pairs = [(sides[0].readings[ours], sides[1].readings[theirs]) for ours, theirs in keys]
     gaps = [gap_between(sides[1], b, sides[0], a, paired=how.at(a.site)) for a, b in pairs]
     corrected = holm([gap.p for gap, _ in gaps])
+    scales = [scale_of(a.measure, a.value, b.value) for a, b in pairs]
     return [
         Change(
             site=a.site,
@@ -120,27 +139,50 @@ def _changes(
             high=gap.high,
             paired=paired,
             chance=chance,
-            verdict=_verdict(a, b, chance),
-            warnings=_warnings(a, b),
+            effect=gap.value / scale if scale else 0.0,
+            verdict=_verdict(a, b, chance, is_negligible(gap, scale, negligible)),
+            warnings=_warnings(sides, a, b),
         )
-        for (a, b), (gap, paired), chance in zip(pairs, gaps, corrected, strict=True)
+        for (a, b), (gap, paired), chance, scale in zip(
+            pairs, gaps, corrected, scales, strict=True
+        )
     ]
 
 
-def _verdict(a: Reading, b: Reading, chance: float | None) -> str:
+def _verdict(a: Reading, b: Reading, chance: float | None, negligible: bool) -> str:
     if is_same(a.value, b.value):
         return "same"
     if chance is None:
         return "no interval"
-    return "changed" if chance < LEVEL else "within noise"
+    if chance >= LEVEL:
+        return "within noise"
+    return "negligible" if negligible else "changed"
 
 
-def _warnings(a: Reading, b: Reading) -> tuple[str, ...]:
+def _warnings(sides: tuple[Side, Side], a: Reading, b: Reading) -> tuple[str, ...]:
     """Return reasons other than the models why two readings may differ."""
-    biased = any("biased" in text for each in (a, b) for text in each.warnings)
-    rows = BIASED if biased and a.n != b.n else ""
+    biased = sides[0].is_biased(a) or sides[1].is_biased(b)
+    bias = _bias(sides, a, b) if biased else ""
     widths = f"different widths: {a.d} and {b.d}" if a.d != b.d else ""
-    return tuple(filter(None, (rows, widths)))
+    return tuple(filter(None, (bias, widths)))
+
+
+def _bias(sides: tuple[Side, Side], a: Reading, b: Reading) -> str:
+    """Return what bias may do to a difference, and what to compare instead."""
+    documents = sides[0].documents(a), sides[1].documents(b)
+    better = "measure more documents"
+    if documents[0] != documents[1]:
+        why = f"biased by the number of documents, {documents[0]} in a and {documents[1]} in b"
+        better = "compare runs of equally many documents"
+    elif a.n != b.n:
+        why = f"biased by the number of rows, {a.n} in a and {b.n} in b"
+        better = "compare runs of equally many rows"
+    else:
+        why = "biased by few rows or documents, perhaps not alike in a and b"
+    twins = sides[0].twin(a), sides[1].twin(b)
+    if all(each is not None and not each.biased for each in twins):
+        better = f"compare {DEBIASED_TWINS[a.measure]}"
+    return f"{why}: {better}"
 
 
 def _left_out(

@@ -1,11 +1,12 @@
 """How two runs are paired: site with site, document group with document group."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from isoscope.accumulate import Reservoir
+from isoscope.accumulate import Reservoir, Tally, accumulator_of
+from isoscope.accumulate.survey import Accumulators
 from isoscope.site import Site, is_matrix
 from isoscope.store import Run
 from isoscope.types import Array
@@ -16,24 +17,57 @@ _SHOWN = {"measures", "sites", "documents", "skip_bad"}  # settings that the rea
 
 
 # --- sites --------------------------------------------------------------------------------
-def match_sites(first: Sequence[str], second: Sequence[str], how: str) -> list[tuple[str, str]]:
-    """Return pairs of sites, in the order of the first run: same name, or relative depth."""
+def match_sites(
+    first: Sequence[str],
+    second: Sequence[str],
+    how: str,
+    layers: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {}),
+) -> list[tuple[str, str]]:
+    """Return pairs of sites, in the order of the first run: same name, or relative depth.
+
+    `layers` has the number of layers of each family in either model. Where that is not known,
+    the deepest site that was surveyed counts as the last layer.
+    """
     if how == "name":
         return [(site, site) for site in first if site in set(second)]
     ours, theirs = _families(first), _families(second)
-    layers: dict[str, str] = {}
+    matched: dict[str, str] = {}
     for family, sites in ours.items():
         if family in theirs:
-            layers |= _by_depth(sites, theirs[family])
+            counts = [
+                known.get(family, max(each) + 1)
+                for known, each in zip(layers, (sites, theirs[family]), strict=True)
+            ]
+            matched |= _by_depth(sites, theirs[family], counts)
     numbered = {site for sites in ours.values() for site in sites.values()}
     return [
-        (site, layers[site] if site in numbered else site)
+        (site, matched[site] if site in numbered else site)
         for site in first
-        if (site in layers) or (site not in numbered and site in set(second))
+        if (site in matched) or (site not in numbered and site in set(second))
     ]
 
 
-def _families(sites: Sequence[str]) -> dict[str, dict[int, str]]:
+def unknown_depths(first: Run, second: Run) -> str:
+    """Return a remark on runs that do not say how deep their model is; empty for none."""
+    missing = [
+        label
+        for label, run in (("a", first), ("b", second))
+        if not layers_of(run) and _families(each.site for each in run.readings)
+    ]
+    if not missing:
+        return ""
+    return (
+        f"the number of layers is not stored in {' and '.join(missing)}: the deepest site "
+        "that was surveyed counts as the last layer"
+    )
+
+
+def layers_of(run: Run) -> Mapping[str, int]:
+    """Return the number of layers of each family of sites, as far as it is stored."""
+    return {} if run.origin.model is None else run.origin.model.layers
+
+
+def _families(sites: Iterable[str]) -> dict[str, dict[int, str]]:
     """Return the sites that are layers, by family and layer number."""
     found: dict[str, dict[int, str]] = {}
     for name in sites:
@@ -43,14 +77,23 @@ def _families(sites: Sequence[str]) -> dict[str, dict[int, str]]:
     return found
 
 
-def _by_depth(ours: dict[int, str], theirs: dict[int, str]) -> dict[str, str]:
-    """Return each layer of the shallower model with that of the other at the same depth."""
-    shallow, deep = (ours, theirs) if len(ours) <= len(theirs) else (theirs, ours)
-    top, bottom = max(max(shallow), 1), max(max(deep), 1)
+def _by_depth(
+    ours: dict[int, str], theirs: dict[int, str], counts: Sequence[int]
+) -> dict[str, str]:
+    """Return each layer of the shallower model with that of the other at the same depth.
+
+    Which layers belong together depends on the models alone: where one of the two was not
+    surveyed, the other has no match.
+    """
+    swapped = counts[0] > counts[1]
+    shallow, deep = (theirs, ours) if swapped else (ours, theirs)
+    few, many = sorted(counts)
     pairs: dict[str, str] = {}
     for number, site in shallow.items():
-        near = min(deep, key=lambda other: (abs(other / bottom - number / top), other))
-        pairs |= {site: deep[near]} if shallow is ours else {deep[near]: site}
+        depth = number / max(few - 1, 1)
+        near = min(range(many), key=lambda n: (abs(n / max(many - 1, 1) - depth), n))
+        if near in deep:
+            pairs |= {deep[near]: site} if swapped else {site: deep[near]}
     return pairs
 
 
@@ -118,15 +161,25 @@ def _same_corpus(first: Run, second: Run) -> str:
 
 
 def _shared_documents(first: Run, second: Run) -> float:
-    """Return the share of sampled documents that are in both runs."""
-    samples: list[Array] = []
-    for run in (first, second):
-        here = run.survey_of("rows").held.get(("rows", "all"), {})
-        if Reservoir not in here:
-            return 0.0
-        samples.append(np.unique(here[Reservoir].state()["documents"]))
-    ours, theirs = samples
-    return len(np.intersect1d(ours, theirs)) / max(len(ours), len(theirs))
+    """Return the share of sampled documents that are in both runs.
+
+    Every run has a sample of its documents; those of earlier versions have one of rows, if
+    a measure needed it.
+    """
+    places = [run.survey_of("rows").held.get(("rows", "all"), {}) for run in (first, second)]
+    for sample_of in (_tally_sample, _row_sample):
+        ours, theirs = map(sample_of, places)
+        if len(ours) and len(theirs):
+            return len(np.intersect1d(ours, theirs)) / max(len(ours), len(theirs))
+    return 0.0
+
+
+def _tally_sample(here: Accumulators) -> Array:
+    return accumulator_of(here, Tally).sample if Tally in here else np.zeros(0)
+
+
+def _row_sample(here: Accumulators) -> Array:
+    return np.unique(here[Reservoir].state()["documents"]) if Reservoir in here else np.zeros(0)
 
 
 def _settings(run: Run) -> dict[str, object]:

@@ -8,6 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from isoscope.accumulate import Tally, accumulator_of
+from isoscope.accumulate.survey import variants
 from isoscope.errors import TooFewRowsError
 from isoscope.measures import MEASURES
 from isoscope.measures.difference import Difference, difference_by_group, independent_difference
@@ -18,7 +20,8 @@ from isoscope.study.measure_choice import options_of
 from isoscope.study.reading import survey_spreads
 from isoscope.study.rows import MeasureSpec
 from isoscope.study.saved_runs import read
-from isoscope.types import Reading
+from isoscope.study.warn import about_bias
+from isoscope.types import DEBIASED_TWINS, Reading
 
 Key = tuple[str, int | None, str]  # site, step, measure
 RunOrPath = str | os.PathLike[str] | Run
@@ -33,6 +36,8 @@ class Side:
     variant: str
     readings: dict[Key, Reading]
     _spreads: dict[str, dict[str, Spread]] = field(default_factory=dict[str, dict[str, Spread]])
+    _documents: dict[str, int] = field(default_factory=dict[str, int])  # by site
+    _twins: dict[str, dict[Key, Reading]] = field(default_factory=dict[str, dict[Key, Reading]])
 
     @classmethod
     def of(cls, run: Run, variant: str, measures: Sequence[str] | None = None) -> "Side":
@@ -57,6 +62,33 @@ class Side:
     def measures(self) -> list[str]:
         """The measures it has readings of."""
         return list(dict.fromkeys(measure for _, _, measure in self.readings))
+
+    def documents(self, reading: Reading) -> int:
+        """Return the number of documents behind a reading; of all it read where not kept."""
+        if reading.site not in self._documents:
+            here = self.run.survey_of(reading.site).held
+            counts = [
+                accumulator_of(found, Tally).documents
+                for _, alike, found in variants(here)
+                if self.variant in alike and Tally in found
+            ]
+            listed = sum(source.documents or 0 for source in self.run.origin.sources)
+            self._documents[reading.site] = counts[0] if counts else listed or reading.n
+        return self._documents[reading.site]
+
+    def twin(self, reading: Reading) -> Reading | None:
+        """Return the debiased twin of a reading, also where it was not asked for."""
+        name = DEBIASED_TWINS.get(reading.measure, "")
+        if name and name not in self._twins:
+            self._twins[name] = Side.of(self.run, self.variant, (name,)).readings
+        return self._twins[name].get((reading.site, reading.step, name)) if name else None
+
+    def is_biased(self, reading: Reading) -> bool:
+        """Whether a reading is known to be biased, by its warnings or by its debiased twin."""
+        if reading.biased:
+            return True
+        twin = self.twin(reading)
+        return twin is not None and reading.measure in about_bias((reading, twin))
 
     def spread(self, reading: Reading) -> Spread | None:
         """Return what each document group adds to the error of a reading, None if unknown."""

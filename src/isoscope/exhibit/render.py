@@ -18,7 +18,7 @@ from isoscope.registry import check_names, unknown
 from isoscope.store import load as load_run
 from isoscope.store.run import Run
 from isoscope.study.measure_choice import isotropic_levels, options_of
-from isoscope.types import DEBIASED_TWINS, Reading
+from isoscope.types import Reading
 
 SUFFIXES = (".pdf", ".svg", ".png")
 COLUMN = 84.0  # millimetres, one of two columns of most journals
@@ -83,7 +83,8 @@ def figure(
     """Write one kind of chart as PDF, SVG or PNG, `width` millimetres wide.
 
     `measures` selects the charts of layers, series and norm, `site` the site of spectrum,
-    series and embeddings; `plain` shows estimates as published instead of debiased ones.
+    series and embeddings. Without `measures`, `plain` shows estimates as published instead of
+    debiased ones; a measure that is named is drawn as it is.
     """
     _check_options(output, width)
     for package in ("altair", "vl_convert"):
@@ -102,7 +103,7 @@ def figure(
     if measures and "measure" in panel.positions:
         positions["measure"], measures = measures[0], None
     chosen = _set_switches(panel, {name: value for name, value in positions.items() if value})
-    svg = draw_figure(_charts(panel, measures), chosen, width)
+    svg = draw_figure(_charts(panel, measures, chosen.get("form", "")), chosen, width)
     content = convert_figure(svg, Path(output).suffix.lower())
     return write_bytes(output, content, overwrite=overwrite)
 
@@ -135,17 +136,15 @@ def _set_switches(panel: Panel, positions: dict[str, str]) -> dict[str, str]:
     }
 
 
-def _charts(panel: Panel, measures: Sequence[str] | None) -> list[Chart]:
-    if len(panel.charts) == 1:
-        return list(panel.charts)
-    if not measures:
-        return list(panel.charts[:USUAL])
-    twin = {debiased: plain for plain, debiased in DEBIASED_TWINS.items()}
-    known = {chart.name.partition("-")[2]: chart for chart in panel.charts}
-    found: dict[str, Chart] = {}
+def _charts(panel: Panel, measures: Sequence[str] | None, form: str) -> list[Chart]:
+    """Return the charts of the measures that are named, or the usual ones in one form."""
+    known: dict[str, Chart] = {}
+    for chart in panel.charts:
+        named = {measure: chart.in_form(each) for each, (measure, _) in chart.forms.items()}
+        known |= named or {chart.name.partition("-")[2]: chart}
+    if not measures or not any(known):  # charts such as a spectrum are of no measure
+        return [chart.in_form(form) for chart in panel.charts[:USUAL]]
     for name in measures:
-        key = name if name in known else twin.get(name, name)
-        if key not in known:
+        if name not in known:
             raise unknown("measure", name, known)
-        found[key] = known[key]
-    return list(found.values())
+    return [known[name] for name in dict.fromkeys(measures)]

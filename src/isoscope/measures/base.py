@@ -43,6 +43,7 @@ class Measure:
     misleads: str
     interval: Callable[..., tuple[float, float] | None] | None = None  # None: by group
     spread: Callable[..., Spread | None] | None = None  # None: by group
+    warn: Callable[..., list[str]] | None = None  # of view, value, standard error or None
     published: Callable[..., float] | None = None  # as its paper has it, where we differ
     companions: Callable[..., list[Companion]] | None = None
     beside: tuple[str, ...] = ()  # the suffixes of the companions

@@ -31,7 +31,7 @@ class OriginPart(msgspec.Struct, frozen=True, kw_only=True):
         found = {
             name: plain_values(value)
             for name, value in values.items()
-            if name not in self.if_known or value not in (None, ())
+            if name not in self.if_known or value not in (None, (), {})
         }
         return {**found, **self.rest}
 
@@ -78,6 +78,8 @@ class Identity(OriginPart, frozen=True, kw_only=True):
     untrained: bool = False
     seed: int | None = None  # of random weights
     versions: dict[str, str] = {}
+    layers: dict[str, int] = {}  # how many layers each family of sites has; of surveys
+    if_known = frozenset({"layers"})
 
 
 class TaskRecord(OriginPart, frozen=True, kw_only=True):
@@ -244,6 +246,8 @@ def mergeable(origins: Sequence[Origin]) -> Origin:
 
 def _shared_values(origin: Origin) -> dict[tuple[str, str], object]:
     """Return what must be the same in both, each by its part of the origin and its name."""
+    model = {} if origin.model is None else origin.model.to_dict()
+    model.pop("layers", None)  # follows from the config; runs of earlier versions have none
     parts: dict[str, Mapping[str, object]] = {
         "": {
             "kind": origin.kind,
@@ -252,7 +256,7 @@ def _shared_values(origin: Origin) -> dict[tuple[str, str], object]:
             "seed": origin.seed,
         },
         "settings": origin.settings.to_dict(),
-        "model": {} if origin.model is None else origin.model.to_dict(),
+        "model": model,
         "task": {} if origin.task is None else origin.task.to_dict(),
         "rest": origin.rest,
     }

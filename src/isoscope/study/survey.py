@@ -451,7 +451,7 @@ class ModelWorker:
                 settings=settings,
                 seed=spec.draw.seed,
                 kind="survey",
-                model=self.subject.loaded.identity,
+                model=self.subject.loaded.identity | {"layers": self.subject.sites.layers},
             )
 
         return finish_readings(

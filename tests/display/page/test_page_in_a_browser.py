@@ -64,6 +64,15 @@ def test_every_switch_changes_the_rows_behind_the_marks(opened, demo):
             opened.choose(section.name, switch.name, switch.chosen)
 
 
+def test_the_title_of_a_chart_names_the_estimate_that_is_shown(opened, demo):
+    opened([demo])
+    title = "return document.querySelector(\"[data-chart='layers-isoscore'] .role-title\")"
+    for form in ("debiased", "plain", "debiased"):
+        opened.choose("layers", "form", form)
+        opened.settle()
+        assert opened.run(f"{title}.textContent").startswith(f"IsoScore, {form}")
+
+
 def test_rows_behind_the_marks_are_the_readings(opened, demo):
     opened([demo])
     rows = opened.rows("layers-isoscore")

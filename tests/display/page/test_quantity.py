@@ -14,3 +14,20 @@ def test_twins_share_a_chart_and_the_usual_ones_come_first():
 def test_a_measure_without_its_twin_has_a_chart_of_its_own():
     (one,) = quantities(["mean-cosine-cross"])
     assert (one.plain, one.debiased) == ("mean-cosine-cross", "")
+
+
+def test_every_estimate_is_labelled():
+    names = ["isoscore", "isoscore-debiased", "mean-cosine-cross", "effective-rank", "alpha"]
+    found = quantities(names)
+    assert [each.heading for each in found] == [
+        "Mean cosine, debiased", "IsoScore, debiased", "Effective rank, plain", "Alpha",
+    ]  # fmt: skip
+    assert [each.labelled for each in found] == [
+        {},
+        {
+            "plain": ("isoscore", "IsoScore, plain"),
+            "debiased": ("isoscore-debiased", "IsoScore, debiased"),
+        },
+        {},
+        {},
+    ]

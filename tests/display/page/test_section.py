@@ -76,6 +76,17 @@ def test_names_that_would_be_obeyed_are_written_out(exhibits):
 CHART = Chart("c", "C", {}, {"variant": ["all", "no-sink"], "value": [1, 2]}, "a chart")
 
 
+def test_an_estimate_is_the_debiased_one_where_there_is_one(demo):
+    for name, expected in (("isoscore", "isoscore-debiased"), ("participation",) * 2):
+        found = demo.estimate(name, "resid.1")
+        assert found is demo.reading(expected, "resid.1")
+    plain = replace(
+        demo, readings=[r for r in demo.readings if not r.measure.endswith("debiased")]
+    )
+    assert plain.estimate("isoscore", "resid.1").measure == "isoscore"
+    assert plain.estimate("isoscore", "nowhere") is None
+
+
 def test_a_switch_keeps_the_rows_that_have_its_value():
     assert CHART.rows(variant="no-sink") == [{"variant": "no-sink", "value": 2}]
     assert len(CHART.rows()) == 2
@@ -83,6 +94,16 @@ def test_a_switch_keeps_the_rows_that_have_its_value():
 
 def test_a_chart_without_the_column_does_not_obey():
     assert len(CHART.rows(form="plain")) == 2
+
+
+def test_a_chart_of_one_estimate_has_its_title_and_its_rows():
+    columns = {"form": ["plain", "debiased"], "value": [1, 2]}
+    forms = {"plain": ("isoscore", "P"), "debiased": ("isoscore-debiased", "D")}
+    both = Chart("c", "D", {}, columns, "a chart", forms=forms)
+    plain = both.in_form("plain")
+    assert plain.title == "P"
+    assert plain.rows(form="debiased") == [{"value": 1}]
+    assert CHART.in_form("plain") is CHART
 
 
 def test_a_panel_knows_where_its_switches_stand():

@@ -1,10 +1,13 @@
 """The spectrum of one site."""
 
+from dataclasses import replace
+
 import altair as alt
 import pytest
 
 from isoscope.display.page.section import Exhibit
 from isoscope.display.section.spectrum import show
+from isoscope.display.section.verdict import findings
 from isoscope.types import SpectrumCurve
 
 
@@ -20,9 +23,25 @@ def test_rows_are_eigenvalues_and_marks_are_readings(demo):
     assert [r["value"] for r in rows if r["kind"] == "isotropic"] == curve.isotropic.tolist()
     marks = {r["text"].rpartition(" ")[0]: r["rank"] for r in rows if r["kind"] == "mark"}
     assert marks == {
-        "effective rank": demo.reading("effective-rank", "resid.1", "no-sink").value,
+        "debiased effective rank": demo.reading(
+            "effective-rank-debiased", "resid.1", "no-sink"
+        ).value,
         "participation": demo.reading("participation", "resid.1", "no-sink").value,
     }
+
+
+def test_the_spectrum_and_the_verdict_have_the_same_effective_rank(demo):
+    quiet = replace(demo, curves=demo.curves_of(SpectrumCurve))
+    plain = replace(
+        quiet, readings=[r for r in demo.readings if r.measure != "effective-rank-debiased"]
+    )
+    for exhibit, label in ((quiet, "debiased effective rank"), (plain, "effective rank")):
+        panel = show([exhibit])
+        rows = panel.charts[0].rows(**panel.positions)
+        (mark,) = (r for r in rows if "effective rank" in r["text"])
+        finding = findings(exhibit)[2]
+        assert mark["text"].startswith(f"{label} ") and f"is the {label} of" in finding.text
+        assert finding.figure == f"{mark['rank']:.0f}"
 
 
 def test_marks_of_several_runs_say_whose_they_are(exhibits):

@@ -53,3 +53,30 @@ def test_facts_and_remarks_are_escaped(demo):
 def test_the_output_is_the_last_norm(demo):
     assert output_site(demo) == "norm.out"
     assert output_site(Exhibit("a", [])) is None
+
+
+def test_a_sentence_model_is_judged_by_its_pooled_vectors(demo):
+    pooled = [
+        replace(each, site="pooled", value=each.value / 2, low=None, high=None)
+        for each in demo.readings
+        if each.site == "norm.out" and each.variant == "all"
+    ]
+    both = replace(demo, readings=[*demo.readings, *pooled], curves=[])
+    assert output_site(both) == "pooled"
+    found = findings(both)
+    assert [each.rule.split(" at ")[1].split(",")[0] for each in found] == ["pooled"] * 3
+    cosine = demo.reading("mean-cosine-cross", "norm.out").value
+    assert found[0].figure == f"{cosine / 2:.2f}"
+    assert "two unrelated texts at the output, pooled" in found[0].text
+    assert "of the squared length of texts" in found[1].text
+
+
+def test_a_biased_number_is_called_so(demo):
+    bias = "still biased low, by 26 or more: too few rows for its spectrum"
+    readings = [
+        replace(each, warnings=(bias,)) if each.measure == "effective-rank-debiased" else each
+        for each in demo.readings
+    ]
+    rank = findings(replace(demo, readings=readings, curves=[]))[2]
+    assert rank.figure == f"{1.3 * 24:.0f} or more"
+    assert rank.rule.endswith(f"; {bias}")

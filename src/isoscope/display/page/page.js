@@ -280,6 +280,8 @@
   const drawNow = async (name) => {
     const chart = page.charts[name];
     const spec = { ...chart.spec, datasets: { rows: rowsOf(name) } };
+    const title = chart.titles[page.chosen[chart.section].form];
+    if (title) spec.title = { ...spec.title, text: title };
     const found = await window.vegaEmbed(boxOf[name], spec, {
       mode: "vega-lite", renderer: "svg", actions: false, ast: true,
       config: looks(), tooltip: { theme: look === "dark" ? "dark" : "light" },
@@ -326,7 +328,9 @@
     control.addEventListener("change", () => {
       page.chosen[control.dataset.section][control.dataset.switch] = control.value;
       for (const name of state.drawn) {
-        if (page.charts[name].section === control.dataset.section) update(name);
+        if (page.charts[name].section !== control.dataset.section) continue;
+        if (control.dataset.switch === "form") draw(name); // the title names the estimate
+        else update(name);
       }
     });
   }

@@ -70,6 +70,7 @@ def page(
             chart.name: {
                 "section": section.name,
                 "spec": chart.spec,
+                "titles": {form: title for form, (_, title) in chart.forms.items()},
                 "columns": {name: pack_column(each) for name, each in chart.columns.items()},
             }
             for section, panel in shown

@@ -56,9 +56,9 @@ def profile_charts(
     return tuple(
         Chart(
             name=f"{section}-{each.plain}",
-            title=each.title,
+            title=each.heading,
             spec=profile(
-                each.title,
+                each.heading,
                 axis,
                 runs,
                 hint=each.hint,
@@ -67,6 +67,7 @@ def profile_charts(
             columns=rows(each),
             alt=f"{each.title} {over}. {each.hint}".strip(),
             folded=place >= visible,
+            forms=each.labelled,
         )
         for place, each in enumerate(quantities(reading.measure for reading in readings))
     )

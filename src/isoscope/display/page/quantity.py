@@ -22,6 +22,18 @@ class Quantity:
         """The measures by form."""
         return {PLAIN: self.plain, DEBIASED: self.debiased or self.plain}
 
+    @property
+    def heading(self) -> str:
+        """The title of a chart, which says which estimate it shows at first."""
+        return f"{self.title}, {DEBIASED}" if self.debiased else self.title
+
+    @property
+    def labelled(self) -> dict[str, tuple[str, str]]:
+        """Measure and title of a chart by form; empty where there is only one form."""
+        if not self.debiased:
+            return {}
+        return {form: (name, f"{self.title}, {form}") for form, name in self.forms.items()}
+
 
 def title_of(measure: str) -> str:
     """Return the name of a measure as a title."""
@@ -57,6 +69,7 @@ def quantities(measures: Iterable[str]) -> list[Quantity]:
         if len(names) == 2 or (names and not each.debiased):
             found.append(each)
         elif names:  # only one of the twins was measured
-            found.append(Quantity(each.title, names[0], hint=each.hint))
+            form = PLAIN if names[0] == each.plain else DEBIASED
+            found.append(Quantity(f"{each.title}, {form}", names[0], hint=each.hint))
     done = {name for each in found for name in each.forms.values()}
     return found + [Quantity(title_of(name), name) for name in have if name not in done]

@@ -5,13 +5,14 @@ An exhibit is one run as the page sees it, made of plain values from types.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from itertools import compress
 from math import isfinite
 from typing import Any, TypeAlias, TypeVar
 
 from isoscope.display.escape import plain
 from isoscope.display.frames import Value
-from isoscope.site import last_of_stream
-from isoscope.types import VARIANTS, Curve, Reading
+from isoscope.site import output_of
+from isoscope.types import DEBIASED_TWINS, VARIANTS, Curve, Reading
 
 Level = Mapping[tuple[str, str, str], float]  # (site, variant, measure) to its isotropic value
 Cell: TypeAlias = str | int | float | None
@@ -60,6 +61,11 @@ class Exhibit:
     def curves_of(self, kind: type[C]) -> list[C]:
         """Return the curves of one kind, in the order of the run."""
         return [curve for curve in self.curves if isinstance(curve, kind)]
+
+    def estimate(self, measure: str, site: str, variant: str = "all") -> Reading | None:
+        """Return the reading of a measure's debiased twin, or its own where there is none."""
+        debiased = self.reading(DEBIASED_TWINS.get(measure, measure), site, variant)
+        return debiased or self.reading(measure, site, variant)
 
     def reading(self, measure: str, site: str, variant: str = "all") -> Reading | None:
         """Return a reading of all rows of a site, at the last step of a series."""
@@ -159,6 +165,20 @@ class Chart:
     half: bool = False  # takes half of it; a third where neither is set
     folded: bool = False  # hidden until "Show all" is pressed
     least_height: float = 0.0  # in points, in a figure for a paper
+    # Measure and title by position of the switch `form`, where a chart has several estimates.
+    forms: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+
+    def in_form(self, form: str) -> "Chart":
+        """Return the chart of one estimate, whatever the position of the switch."""
+        if form not in self.forms:
+            return self
+        kept = [each == form for each in self.columns["form"]]
+        columns = {
+            name: list(compress(cells, kept))
+            for name, cells in self.columns.items()
+            if name != "form"
+        }
+        return replace(self, title=self.forms[form][1], columns=columns, forms={})
 
     def rows(self, **chosen: str) -> list[dict[str, Cell]]:
         """Return the rows that remain with the switches in these positions."""
@@ -209,7 +229,7 @@ def run_switch(runs: Sequence[str]) -> list[Switch]:
 
 def site_switch(sites: Sequence[str]) -> Switch:
     """Return a choice of site that begins with the output of the model."""
-    output = last_of_stream(sites) or sites[0]
+    output = output_of(sites) or sites[0]
     return Switch("site", "Site", tuple((site, site) for site in sites), output)
 
 

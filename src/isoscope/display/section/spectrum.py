@@ -116,11 +116,11 @@ def _points(
         found += [(kind, float(rank), float(value), "") for rank, value in pairs if value > 0]
     run = f", {exhibit.name[:LONGEST]}" if several else ""
     for measure, name in MARKS.items():
-        reading = exhibit.reading(measure, curve.site, curve.variant)
+        reading = exhibit.estimate(measure, curve.site, curve.variant)
         if reading is not None and reading.value > 0:
-            found.append(
-                ("mark", float(reading.value), None, f"{name} {reading.value:.3g}{run}")
-            )
+            form = "" if reading.measure == measure else "debiased "
+            text = f"{form}{name} {reading.value:.3g}{run}"
+            found.append(("mark", float(reading.value), None, text))
     return found
 
 

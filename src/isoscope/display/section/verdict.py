@@ -6,10 +6,12 @@ from math import floor, log10
 from isoscope.display.escape import for_html
 from isoscope.display.number import count
 from isoscope.display.page.section import Exhibit, Finding, Panel, Section
-from isoscope.site import STREAM, Site, last_of_stream
+from isoscope.site import POOLED, STREAM, Site, output_of
 from isoscope.types import Reading, SinkShare
 
 SINK_SHARES = (0.9, 0.5)  # shares of the variance from which on sinks are reported first
+
+WHOLE = {"tokens": "texts", "frames": "recordings", "patches": "images"}
 
 
 def show(exhibits: Sequence[Exhibit]) -> Panel | None:
@@ -29,15 +31,15 @@ def findings(exhibit: Exhibit) -> list[Finding]:
 
 def output_site(exhibit: Exhibit) -> str | None:
     """Return the site of the output of the model."""
-    sites = exhibit.sites
-    return "pooled" if "pooled" in sites and len(sites) == 1 else last_of_stream(sites)
+    return output_of(exhibit.sites)
 
 
 def _mean_cosine(exhibit: Exhibit, site: str) -> Finding | None:
     for measure, pairs in (("mean-cosine-cross", "unrelated"), ("mean-cosine", "different")):
         each = exhibit.reading(measure, site)
         if each is not None:
-            text = f"is the mean cosine of two {pairs} {exhibit.noun} {_where(exhibit, site)}"
+            rows = f"{pairs} {_noun(exhibit, site)}"
+            text = f"is the mean cosine of two {rows} {_where(exhibit, site)}"
             return Finding(_figure(each), text + _isotropic(exhibit, each), _rule(each))
     return None
 
@@ -46,7 +48,8 @@ def _mean_share(exhibit: Exhibit, site: str) -> Finding | None:
     each = exhibit.reading("mean-share", site)
     if each is None:
         return None
-    text = f"of the squared length of {exhibit.noun} lies in one vector, their mean"
+    rows = _noun(exhibit, site)
+    text = f"of the squared length of {rows} lies in one vector, their mean"
     return Finding(_percent(each.value), text, _rule(each))
 
 
@@ -73,15 +76,21 @@ def _sinks(exhibit: Exhibit) -> Finding | None:
 
 
 def _effective_rank(exhibit: Exhibit, site: str) -> Finding | None:
-    for measure in ("effective-rank-debiased", "effective-rank"):
-        each = exhibit.reading(measure, site)
-        if each is not None:
-            text = (
-                f"is the effective rank of the covariance {_where(exhibit, site)}, out of "
-                f"{count(each.d)} dimensions; an isotropic cloud fills them all"
-            )
-            return Finding(f"{each.value:.0f}", text, _rule(each))
-    return None
+    each = exhibit.estimate("effective-rank", site)
+    if each is None:
+        return None
+    form = "" if each.measure == "effective-rank" else "debiased "
+    text = (
+        f"is the {form}effective rank of the covariance {_where(exhibit, site)}, out of "
+        f"{count(each.d)} dimensions; an isotropic cloud fills them all"
+    )
+    more = " or more" if each.biased else ""  # few rows or documents make it too low
+    return Finding(f"{each.value:.0f}{more}", text, _rule(each))
+
+
+def _noun(exhibit: Exhibit, site: str) -> str:
+    """Return what a row of a site is; pooled rows are whole documents."""
+    return WHOLE.get(exhibit.noun, "documents") if site == POOLED else exhibit.noun
 
 
 def _figure(each: Reading) -> str:
@@ -108,7 +117,9 @@ def _where(exhibit: Exhibit, site: str) -> str:
 def _rule(each: Reading) -> str:
     known = each.low is not None and each.high is not None
     around = f", 95 % interval {each.low:.4g} to {each.high:.4g}" if known else ""
-    return f"{each.measure} at {each.site}, variant {each.variant}, n = {each.n:,}{around}"
+    biased = "".join(f"; {text}" for text in each.warnings if "biased" in text)
+    place = f"{each.measure} at {each.site}, variant {each.variant}"
+    return f"{place}, n = {each.n:,}{around}{biased}"
 
 
 def _blocks(sites: Sequence[str]) -> str:

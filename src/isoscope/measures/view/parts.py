@@ -47,9 +47,20 @@ class SketchedParts:
         """Which groups of documents they are."""
         return self.groups.keys
 
-    def along(self, centre: Array, values: Array, vectors: Array, rows: float) -> Array:
-        """Return each group's second moment along each eigenvector, (groups, d)."""
-        return calibrate(energy_along(self.groups, centre, values, vectors), values * rows)
+    def along(
+        self,
+        centre: Array,
+        values: Array,
+        vectors: Array,
+        rows: float,
+        here: Array | None = None,
+    ) -> Array:
+        """Return each group's second moment along each eigenvector, (groups, d).
+
+        With `here`, which groups these eigenvectors are of, only of those.
+        """
+        groups = self.groups if here is None else self.groups.only(here)
+        return calibrate(energy_along(groups, centre, values, vectors), values * rows)
 
     def within(self, half: int, centre: Array) -> tuple[Array, Array]:
         """Return rows and scatter traces of the groups of a half."""
@@ -103,11 +114,21 @@ class SampledParts:
         missed = self.moments.whole.quartic / sampled if sampled > 0 else 1.0
         return sqrt(max(missed, 1.0) / self.scale)
 
-    def along(self, centre: Array, values: Array, vectors: Array, rows: float) -> Array:
-        """Return each group's second moment along each eigenvector, (groups, d)."""
+    def along(
+        self,
+        centre: Array,
+        values: Array,
+        vectors: Array,
+        rows: float,
+        here: Array | None = None,
+    ) -> Array:
+        """Return each group's second moment along each eigenvector, (groups, d).
+
+        With `here`, which groups these eigenvectors are of, only of those.
+        """
         energy = [
             np.square(turned, out=turned).sum(axis=0)
-            for turned in (part @ vectors for part in self._by_cell(centre))
+            for turned in (part @ vectors for part in self._by_cell(centre, here))
         ]
         return calibrate(np.array(energy), values * rows)
 
@@ -126,9 +147,10 @@ class SampledParts:
             out.append((len(rows), r.sum(), pull, own, np.square(r).sum()))
         return np.array(out)
 
-    def _by_cell(self, centre: Array) -> Iterator[Array]:
+    def _by_cell(self, centre: Array, here: Array | None = None) -> Iterator[Array]:
         """Yield each group's sampled rows about a centre, in float64: all at once are many."""
-        for cell in range(int(self.sample.cells.max()) + 1):
+        cells = np.arange(len(self.keys)) if here is None else np.flatnonzero(here)
+        for cell in cells:
             yield self.sample.rows[self.sample.cells == cell] - centre
 
 

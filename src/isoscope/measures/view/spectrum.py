@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from isoscope.accumulate import Groups, GroupsSummary, Moments, MomentsSummary, Reservoir
+from isoscope.accumulate.sums import lazy
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measures.view.parts import Parts, SketchedParts, parts_of
 from isoscope.measures.view.summaries import GroupView, Summaries, View
@@ -130,6 +131,44 @@ class Halves(View):
     def whole(self) -> Spectrum:
         """The spectrum of both halves together."""
         return self.summaries.view(Spectrum)
+
+    @lazy
+    def spectra(self) -> tuple[Spectrum, Spectrum]:
+        """The spectrum of each half, with the parts that groups of the half have in it."""
+        first, second = (
+            self._spectrum(half, covariance)
+            for half, covariance in enumerate(self.covariances())
+        )
+        return first, second
+
+    def _spectrum(self, half: int, covariance: Array) -> Spectrum:
+        moments = self.moments.halves[half]
+        count = int(moments.count)
+        rank = min(count - 1, len(covariance))
+        if self.parts is None:
+            values = _largest_first(np.linalg.eigvalsh(covariance), rank, least=0.0)
+            vectors = None
+        else:
+            values, vectors = decompose(covariance, rank)
+        whole = Spectrum(
+            values=values,
+            rank=rank,
+            rows=count,
+            documents=self.documents,
+            sizes=np.zeros(0),
+            energy=np.zeros((0, len(values))),
+            keys=np.zeros(0, dtype=np.uint64),
+        )
+        if self.parts is None or vectors is None:
+            return whole
+        here = self.parts.keys % np.uint64(2) == half  # as documents are dealt to halves
+        return replace(
+            whole,
+            sizes=self.parts.sizes[here],
+            energy=self.parts.along(moments.origin, values, vectors, count - 1, here),
+            keys=self.parts.keys[here],
+            thinning=self.parts.thinning,
+        )
 
     def covariances(self) -> tuple[Array, Array]:
         """Return the covariance of each half."""
