@@ -9,6 +9,7 @@ from isoscope.measures.difference import Difference
 
 ABSOLUTE = {  # 0 is isotropic, 1 is collapsed
     "mean-cosine", "mean-cosine-cross", "mean-cosine-centred", "mean-share",
+    "mean-share-debiased",
     "self-similarity", "intra-similarity", "inter-similarity", "cluster-isotropy",
 }  # fmt: skip
 
