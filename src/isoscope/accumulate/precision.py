@@ -68,16 +68,16 @@ class Precision:
         scatter /= there[:, None]
         # Columns of zeros have no rounding either.
         scatter[np.diag_indices(width)] += np.where(scale > 0, 0.0, 1.0) - LEAST
-        filled = scatter.astype(np.float32)
-        if self._axes is not None:
+        scaled = filled = scatter.astype(np.float32)
+        if self._axes is not None:  # what is summed on its own already is no trouble
             basis = np.linalg.qr(there[:, None] * self._axes)[0].astype(np.float32)
-            filled += basis @ basis.T
+            filled = scaled + basis @ basis.T
         try:
-            np.linalg.cholesky(filled)
+            np.linalg.cholesky(filled)  # cheap: succeeds where S > mu D^2
             self._wide = False
         except np.linalg.LinAlgError:
-            values, vectors = np.linalg.eigh(scatter)
-            low = vectors[:, values < 0]
+            values, vectors = np.linalg.eigh(scaled)
+            low = vectors[:, values < 0].astype(np.float64)
             self._wide = low.shape[1] * _FEW > width
             self._axes = self._duals = None
             if not self._wide:
