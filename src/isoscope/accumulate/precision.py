@@ -96,9 +96,8 @@ class Precision:
             whole = scatter.astype(np.float64)
             missed = along - whole @ axes
             missed -= duals @ (axes.T @ missed) / 2
-            across = missed @ duals.T
-            whole += across
-            whole += across.T
+            # F V' + V F' in one product
+            whole += np.hstack([missed, duals]) @ np.hstack([duals, missed]).T
             found.append((total, whole))
         return found
 
