@@ -147,20 +147,6 @@ def differences(found, wanted):
             yield *here, name, ours, theirs
 
 
-# Tokens of a small vocabulary span fewer dimensions than the embedding has. In the others,
-# products of float32 leave only what a sample of rows can tell, to a few hundredths of each.
-SPANS_LESS = {("embed", "rankme"): 1e-4, ("embed", "alpha"): None}
-
-
-def forgiven(difference, loose):
-    """Whether a difference is one of those that are known, and no larger than it may be."""
-    site, _, name, _, what, *both = difference
-    if (site, name) not in loose:
-        return False
-    bound = loose[site, name]
-    return bound is None or (what != "n, d" and both[0] == pytest.approx(both[1], rel=bound))
-
-
 def of_tokens(measure, group):
     """Whether a reading is of bands, or of a measure that needs tokens and texts."""
     text = [name for name, each in zip(MEASURES, MEASURES.values(), strict=True)
@@ -170,7 +156,7 @@ def of_tokens(measure, group):
     )
 
 
-def compared(found, kept, names, matrices=None, pool=None, loose=()):
+def compared(found, kept, names, matrices=None, pool=None):
     """Compare every reading of a survey; return how many there were.
 
     What was stored is measured in float64: in float32 a document of thirty tokens, of which
@@ -208,6 +194,5 @@ def compared(found, kept, names, matrices=None, pool=None, loose=()):
         wrong += [(*place, *name, "only in one") for name in apart]
         for name in here.keys() & theirs.keys():
             wrong += differences(here[name], theirs[name])
-    wrong = [each for each in wrong if not forgiven(each, loose)]
     assert not wrong, "\n".join(map(str, wrong))
     return len(found)

@@ -10,7 +10,7 @@ import transformers
 from isoscope.api import survey
 from isoscope.source.corpus import open_corpus
 from isoscope.study.measure_choice import measure_names
-from stored import SPANS_LESS, Read, Stored, compared, stored
+from stored import Read, Stored, compared, stored
 
 # How rxnfp and rxnmapper cut reaction SMILES: an atom, a bond, a bracket, a number.
 ATOMS = re.compile(
@@ -169,12 +169,7 @@ def test_rxnmapper_reads_as_its_stored_rows(shared_models, reactions, hooks_of):
         "unembed.weight": model.get_output_embeddings().weight,
     }
     found = surveyed(folder, reactions, every=True)
-    assert (
-        compared(
-            found, kept, measure_names(None, all=True, text=True), matrices, loose=SPANS_LESS
-        )
-        > 900
-    )
+    assert compared(found, kept, measure_names(None, all=True, text=True), matrices) > 900
 
 
 def read_speech(model, folder, clips):

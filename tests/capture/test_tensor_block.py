@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from isoscope.accumulate import ACCUMULATORS, ArrayBlock
+from isoscope.accumulate import ACCUMULATORS, ArrayBlock, Moments
 from isoscope.capture.tensor_block import TensorBlock, TensorLayout
 from isoscope.hashing import named_documents
 
@@ -45,6 +45,36 @@ def test_accumulators_cannot_tell_the_twins_apart(kind, documents, length, offse
             np.testing.assert_allclose(
                 theirs.state()[name], array, rtol=2e-4, atol=2e-5 * scale, err_msg=name
             )
+
+
+@pytest.mark.parametrize("axes", [None, np.eye(40)[:, :3] + 0.5], ids=["all", "some"])
+def test_wide_sums_of_the_twins_are_equal(axes):
+    block, twin = twins(60, 40, offset=3.0)  # more rows than are float64 at once
+    assert (block.origin != twin.origin).any()
+    rows = block.rows.astype(np.float64)
+    half = block.documents % 2
+    for each in (block, twin):
+        for number, (total, product) in enumerate(each.wide_sums(axes)):
+            z = rows[half == number] - each.origin
+            np.testing.assert_allclose(total, z.sum(axis=0), atol=1e-4)
+            exact = z.T @ (z if axes is None else z @ axes)
+            np.testing.assert_allclose(product, exact, rtol=1e-6, atol=1e-3)
+
+
+def test_a_direction_that_no_row_of_a_tensor_has_stays_empty():
+    rng = np.random.default_rng(8)
+    normed = torch.nn.functional.layer_norm(
+        torch.from_numpy(rng.normal(size=(2000, 40))), (40,)
+    )
+    rows = (normed * torch.linspace(0.5, 2, 40)).float() + 1
+    keys = named_documents(np.repeat(np.arange(40), 50))
+    layout = every_row(keys, np.tile(np.arange(50), 40).astype(np.uint64))
+    moments = Moments(40)
+    moments.update(TensorBlock(rows, layout))
+    exact = np.linalg.eigvalsh(np.cov(rows.double().numpy().T))
+    found = np.linalg.eigvalsh(moments.finalize().covariance)
+    np.testing.assert_allclose(found[1:], exact[1:], rtol=1e-5)
+    assert abs(found[0]) < 1e-13 * exact[-1] > abs(exact[0])
 
 
 def test_float64_tensors_are_summed_in_float64():

@@ -27,6 +27,7 @@ from isoscope.types import Array, as_rows
 
 _SAMPLE = 64  # rows looked at to find an origin
 _PART = 512  # rows squared at once, so that they stay in the cache
+WIDE_PART = 1024  # float32 rows that are float64 at once
 _GIANT = 10  # mean fourth power over squared mean square, of rows fit for float32
 LEAST_SQUARE = 1e-30  # squared norm below which float32 has lost digits
 _OFF_GRID = np.float32(0.381966)  # of a step between neighbouring numbers
@@ -229,6 +230,25 @@ class Block(ABC):
     def scatters(self) -> tuple[Array, Array]:
         """Sum of z z' over the rows of each half, (d, d), in the precision of the rows."""
 
+    @abstractmethod
+    def wide_sums(self, axes: Array | None = None) -> list[tuple[Array, Array]]:
+        """Return for each half the sums of z and of z (z'A), (d,) and (d, k), in float64.
+
+        Without axes A, (d, k), they are those of z and of z z'.
+        """
+
+    @property
+    def totals(self) -> tuple[Array, Array]:
+        """Sum of z over the rows of each half, (d,)."""
+        first = self.cells.halves == 0
+        total = self.sums.total
+        return total[first].sum(axis=0), total[~first].sum(axis=0)
+
+    @property
+    def half_rows(self) -> tuple[int, int]:
+        """How many rows each half has."""
+        return self.cells.split, len(self) - self.cells.split
+
     @lazy
     def document_squares(self) -> DocumentSquares:
         """The squares of each cell, summed over its documents."""
@@ -353,6 +373,20 @@ class ArrayBlock(Block):
         cut, rows = self.cells.split, self._sorted
         # numpy turns x.T @ x on one array into a symmetric product: half the work
         return rows[:cut].T @ rows[:cut], rows[cut:].T @ rows[cut:]
+
+    def wide_sums(self, axes: Array | None = None) -> list[tuple[Array, Array]]:
+        """Return for each half the sums of z and of z (z'A), (d,) and (d, k), in float64."""
+        _ = self._totals
+        found: list[tuple[Array, Array]] = []
+        for half in (slice(self.cells.split), slice(self.cells.split, None)):
+            rows, total = self._sorted[half], np.zeros(self.width)
+            product = np.zeros((self.width, self.width if axes is None else axes.shape[1]))
+            for start in range(0, len(rows), WIDE_PART):
+                part = rows[start : start + WIDE_PART].astype(np.float64)
+                total += part.sum(axis=0)
+                product += part.T @ (part if axes is None else part @ axes)
+            found.append((total, product))
+        return found
 
     def _square_documents(self) -> DocumentSquares:
         cells, rows = self.cells, self._sorted

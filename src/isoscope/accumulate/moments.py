@@ -9,6 +9,7 @@ import numpy as np
 from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block
 from isoscope.accumulate.cellwise import pairwise_weights
+from isoscope.accumulate.precision import Precision
 from isoscope.types import Array
 
 _TILE = 64  # rows of a matrix that is mirrored
@@ -155,24 +156,30 @@ class Moments(Accumulator[MomentsSummary]):
     def __init__(self, width: int) -> None:
         super().__init__(width)
         self.halves = (Half.empty(width), Half.empty(width))
+        self._precision = Precision()
 
     def _add(self, block: Block) -> None:
         sums, cells = block.sums, block.cells
-        scatters, origin = block.scatters, block.origin
-        for half in (0, 1):
+        summed = self._precision.sum_halves(block, self._scatter)
+        for half, (total, scatter) in enumerate(summed):
             here = cells.halves == half
             if here.any():
                 part = Half(
                     float(sums.count[here].sum()),
-                    origin,
-                    sums.total[here].sum(axis=0),
-                    scatters[half],
+                    block.origin,
+                    total,
+                    scatter,
                     sums.cubic[here].sum(axis=0),
                     float(sums.quartic[here].sum()),
                 )
                 self.halves[half].add(part)
         self.documents += len(block.members.runs) - 1
         self.independent &= block.independent
+
+    def _scatter(self) -> Array:
+        """Return the scatter of all rows so far about the means of their halves, (d, d)."""
+        first, second = (half.centre() for half in self.halves)
+        return first.scatter + second.scatter
 
     def _absorb(self, other: Self) -> None:
         for ours, theirs in zip(self.halves, other.halves, strict=True):

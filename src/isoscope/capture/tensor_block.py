@@ -15,6 +15,7 @@ from torch import Tensor
 
 from isoscope.accumulate.block import (
     LEAST_SQUARE,
+    WIDE_PART,
     Block,
     Membership,
     directions,
@@ -150,6 +151,26 @@ class TensorBlock(Block):
         return symmetric_product(rows[:cut]).cpu().numpy(), symmetric_product(
             rows[cut:]
         ).cpu().numpy()
+
+    def wide_sums(self, axes: Array | None = None) -> list[tuple[Array, Array]]:
+        """Return for each half the sums of z and of z (z'A), (d,) and (d, k), in float64."""
+        _ = self._totals
+        cut, device = self.layout.pieces.half * self.layout.pieces.length, self.tensor.device
+        onto = None if axes is None else torch.from_numpy(axes).to(device)
+        width = self.width if onto is None else onto.shape[1]
+        found: list[tuple[Array, Array]] = []
+        for rows in (self._gathered[:cut], self._gathered[cut:]):
+            total = torch.zeros(self.width, dtype=torch.float64, device=device)
+            product = torch.zeros((self.width, width), dtype=torch.float64, device=device)
+            for some in rows.split(WIDE_PART):
+                part = some.double()
+                total += part.sum(dim=0)
+                if onto is None:
+                    product += symmetric_product(part)
+                else:
+                    product.addmm_(part.T, part @ onto)
+            found.append((total.cpu().numpy(), product.cpu().numpy()))
+        return found
 
     @lazy
     def _totals(self) -> tuple[CellSums, Array, Array]:

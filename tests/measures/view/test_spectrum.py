@@ -6,6 +6,7 @@ import pytest
 from isoscope.api import measure
 from isoscope.errors import UndefinedError
 from isoscope.hashing import named_documents
+from isoscope.measures.alpha import slope
 from isoscope.measures.effective_rank import entropy_rank
 from isoscope.measures.participation import ratio
 from isoscope.measures.view import RawSpectrum, Spectrum
@@ -124,6 +125,86 @@ def test_eigenvalues_past_the_rank_or_below_zero_are_zero():
         decompose(np.zeros((2, 2)), 2)
     assert not decompose(np.zeros((2, 2)), 2, least=-1.0)[0].any()
     assert no_spread().slug == "no-spread"
+
+
+SPECTRAL = [
+    "isoscore",
+    "isoscore-star",
+    "participation",
+    "effective-rank",
+    "effective-rank-debiased",
+    "rankme",
+    "alpha",
+    "stable-rank",
+]
+
+
+def values_of(rows, names=SPECTRAL, **options):
+    return {r.measure: r.value for r in measure(rows, measures=names, **options)}
+
+
+def axis_spike(n=20_000, d=400):
+    """Return white rows of which one dimension is a thousand times as long."""
+    rows = np.random.default_rng(0).standard_normal((n, d), dtype=np.float32)
+    rows[:, 7] *= 1000
+    return rows
+
+
+def turned_spikes():
+    """Return white rows with long directions that are no axes."""
+    rng = np.random.default_rng(1)
+    rows = rng.standard_normal((8000, 200))
+    axes = np.linalg.qr(rng.standard_normal((200, 3)))[0]
+    return (rows + rows @ axes * [400, 100, 3000] @ axes.T).astype(np.float32)
+
+
+def outlier_dimensions():
+    """Return rows with a few dimensions that are hundreds of times the rest, off zero."""
+    rng = np.random.default_rng(2)
+    rows = rng.standard_normal((8000, 200)) * np.arange(1, 201) ** -0.4
+    rows[:, [3, 77, 150]] = rows[:, [3, 77, 150]] * [400, 900, 250] + [2000, -300, 10]
+    return rows.astype(np.float32)
+
+
+CLOUDS = [axis_spike, turned_spikes, outlier_dimensions]
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_no_eigenvalue_comes_from_a_sample(cloud):
+    # The smallest of 2,048 white rows of 400 dimensions are less than half those of all rows.
+    rows = cloud()
+    exact = np.linalg.eigvalsh(np.cov(rows.T.astype(np.float64)))[::-1]
+    found = values_of(rows, ["isoscore", "effective-rank", "participation", "alpha"])
+    assert found["effective-rank"] == pytest.approx(entropy_rank(exact), rel=1e-6)
+    assert found["participation"] == pytest.approx(ratio(exact), rel=1e-6)
+    isoscore = (ratio(exact) - 1) / (len(exact) - 1)
+    assert found["isoscore"] == pytest.approx(isoscore, rel=1e-6)
+    assert found["alpha"] == pytest.approx(slope(exact, len(rows)), rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_the_order_of_the_rows_does_not_move_a_value(cloud):
+    rows = cloud()
+    other = rows[np.random.default_rng(3).permutation(len(rows))]
+    names = [name for name in SPECTRAL if name != "effective-rank-debiased"]  # has halves
+    assert values_of(other, names) == pytest.approx(values_of(rows, names), rel=1e-6)
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_float32_rows_read_as_the_same_rows_in_float64(cloud):
+    rows = cloud()[:6000]
+    ids = np.repeat(np.arange(120), 50).astype(str)
+    single, double = (
+        measure(rows.astype(kind), document=ids, measures=SPECTRAL)
+        for kind in (np.float32, np.float64)
+    )
+    for one, other in zip(single, double, strict=True):
+        assert one.measure == other.measure
+        assert one.value == pytest.approx(other.value, rel=1e-6)
+        # Parts of groups are sketched in float32, which moves an interval by little of itself.
+        assert one.low is not None and other.low is not None
+        close = 0.05 * (other.high - other.low)
+        assert (one.low, one.high) == pytest.approx((other.low, other.high), abs=close)
 
 
 def test_directions_that_no_row_has_are_not_read_from_rounding():

@@ -13,7 +13,6 @@ from isoscope.measures.view.parts import Parts, SketchedParts, parts_of
 from isoscope.measures.view.summaries import GroupView, Summaries, View
 from isoscope.types import Array
 
-_DOUBTFUL = 1e-5  # of the largest eigenvalue, below which one may be rounding
 _GRID = 4096  # nodes of the density of white rows
 
 
@@ -26,7 +25,7 @@ class Spectrum(GroupView):
     """
 
     needs = (Moments, Groups, Reservoir)
-    for_intervals = (Groups,)
+    for_intervals = (Groups, Reservoir)
     _spent: ClassVar[int] = 1  # rows that the mean has used up
     values: Array  # (d,)
     rank: int  # how many of them can be more than rounding
@@ -45,7 +44,7 @@ class Spectrum(GroupView):
         moments, parts = summaries.of(Moments), parts_of(summaries)
         rows = moments.count
         rank = min(rows - cls._spent, moments.width)
-        values, vectors = eigenpairs(matrix, rank, summaries, centre, cls._spent)
+        values, vectors = eigenpairs(matrix, rank, axes=parts is not None)
         whole = cls(
             values=values,
             rank=rank,
@@ -106,6 +105,7 @@ class Halves(View):
     """
 
     needs = (Moments, Groups, Reservoir)
+    for_intervals = (Reservoir,)
     moments: MomentsSummary
     parts: Parts | None  # None: independent rows, and a value alone without an interval
     summaries: Summaries
@@ -228,19 +228,15 @@ def unbiased_weights(rows: float, groups: GroupsSummary) -> tuple[float, float]:
     return 1 - share * (count - 1), share
 
 
-def eigenpairs(
-    matrix: Array, rank: int, summaries: Summaries, centre: Array, spent: int
-) -> tuple[Array, Array]:
-    """Return eigenvalues, largest first, with small ones corrected, and eigenvectors.
+def eigenpairs(matrix: Array, rank: int, *, axes: bool) -> tuple[Array, Array]:
+    """Return eigenvalues, largest first, and eigenvectors where they are wanted, else (d, 0).
 
-    Without intervals the vectors serve only to correct small values. Where there are none,
-    the vectors are not computed, at a third of the cost, and (d, 0) is returned.
+    Without vectors it takes a third of the time.
     """
-    if not summaries.intervals:
-        values = _largest_first(np.linalg.eigvalsh(matrix), rank, least=0.0)
-        if not len(_doubtful(values)):
-            return values, np.zeros((len(values), 0))
-    return correct_small_values(*decompose(matrix, rank), summaries, centre, spent)
+    if axes:
+        return decompose(matrix, rank)
+    values = _largest_first(np.linalg.eigvalsh(matrix), rank, least=0.0)
+    return values, np.zeros((len(values), 0))
 
 
 def decompose(matrix: Array, rank: int, *, least: float = 0.0) -> tuple[Array, Array]:
@@ -255,38 +251,6 @@ def _largest_first(values: Array, rank: int, *, least: float) -> Array:
     if values[0] <= least:
         raise no_spread()
     return values
-
-
-def _doubtful(values: Array) -> Array:
-    """Return which eigenvalues above zero may be rounding."""
-    return np.flatnonzero((values > 0) & (values < _DOUBTFUL * values[0]))
-
-
-def correct_small_values(
-    values: Array, vectors: Array, summaries: Summaries, centre: Array, spent: int
-) -> tuple[Array, Array]:
-    """Correct small eigenvalues that the sampled rows do not show.
-
-    Products of float32 rows leave some 1e-8 of the largest eigenvalue in directions that no
-    row has, and the root of that is no longer small: RankMe would count them. The rows
-    themselves are exact, and show how far they reach in such a direction.
-    """
-    low = _doubtful(values)
-    if not len(low):
-        return values, vectors
-    sample = summaries.of(Reservoir)
-    along = (sample.rows.astype(np.float64) - centre) @ vectors[:, low]
-    seen, axes = np.linalg.eigh(along.T @ along / (sample.count - spent))
-    seen = np.maximum(seen[::-1], 0.0)
-    # A sample of a real one is nearer than half; past the first that is not, all is mixed.
-    wrong = np.flatnonzero(seen < values[low] / 2)
-    if not len(wrong):
-        return values, vectors
-    start = wrong[0]
-    out, turned = values.copy(), vectors.copy()
-    turned[:, low] = vectors[:, low] @ axes[:, ::-1]
-    out[low[start:]] = seen[start:]
-    return out, turned
 
 
 def no_spread() -> UndefinedError:

@@ -1,0 +1,112 @@
+"""How products of float32 rows are summed so that small eigenvalues keep their digits.
+
+Rounding moves entry i, j of a float32 product by about 1e-8 of D_i D_j, with D_i^2 the sum of
+squares of column i. Eigenvalues of the scatter S are therefore right to about 1e-8 / mu
+wherever S > mu D^2 as matrices (Demmel and Veselic 1992). Columns of any size do no harm, but
+directions in which columns nearly cancel have no digits left. These are summed in float64: on
+their own while they are few, as the one that a layer norm takes away; else everything is.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from isoscope.accumulate.block import Block
+from isoscope.types import Array
+
+LEAST = 1e-3  # mu: the share of D^2 that a direction needs to be summed in float32
+_GROWTH = 4  # of a column's sum of squares, until directions are looked for again
+_FEW = 16  # at most a sixteenth of the directions are summed on their own
+
+Sums = tuple[Array, Array]  # of z, (d,), and of z z', (d, d), over the rows z of a half
+
+
+class Precision:
+    """Finds the directions of a stream of rows that need float64.
+
+    They are looked for with the first block, and again when a column's sum of squares is four
+    times what it was. In between S > mu D^2 / 4, whatever the rows are: S only grows.
+    """
+
+    def __init__(self) -> None:
+        self._rows = 0
+        self._squares: Array | None = None  # (d,) sum of squares of each column: D^2
+        self._checked: Array | None = None  # (d,) what it was at the last check
+        self._wide = False  # whether all directions are summed in float64
+        self._axes: Array | None = None  # (d, k) directions that are summed on their own
+        self._duals: Array | None = None  # (d, k) axes.T @ duals is the identity
+
+    def sum_halves(self, block: Block, so_far: Callable[[], Array]) -> Sequence[Sums]:
+        """Return the sums of each half of a block; `so_far` returns S of the rows before."""
+        if not self._wide and block.scatters[0].dtype == np.float64:
+            return list(zip(block.totals, block.scatters, strict=True))
+        known_wide = self._wide
+        found = block.wide_sums() if known_wide else None
+        scatters = block.scatters if found is None else [scatter for _, scatter in found]
+        squares = np.add(*(np.diagonal(each).astype(np.float64) for each in scatters))
+        self._squares = squares if self._squares is None else self._squares + squares
+        self._rows += len(block)
+        if self._checked is None or (self._squares > _GROWTH * self._checked).any():
+            self._check(so_far() + _scatter(block, scatters), self._squares)
+        if found is not None:
+            return found
+        if self._wide:
+            return block.wide_sums()
+        plain = list(zip(block.totals, block.scatters, strict=True))
+        return plain if self._axes is None else self._correct(plain, block)
+
+    def _check(self, scatter: Array, squares: Array) -> None:
+        """Find the directions in which the scatter has too little of the sums of squares."""
+        self._checked = squares
+        width = len(squares)
+        if self._rows <= width:
+            self._wide, self._axes = True, None
+            return
+        scale = np.sqrt(squares)
+        there = np.where(scale > 0, scale, 1.0)
+        scatter /= there
+        scatter /= there[:, None]
+        # Columns of zeros have no rounding either.
+        scatter[np.diag_indices(width)] += np.where(scale > 0, 0.0, 1.0) - LEAST
+        scaled = filled = scatter.astype(np.float32)
+        if self._axes is not None:  # what is summed on its own already is no trouble
+            basis = np.linalg.qr(there[:, None] * self._axes)[0].astype(np.float32)
+            filled = scaled + basis @ basis.T
+        try:
+            np.linalg.cholesky(filled)  # cheap: succeeds where S > mu D^2
+            self._wide = False
+        except np.linalg.LinAlgError:
+            values, vectors = np.linalg.eigh(scaled)
+            low = vectors[:, values < 0].astype(np.float64)
+            self._wide = low.shape[1] * _FEW > width
+            self._axes = self._duals = None
+            if not self._wide:
+                self._axes, self._duals = low / there[:, None], low * there[:, None]
+
+    def _correct(self, plain: Sequence[Sums], block: Block) -> list[Sums]:
+        """Return sums that are right along the axes A too: S + F V' + V F', V the duals.
+
+        With B = S A summed in float64 and G = B - S A what the float32 product misses,
+        F = G - V A'G / 2 leaves the product as it is in all other directions.
+        """
+        axes, duals = self._axes, self._duals
+        assert axes is not None and duals is not None
+        found: list[Sums] = []
+        for (_, scatter), (total, along) in zip(plain, block.wide_sums(axes), strict=True):
+            whole = scatter.astype(np.float64)
+            missed = along - whole @ axes
+            missed -= duals @ (axes.T @ missed) / 2
+            # F V' + V F' in one product
+            whole += np.hstack([missed, duals]) @ np.hstack([duals, missed]).T
+            found.append((total, whole))
+        return found
+
+
+def _scatter(block: Block, scatters: Sequence[Array]) -> Array:
+    """Return the scatter of a block about the means of its halves, (d, d)."""
+    out = np.zeros((block.width, block.width))
+    for rows, total, scatter in zip(block.half_rows, block.totals, scatters, strict=True):
+        if rows:
+            out += scatter
+            out -= np.outer(total / rows, total)
+    return out
