@@ -112,7 +112,9 @@ class Reservoir(Accumulator[ReservoirSummary]):
         self.independent &= block.independent
 
     def _absorb(self, other: Self) -> None:
-        if self._has_any(other.hashes):
+        # Equal rows at one place of two files are one document: only one of them is kept.
+        alone = self.independent and other.independent
+        if not alone and self._has_any(other.hashes):
             raise MergeError(
                 "cannot merge rows with rows of the same document and position",
                 hint="give every document an id of its own, such as its file and number",
