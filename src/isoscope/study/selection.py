@@ -291,8 +291,7 @@ def as_bytes(number: int) -> str:
 def prepare_document(corpus: Corpus, feed: "Feed", ordinal: int) -> "Prepared | None":
     """Return a document as it goes into a model, with its key; None if it is too short."""
     prepared = feed.prepare(corpus.document(ordinal))
-    keys: list[int] = corpus.keys()[ordinal : ordinal + 1].tolist()
-    return None if prepared is None else replace(prepared, key=keys[0])
+    return None if prepared is None else replace(prepared, key=corpus.key(ordinal))
 
 
 def prepare_documents(

@@ -132,6 +132,10 @@ class Corpus(ABC):
         """
         return self._keys_once
 
+    def key(self, ordinal: int) -> int:
+        """Return the hash that identifies a document."""
+        return int(self.keys()[self.within(ordinal)])
+
     @cached_property
     def _keys_once(self) -> Array:
         return self.id_keys() if self.has_ids else numbered_documents(self.digests())
