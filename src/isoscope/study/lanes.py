@@ -18,7 +18,7 @@ from typing import Literal, cast
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from isoscope.accumulate import ArrayBlock, Block, Groups, NamedRows, RowNames
+from isoscope.accumulate import Adjacent, ArrayBlock, Block, Groups, NamedRows, RowNames
 from isoscope.accumulate.survey import Kind, Place, Survey
 from isoscope.errors import RowError
 from isoscope.hashing import named_documents, ordinal_documents, row_documents
@@ -37,8 +37,8 @@ KnownBy = Literal["content", "order", "source"]
 
 
 def block_rows(width: int, itemsize: int = 4) -> int:
-    """Return how many rows a block should have."""
-    return min(max(BLOCK_BYTES // max(width * itemsize, 1), 256), 65_536)
+    """Return how many rows a block should have: an even number, so that no pair is cut."""
+    return min(max(BLOCK_BYTES // max(width * itemsize, 1), 256), 65_536) // 2 * 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +191,7 @@ class Lane:
             sketched=Groups in kinds,
             independent=cut.positions is None,
             names=cut.names,
+            ordinals=cut.ordinals if Adjacent in kinds else None,
         )
 
 

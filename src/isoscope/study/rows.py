@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, ClassVar
 
-from isoscope.accumulate import NamedRows, Tally
+from isoscope.accumulate import Adjacent, NamedRows, Tally
 from isoscope.accumulate.survey import Kind, Place, Survey
 from isoscope.display import Results
 from isoscope.engine import Notify
@@ -135,8 +135,6 @@ class RowsWorker:
         self.spec = spec
         self.names = spec.reads.names()
         named = any(live.get(role, spec.value(role)) is not None for role in ("id", "text"))
-        kinds = SiteKinds(self.names, causes=False, also=(NamedRows,) if named else ())
-        self.first, self.second = kinds.first(ROWS[0]), kinds.second(ROWS[0])
         self.source = open_source(
             live.get("vectors", spec.vectors),
             column=spec.column,
@@ -147,6 +145,13 @@ class RowsWorker:
             skip_bad=spec.skip_bad,
         )
         self._rows = block_rows(self.source.width, self.source.itemsize)
+        also = {NamedRows: named, Adjacent: not self.source.has_documents}
+        kinds = SiteKinds(
+            self.names,
+            causes=False,
+            also=tuple(kind for kind, needed in also.items() if needed),
+        )
+        self.first, self.second = kinds.first(ROWS[0]), kinds.second(ROWS[0])
         self._before: Survey | None = None
 
     def content(self) -> dict[str, str]:
