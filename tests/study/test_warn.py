@@ -279,7 +279,7 @@ def test_tokens_of_documents_that_are_not_named_are_noticed(likeness, length):
 def test_independent_rows_are_not_taken_for_documents(scale):
     rng = np.random.default_rng(2)
     for n in (16, 100, 1000):
-        for _ in range(15):
+        for _ in range(5):
             rows = rng.standard_t(4, size=(n, 12))
             rows *= np.geomspace(1, 0.01, 12) if scale == "steep" else 1
             rows += 3 if scale == "cone" else 0
