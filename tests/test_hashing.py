@@ -14,8 +14,12 @@ from scipy import stats
 from isoscope.hashing import (
     GROUPS,
     hash_tuples,
+    keyed_documents,
     named_documents,
+    numbered_documents,
     ordinal_documents,
+    row_digests,
+    row_documents,
     splitmix64,
     text_key,
 )
@@ -118,6 +122,52 @@ def test_seed_and_source_change_every_key():
     assert named_documents(["a"]) != named_documents(["a"], seed=1)
 
 
+ROWS = np.random.default_rng(0).normal(size=(1000, 40)).astype(np.float32)
+
+
+def test_a_row_is_known_by_seed_place_and_content():
+    places = np.arange(1000, dtype=np.uint64)
+    keys = row_documents(ROWS, places)
+    others = (
+        row_documents(ROWS, places, seed=1),
+        row_documents(ROWS, places + np.uint64(1)),
+        row_documents(ROWS[::-1], places),
+    )
+    for other in others:
+        assert not set(keys.tolist()) & set(other.tolist())
+    np.testing.assert_array_equal(row_documents(ROWS[300:400], places[300:400]), keys[300:400])
+
+
+def test_equal_rows_at_different_places_have_different_keys():
+    keys = row_documents(np.zeros((MANY // 10, 3)), np.arange(MANY // 10, dtype=np.uint64))
+    assert len(np.unique(keys)) == MANY // 10
+
+
+@pytest.mark.parametrize("modulus", [2, GROUPS, 1024])
+def test_keys_of_rows_are_evenly_spread(modulus):
+    keys = row_documents(np.zeros((MANY // 10, 3)), np.arange(MANY // 10, dtype=np.uint64))
+    counts = np.bincount((keys % np.uint64(modulus)).astype(int), minlength=modulus)
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_digests_are_of_the_first_numbers_in_single_precision():
+    digests = row_digests(ROWS)
+    assert len(np.unique(digests)) == 1000
+    for same in (ROWS.astype(np.float64), ROWS[:, :16], np.asfortranarray(ROWS)):
+        np.testing.assert_array_equal(row_digests(same), digests)
+    assert row_digests(np.array([[0.0, 1.0]])) == row_digests(np.array([[-0.0, 1.0]]))
+    assert row_digests(np.array([[1e300, 1.0]])) == row_digests(np.array([[np.inf, 1.0]]))
+    assert row_digests(np.array([[1.0]])) != row_digests(np.array([[1.0, 1.0]]))
+
+
+def test_documents_of_a_corpus_are_numbered():
+    keys = numbered_documents(np.zeros(100, dtype=np.uint64))
+    assert len(np.unique(keys)) == 100
+    np.testing.assert_array_equal(numbered_documents(np.zeros(50, dtype=np.uint64)), keys[:50])
+    named = np.array([text_key("a")], dtype=np.uint64)
+    assert keyed_documents(named, seed=3) == named_documents(["a"], seed=3)
+
+
 def test_any_text_can_be_a_name():
     names = ["", "a", "a ", "ä", "a\u0308", "\ud800", "日本", "a" * 10_000]
     assert len({int(text_key(name)) for name in names}) == len(names)
@@ -127,8 +177,11 @@ def test_the_keys_of_saved_runs_stay_what_they_are():
     # Runs on disk are merged by these: a change would be a change of schema.
     assert int(text_key("a")) == 3405396810240292928
     assert named_documents(["a", 5]).tolist() == [14300560184641484674, 2600352181981347899]
-    rows = ordinal_documents("rows", np.arange(2, dtype=np.uint64), seed=7)
+    ordinals = np.arange(2, dtype=np.uint64)
+    rows = ordinal_documents("rows", ordinals, seed=7)
     assert rows.tolist() == [2143084662000819623, 15732034694378254322]
+    known = row_documents(np.array([[1.0, 2.0], [3.0, 4.0]]), ordinals, seed=7)
+    assert known.tolist() == [17408199821494298187, 10055498394811126926]
 
 
 def test_another_process_with_another_salt_has_the_same_keys():

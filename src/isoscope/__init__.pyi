@@ -91,6 +91,7 @@ def measure(
     id: Any = None,
     text: Any = None,
     name: str | None = None,
+    by_order: bool = False,
     skip_bad: bool = False,
     seed: int = 0,
     threads: int = 2,

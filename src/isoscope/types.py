@@ -36,13 +36,14 @@ class Chunk:
     """
 
     rows: Array  # (n, d), float32 or float64
-    source: str  # the name that ids of rows without a document are built from
+    source: str  # the name of the file or array
     start: int  # ordinal, in its source, of the first row
     documents: Array | None = None  # (n,)
     ids: Sequence[str] | None = None
     texts: Sequence[str] | None = None
     place: str = ""  # the file, for messages
     ordinals: Array | None = None  # (n,), where rows were dropped and `start` does not tell
+    part: int = 0  # which file of a folder it is from
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -160,20 +160,23 @@ def test_distinct_leaves_out_copies_and_keeps_the_order(make_block, feed):
     assert [tuple(row) for row in kept.rows] == firsts
 
 
-def test_one_a_document_keeps_the_row_of_smallest_hash(make_block, feed):
-    block = make_block(ROWS[:40], [4] * 10)
+@pytest.mark.parametrize("number", [3, 10, 17, 25, 40])
+def test_rows_are_spread_over_documents(make_block, feed, number):
+    block = make_block(ROWS[:40], [7, 1, 4, 4, 4, 4, 4, 4, 4, 4])
     summary = feed(Reservoir(2), block).finalize()
-    kept = summary.one_a_document()
-    assert kept.count == 10 and len(set(kept.documents.tolist())) == 10
-    seen = {}
-    for row, document in zip(summary.rows, summary.documents, strict=True):
-        seen.setdefault(int(document), tuple(row))
-    assert [tuple(row) for row in kept.rows] == list(seen.values())
+    kept = summary.spread_over_documents(number)
+    turns, seen = [], {}
+    for place, document in enumerate(summary.documents.tolist()):
+        seen[document] = seen.get(document, -1) + 1
+        turns.append((seen[document], place))
+    chosen = sorted(place for _, place in sorted(turns)[:number])
+    np.testing.assert_array_equal(kept.rows, summary.rows[chosen])
+    np.testing.assert_array_equal(kept.documents, summary.documents[chosen])
 
 
 def test_where_nothing_is_excluded_it_is_the_same_sample(make_block, feed):
     summary = feed(Reservoir(2), make_block(ROWS[:40])).finalize()
-    assert summary.distinct() is summary and summary.one_a_document() is summary
+    assert summary.distinct() is summary and summary.spread_over_documents(40) is summary
 
 
 @pytest.mark.parametrize("documents", [20, 200])

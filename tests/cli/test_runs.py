@@ -63,8 +63,9 @@ def test_what_does_not_belong_together_is_refused(isoscope, runs, place):
     np.save("wide.npy", np.random.default_rng(3).normal(size=(50, 9)).astype(np.float32))
     isoscope("measure", "wide.npy", "-o", "wide", "-q")
     refused(isoscope("merge", "runs/a", "wide", "-o", "x"), "merge-origin")
-    isoscope("measure", "other.npy", "--name", "vectors", "-o", "named", "-q")
-    refused(isoscope("merge", "runs/a", "named", "-o", "x"), "merge-same-name")
+    for name in ("vectors", "other"):
+        isoscope("measure", f"{name}.npy", "--by-order", "-o", f"by-{name}", "-q")
+    refused(isoscope("merge", "by-vectors", "by-other", "-o", "x"), "merge-by-order")
     refused(isoscope("merge", "runs/a", "nowhere", "-o", "x"), "store-missing")
     refused(isoscope("merge", "runs/a", "runs/b", "-o", "runs/a"), "store-exists")
     record = json.loads((place / "runs/b/run.json").read_text())

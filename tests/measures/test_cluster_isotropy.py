@@ -64,3 +64,17 @@ def test_copies_of_one_row_are_no_clusters():
 
     with pytest.raises(TooFewRowsError, match="needs more distinct rows than that, got 1"):
         measure(np.ones((50, 4)), measures=[NAME])
+
+
+VAGUE = np.random.default_rng(4).gamma(0.5, size=(400, 3))  # no clear number of clusters
+GRID = np.stack(np.meshgrid(*[np.arange(7.0)] * 3), axis=-1).reshape(-1, 3)  # many ties
+
+
+@pytest.mark.parametrize("rows", [VAGUE, GRID, planted()[0]], ids=["vague", "grid", "clear"])
+def test_the_order_of_rows_changes_nothing(measured, rows):
+    names = [NAME, f"{NAME}-clusters", f"{NAME}-silhouette"]
+    before = measured(rows, NAME)
+    for seed in range(3):
+        found = measured(np.random.default_rng(seed).permutation(rows), NAME)
+        for name in names:
+            assert found[name].value == pytest.approx(before[name].value, rel=1e-9, abs=1e-12)

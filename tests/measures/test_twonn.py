@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isoscope.api import measure
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measures.twonn import of_distances
 
@@ -78,3 +79,19 @@ def test_enough_documents_give_one_row_each(measured):
     assert known.n == 300
     assert known.value == pytest.approx(2, rel=0.2)  # that of texts, not of a text's tokens
     assert measured(rows, "twonn")["twonn"].value > 4
+
+
+def test_the_value_does_not_jump_where_documents_become_many():
+    """Rows of a document are close: counted in full below some number, they would tell."""
+    rng = np.random.default_rng(21)
+    centres = rng.normal(size=(270, 1, 12))
+    rows = centres + 0.05 * rng.normal(size=(270, 6, 12))
+    names = np.repeat(np.arange(270), 6)
+    found = []
+    for documents in range(248, 266):
+        here = names < documents
+        (reading,) = measure(
+            rows.reshape(-1, 12)[here], measures=["twonn"], document=names[here]
+        )
+        found.append(reading.value)
+    assert np.abs(np.diff(np.log(found))).max() < 0.1

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import isoscope as iso
 from isoscope.measures import MEASURES
 from isoscope.measures.view import Halves, RawSpectrum, Spectrum
 from isoscope.study.reading import read_survey
@@ -263,3 +264,60 @@ def test_sinks_of_one_length_are_no_tail(warned, cloud):
     rows = cloud(n=12_000)
     rows[::250] *= 60
     assert warned("norms have a heavy tail", rows, in_documents(120, 100)) == []
+
+
+# --- neighbours --------------------------------------------------------------------------
+NAMES = ["mean-cosine", "isoscore", "twonn"]
+
+
+def tokens_of(documents, length, likeness, d=24, seed=0):
+    """Rows of documents that share a part of their variance, one document after another."""
+    rng = np.random.default_rng(seed)
+    shared = rng.normal(size=(documents, 1, d)) * likeness**0.5
+    own = rng.normal(size=(documents, length, d)) * (1 - likeness) ** 0.5
+    return (shared + own).reshape(-1, d) + 0.7
+
+
+def warns(rows, **how):
+    found = iso.measure(rows, measures=NAMES, **how)
+    marked = [any("neighbouring rows" in w for w in each.warnings) for each in found]
+    assert len(set(marked)) == 1  # every reading, or none
+    return marked[0]
+
+
+@pytest.mark.parametrize("likeness", [0.1, 0.3, 0.8])
+@pytest.mark.parametrize("length", [7, 40])
+def test_tokens_of_documents_that_are_not_named_are_noticed(likeness, length):
+    rows = tokens_of(3000 // length, length, likeness)
+    names = np.repeat(np.arange(3000 // length), length)
+    assert warns(rows)
+    assert not warns(rows, document=names)
+    assert not warns(np.random.default_rng(1).permutation(rows))
+
+
+@pytest.mark.parametrize("scale", ["even", "steep", "cone"])
+def test_independent_rows_are_not_taken_for_documents(scale):
+    rng = np.random.default_rng(2)
+    for n in (16, 100, 1000):
+        for _ in range(5):
+            rows = rng.standard_t(4, size=(n, 12))
+            rows *= np.geomspace(1, 0.01, 12) if scale == "steep" else 1
+            rows += 3 if scale == "cone" else 0
+            assert not warns(rows)
+
+
+def test_neighbours_are_noticed_over_units_shards_and_files(tmp_path, monkeypatch):
+    rows = tokens_of(200, 20, 0.3).astype(np.float32)
+    (whole,) = iso.measure(rows, measures=["mean-cosine"])
+    (tmp_path / "x").mkdir()
+    for i, part in enumerate(np.split(rows, 4)):
+        np.save(tmp_path / "x" / f"{i}.npy", part)
+        iso.measure(part, measures=["mean-cosine"], output=tmp_path / f"r{i}")
+    np.save(tmp_path / "all.npy", rows)
+    (merged,) = iso.merge([tmp_path / f"r{i}" for i in range(4)], tmp_path / "merged")
+    (folder,) = iso.measure(tmp_path / "x", measures=["mean-cosine"])
+    monkeypatch.setattr("isoscope.study.rows.BLOCKS", 0.01)
+    (units,) = iso.measure(tmp_path / "all.npy", measures=["mean-cosine"])
+    (text,) = whole.warnings
+    assert text.startswith("neighbouring rows are alike (mean cosine 0.")
+    assert merged.warnings == folder.warnings == units.warnings == (text,)

@@ -1,5 +1,6 @@
 """Mergeable summaries of rows."""
 
+from isoscope.accumulate.adjacent import Adjacent, AdjacentSummary
 from isoscope.accumulate.bands import Bands, BandsSummary, Crossing, CrossingSummary
 from isoscope.accumulate.base import Accumulator, Kind, accumulator_of, merged
 from isoscope.accumulate.block import ArrayBlock, Block
@@ -42,6 +43,7 @@ ACCUMULATORS: tuple[Kind, ...] = (
     Sinks,
     Overlap,
     NamedRows,
+    Adjacent,
 )
 
 __all__ = [
@@ -49,6 +51,8 @@ __all__ = [
     "FREQUENCIES",
     "POSITIONS",
     "Accumulator",
+    "Adjacent",
+    "AdjacentSummary",
     "ArrayBlock",
     "Bands",
     "BandsSummary",

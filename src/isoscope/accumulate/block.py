@@ -74,6 +74,7 @@ class Membership:
     folded: bool | None = field(default=None, kw_only=True)  # None: by number of documents
     tokens: Array | None = field(default=None, kw_only=True)  # (n,) ids, if rows are tokens
     frequency: Array | None = field(default=None, kw_only=True)  # (n,) band of each token
+    ordinals: Array | None = field(default=None, kw_only=True)  # (n,) of rows in their file
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -295,6 +296,7 @@ class ArrayBlock(Block):
         frequency: Array | None = None,
         sinks: SinkRows | None = None,
         names: RowNames | None = None,
+        ordinals: Array | None = None,
     ) -> None:
         self._rows = as_rows(rows)  # (n, d)
         n = len(self._rows)
@@ -308,6 +310,7 @@ class ArrayBlock(Block):
             folded=folded,
             tokens=tokens,
             frequency=frequency,
+            ordinals=ordinals,
         )
         super().__init__(
             members,
@@ -345,8 +348,8 @@ class ArrayBlock(Block):
 
     def reorder(self, order: Array) -> "ArrayBlock":
         """Return the block with its rows in another order, documents together again."""
-        by_row = ("documents", "positions", "tokens", "frequency")
-        known = {name: getattr(self, name) for name in by_row}
+        by_row = ("documents", "positions", "tokens", "frequency", "ordinals")
+        known = {name: getattr(self.members, name) for name in by_row}
         moved = {name: None if each is None else each[order] for name, each in known.items()}
         return ArrayBlock.of(self.rows[order], replace(self.members, **moved))
 

@@ -59,9 +59,17 @@ class ReservoirSummary:
         kept = np.sort(np.unique(self.rows, axis=0, return_index=True)[1])
         return self._only(kept)
 
-    def one_a_document(self) -> "ReservoirSummary":
-        """Return the sample with the first row of every document."""
-        return self._only(np.sort(np.unique(self.documents, return_index=True)[1]))
+    def spread_over_documents(self, number: int) -> "ReservoirSummary":
+        """Return a number of the rows: the first of every document, then the second ones."""
+        if self.count <= number:
+            return self
+        order = np.argsort(self.documents, kind="stable")  # by document, then by hash
+        _, starts, sizes = np.unique(
+            self.documents[order], return_index=True, return_counts=True
+        )
+        turn = np.empty(self.count, dtype=np.int64)
+        turn[order] = np.arange(self.count) - np.repeat(starts, sizes)
+        return self._only(np.sort(np.argsort(turn, kind="stable")[:number]))
 
     def _only(self, kept: Array) -> "ReservoirSummary":
         if len(kept) == self.count:
@@ -112,7 +120,9 @@ class Reservoir(Accumulator[ReservoirSummary]):
         self.independent &= block.independent
 
     def _absorb(self, other: Self) -> None:
-        if self._has_any(other.hashes):
+        # Equal rows at one place of two files are one document: only one of them is kept.
+        alone = self.independent and other.independent
+        if not alone and self._has_any(other.hashes):
             raise MergeError(
                 "cannot merge rows with rows of the same document and position",
                 hint="give every document an id of its own, such as its file and number",

@@ -13,6 +13,7 @@ from typing import NotRequired, Protocol, TypedDict
 from isoscope.accumulate import (
     ACCUMULATORS,
     Accumulator,
+    Adjacent,
     Block,
     CentredDirections,
     DocumentSums,
@@ -33,7 +34,7 @@ ORDINARY, SPECIAL, SINK, SPECIAL_SINK = CLASSES
 SECOND_PASS: tuple[Kind, ...] = (CentredDirections, Partitions)
 # Kinds that one part may have and another not: a place without sinks has no overlap, a
 # source without ids no named rows.
-_BY_CHANCE = {Overlap, NamedRows, *SECOND_PASS}
+_BY_CHANCE = {Overlap, NamedRows, Adjacent, *SECOND_PASS}
 _BY_NAME: dict[str, Kind] = {kind.__name__: kind for kind in ACCUMULATORS}
 _RETIRED = {"Keyed"}  # kinds that runs of older versions may have and nothing reads
 
@@ -261,7 +262,7 @@ def _align_kinds(ours: Accumulators, theirs: Mapping[Kind, Accumulator[object]])
 
     Those that started from different first passes do not.
     """
-    for kind in (Overlap, NamedRows):
+    for kind in (Overlap, NamedRows, Adjacent):
         if kind in theirs:
             ours.setdefault(kind, kind(theirs[kind].width))
     for kind in SECOND_PASS:

@@ -15,7 +15,7 @@ from isoscope.accumulate.sums import DocumentSums, SinkRows, lazy
 from isoscope.capture.feed.base import Marks
 from isoscope.capture.tensor_block import TensorBlock, TensorLayout
 from isoscope.errors import ConfigError
-from isoscope.hashing import named_documents
+from isoscope.hashing import keyed_documents, named_documents
 from isoscope.site import Site
 from isoscope.types import CLASSES, VARIANTS, Array
 
@@ -150,6 +150,14 @@ class Marked(Protocol):
         ...
 
 
+def _document_keys(batch: Marked, seed: int) -> Array:
+    """Return the keys of the documents of a batch: of the hashes it has, or of their ids."""
+    hashes: tuple[int, ...] | None = getattr(batch, "keys", None)
+    if hashes is None:
+        return named_documents(np.array(batch.documents), seed=seed)
+    return keyed_documents(np.array(hashes, dtype=np.uint64), seed=seed)
+
+
 class Listener:
     """Hears every site of a forward pass and passes on blocks of rows, class by class.
 
@@ -205,7 +213,7 @@ class Listener:
         self._end_batch()
         self._batch = batch
         self._batches += 1
-        self._keys = named_documents(list(batch.documents), seed=self.seed)  # type: ignore
+        self._keys = _document_keys(batch, self.seed)
         self._known.clear()
         self._usual.clear()
 

@@ -13,7 +13,7 @@ from isoscope.types import Array
 
 MATCHES = ("name", "depth")
 SHARED = 0.5  # share of the sampled documents from which on two collections count as the same
-_SHOWN = {"measures", "sites", "documents", "skip_bad"}  # settings that the readings show
+_SHOWN = {"measures", "sites", "documents", "known_by", "skip_bad"}  # shown elsewhere
 
 
 # --- sites --------------------------------------------------------------------------------
@@ -122,6 +122,10 @@ def pairing(first: Run, second: Run) -> Pairing:
     if seeds[0] != seeds[1]:
         why = f"the seeds differ ({seeds[0]} and {seeds[1]}), and so do document groups"
         return Pairing(False, False, f"independent: {why}")
+    known = first.settings.known_by, second.settings.known_by
+    if known[0] != known[1]:
+        why = "documents are identified in different ways; measure both again in one way"
+        return Pairing(False, True, f"independent: {why}")
     if _prints(first) == _prints(second):
         return Pairing(True, True, f"paired by document group: {_same_corpus(first, second)}")
     if first.origin.kind == second.origin.kind == "vectors":
@@ -129,7 +133,7 @@ def pairing(first: Run, second: Run) -> Pairing:
         if share >= SHARED:
             why = f"{share:.0%} of the sampled documents or rows are in both runs"
             return Pairing(True, True, f"paired by document group: {why}")
-        why = "a and b have different documents; --document and --name identify rows"
+        why = "a and b have different documents; --document or --by-order identify rows"
         return Pairing(False, False, f"independent: {why}")
     names = [" + ".join(s.name for s in run.origin.sources) for run in (first, second)]
     return Pairing(False, True, f"independent: the corpora differ ({' and '.join(names)})")

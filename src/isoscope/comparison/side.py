@@ -25,7 +25,7 @@ from isoscope.types import DEBIASED_TWINS, Reading
 
 Key = tuple[str, int | None, str]  # site, step, measure
 RunOrPath = str | os.PathLike[str] | Run
-SAME = "rows"  # the name of both sources of vectors, so that row n is paired with row n
+SAME = "rows"  # the name of both sources of vectors
 
 
 @dataclass
@@ -114,8 +114,11 @@ def two_runs(
 ) -> Generator[tuple[Run, Run]]:
     """Yield two runs; vectors are measured into a temporary folder first."""
     with TemporaryDirectory(prefix="isoscope-") as folder:
-        places = Path(folder) / "a", Path(folder) / "b"
-        yield _open(first, places[0], measures), _open(second, places[1], measures)
+        sides = _run_of(first), _run_of(second)
+        yield (
+            sides[0] or _measure(first, Path(folder) / "a", measures, sides[1]),
+            sides[1] or _measure(second, Path(folder) / "b", measures, sides[0]),
+        )
 
 
 def names_of(first: Any, second: Any) -> tuple[str, str]:
@@ -125,12 +128,20 @@ def names_of(first: Any, second: Any) -> tuple[str, str]:
     return names if names[0] != names[1] else (str(paths[0]), str(paths[1]))
 
 
-def _open(source: Any, folder: Path, measures: Sequence[str] | None) -> Run:
-    """Return a run; vectors, a file or an array, are measured into the folder first."""
+def _run_of(source: Any) -> Run | None:
+    """Return a run; None for vectors, a file or an array."""
     path = _path(source)
-    if isinstance(source, Run) or (path is not None and not path.is_file()):
-        return open_run(source)
-    call(MeasureSpec, (source,), {"measures": measures, "name": SAME, "output": folder})
+    there = isinstance(source, Run) or (path is not None and not path.is_file())
+    return open_run(source) if there else None
+
+
+def _measure(
+    source: Any, folder: Path, measures: Sequence[str] | None, other: Run | None
+) -> Run:
+    """Measure vectors into a folder: row n is paired with row n, or as the other run is."""
+    by_order = other is None or other.settings.known_by != "content"
+    options = {"measures": measures, "name": SAME, "by_order": by_order, "output": folder}
+    call(MeasureSpec, (source,), options)
     return load(folder)
 
 

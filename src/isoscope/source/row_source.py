@@ -6,7 +6,7 @@ Documents are consecutive rows; segments are read by several processes independe
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import TypeAlias
@@ -227,7 +227,7 @@ class RowSource:
         for index, start, stop in segment.ranges():
             for chunk in parts[index].read(limit, self.counts, start, stop):
                 order.find_starts(chunk)  # refuses documents that come back
-                yield chunk
+                yield replace(chunk, part=index) if index else chunk
                 del chunk  # before the next one is read: it may be large
 
     @property

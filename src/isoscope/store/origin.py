@@ -61,7 +61,10 @@ class Settings(OriginPart, frozen=True, kw_only=True):
     zeta: float | None = None
     as_published: bool | None = None
     documents: bool | None = None  # whether rows came in documents
-    if_known = frozenset({"measures", "zeta", "as_published", "documents"})
+    # What rows or documents without ids are known by: content (and order), or order alone;
+    # None: by ids, or in older runs by the name of their file and their order in it.
+    known_by: str | None = None
+    if_known = frozenset({"measures", "zeta", "as_published", "documents", "known_by"})
 
 
 class Identity(OriginPart, frozen=True, kw_only=True):
@@ -239,7 +242,7 @@ def mergeable(origins: Sequence[Origin]) -> Origin:
                     "type, add up",
                     slug="merge-origin",
                 )
-        _no_source_twice(first.sources, other.sources)
+        _no_source_twice(first, other)
         first = msgspec.structs.replace(first, sources=(*first.sources, *other.sources))
     return first
 
@@ -270,10 +273,19 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _no_source_twice(ours: Sequence[SourceRecord], theirs: Sequence[SourceRecord]) -> None:
-    prints = {source.fingerprint: source.name for source in ours}
-    names = {source.name for source in ours}
-    for source in theirs:
+def _no_source_twice(first: Origin, other: Origin) -> None:
+    """Refuse runs of the same rows, and runs whose rows would pass for one another."""
+    prints = {source.fingerprint: source.name for source in first.sources}
+    names = {source.name for source in first.sources}
+    ids = first.kind == "vectors" and first.settings.documents
+    by_name = first.settings.known_by is None and not ids
+    if first.settings.known_by == "order":
+        raise MergeError(
+            "cannot merge runs whose rows are known by their order alone",
+            hint="measure both again without --by-order",
+            slug="merge-by-order",
+        )
+    for source in other.sources:
         if source.fingerprint in prints:
             raise MergeError(
                 f"cannot merge {prints[source.fingerprint]!r} with {source.name!r}: "
@@ -281,10 +293,10 @@ def _no_source_twice(ours: Sequence[SourceRecord], theirs: Sequence[SourceRecord
                 hint="merge only one of the two runs",
                 slug="merge-same-source",
             )
-        if source.name in names:
+        if source.name in names and by_name:
             raise MergeError(
                 f"cannot merge two sources that are both called {source.name!r}",
-                hint="rows are identified by it: measure one again with another --name, or "
-                "survey a file of another name",
+                hint="rows or documents may be known by it: measure one again with another "
+                "--name, or survey a file of another name",
                 slug="merge-same-name",
             )

@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Literal, cast
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from isoscope.accumulate import ArrayBlock, Block, Groups, NamedRows, RowNames
+from isoscope.accumulate import Adjacent, ArrayBlock, Block, Groups, NamedRows, RowNames
 from isoscope.accumulate.survey import Kind, Place, Survey
 from isoscope.errors import RowError
-from isoscope.hashing import named_documents, ordinal_documents
+from isoscope.hashing import named_documents, ordinal_documents, row_documents
 from isoscope.study.warn import row_name
 from isoscope.types import Array, Chunk
 
@@ -31,11 +31,14 @@ BLOCK_BYTES = 25_165_824  # 8192 rows of 768 float32 numbers
 LONGEST = 1e70  # of a billion such rows the sum of fourth powers does not overflow
 
 Progress = Callable[[int], None]
+# What rows without a document are known by: their order in a file and their content, their
+# order alone, or their order in what the source is called.
+KnownBy = Literal["content", "order", "source"]
 
 
 def block_rows(width: int, itemsize: int = 4) -> int:
-    """Return how many rows a block should have."""
-    return min(max(BLOCK_BYTES // max(width * itemsize, 1), 256), 65_536)
+    """Return how many rows a block should have: an even number, so that no pair is cut."""
+    return min(max(BLOCK_BYTES // max(width * itemsize, 1), 256), 65_536) // 2 * 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,9 @@ class Cut:
         )
 
 
-def whole_documents(chunks: Iterable[Chunk], *, seed: int) -> Iterator[Cut]:
+def whole_documents(
+    chunks: Iterable[Chunk], *, seed: int, known_by: KnownBy = "source"
+) -> Iterator[Cut]:
     """Yield cuts of which no document is in two; the last of a chunk waits for the next."""
     waiting: list[Chunk] = []
     last = np.zeros(0)  # the name of the document that waits
@@ -73,10 +78,10 @@ def whole_documents(chunks: Iterable[Chunk], *, seed: int) -> Iterator[Cut]:
             continue
         names = chunk.documents
         if names is None:
-            yield _cut([chunk], seed)
+            yield _cut([chunk], seed, known_by)
             continue
         if waiting and not bool(cast(Array, last == names[:1]).all()):
-            yield _cut(waiting, seed)
+            yield _cut(waiting, seed, known_by)
             waiting = []
         last = names[-1:]
         changes = np.flatnonzero(cast(Array, names[1:] != names[:-1])).tolist()
@@ -84,11 +89,11 @@ def whole_documents(chunks: Iterable[Chunk], *, seed: int) -> Iterator[Cut]:
             waiting.append(chunk)
             continue
         start = changes[-1] + 1  # of the last document
-        yield _cut([*waiting, _part(chunk, slice(start))], seed)
+        yield _cut([*waiting, _part(chunk, slice(start))], seed, known_by)
         rest = _part(chunk, slice(start, None))
         waiting = [replace(rest, rows=rest.rows.copy())]  # its reader may use the memory again
     if waiting:
-        yield _cut(waiting, seed)
+        yield _cut(waiting, seed, known_by)
 
 
 def _ordinals(chunk: Chunk) -> Array:
@@ -108,7 +113,15 @@ def _part(chunk: Chunk, rows: slice) -> Chunk:
     )
 
 
-def _cut(parts: list[Chunk], seed: int) -> Cut:
+def _row_keys(chunk: Chunk, ordinals: Array, seed: int, known_by: KnownBy) -> Array:
+    """Return the keys of rows that are documents of their own."""
+    if known_by == "content":
+        return row_documents(chunk.rows, ordinals, seed=seed)
+    source = chunk.source if known_by == "source" else f"file {chunk.part}"
+    return ordinal_documents(source, ordinals, seed=seed)
+
+
+def _cut(parts: list[Chunk], seed: int, known_by: KnownBy) -> Cut:
     """Return chunks that follow each other as one cut."""
     first = parts[0]
     rows = first.rows if len(parts) == 1 else np.concatenate([part.rows for part in parts])
@@ -122,7 +135,7 @@ def _cut(parts: list[Chunk], seed: int) -> Cut:
             ordinals,
         )
     if first.documents is None:
-        keys = ordinal_documents(first.source, ordinals, seed=seed)
+        keys = _row_keys(first, ordinals, seed, known_by)
         return Cut(rows, keys, None, ordinals, places, names)
     documents = np.concatenate([np.asarray(part.documents).astype(str) for part in parts])
     keys = named_documents(documents, seed=seed)
@@ -178,6 +191,7 @@ class Lane:
             sketched=Groups in kinds,
             independent=cut.positions is None,
             names=cut.names,
+            ordinals=cut.ordinals if Adjacent in kinds else None,
         )
 
 
@@ -191,6 +205,7 @@ def run(
     progress: Progress | None = None,
     start: Survey | None = None,
     lanes: int = LANES,
+    known_by: KnownBy = "source",
 ) -> tuple[Survey, int]:
     """Read every chunk once; return what the accumulators know, and how many rows were bad.
 
@@ -208,11 +223,12 @@ def run(
         if progress is not None:
             progress(done)
 
+    cuts = whole_documents(chunks, seed=seed, known_by=known_by)
     with ExitStack() as stack:
         stack.enter_context(threadpool_limits(1))
         workers = [stack.enter_context(ThreadPoolExecutor(1)) for _ in taken]
         try:
-            for number, cut in enumerate(whole_documents(chunks, seed=seed)):
+            for number, cut in enumerate(cuts):
                 if len(waiting) >= IN_FLIGHT:
                     finish()
                 lane = number % lanes

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, ClassVar
 
-from isoscope.accumulate import NamedRows, Tally
+from isoscope.accumulate import Adjacent, NamedRows, Tally
 from isoscope.accumulate.survey import Kind, Place, Survey
 from isoscope.display import Results
 from isoscope.engine import Notify
@@ -19,7 +19,7 @@ from isoscope.source.bytes import of_file
 from isoscope.source.row_source import Segment
 from isoscope.store import Origin, new_origin, save
 from isoscope.store.state import State
-from isoscope.study.lanes import LANES, Progress, block_rows, run
+from isoscope.study.lanes import LANES, KnownBy, Progress, block_rows, run
 from isoscope.study.measure_choice import Computed, Reads, read_state
 from isoscope.study.option import about
 from isoscope.study.passes import SiteKinds
@@ -108,6 +108,14 @@ class MeasureSpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
         str | None,
         about("Name of the source.", "NAME", default="its file's name", local=True),
     ] = None
+    by_order: Annotated[
+        bool,
+        about(
+            "Identify rows by their order alone: runs of two models' vectors of the same texts "
+            "are then paired row by row.",
+            local=True,
+        ),
+    ] = False
     skip_bad: Annotated[bool, about("Drop and count rows that hold NaN or infinity.")] = False
     seed: Annotated[
         int, about("Seed of halves, groups and samples.", "N", least=0, most=2**63 - 1)
@@ -127,8 +135,6 @@ class RowsWorker:
         self.spec = spec
         self.names = spec.reads.names()
         named = any(live.get(role, spec.value(role)) is not None for role in ("id", "text"))
-        kinds = SiteKinds(self.names, causes=False, also=(NamedRows,) if named else ())
-        self.first, self.second = kinds.first(ROWS[0]), kinds.second(ROWS[0])
         self.source = open_source(
             live.get("vectors", spec.vectors),
             column=spec.column,
@@ -139,6 +145,13 @@ class RowsWorker:
             skip_bad=spec.skip_bad,
         )
         self._rows = block_rows(self.source.width, self.source.itemsize)
+        also = {NamedRows: named, Adjacent: not self.source.has_documents}
+        kinds = SiteKinds(
+            self.names,
+            causes=False,
+            also=tuple(kind for kind, needed in also.items() if needed),
+        )
+        self.first, self.second = kinds.first(ROWS[0]), kinds.second(ROWS[0])
         self._before: Survey | None = None
 
     def content(self) -> dict[str, str]:
@@ -183,7 +196,12 @@ class RowsWorker:
             progress=ticks.at,
             lanes=self.spec.threads,
             dropped=lambda: self.source.skipped,
+            known_by=self._known_by,
         )
+
+    @property
+    def _known_by(self) -> KnownBy:
+        return "order" if self.spec.by_order else "content"
 
     def finish(self, done: Finished) -> Results[Reading]:
         """Return the readings, and write the run where there is a target."""
@@ -195,6 +213,8 @@ class RowsWorker:
 
         def origin() -> Origin:
             settings = {**self.spec.settings(), **options, "measures": list(self.names)}
+            if not self.source.has_documents:
+                settings["known_by"] = self._known_by
             sources: list[dict[str, object]] = [
                 {
                     "name": part.name,
@@ -257,6 +277,7 @@ def sum_rows(
     progress: Progress | None = None,
     lanes: int = LANES,
     dropped: Callable[[], int] | None = None,
+    known_by: KnownBy = "source",
 ) -> Survey:
     """Return the summaries of rows: the one way rows become sums.
 
@@ -281,6 +302,7 @@ def sum_rows(
         progress=progress,
         start=start,
         lanes=lanes,
+        known_by=known_by,
     )
     if before is None:
         survey.seen = dict(counts)

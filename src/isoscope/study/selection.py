@@ -5,7 +5,7 @@ is spread over machines, does the same work in the same portions.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -90,7 +90,7 @@ def select_documents(
         if tokens is not None and found.rows >= tokens:
             break
         try:
-            prepared = feed.prepare(corpus.document(ordinal))
+            prepared = prepare_document(corpus, feed, ordinal)
         except SourceError as error:
             if not skip_bad:
                 raise
@@ -288,6 +288,12 @@ def as_bytes(number: int) -> str:
     return f"{number / 2**20:.1f} MiB" if number < 2**30 else f"{number / 2**30:.1f} GiB"
 
 
+def prepare_document(corpus: Corpus, feed: "Feed", ordinal: int) -> "Prepared | None":
+    """Return a document as it goes into a model, with its key; None if it is too short."""
+    prepared = feed.prepare(corpus.document(ordinal))
+    return None if prepared is None else replace(prepared, key=corpus.key(ordinal))
+
+
 def prepare_documents(
     corpus: Corpus, feed: "Feed", *, documents: int | None = None, seed: int | None = None
 ) -> "list[tuple[int, Prepared]]":
@@ -296,7 +302,7 @@ def prepare_documents(
     In the order of the corpus, or in one drawn by a seed, at most as many as `documents`.
     """
     order = range(len(corpus)) if seed is None else map(int, corpus.order(seed))
-    prepared = ((ordinal, feed.prepare(corpus.document(ordinal))) for ordinal in order)
+    prepared = ((ordinal, prepare_document(corpus, feed, ordinal)) for ordinal in order)
     usable = ((ordinal, ready) for ordinal, ready in prepared if ready is not None)
     found = list(islice(usable, documents))
     if not found:

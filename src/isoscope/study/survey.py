@@ -49,6 +49,7 @@ from isoscope.study.selection import (
     frequencies_for,
     has_tokens,
     pooling_for,
+    prepare_document,
     schedule,
     select_documents,
     select_sites,
@@ -399,7 +400,7 @@ class ModelWorker:
     def _prepare(self, ordinal: int) -> "Prepared | None":
         """Return a document made ready, as when it was drawn where that was kept."""
         kept = self.prepared.get(ordinal)
-        return kept or self.feed.prepare(self.corpus.document(ordinal))
+        return kept or prepare_document(self.corpus, self.feed, ordinal)
 
     def _matrices(self, unit: MatrixRows) -> Survey:
         """Measure the rows of the embedding matrices; those of a tied one once."""
@@ -445,6 +446,7 @@ class ModelWorker:
                 "measures": list(plan.names),
                 "sites": list(plan.sites),
                 "pooling": getattr(self.pooling, "mode", None),
+                "known_by": None if self.corpus.has_ids else "content",
             }
             return new_origin(
                 sources=[replace(drawn, warnings=remarks, units=done.id)],

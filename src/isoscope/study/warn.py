@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from isoscope.accumulate import (
+    Adjacent,
     Copies,
     Directions,
     NamedRow,
@@ -17,6 +18,7 @@ from isoscope.accumulate import (
     Vocabulary,
 )
 from isoscope.display.escape import plain
+from isoscope.errors import TooFewRowsError
 from isoscope.measures.interval import LEAST_DOCUMENTS
 from isoscope.measures.view import (
     Clusters,
@@ -41,6 +43,8 @@ SHOWN_ROWS, SHOWN_TEXT = 3, 40  # rows of a warning, characters of a text
 LONG_ROW = 10  # times the median norm
 TAILS = (0.01, 0.001)  # shares of the longest rows
 LIGHT_TAIL = 5.0  # index of a tail from which on intervals of norms cover
+ALIKE = 0.03  # of the way from random rows to equal ones, from which on neighbours are alike
+ALIKE_ERRORS = 5.0  # standard errors
 _OF_NORMS = (Masses, NormMoments)
 _SAMPLED = (Neighbours, FarNeighbours, Pairs, Clusters)
 
@@ -61,6 +65,8 @@ def about_rows(summaries: Summaries, reads: type[View]) -> list[str]:
         warnings.append(
             f"{copies.share:.1%} of the rows are copies of another row{list_rows(named.copies)}"
         )
+    if alike := _alike_neighbours(summaries):
+        warnings.append(alike)
     if reads in _OF_NORMS:
         warnings += [each for each in (list_long(summaries), _heavy_tail(summaries)) if each]
     if reads in _SAMPLED or summaries.sampled & set(reads.needs):
@@ -68,6 +74,23 @@ def about_rows(summaries: Summaries, reads: type[View]) -> list[str]:
         if sample.seen > sample.count:
             warnings.append(f"from a sample of {sample.count} of {sample.seen} rows")
     return warnings
+
+
+def _alike_neighbours(summaries: Summaries) -> str:
+    """Return a warning where rows look like those of documents that nobody named."""
+    if Adjacent not in summaries:
+        return ""
+    try:
+        seen = summaries.of(Adjacent)
+    except TooFewRowsError:
+        return ""
+    if seen.likeness < ALIKE or seen.errors < ALIKE_ERRORS:
+        return ""
+    return (
+        f"neighbouring rows are alike (mean cosine {seen.near:.2f}, of random rows "
+        f"{seen.far:.2f}): if they are of one document, name it with --document, or the "
+        "interval is too narrow"
+    )
 
 
 def _types(summaries: Summaries, reads: type[View]) -> list[str]:

@@ -75,6 +75,43 @@ def test_the_loss_may_begin_at_chance_but_not_stay_or_come_back():
     assert rule({}) == [] and rule({"loss": []}) == []
 
 
+STEPS = np.arange(2000)
+CURVES = {  # of healthy runs, as a share of chance
+    "fast": 0.3 + 0.7 * np.exp(-STEPS / 50),
+    "slow": 0.6 + 0.4 * np.exp(-STEPS / 300),
+    "hard": 0.85 + 0.15 * np.exp(-STEPS / 500),
+    "warm-up": np.where(STEPS < 100, 1.0, 0.5 + 0.5 * np.exp((100 - STEPS) / 200)),
+}
+
+
+def first_alarm(losses, n, every=20):
+    """The first step at which a watch that reads every so many steps raises an alarm."""
+    history = list(enumerate(losses.tolist()))
+    rule = LossAtChance(n)
+    reads = range(every, len(history) + 1, every)
+    return next((end for end in reads if rule({"loss": history[:end]})), None)
+
+
+@pytest.mark.parametrize("noise", [0.03, 0.1, 0.25])
+@pytest.mark.parametrize("curve", CURVES)
+def test_single_batches_of_healthy_runs_are_no_alarm(curve, noise):
+    rng = np.random.default_rng(11)
+    shares = CURVES[curve] + noise * rng.normal(size=(12, 2000))
+    skewed = CURVES[curve] * np.exp(noise * rng.normal(size=(12, 2000)) - noise**2 / 2)
+    alarms = [first_alarm(log(4) * each, 4) for each in (*shares, *skewed)]
+    assert sum(each is not None for each in alarms) <= 1
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.03, 0.1, 0.25])
+def test_single_batches_of_runs_that_stay_at_chance_or_return_to_it_are(noise):
+    rng = np.random.default_rng(12)
+    for _ in range(5):
+        stuck, back = 1 + noise * rng.normal(size=(2, 2000))
+        back[:1000] -= 1 - CURVES["slow"][:1000]
+        assert first_alarm(log(4) * stuck, 4) <= (400 if noise < 0.1 else 1500)
+        assert 1000 < first_alarm(log(4) * back, 4) <= 1500
+
+
 def test_dimensions_that_die_are_reported():
     rule = DeadDimensions()
     assert rule({DEAD: series(0.0, 0.03, 0.04)}) == []

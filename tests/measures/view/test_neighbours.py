@@ -150,12 +150,13 @@ def test_it_knows_its_rows_documents_and_groups(viewed):
     assert int(np.argmin(seen.sizes)) in of_either
 
 
-def test_one_row_is_taken_of_each_document_once_there_are_enough(viewed):
-    rows = np.random.default_rng(10).normal(size=(2 * ENOUGH, 2))
-    names = np.repeat(np.arange(ENOUGH), 2).astype(str)
-    assert viewed(Neighbours, rows, names).count == ENOUGH
-    assert viewed(Neighbours, rows[:-2], names[:-2]).count == 2 * ENOUGH - 2
-    assert viewed(Neighbours, rows).count == 2 * ENOUGH
+@pytest.mark.parametrize("documents", [30, 128, ENOUGH - 1, ENOUGH, ENOUGH + 1, 400])
+def test_documents_have_as_few_rows_as_make_enough(viewed, documents):
+    rows = np.random.default_rng(10).normal(size=(3 * documents, 2))
+    names = np.repeat(np.arange(documents), 3).astype(str)
+    most = min(3 * documents, max(documents, ENOUGH))
+    assert viewed(Neighbours, rows, names).count == most
+    assert viewed(Neighbours, rows).count == 3 * documents
 
 
 def test_too_few_distinct_rows_have_no_view(viewed):

@@ -101,6 +101,10 @@ class Named(Corpus):
     def stamp(self):
         return "none"
 
+    @property
+    def has_ids(self):
+        return True
+
 
 def test_the_order_of_ids_does_not_depend_on_the_order_they_come_in():
     names = [f"doc {i}" for i in range(500)]
@@ -169,9 +173,7 @@ def test_documents_come_from_the_part_they_are_in(tmp_path):
     assert len(corpus) == 6 and corpus.kind == "text"
     assert [each.content for each in corpus] == [each.content for p in parts for each in p]
     assert [corpus.id(i) for i in (0, 1, 3, 4)] == ["0.txt:0", "1.txt:0", "1.txt:2", "2.txt:0"]
-    np.testing.assert_array_equal(
-        corpus.keys(), np.concatenate([part.keys() for part in parts])
-    )
+    assert len(set(corpus.keys().tolist())) == 6
 
 
 def test_warnings_are_added_up(tmp_path):
@@ -179,8 +181,13 @@ def test_warnings_are_added_up(tmp_path):
     assert warning.startswith("empty lines skipped: 4 (first: ")
 
 
-def test_the_order_does_not_depend_on_the_order_of_the_parts(tmp_path):
-    parts = made(tmp_path, [4, 3, 5])
+def test_ids_of_a_column_are_known_whatever_the_order_of_the_parts(tmp_path):
+    parts = []
+    for part in range(3):
+        path = tmp_path / f"{part}.jsonl"
+        lines = (f'{{"text": "line {i}", "key": "{part}-{i}"}}\n' for i in range(part + 3))
+        path.write_text("".join(lines))
+        parts.append(open_corpus(path, column="text", id="key"))
     one, other = (
         CombinedCorpus(parts, "all", "here"),
         CombinedCorpus(parts[::-1], "all", "here"),
@@ -188,12 +195,48 @@ def test_the_order_does_not_depend_on_the_order_of_the_parts(tmp_path):
     assert [one.id(int(i)) for i in one.order(2)] == [other.id(int(i)) for i in other.order(2)]
 
 
-def test_the_fingerprint_has_the_names_and_the_contents(tmp_path):
-    parts = made(tmp_path, [2, 2])
+def test_the_fingerprint_has_the_contents_in_their_order_and_no_names(tmp_path):
+    parts = made(tmp_path, [2, 3])
     before = CombinedCorpus(parts, "all", "here").fingerprint
-    assert CombinedCorpus(parts, "other", "there").fingerprint == before
     parts[0].name = "renamed"
-    assert CombinedCorpus(parts, "all", "here").fingerprint != before
+    assert CombinedCorpus(parts, "other", "there").fingerprint == before
+    assert CombinedCorpus(parts[::-1], "all", "here").fingerprint != before
+
+
+def test_documents_without_ids_are_known_by_order_and_content(made):
+    where, how = made
+    corpus = open_corpus(where, **how)
+    keys = corpus.keys()
+    assert len(set(keys.tolist())) == len(corpus)
+    assert corpus.has_ids == ("id" in how) or corpus.name == "bundled"
+    assert corpus.has_ids or len(corpus.digests()) == len(corpus)
+    np.testing.assert_array_equal(open_corpus(where, **how).keys(), keys)
+
+
+def test_equal_documents_have_equal_digests_and_different_keys():
+    corpus = open_corpus(["one", "two", "one"])
+    first, second, third = corpus.digests().tolist()
+    assert first == third != second
+    assert len(set(corpus.keys().tolist())) == 3
+
+
+def test_a_file_a_list_and_a_folder_of_the_same_texts_have_the_same_keys(tmp_path):
+    texts = [f"text {i} über alles" for i in range(5)]
+    (tmp_path / "lines.txt").write_text("\n".join(texts) + "\n")
+    (tmp_path / "folder").mkdir()
+    for i, text in enumerate(texts):
+        start = b"\xef\xbb\xbf" if i == 2 else b""
+        (tmp_path / "folder" / f"{i}.txt").write_bytes(start + text.encode())
+    listed = open_corpus(texts).keys()
+    for other in (tmp_path / "lines.txt", tmp_path / "folder"):
+        np.testing.assert_array_equal(open_corpus(other).keys(), listed)
+
+
+def test_equal_texts_at_equal_places_of_two_files_are_two_documents(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_text('{"text": "the same"}\n{"text": "too"}\n')
+    corpus = open_corpus(tmp_path)
+    assert len(set(corpus.keys().tolist())) == len(corpus) == 4
 
 
 class Plain(FileCorpus):
@@ -230,13 +273,13 @@ def test_a_file_alone_is_named_as_it_is(paths):
     assert (corpus.id(0), corpus.name, corpus.place) == ("a", "a", str(paths[1]))
 
 
-def test_the_fingerprint_has_names_below_the_folder_and_contents(tmp_path, paths):
+def test_the_fingerprint_has_the_contents_of_files_and_no_names(tmp_path, paths):
     before = Plain("text", paths, tmp_path, CorpusRequest()).fingerprint
     alone = Plain("text", paths[:1], None, CorpusRequest()).fingerprint
     paths[0].rename(tmp_path / "b")
     assert (
         Plain("text", [tmp_path / "b", paths[1]], tmp_path, CorpusRequest()).fingerprint
-        != before
+        == before
     )
     assert Plain("text", [tmp_path / "b"], None, CorpusRequest()).fingerprint == alone
     (tmp_path / "b").write_text("changed")

@@ -3,7 +3,7 @@
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, Protocol
 
@@ -141,6 +141,7 @@ class Prepared:
     cost: int  # padded positions it will occupy
     truncated: bool
     special: dict[str, Array] = field(default_factory=dict[str, Array])  # by stack
+    key: int | None = None  # hash that identifies it; None: that of its id
 
 
 @dataclass(frozen=True)
@@ -150,6 +151,7 @@ class Batch:
     inputs: dict[str, Tensor]
     documents: tuple[str, ...]
     layouts: Mapping[str, PositionLayout]  # by stack
+    keys: tuple[int, ...] | None = None  # hashes that identify the documents; None: of ids
 
     def marks(self, stack: str, length: int) -> Marks:
         """Return the marks of a tensor of a stack: "", "enc" or "dec"."""
@@ -185,7 +187,9 @@ class Feed(ABC):
             raise ValueError(
                 "padding changes the output of this model; batch equal lengths only"
             )
-        return self.collate(prepared)
+        batch = self.collate(prepared)
+        keys = tuple(each.key for each in prepared if each.key is not None)
+        return replace(batch, keys=keys) if len(keys) == len(prepared) else batch
 
     @abstractmethod
     def collate(self, prepared: Sequence[Prepared]) -> Batch:

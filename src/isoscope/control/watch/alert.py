@@ -8,8 +8,9 @@ bench/watch.py.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import log
-from statistics import median
+from itertools import accumulate, pairwise
+from math import ceil, log, pi, sqrt
+from statistics import fmean, median
 from typing import ClassVar
 
 PREFIX = "anisotropy"
@@ -118,33 +119,76 @@ class LossAtChance:
     """The loss is at ln N or above: no better than a guess among N classes, or N in a batch.
 
     Every training begins there. The alarm is raised where the loss returns to it, or has not
-    left it after `grace` readings.
+    left it after `grace` readings and does not fall. Losses of single batches are noisy: as
+    many of them are averaged as are needed to distinguish chance from the level the loss had
+    reached, and the loss has four times as many to leave it; at most `most`.
     """
 
     n: int
     within: float = 0.02  # of ln N
-    patience: int = 3  # readings in a row, to leave and to return
+    patience: int = 3  # readings in a row, at least
     grace: int = 10
+    errors: float = 4.5  # standard errors between chance and the level it had reached
+    most: int = 500
     name: str = "loss-at-chance"
 
     def __call__(self, history: History) -> list[Alert]:
         """Return an alert where nothing is learned any more."""
         series = history.get(LOSS, ())
         chance = log(self.n)
+        level = (1 - self.within) * chance
         values = [value for _, value in series]
-        recent = values[-self.patience :]
-        if len(recent) < self.patience or min(recent) < (1 - self.within) * chance:
+        if len(values) < self.patience or fmean(values[-self.patience :]) < level:
             return []
-        if len(series) < self.grace and not self._has_left(values, chance):
-            return []
+        noise = _noise(values[-4 * self.most :])
+        if self._has_left(values, noise, chance):
+            was = median(values[: -self.patience][-4 * self.most :])
+            count = self._window(noise, level - was)
+            at_chance = len(values) >= count
+        else:
+            count = self._window(noise, self.within * chance)
+            enough = max(self.grace, min(4 * count, self.most) if noise else 0)
+            at_chance = len(values) >= enough and not _falls(values, noise)
+        seen = values[-count:]
+        at_chance &= (min(seen) if count == self.patience else fmean(seen)) >= level
         step, value = series[-1]
-        return [Alert(self.name, step, LOSS, value, chance)]
+        return [Alert(self.name, step, LOSS, value, chance)] if at_chance else []
 
-    def _has_left(self, values: Sequence[float], chance: float) -> bool:
-        """Whether the loss was below chance several times in a row, not in one lucky batch."""
-        low = [value < (1 - 2 * self.within) * chance for value in values]
-        starts = range(len(low) - self.patience + 1)
-        return any(all(low[start : start + self.patience]) for start in starts)
+    def _window(self, noise: float, gap: float) -> int:
+        """Return over how many readings a gap is seen through the noise."""
+        if noise == 0:
+            return self.patience
+        if gap <= 0:
+            return self.most
+        return min(max(self.patience, ceil((self.errors * noise / gap) ** 2)), self.most)
+
+    def _has_left(self, values: Sequence[float], noise: float, chance: float) -> bool:
+        """Whether the mean of some readings in a row, not of lucky batches, was below."""
+        sums = [0.0, *accumulate(values)]
+        window = self.patience
+        while window <= min(self.most, len(values) - self.patience):
+            gap = max(2 * self.within * chance, self.errors * noise / sqrt(window))
+            ends = range(window, len(values) - self.patience + 1)
+            if any(sums[end] - sums[end - window] < window * (chance - gap) for end in ends):
+                return True
+            window *= 4
+        return False
+
+
+def _noise(values: Sequence[float]) -> float:
+    """Return the standard deviation of a reading, from the steps between neighbours.
+
+    A slow fall hardly counts; the mean absolute step of normal noise is 2 / sqrt(pi) of it.
+    """
+    steps = [abs(after - before) for before, after in pairwise(values)]
+    return fmean(steps) * sqrt(pi) / 2
+
+
+def _falls(values: Sequence[float], noise: float) -> bool:
+    """Whether the later half is below the earlier one by more than two standard errors."""
+    half = len(values) // 2
+    fall = fmean(values[:half]) - fmean(values[-half:])
+    return fall > 2 * noise * sqrt(2 / half)
 
 
 def usual_rules(

@@ -24,6 +24,7 @@ from isoscope.display import (
 from isoscope.errors import StoreError, UndefinedError
 from isoscope.measures.difference import NO_SPREAD as ROUNDING
 from isoscope.measures.difference import Difference, holm, paired_difference
+from isoscope.measures.interval import exact_quantile
 from isoscope.site import is_layer
 from isoscope.store import Origin, Run
 from isoscope.types import Reading, SweepCell, SweepGrid, SweepWeight
@@ -31,15 +32,15 @@ from isoscope.types import Reading, SweepCell, SweepGrid, SweepWeight
 TASK = "task"  # the site of how well the task is done
 LOSS = "loss"
 SHOWN = ("isoscore-star", "isoscore-debiased", "mean-cosine", "twonn")
-ERRORS = 2.0  # standard errors by which a task has to beat its baseline to count as learnt
 MEANS = "geometry of held-out texts, mean over layers and seeds; by layer with --json"
 PAIRED = "differences to weight 0 over the same seeds"
 HOLM = "; p after Holm, for looking at {count}"
 NO_SPREAD = "the same difference with every seed, so no interval and no p: weight {weights}"
 NOT_LEARNT = (
-    "not learnt: without penalty the task does not beat its baseline of {baseline:.3g} by two "
-    "standard errors, so the differences say nothing about it"
+    "not learnt: without penalty the task does not beat its baseline of {baseline:.3g} by "
+    "more than its seeds vary (t test at 5 %), so the differences say nothing about it"
 )
+LEVEL = 0.05  # how often a task that was not learnt may pass for one that was
 ONE_SEED = "one seed: no intervals, and whether the task was learnt cannot be determined"
 Means = dict[str, dict[str, float]]  # by measure and site
 
@@ -165,7 +166,7 @@ def differences(by_weight: Mapping[float, Sequence[float]]) -> dict[float, Diffe
 
 
 def is_learnt(lines: Sequence[SweepLine], baseline: float) -> bool | None:
-    """Whether the runs without penalty beat the baseline by two standard errors.
+    """Whether the runs without penalty beat the baseline, by a one-sided t test at 5 %.
 
     None where there is one seed, which cannot tell.
     """
@@ -173,7 +174,8 @@ def is_learnt(lines: Sequence[SweepLine], baseline: float) -> bool | None:
     if len(values) < 2:
         return None
     error = stdev(values) / sqrt(len(values))
-    return fmean(values) - baseline > ERRORS * error + ROUNDING * abs(baseline)
+    reach = exact_quantile(len(values) - 1, outside=2 * LEVEL) * error
+    return fmean(values) - baseline > reach + ROUNDING * abs(baseline)
 
 
 def comparison_remarks(lines: Sequence[SweepLine]) -> list[str]:

@@ -41,7 +41,7 @@ APART = (
     "Beside it, what each weight changes against weight 0 over the same seeds, with 95 % "
     "intervals that are not corrected for the number of weights; p in the table is corrected."
 )
-NOT_LEARNT = "not learnt: the runs without penalty do not beat that by two standard errors"
+NOT_LEARNT = "not learnt: the runs without penalty do not beat that by a t test at 5 %"
 UNKNOWN = "one seed cannot tell whether it was learnt"
 TITLES = {
     "isoscore-star": "IsoScore*",

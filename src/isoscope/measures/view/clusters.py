@@ -14,6 +14,7 @@ MOST = 15  # clusters
 APART = 0.1  # mean silhouette below which there is one cluster
 _STARTS = 4  # of k-means; the tightest result is taken
 _STEPS = 50
+EQUAL = 1e-9  # of the largest squared distance: gaps that are no more than rounding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,9 @@ class Clusters(GroupView):
                 hint="give more documents; copies of a row count once",
                 slug="too-few-documents",
             )
-        rows = _centre_and_scale(sample.rows)
+        # The starts of k-means are drawn by number: rows come in an order of their own.
+        order = _order(sample.rows)
+        rows = _centre_and_scale(sample.rows[order])
         labels, silhouette = cluster(rows)
         number = int(labels.max()) + 1
         about = rows - _means(rows, labels)[labels]
@@ -52,7 +55,7 @@ class Clusters(GroupView):
         unit = about[spread] / norms[spread, None]
         # unit vectors summed by group of documents and cluster
         groups = len(sample.keys)
-        place = (sample.cells * number + labels)[spread]
+        place = (sample.cells[order] * number + labels)[spread]
         units = np.zeros((groups * number, rows.shape[1]))
         np.add.at(units, place, unit)
         nonzero = np.bincount(place, minlength=groups * number).astype(np.float64)
@@ -108,6 +111,23 @@ def silhouette(gaps: Array, labels: Array) -> float:
     largest = np.maximum(inside, outside)
     heights = (outside - inside) / np.where(largest > 0, largest, 1.0)
     return float(np.where(sizes[labels] > 1, heights, 0.0).mean())
+
+
+def _order(rows: Array) -> Array:
+    """Return an order of rows that depends neither on how they came nor on the axes.
+
+    By distance from the mean; of equally distant rows by their numbers.
+    """
+    wide = _centre_and_scale(rows)
+    wide -= wide.mean(axis=0)
+    far = np.vecdot(wide, wide)
+    order = np.argsort(far, kind="stable")
+    near = np.diff(far[order]) <= EQUAL * far.max(initial=0.0)
+    if not near.any():
+        return order
+    level = np.empty(len(rows), dtype=np.int64)
+    level[order] = np.concatenate([[0], np.cumsum(~near)])
+    return np.lexsort((*rows.T, level))
 
 
 def _centre_and_scale(rows: Array) -> Array:

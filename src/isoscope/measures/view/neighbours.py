@@ -14,7 +14,7 @@ from isoscope.types import Array
 
 KEPT = 40  # neighbours kept of each row, so that some are left when a group is not
 LEAST = 22  # rows, enough for twenty neighbours
-ENOUGH = 256  # documents from which on one row of each is better than many of a few
+ENOUGH = 256  # rows, up to which several of one document are better than fewer
 EQUAL = 1e-6  # logarithms of ratios of distances that are no more than rounding
 _CHUNK = 512
 _STRIP = 256  # rows of a symmetric product that are computed at once
@@ -39,12 +39,14 @@ class Neighbours(GroupView):
 
     @classmethod
     def of(cls, summaries: Summaries) -> Self:
-        """Return the neighbours in the sample, one row per document if there are enough."""
+        """Return the neighbours in the sample, of which documents have as few rows as will do.
+
+        One row of each document, and where these are fewer than `ENOUGH` further rows of
+        them until there are as many: the number of rows grows steadily with documents.
+        """
         sample = summaries.of(Reservoir)
         documents = len(sorted_distinct(sample.documents))
-        if not sample.independent and documents >= ENOUGH:
-            sample = sample.one_a_document()
-        sample = sample.distinct()
+        sample = sample.spread_over_documents(max(documents, ENOUGH)).distinct()
         if sample.count < cls.least:
             raise TooFewRowsError(
                 f"an intrinsic dimension needs at least {cls.least} distinct rows, "

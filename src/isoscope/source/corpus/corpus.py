@@ -14,9 +14,9 @@ from typing import Literal, get_args
 import numpy as np
 
 from isoscope.errors import DocumentError, SourceError
-from isoscope.hashing import splitmix64, text_key
+from isoscope.hashing import HEAD, content_key, numbered_documents, splitmix64, text_key
 from isoscope.source.bytes import of_file, of_parts
-from isoscope.source.file_errors import refuse_columns
+from isoscope.source.file_errors import border, refuse_columns
 from isoscope.types import Array, Document
 
 Kind = Literal["text", "tokens", "audio", "image"]
@@ -116,13 +116,37 @@ class Corpus(ABC):
         """Identifies the content, wherever it is stored."""
         return self.stamp()
 
+    @property
+    def has_ids(self) -> bool:
+        """Whether documents are known by their ids, and not by their order and content."""
+        return False
+
+    def digests(self) -> Array:
+        """Hashes of the first bytes of each document, (n,)."""
+        return np.array([_digest(each.content) for each in self], dtype=np.uint64)
+
     def keys(self) -> Array:
-        """Hashes of the ids."""
+        """Hashes that identify the documents, (n,): of ids, or of order and content.
+
+        Without ids no name of a file is among them: renaming one draws the same documents.
+        """
+        return self._keys_once
+
+    def key(self, ordinal: int) -> int:
+        """Return the hash that identifies a document."""
+        return int(self.keys()[self.within(ordinal)])
+
+    @cached_property
+    def _keys_once(self) -> Array:
+        return self.id_keys() if self.has_ids else numbered_documents(self.digests())
+
+    def id_keys(self) -> Array:
+        """Hashes of the ids, (n,)."""
         n = len(self)
         return np.fromiter((text_key(self.id(i)) for i in range(n)), dtype=np.uint64, count=n)
 
     def order(self, seed: int) -> Array:
-        """Ordinals in an order that depends on the seed and the ids alone."""
+        """Ordinals in an order that depends on the seed and the keys alone."""
         return np.argsort(
             splitmix64(self.keys() ^ splitmix64(np.uint64(int(seed) % 2**64))), kind="stable"
         )
@@ -157,13 +181,22 @@ class CombinedCorpus(Corpus):
         part, at = self._find(ordinal)
         return part.document(at)
 
-    def keys(self) -> Array:
+    @property
+    def has_ids(self) -> bool:
+        """Whether documents are known by their ids, as a column gives them."""
+        return self._parts[0].has_ids
+
+    def id_keys(self) -> Array:
         """Hashes of the ids, which some parts have stored."""
-        return np.concatenate([part.keys() for part in self._parts])
+        return np.concatenate([part.id_keys() for part in self._parts])
+
+    def digests(self) -> Array:
+        """Hashes of the first bytes of each document, (n,)."""
+        return np.concatenate([part.digests() for part in self._parts])
 
     def stamp(self) -> str:
-        """Compute the fingerprint of the parts, and of the names that ids consist of."""
-        return of_parts(each for part in self._parts for each in (part.name, part.fingerprint))
+        """Compute the fingerprint of the parts, in their order."""
+        return of_parts(part.fingerprint for part in self._parts)
 
     def _find(self, ordinal: int) -> tuple[Corpus, int]:
         index = bisect_right(self._ends, self.within(ordinal))
@@ -211,13 +244,31 @@ class FileCorpus(Corpus):
         """Return the path of a document."""
         return self._paths[self.within(ordinal)]
 
+    def digests(self) -> Array:
+        """Hashes of the first bytes of each file, (n,)."""
+        return np.array([content_key(self.head(path)) for path in self._paths], dtype=np.uint64)
+
+    def head(self, path: Path) -> bytes:
+        """Read the first bytes of a file."""
+        with border(str(path)), path.open("rb") as file:
+            return file.read(HEAD)
+
     def stamp(self) -> str:
-        """Compute the fingerprint of the files, and of the names that ids consist of."""
+        """Compute the fingerprint of the files, in their order."""
         if self._root is None:
             return of_file(self._paths[0])
-        return of_parts(
-            each for path in self._paths for each in (file_id(path, self._root), of_file(path))
-        )
+        return of_parts(of_file(path) for path in self._paths)
+
+
+def _digest(content: str | Array) -> np.uint64:
+    if isinstance(content, str):
+        return text_digest(content)
+    return content_key(content.ravel()[:HEAD].tobytes())
+
+
+def text_digest(text: str) -> np.uint64:
+    """Hash of the first bytes of a text."""
+    return content_key(text[:HEAD].encode("utf-8", "surrogatepass"))
 
 
 def file_id(path: Path, root: Path | None) -> str:

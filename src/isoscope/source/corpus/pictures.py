@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isoscope.errors import DocumentError, SourceError
+from isoscope.hashing import HEAD, content_key
 from isoscope.source.bytes import FileBytes, RandomBytes, TemporaryBytes, gzip_pieces
 from isoscope.source.corpus.corpus import (
     Corpus,
@@ -84,6 +85,14 @@ class IdxImages(Corpus):
         return Document(
             self.id(at), np.repeat(grey, 3, axis=2), place=f"{self.place}, image {at}"
         )
+
+    def digests(self) -> Array:
+        """Hashes of the first bytes of each image."""
+        size = prod(self._shape[1:])
+        heads = (
+            self._data.read(IDX_HEADER + i * size, min(size, HEAD)) for i in range(len(self))
+        )
+        return np.array([content_key(head) for head in heads], dtype=np.uint64)
 
     def stamp(self) -> str:
         """Compute the fingerprint of the content, packed or not."""

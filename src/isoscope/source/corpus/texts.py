@@ -12,6 +12,7 @@ from typing import BinaryIO, NamedTuple, cast
 import numpy as np
 
 from isoscope.errors import DocumentError, SourceError
+from isoscope.hashing import HEAD as HASHED
 from isoscope.hashing import text_key
 from isoscope.source.bytes import (
     RandomBytes,
@@ -20,7 +21,13 @@ from isoscope.source.bytes import (
     of_parts,
     open_text,
 )
-from isoscope.source.corpus.corpus import Corpus, CorpusRequest, Document, FileCorpus
+from isoscope.source.corpus.corpus import (
+    Corpus,
+    CorpusRequest,
+    Document,
+    FileCorpus,
+    text_digest,
+)
 from isoscope.source.file_errors import (
     BOM,
     BadEncodingError,
@@ -65,8 +72,10 @@ class TextCorpus(Corpus):
         unit: str = "line",
         empty: str = "empty documents",
         skip_bad: bool = False,
+        by_name: bool = False,  # documents are known by the name of the file
     ) -> None:
         super().__init__("text", data.name, data.place)
+        self._by_name = by_name
         self._data = data
         self._parse = parse
         self._stamp = stamp
@@ -74,6 +83,7 @@ class TextCorpus(Corpus):
         self._starts = array("Q")
         self._sizes = array("I")
         self._keys = array("Q")  # of ids, where a column has them
+        self._digests = array("Q")  # of texts, where none has
         numbers = array("Q")
         ordinals = array("Q")
         ordinal = 0
@@ -99,6 +109,8 @@ class TextCorpus(Corpus):
             ordinals.append(ordinal)
             if fields.id is not None:
                 self._keys.append(int(text_key(fields.id)))
+            else:
+                self._digests.append(int(text_digest(fields.text)))
             ordinal += 1
         self._numbers = _compact(numbers)
         self._ordinals = _compact(ordinals)
@@ -119,9 +131,18 @@ class TextCorpus(Corpus):
         place = self._place(self._numbers[at])
         return Document(name, fields.text, fields.target, place=place, label=fields.label)
 
-    def keys(self) -> Array:
+    @property
+    def has_ids(self) -> bool:
+        """Whether a column has ids, or the file has a name that never changes."""
+        return bool(self._keys) or self._by_name
+
+    def id_keys(self) -> Array:
         """Hashes of the ids; those of a column are stored."""
-        return np.frombuffer(self._keys, dtype=np.uint64) if self._keys else super().keys()
+        return np.frombuffer(self._keys, dtype=np.uint64) if self._keys else super().id_keys()
+
+    def digests(self) -> Array:
+        """Hashes of the first bytes of each text."""
+        return np.frombuffer(self._digests, dtype=np.uint64)
 
     def stamp(self) -> str:
         """Compute the fingerprint of all bytes and of the columns that are read."""
@@ -190,7 +211,9 @@ def _text_of(value: object, role: str) -> str | None:
     return check_unicode(str(value))
 
 
-def open_lines(data: RandomBytes, request: CorpusRequest) -> TextCorpus:
+def open_lines(
+    data: RandomBytes, request: CorpusRequest, *, by_name: bool = False
+) -> TextCorpus:
     """The lines of a text file; empty ones are dropped and counted."""
     refuse_columns(data.place, request.columns)
     check_text(data)
@@ -201,6 +224,7 @@ def open_lines(data: RandomBytes, request: CorpusRequest) -> TextCorpus:
         "line",
         empty="empty lines",
         skip_bad=request.skip_bad,
+        by_name=by_name,
     )
 
 
@@ -208,7 +232,9 @@ def open_default(request: CorpusRequest) -> TextCorpus:
     """The bundled text, public-domain speeches and plays, a document per line."""
     text = files("isoscope.source.corpus") / "bundled" / "text.txt"
     with text.open("rb") as stream:  # a file, or a member of a zipped package
-        return open_lines(copy_stream(cast(BinaryIO, stream), "bundled", BUNDLED), request)
+        copy = copy_stream(cast(BinaryIO, stream), "bundled", BUNDLED)
+        # By name, as ever: documented numbers are of the documents that these ids draw.
+        return open_lines(copy, request, by_name=True)
 
 
 def open_whole(data: TemporaryBytes, request: CorpusRequest) -> TextCorpus:
@@ -231,6 +257,10 @@ class TextFiles(FileCorpus):
     def check(self, path: Path) -> str | None:
         """Drop a file that holds nothing but blanks."""
         return None if read_text(path).strip() else "empty files"
+
+    def head(self, path: Path) -> bytes:
+        """Return the first bytes of a text, unpacked and without a mark of its encoding."""
+        return open_text(path, path.name).head(len(BOM) + HASHED).removeprefix(BOM)
 
     def document(self, ordinal: int) -> Document:
         """Read one file."""

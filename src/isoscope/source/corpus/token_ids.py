@@ -5,13 +5,16 @@ from pathlib import Path
 import numpy as np
 
 from isoscope.errors import SourceError
+from isoscope.hashing import hash_tuples
 from isoscope.source.bytes import of_file
 from isoscope.source.corpus.corpus import Corpus, CorpusRequest, Document
 from isoscope.source.file_errors import border, refuse_columns
 from isoscope.source.npy import ArrayHeader, check_size, map_array, map_blocks, read_header
+from isoscope.types import Array
 
 MOST = 1 << 31  # no vocabulary is larger
 BLOCK = 1 << 20  # ids checked at a time
+HASHED_IDS = 64  # of a document that its digest looks at
 
 
 class TokenIds(Corpus):
@@ -60,6 +63,20 @@ class TokenIds(Corpus):
         del whole, ids
         pages.close()
         return Document(self.id(at), content, place=f"{self.place}, row {at}")
+
+    def digests(self) -> Array:
+        """Hashes of the first ids of each document."""
+        whole, pages = map_array(self._path, self._header, place=self.place)
+        if whole.ndim == 1:  # the last document may be shorter than the others
+            starts = np.arange(self._documents)[:, None] * self._length
+            places = starts + np.arange(min(HASHED_IDS, self._length))
+            there = places < len(whole)
+            heads = np.where(there, whole[np.minimum(places, len(whole) - 1)], -1)
+        else:
+            heads = np.array(whole[:, :HASHED_IDS])
+        del whole
+        pages.close()
+        return hash_tuples(*heads.astype(np.int64).astype(np.uint64).T)
 
     def stamp(self) -> str:
         """Compute the fingerprint of the file; the length of pieces is part of it."""
