@@ -105,7 +105,7 @@ def two_directions(seed, documents, lengths):
     rng = np.random.default_rng([seed, documents])
     sizes = np.full(documents, 12)
     if lengths == "pareto":
-        sizes = np.clip(4 * (1 + rng.pareto(1.2, documents)), 4, 2000).astype(int)
+        sizes = np.clip(4 * (1 + rng.pareto(1.2, documents)), 4, 800).astype(int)
     names = np.repeat(np.arange(documents), sizes)
     variance = np.r_[6.0, 6.0, np.zeros(22)]  # between documents; 1 within them
     shared = rng.normal(size=(documents, 24)) * np.sqrt(variance)
