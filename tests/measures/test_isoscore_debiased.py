@@ -97,7 +97,7 @@ def test_fewer_rows_than_dimensions(value):
 def test_documents_are_only_compared_across_halves(viewed):
     rows, documents = planted(documents=30)
     seen = viewed(Halves, rows, documents.astype(str))
-    assert across_halves(seen)[0] == pytest.approx(ratio_of_halves(rows, documents), rel=1e-9)
+    assert across_halves(seen) == pytest.approx(ratio_of_halves(rows, documents), rel=1e-9)
 
 
 def two_directions(seed, documents, lengths):
@@ -105,7 +105,7 @@ def two_directions(seed, documents, lengths):
     rng = np.random.default_rng([seed, documents])
     sizes = np.full(documents, 12)
     if lengths == "pareto":
-        sizes = np.clip(4 * (1 + rng.pareto(1.2, documents)), 4, 2000).astype(int)
+        sizes = np.clip(4 * (1 + rng.pareto(1.2, documents)), 4, 800).astype(int)
     names = np.repeat(np.arange(documents), sizes)
     variance = np.r_[6.0, 6.0, np.zeros(22)]  # between documents; 1 within them
     shared = rng.normal(size=(documents, 24)) * np.sqrt(variance)
@@ -191,7 +191,7 @@ def test_a_half_of_one_document_has_no_error(viewed):
     kept = np.r_[np.flatnonzero(half == 0)[:1], np.flatnonzero(half == 1)[:11]]
     rows = np.random.default_rng(10).normal(size=(48, 3))
     seen = viewed(Halves, rows, np.repeat(kept, 4).astype(str))
-    assert across_halves(seen)[0] > 0
+    assert across_halves(seen) > 0
     assert log_spread(seen) is None
 
 

@@ -58,3 +58,12 @@ def test_a_single_row_left_has_no_spread(viewed):
     seen = viewed(NormMoments, np.array([[3.0, 4.0], [1.0, 0.0]]))
     with pytest.raises(UndefinedError, match="at least 2 rows that are not all zero"):
         norm_spread(seen.without(0))
+
+
+def test_its_interval_is_symmetric_in_the_logarithm(measured):
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(400, 6)) * rng.lognormal(sigma=0.6, size=(400, 1))
+    names = np.repeat(np.arange(20), 20)
+    found = measured(rows, "norm-spread", document=names)["norm-spread"]
+    assert found.low * found.high == pytest.approx(found.value**2)
+    assert 0 < found.low < found.value < found.high

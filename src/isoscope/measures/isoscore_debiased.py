@@ -1,6 +1,5 @@
 """Debiased IsoScore: what would IsoScore read with endless rows?"""
 
-from dataclasses import dataclass
 from math import exp, log, sqrt
 
 import numpy as np
@@ -10,7 +9,7 @@ from isoscope.measures.base import measure
 from isoscope.measures.interval import FARTHEST, LEAST_DOCUMENTS, Spread, quantile
 from isoscope.measures.isoscore import from_ratio
 from isoscope.measures.view import Halves
-from isoscope.measures.view.parts import SampledParts, SketchedParts, calibrate, traces_with
+from isoscope.measures.view.parts import SampledParts, SketchedParts
 from isoscope.types import Array
 
 _ROUNDING = 1e-12  # of the sums whose difference is taken; orthogonal rows leave nothing else
@@ -42,11 +41,8 @@ def from_sums(n: float, trace: float, length: float, quartic: float) -> float:
     return spread / squared
 
 
-def across_halves(seen: Halves) -> tuple[float, Array, Array]:
-    """Participation ratio from products across the halves, and the two covariances.
-
-    PR = t_a t_b / <C_a, C_b>
-    """
+def across_halves(seen: Halves) -> float:
+    """Participation ratio from products across the halves: t_a t_b / <C_a, C_b>."""
     first, second = seen.unbiased_covariances()
     product = float(np.einsum("ij,ij->", first, second))
     traces = float(np.trace(first) * np.trace(second))
@@ -56,57 +52,22 @@ def across_halves(seen: Halves) -> tuple[float, Array, Array]:
             hint="give more documents",
             slug="no-spread",
         )
-    return traces / product, first, second
+    return traces / product
 
 
-@dataclass(frozen=True)
-class _HalfMoves:
-    """How traces move when groups of documents leave a half."""
-
-    groups: Array  # (groups,) which of all groups they are
-    rows: Array  # (groups,) their share of the rows of the half
-    trace: Array  # (groups,) their share of t
-    product: Array  # (groups,) their share of <C_a, C_b>
-
-
-def _moves(seen: Halves, parts: SketchedParts, half: int, theirs: Array) -> _HalfMoves:
-    """Return the shares that the groups of a half have in the two traces."""
-    ours = seen.moments.halves[half]
-    here = parts.groups.halves == half
-    rows, traces = parts.within(half, ours.origin)
-    product = np.einsum("ij,ij->", ours.scatter, theirs)
-    crossed = calibrate(traces_with(parts.groups, here, ours.origin, theirs), product)
-    # the parts of the scatter and of the means of groups, which add up to the covariance
-    on_scatter, on_means = seen.weights(half)
-    means = parts.means(half, ours.origin)  # (groups, d)
-    by_trace, by_product = (
-        on_scatter * scattered / (ours.count - 1) + on_means * between
-        for scattered, between in (
-            (traces, np.vecdot(means, means)),
-            (crossed, np.vecdot(means @ theirs, means)),
-        )
-    )
-    return _HalfMoves(
-        here, rows / ours.count, by_trace / by_trace.sum(), by_product / by_product.sum()
-    )
-
-
-def _ratio_bias(seen: Halves, first: Array, second: Array) -> float:
+def _ratio_bias(seen: Halves) -> float:
     """Return by how much the ratio is too large on average, relative to itself.
 
     To second order E[T / F] = E T / E F (1 + var F / F^2 - cov(T, F) / (T F)): few documents
     that differ along few directions leave F uncertain, and its inverse too large. Variances
     are over groups of documents, of each half on its own.
     """
-    parts, bias = seen.parts, 0.0
-    if not isinstance(parts, SketchedParts):
-        return bias
-    for half, theirs in enumerate((second, first)):
-        moved = _moves(seen, parts, half, theirs)
-        groups = len(moved.rows)
+    bias = 0.0
+    for half in seen.shares:
+        groups = len(half.rows)
         if groups > 1:
-            off = moved.product - moved.rows
-            bias += groups / (groups - 1) * float(off @ (moved.product - moved.trace))
+            off = half.product - half.rows
+            bias += groups / (groups - 1) * float(off @ (half.product - half.trace))
     return max(bias, 0.0)
 
 
@@ -120,8 +81,7 @@ def _ratio(seen: Halves) -> float:
                 slug="too-few-rows",
             )
         return himeno_yamada(whole.count, whole.scatter, whole.quartic)
-    ratio, first, second = across_halves(seen)
-    return max(ratio / (1 + _ratio_bias(seen, first, second)), 1.0)
+    return max(across_halves(seen) / (1 + _ratio_bias(seen)), 1.0)
 
 
 def log_spread(seen: Halves) -> Spread | None:
@@ -161,18 +121,17 @@ def _of_rows(seen: Halves, parts: SampledParts) -> Spread:
 
 def _of_documents(seen: Halves, parts: SketchedParts) -> Spread | None:
     """Leave groups of documents out of the half they are in."""
-    _, *covariances = across_halves(seen)
+    across_halves(seen)  # raises where it is not defined
     total = np.zeros(len(parts.keys))
-    for half in (0, 1):
-        moved = _moves(seen, parts, half, covariances[1 - half])
-        groups = len(moved.rows)
+    for number, half in enumerate(seen.shares):
+        groups = len(half.rows)
         if groups < 2:
             return None
-        if (moved.trace >= 1).any() or (moved.product >= 1).any():
+        if (half.trace >= 1).any() or (half.product >= 1).any():
             return None  # one group has all the variance of its half
         # log(t_a / F) without each group; the factors 1 / (n - 1) of the two cancel
-        influence = np.log1p(-moved.product) - np.log1p(-moved.trace)
-        total[moved.groups] = influence * sqrt((groups - 1) / groups)
+        influence = np.log1p(-half.product) - np.log1p(-half.trace)
+        total[parts.groups.halves == number] = influence * sqrt((groups - 1) / groups)
     return Spread(total, parts.keys, lost=2)
 
 

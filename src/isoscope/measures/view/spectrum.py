@@ -9,7 +9,13 @@ import numpy as np
 from isoscope.accumulate import Groups, GroupsSummary, Moments, MomentsSummary, Reservoir
 from isoscope.accumulate.sums import lazy
 from isoscope.errors import TooFewRowsError, UndefinedError
-from isoscope.measures.view.parts import Parts, SketchedParts, parts_of
+from isoscope.measures.view.parts import (
+    Parts,
+    SketchedParts,
+    calibrate,
+    parts_of,
+    traces_with,
+)
 from isoscope.measures.view.summaries import GroupView, Summaries, View
 from isoscope.types import Array
 
@@ -95,6 +101,15 @@ class RawSpectrum(Spectrum):
         moments = summaries.of(Moments)
         second = moments.whole.scatter / moments.count + np.outer(moments.mean, moments.mean)
         return cls._decompose(summaries, second, np.zeros(moments.width))
+
+
+@dataclass(frozen=True)
+class HalfShares:
+    """The shares of the groups of a half in its rows and in the traces that it is part of."""
+
+    rows: Array  # (groups,)
+    trace: Array  # (groups,) in tr C_a
+    product: Array  # (groups,) in <C_a, C_b>
 
 
 @dataclass(frozen=True)
@@ -196,6 +211,34 @@ class Halves(View):
                 covariance *= on_scatter
                 covariance += on_means * (means.T @ means)
         return first, second
+
+    @lazy
+    def shares(self) -> tuple[HalfShares, ...]:
+        """The shares of the groups of each half; none where rows are independent."""
+        if not isinstance(self.parts, SketchedParts):
+            return ()
+        first, second = self.unbiased_covariances()
+        return self._shares(self.parts, 0, second), self._shares(self.parts, 1, first)
+
+    def _shares(self, parts: SketchedParts, half: int, theirs: Array) -> HalfShares:
+        ours = self.moments.halves[half]
+        here = parts.groups.halves == half
+        rows, traces = parts.within(half, ours.origin)
+        product = np.einsum("ij,ij->", ours.scatter, theirs)
+        crossed = calibrate(traces_with(parts.groups, here, ours.origin, theirs), product)
+        # the parts of the scatter and of the means of groups, which add up to the covariance
+        on_scatter, on_means = self.weights(half)
+        means = parts.means(half, ours.origin)  # (groups, d)
+        by_trace, by_product = (
+            on_scatter * scattered / (ours.count - 1) + on_means * between
+            for scattered, between in (
+                (traces, np.vecdot(means, means)),
+                (crossed, np.vecdot(means @ theirs, means)),
+            )
+        )
+        return HalfShares(
+            rows / ours.count, by_trace / by_trace.sum(), by_product / by_product.sum()
+        )
 
     def weights(self, half: int) -> tuple[float, float]:
         """Return the weights of C and P in the unbiased covariance of a half."""
