@@ -71,7 +71,8 @@ def test_without_a_measure_the_estimate_is_chosen_and_labelled(run, tmp_path):
     for plain, form in ((False, "debiased"), (True, "plain")):
         path = iso.figure(run, tmp_path / f"{form}.svg", plain=plain)
         assert titles(path) == [
-            f"Mean cosine, {form}", f"IsoScore, {form}", f"Effective rank, {form}", "Mean share",
+            f"Mean cosine, {form}", f"IsoScore, {form}", f"Effective rank, {form}",
+            "Mean share",
         ]  # fmt: skip
 
 
