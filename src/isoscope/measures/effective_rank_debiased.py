@@ -96,8 +96,8 @@ def _warn(seen: Halves, value: float, error: float | None) -> list[str]:
     cite="quenouille1956",
     formula="2 ER - (ER_a + ER_b) / 2, ER_a and ER_b of two halves of the documents",
     misleads="Removes the part of the bias that goes with 1/n only; with far fewer documents "
-    "than dimensions much of it stays, which a warning says, and a few rows of great length "
-    "can push it below 1.",
+    "than dimensions much of it stays, and a warning says so. A few rows of great length can "
+    "push it below 1.",
     interval=_interval,
     spread=_spread,
     warn=_warn,
