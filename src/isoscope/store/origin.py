@@ -50,8 +50,11 @@ class SourceRecord(OriginPart, frozen=True, kw_only=True):
     of: int | None = None  # ... of how many
     truncated: int | None = None
     warnings: tuple[str, ...] = ()
+    loss: dict[str, float | str | None] | None = None  # of a language model on some tokens
     units: str | None = None  # address of the units of work
-    if_known = frozenset({"kind", "documents", "of", "truncated", "warnings", "units"})
+    if_known = frozenset(
+        {"kind", "documents", "of", "truncated", "warnings", "loss", "units"}
+    )
 
 
 class Settings(OriginPart, frozen=True, kw_only=True):

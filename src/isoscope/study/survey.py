@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 import numpy as np
+from msgspec import structs
 from msgspec.structs import replace
 
 from isoscope.accumulate import Bands, Groups
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from isoscope.capture.feed import Feed, Prepared
+    from isoscope.capture.loss import Loss
 
 TOKENS = 100_000
 TRIMMED = 4  # passes after which free memory goes back
@@ -172,13 +174,18 @@ class SurveySpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
     prompt: Annotated[
         str | None, about("Text before every document, or the name of a prompt.", "P")
     ] = None
+    no_bos: Annotated[
+        bool, about("Drop the token that the model's files put at the beginning of texts.")
+    ] = False
     truncate_dim: Annotated[
         int | None, about("Cut pooled vectors to N numbers.", "N", least=1)
     ] = None
     sinks: Annotated[
         float,
         about(
-            "Call a token a sink at K times the median norm of its document.", "K", least=1.0
+            "Call a token a norm sink above K times the median norm of its document.",
+            "K",
+            least=1.0,
         ),
     ] = 10.0
     frequencies: Annotated[
@@ -235,7 +242,9 @@ class ModelWorker:
             skip_bad=read.skip_bad,
             length=spec.length,
         )
-        self.feed: Feed = feed_for(self.subject.loaded, length=spec.length, prompt=spec.prompt)
+        self.feed: Feed = feed_for(
+            self.subject.loaded, length=spec.length, prompt=spec.prompt, bos=not spec.no_bos
+        )
         self.pooling = pooling_for(self.subject, spec.pooling)
         self.prepared: dict[int, Prepared] = {}  # documents that were drawn, as tokens
         self.alone: set[str] = set()  # sites that had the rows of another, but not always
@@ -296,8 +305,23 @@ class ModelWorker:
             drawn=self._describe_corpus(selection),
         )
 
+    def _check_loss(self, selection: Selection) -> "Loss | None":
+        """Return the loss on the first documents, which shows wrong special tokens."""
+        from isoscope.capture.loss import next_token_loss
+
+        prepared = (self._prepare(item.ordinal) for item in selection.items)
+        documents = (each for each in prepared if each is not None)
+        found = next_token_loss(self.subject.loaded, self.feed, documents)
+        if found is not None:
+            self.notify.tell(found.line())
+            if found.warning():
+                self.notify.tell(f"warning: {found.warning()}")
+        return found
+
     def _describe_corpus(self, selection: Selection) -> SourceRecord:
         corpus = self.corpus
+        loss = self._check_loss(selection)
+        seen = () if loss is None else (loss.line(), *filter(None, [loss.warning()]))
         identity: dict[str, object] = self.subject.loaded.identity
         return SourceRecord(
             name=corpus.name,
@@ -310,7 +334,8 @@ class ModelWorker:
             documents=len(selection.items),
             of=len(corpus),
             truncated=selection.truncated,
-            warnings=(*corpus.warnings, *selection.warnings()),
+            warnings=(*corpus.warnings, *selection.warnings(), *seen),
+            loss=None if loss is None else structs.asdict(loss),
         )
 
     def enter(self, plan: object, stage: int, before: State | None) -> None:

@@ -72,7 +72,9 @@ class ModuleSpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
     sinks: Annotated[
         float,
         about(
-            "Call a token a sink at K times the median norm of its document.", "K", least=1.0
+            "Call a token a norm sink above K times the median norm of its document.",
+            "K",
+            least=1.0,
         ),
     ] = 10.0
     seed: Annotated[
