@@ -16,10 +16,11 @@ from isoscope.capture.sites import token_matrices
 from isoscope.site import UNEMBED
 from isoscope.types import Array
 
-TOKENS = 2000
+TOKENS, FEWEST = 2000, 256  # that are predicted
+SHARE = 0.05  # of a small survey, so that the check takes little of its time
 LENGTH = 256  # tokens of a document: the logits of longer ones may not fit into memory
 SLICE = 64  # positions whose probabilities are computed at once
-CLEAR = 0.5  # nats per token that special tokens may cost before a warning
+CLEAR = 0.5  # nats per token that are no accident
 ERRORS = 3.0  # standard errors of that difference
 
 
@@ -52,7 +53,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
 
     def warning(self) -> str:
         """Return what looks wrong with the tokens; nothing where they look right."""
-        if self.surveyed > self.chance:
+        if self.surveyed > self.chance + CLEAR:
             return (
                 f"the loss is above that of a uniform guess, {self.chance:.2f}: the tokens may "
                 "be those of another model"
@@ -70,18 +71,19 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def next_token_loss(
-    loaded: Loaded, feed: Feed, documents: Iterable[Prepared], *, tokens: int = TOKENS
+    loaded: Loaded, feed: Feed, documents: Iterable[Prepared], *, rows: int | None = None
 ) -> Loss | None:
     """Return the loss on the first documents; None for what is no causal language model.
 
     The tokens that are predicted are the same with and without bos: ordinary ones, from the
-    second of each document on.
+    second of each document on. They are 2,000, fewer in a survey of few `rows`.
     """
     if type(feed) is not TextFeed or not is_causal(loaded, feed):
         return None
+    enough = TOKENS if rows is None else min(TOKENS, max(FEWEST, SHARE * rows))
     bos = feed.reader.bos
     used = bos is not None
-    rows: list[tuple[float, float, int]] = []  # summed without bos, with it, and tokens
+    sums: list[tuple[float, float, int]] = []  # summed without bos, with it, and tokens
     for each in documents:
         ids, special = each.inputs["input_ids"], each.special[""]
         begins = ids[0] == bos
@@ -94,10 +96,10 @@ def next_token_loss(
         without = with_bos = _summed_loss(loaded, feed, ids, counted)
         if bos is not None:
             with_bos = _summed_loss(loaded, feed, np.r_[bos, ids], np.r_[False, counted])
-        rows.append((without, with_bos, int(counted.sum())))
-        if sum(count for *_, count in rows) >= tokens:
+        sums.append((without, with_bos, int(counted.sum())))
+        if sum(count for *_, count in sums) >= enough:
             break
-    table = np.array(rows).reshape(-1, 3)
+    table = np.array(sums).reshape(-1, 3)
     if not len(table) or not np.isfinite(table).all():
         return None
     return _loss_of(table, loaded, feed, used)

@@ -219,6 +219,7 @@ class ModelWorker:
 
     def __init__(self, spec: SurveySpec, notify: Notify, live: Live) -> None:
         from isoscope.capture.feed import feed_for
+        from isoscope.capture.feed.reader import adds_bos
 
         spec.reads.names(text=True)  # a misspelt name, before a model is loaded
         self.spec = spec
@@ -245,6 +246,8 @@ class ModelWorker:
         self.feed: Feed = feed_for(
             self.subject.loaded, length=spec.length, prompt=spec.prompt, bos=not spec.no_bos
         )
+        if spec.no_bos and not adds_bos(self.subject.loaded.tokenizer):
+            notify.tell("--no-bos has no effect: this model's texts do not begin with bos")
         self.pooling = pooling_for(self.subject, spec.pooling)
         self.prepared: dict[int, Prepared] = {}  # documents that were drawn, as tokens
         self.alone: set[str] = set()  # sites that had the rows of another, but not always
@@ -305,23 +308,26 @@ class ModelWorker:
             drawn=self._describe_corpus(selection),
         )
 
-    def _check_loss(self, selection: Selection) -> "Loss | None":
-        """Return the loss on the first documents, which shows wrong special tokens."""
+    def _check_loss(self, selection: Selection) -> "tuple[Loss | None, list[str]]":
+        """Return the loss on the first documents, and what is to be said of it."""
         from isoscope.capture.loss import next_token_loss
 
+        loaded = self.subject.loaded
         prepared = (self._prepare(item.ordinal) for item in selection.items)
         documents = (each for each in prepared if each is not None)
-        found = next_token_loss(self.subject.loaded, self.feed, documents)
-        if found is not None:
-            self.notify.tell(found.line())
-            if found.warning():
-                self.notify.tell(f"warning: {found.warning()}")
-        return found
+        found = next_token_loss(loaded, self.feed, documents, rows=selection.rows)
+        if found is None:
+            return None, []
+        self.notify.tell(found.line())
+        wrong = "" if loaded.identity.get("untrained") else found.warning()
+        if not wrong:
+            return found, [found.line()]
+        self.notify.tell(f"warning: {wrong}")
+        return found, [found.line(), wrong]
 
     def _describe_corpus(self, selection: Selection) -> SourceRecord:
         corpus = self.corpus
-        loss = self._check_loss(selection)
-        seen = () if loss is None else (loss.line(), *filter(None, [loss.warning()]))
+        loss, said = self._check_loss(selection)
         identity: dict[str, object] = self.subject.loaded.identity
         return SourceRecord(
             name=corpus.name,
@@ -334,7 +340,7 @@ class ModelWorker:
             documents=len(selection.items),
             of=len(corpus),
             truncated=selection.truncated,
-            warnings=(*corpus.warnings, *selection.warnings(), *seen),
+            warnings=(*corpus.warnings, *selection.warnings(), *said),
             loss=None if loss is None else structs.asdict(loss),
         )
 

@@ -202,7 +202,7 @@ def _size(inputs: Inputs) -> int:
         values = [values]
     for value in values:
         if isinstance(value, torch.Tensor) and value.ndim:
-            return len(value)
+            return value.size(0)  # nested tensors have no len
     raise SourceError(
         "expected a tensor in a batch, got none",
         hint="pass what the module is called with: a tensor, a tuple or a dictionary",

@@ -176,6 +176,12 @@ class TokenReader:
         return found | (padding - ids_of(getattr(holder, "unk_token_id", None)))
 
 
+def adds_bos(tokenizer: Tokenizer | None) -> bool:
+    """Whether a tokenizer puts its bos token before texts."""
+    bos = getattr(tokenizer, "bos_token_id", None)
+    return tokenizer is not None and bos is not None and bos in tokenizer("a")["input_ids"][:1]
+
+
 def vocabulary(loaded: Loaded) -> int | None:
     """Return the number of token ids the model has, or None if it takes any."""
     config = config_of(loaded.body)
