@@ -137,7 +137,8 @@ class Bypassing(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("taps", "named"), [(["first", "second"], "'first'"), (["first", "spare"], "'first', 'spare'")]
+    ("taps", "named"),
+    [(["first", "second"], "'first'"), (["first", "spare"], "'first', 'spare'")],
 )
 def test_a_module_that_is_never_called_is_named(taps, named):
     with pytest.raises(SourceError, match=f"got none of {named}") as raised:

@@ -138,7 +138,7 @@ def outline(sites: Sites) -> list[tuple[str, int, int]]:
 
 
 def _silent_modules(taps: Sequence[Tap]) -> SourceError:
-    """Return the error for modules that a forward pass does not call, or that return nothing."""
+    """Return the error for modules that a forward pass does not call, or that give nothing."""
     names = ", ".join(repr(tap.module) for tap in taps)
     one = len(taps) == 1
     return SourceError(

@@ -52,9 +52,7 @@ class SourceRecord(OriginPart, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     loss: dict[str, bool | float | str | None] | None = None  # of a language model
     units: str | None = None  # address of the units of work
-    if_known = frozenset(
-        {"kind", "documents", "of", "truncated", "warnings", "loss", "units"}
-    )
+    if_known = frozenset({"kind", "documents", "of", "truncated", "warnings", "loss", "units"})
 
 
 class Settings(OriginPart, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ import pytest
 from isoscope.capture.model.gguf_header import read_scalars
 
 
-def written(path, **more):
+def written(path):
     """Write the metadata of a model without weights."""
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_token_list(["<pad>", "<bos>", "größe", ""])
@@ -49,7 +49,7 @@ def test_values_are_those_of_the_gguf_package(tmp_path):
 def test_a_cut_file_is_refused(tmp_path, kept):
     path = written(tmp_path / "a.gguf")
     path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(ValueError, match="broken metadata|no GGUF"):
+    with pytest.raises(ValueError, match=r"broken metadata|no GGUF"):
         read_scalars(path)
 
 

@@ -80,9 +80,15 @@ def test_a_head_that_is_larger_than_what_is_unused_stays(tmp_path):
     assert type(load(folder).model).__name__ == "LlamaForSequenceClassification"
 
 
-def test_a_masked_head_beside_a_body_is_kept(tmp_path):
-    folder = saved(tmp_path, "BertForMaskedLM", BERT, architectures=["BertModel"])
-    assert type(load(folder).model).__name__ == "BertForMaskedLM"
+@pytest.mark.parametrize("kind", ["BertForMaskedLM", "BertForPreTraining"])
+@pytest.mark.parametrize("named", [["BertModel"], None])
+def test_a_masked_head_beside_others_is_kept(tmp_path, kind, named):
+    folder = saved(tmp_path, kind, BERT, architectures=named)
+    loaded = load(folder)
+    assert type(loaded.model).__name__ == "BertForMaskedLM"
+    stored = load_file(folder / "model.safetensors")
+    head = loaded.model.state_dict()["cls.predictions.transform.dense.weight"]
+    assert torch.equal(head, stored["cls.predictions.transform.dense.weight"])
 
 
 @pytest.mark.parametrize(
@@ -114,7 +120,7 @@ def test_a_head_of_another_shape_is_none(tmp_path):
 
 def test_a_decoder_is_asked_for_a_causal_head_first():
     both = [
-        [kind.__name__ for kind in candidates(transformers.BertConfig(is_decoder=each))][0]
+        next(kind.__name__ for kind in candidates(transformers.BertConfig(is_decoder=each)))
         for each in (True, False)
     ]
     assert both == ["BertLMHeadModel", "BertForMaskedLM"]

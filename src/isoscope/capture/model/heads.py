@@ -9,9 +9,11 @@ from torch import nn
 from transformers import PretrainedConfig
 
 from isoscope.capture.model.config import ModelClass
+from isoscope.capture.sites import token_matrices
+from isoscope.site import UNEMBED
 
 MASKED, CAUSAL = "MODEL_FOR_MASKED_LM_MAPPING", "MODEL_FOR_CAUSAL_LM_MAPPING"
-OTHERS = ("MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING", "MODEL_FOR_PRETRAINING_MAPPING")
+PAIRED = "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING"
 Shapes = Mapping[str, tuple[int, ...]]  # of weights, by name
 Build = Callable[[ModelClass], nn.Module]
 
@@ -49,7 +51,7 @@ def class_with_more(
         places = {name: tuple(each.shape) for name, each in shell.state_dict().items()}
         gained = sum(prod(s) for name, s in extra.items() if places.get(name) == s)
         gained -= sum(prod(s) for name, s in own.items() if name not in places)
-        gained += tied and shell.get_output_embeddings() is not None  # nothing else decides
+        gained += tied and UNEMBED in token_matrices(shell)  # where nothing else decides
         if gained > most:
             best, most = kind, gained
     return best
@@ -59,7 +61,7 @@ def candidates(config: PretrainedConfig) -> Iterator[ModelClass]:
     """Yield the classes with a language-model head that fit a configuration."""
     first = (CAUSAL, MASKED) if getattr(config, "is_decoder", False) else (MASKED, CAUSAL)
     seen: list[ModelClass] = []
-    for name in (*first, *OTHERS):
+    for name in (*first, PAIRED):
         mapping = getattr(transformers, name)
         kind = mapping.get(type(config), None)
         for each in kind if isinstance(kind, tuple) else (kind,):

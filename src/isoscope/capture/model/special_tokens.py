@@ -77,16 +77,17 @@ def apply_special_tokens(
     before, after = (list(each) for each in around)
     if bos is not None and wanted.bos is not None and (bos in before) != wanted.bos:
         before = [bos, *before] if wanted.bos else [each for each in before if each != bos]
-        say(f"texts {_verb(wanted.bos, 'begin')} with {fast.bos_token}, as the model's files say")
+        say(_remark(wanted.bos, "begin", fast.bos_token))
     if eos is not None and wanted.eos is not None and (eos in after) != wanted.eos:
         after = [*after, eos] if wanted.eos else [each for each in after if each != eos]
-        say(f"texts {_verb(wanted.eos, 'end')} with {fast.eos_token}, as the model's files say")
+        say(_remark(wanted.eos, "end", fast.eos_token))
     if (before, after) != around:
         backend.post_processor = _template(fast, before, after)
 
 
-def _verb(positive: bool, verb: str) -> str:
-    return verb if positive else f"do not {verb}"
+def _remark(added: bool, verb: str, token: str) -> str:
+    how = verb if added else f"do not {verb}"
+    return f"texts {how} with {token}, as the model's files say"
 
 
 def _around(tokenizer: Tokenizer) -> tuple[list[int], list[int]] | None:
