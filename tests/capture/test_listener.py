@@ -9,7 +9,7 @@ import torch
 from isoscope.accumulate import ArrayBlock, Moments, Tally
 from isoscope.accumulate.survey import Survey
 from isoscope.capture.feed.base import Marks
-from isoscope.capture.listener import Listener, NotAlikeError
+from isoscope.capture.listener import Listener, NotAlikeError, sinks, times_median
 from isoscope.hashing import named_documents
 
 
@@ -261,3 +261,31 @@ def test_sites_that_part_later_are_reported(later):
     same = tensor_of(0)
     with pytest.raises(NotAlikeError, match=r"resid\.5"):
         repeated([[("norm.out", same), ("resid.5", same)], later])
+
+
+def test_a_sink_is_found_by_the_median_of_all_real_norms():
+    rng = np.random.default_rng(4)
+    for length in (1, 2, 3, 4, 7, 10):
+        norms = torch.from_numpy(rng.exponential(size=(6, length)).astype(np.float32))
+        real = torch.from_numpy(rng.random((6, length)) < 0.7)
+        real[0] = False
+        found = times_median(norms, real)
+        for row in range(1, 6):
+            kept = norms[row][real[row]].double().numpy()
+            if len(kept):
+                wanted = norms[row].numpy() / np.median(kept)
+                np.testing.assert_allclose(found[row].numpy(), wanted, rtol=1e-6)
+    assert not sinks(norms, real)[0].any()
+
+
+def test_of_an_even_number_of_norms_the_two_in_the_middle_count():
+    norms = torch.tensor([[1.0, 1.0, 3.0, 15.0]])
+    real = torch.ones_like(norms, dtype=torch.bool)
+    assert sinks(norms, real, times=10.0).tolist() == [[False] * 4]  # 15 < 10 * 2
+    assert sinks(norms, real, times=7.0).tolist() == [[False, False, False, True]]
+
+
+def test_norms_that_are_no_number_are_not_in_the_median():
+    norms = torch.tensor([[1.0, torch.nan, 3.0, torch.nan, torch.inf]])
+    real = torch.ones_like(norms, dtype=torch.bool)
+    assert times_median(norms, real)[0, :1].tolist() == [pytest.approx(1 / 3)]

@@ -434,3 +434,104 @@ def test_documents_are_tokenised_once(tiny, texts):
     again = survey(tiny, texts, sites=SITES, tokens=None)
     for site in dict.fromkeys(each.site for each in again):
         assert by_site(found, site) == by_site(again, site)
+
+
+@pytest.fixture(scope="module")
+def language_model(decoder, tmp_path_factory):
+    """Return the folder of a small random GPT-2 whose tokenizer_config.json asks for bos."""
+    import shutil
+
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    folder = tmp_path_factory.mktemp("language") / "model"
+    shutil.copytree(decoder, folder)
+    torch.manual_seed(0)
+    GPT2LMHeadModel(GPT2Config.from_pretrained(decoder)).save_pretrained(folder)
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    settings |= {"bos_token": "[PAD]", "add_bos_token": True}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    return folder
+
+
+def test_a_survey_says_the_loss_with_and_without_bos(language_model, texts, tmp_path):
+    said = []
+    found = survey(
+        language_model, texts, sites=["resid.1"], output=tmp_path / "run", say=said.append
+    )
+    (line,) = [each for each in said if each.startswith("loss on the first")]
+    assert line.endswith("without [PAD]")
+    assert "with [PAD] before each document (as surveyed)" in line
+    assert line in found.remarks
+    stored = json.loads((tmp_path / "run" / "run.json").read_text())["origin"]["sources"][0]
+    assert line in stored["warnings"]
+    loss = stored["loss"]
+    assert f"{loss['with_bos']:.2f} with [PAD]" in line
+    assert f"{loss['without_bos']:.2f} without" in line
+    assert loss["tokens"] >= 256
+    assert read(tmp_path / "run").remarks == found.remarks
+
+
+def test_a_resumed_survey_does_not_compute_the_loss_again(
+    language_model, texts, tmp_path, monkeypatch
+):
+    from isoscope.capture import loss
+
+    calls, compute = [], loss.next_token_loss
+    monkeypatch.setattr(
+        loss, "next_token_loss", lambda *a, **k: calls.append(1) or compute(*a, **k)
+    )
+    corpus = tmp_path / "texts.txt"
+    corpus.write_text("\n".join(texts))
+    options = {"tokens": None, "unit": 150, "sites": ["resid.1"], "output": tmp_path / "run"}
+
+    def stop(done, total):
+        if done > 200:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        survey(language_model, corpus, progress=stop, **options)
+    found = survey(language_model, corpus, **options)
+    assert len(calls) == 1
+    assert any(each.startswith("loss on the first") for each in found.remarks)
+
+
+def test_bos_is_measured_unless_it_is_switched_off(language_model, texts):
+    with_bos = survey(language_model, texts, sites=["resid.1"])
+    without = survey(language_model, texts, sites=["resid.1"], no_bos=True)
+    rows = [{r.variant: r.n for r in each if not r.group} for each in (with_bos, without)]
+    assert rows[0]["all"] == rows[1]["all"] + len(texts)
+    assert rows[0]["no-special"] == rows[1]["all"]
+    assert "without [PAD] (as surveyed)" in " ".join(without.remarks)
+
+
+def test_bos_is_at_the_beginning_of_every_document(language_model, texts):
+    worker = worker_of(language_model, texts)
+    ready = [worker.feed.prepare(worker.corpus.document(number)) for number in range(5)]
+    assert all(each.inputs["input_ids"][0] == 0 and each.special[""][0] for each in ready)
+
+
+def test_a_model_without_bos_is_told_that_there_is_none_to_drop(decoder, texts):
+    said = []
+    survey(decoder, texts, sites=["resid.1"], no_bos=True, say=said.append)
+    assert any("no effect" in each for each in said)
+
+
+def test_a_model_without_a_language_model_head_has_no_loss(tiny, decoder, texts):
+    for folder in (tiny, decoder):
+        found = survey(folder, texts, sites=["resid.1"])
+        assert not any("loss" in each for each in found.remarks)
+
+
+def test_runs_with_and_without_bos_are_not_merged(language_model, texts, tmp_path):
+    halves = {"a": texts[:20], "b": texts[20:]}
+    for name, part in halves.items():
+        (tmp_path / f"{name}.txt").write_text("\n".join(part))
+        survey(
+            language_model,
+            tmp_path / f"{name}.txt",
+            sites=["resid.1"],
+            no_bos=name == "b",
+            output=tmp_path / name,
+        )
+    with pytest.raises(MergeError, match="no_bos"):
+        merge([tmp_path / "a", tmp_path / "b"], tmp_path / "c")

@@ -81,3 +81,74 @@ def test_a_batch_without_a_tensor_is_refused(batch):
     with pytest.raises(SourceError, match="expected a tensor in a batch, got none") as raised:
         survey_module(Mixer(), [batch], ["first"])
     assert raised.value.slug == "corpus-kind"
+
+
+class Encoder(nn.Module):
+    """PyTorch's own encoder, whose fast path skips modules and drops padding."""
+
+    def __init__(self, norm_first=False):
+        super().__init__()
+        torch.manual_seed(0)
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=norm_first)
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=not norm_first)
+
+    def forward(self, rows, padding):
+        return self.encoder(rows, src_key_padding_mask=padding)
+
+
+def padded(lengths, count=6):
+    """Return batches of documents of these lengths, and the mask of their padding."""
+    generator = torch.Generator().manual_seed(2)
+    padding = torch.arange(max(lengths))[None] >= torch.tensor(lengths)[:, None]
+    shape = (len(lengths), max(lengths), 8)
+    return [torch.randn(shape, generator=generator) + 1 for _ in range(count)], padding
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("tap", ["encoder.layers.0", "encoder.layers.1.linear2", "encoder"])
+def test_an_encoder_of_pytorch_reads_as_documents_alone(tap, norm_first):
+    module = Encoder(norm_first).eval()
+    lengths = [7, 5, 7, 3, 6]
+    rows, padding = padded(lengths)
+    given = [({"rows": each, "padding": padding}, ~padding) for each in rows]
+    found = survey_module(module, given, {"x": tap})
+    kept, names = [], []
+    hook = module.get_submodule(tap).register_forward_hook(lambda *a: kept.append(a[-1][0]))
+    for number, each in enumerate(rows):
+        for document, length in enumerate(lengths):  # alone there is no padding
+            with torch.no_grad():
+                module(each[document : document + 1, :length], None)
+            names += [f"document:{number * len(lengths) + document}"] * length
+    hook.remove()
+    wanted = {r.measure: r.value for r in measure(torch.cat(kept).numpy(), document=names)}
+    assert values(found, "x") == pytest.approx(wanted, rel=1e-4, abs=1e-5)
+    assert torch.backends.mha.get_fastpath_enabled()
+
+
+class Bypassing(nn.Module):
+    """Calls the forward method of a module, which runs no hooks."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.spare = (nn.Linear(6, 6) for _ in range(3))
+
+    def forward(self, rows):
+        return self.second(self.first.forward(rows))
+
+
+@pytest.mark.parametrize(
+    ("taps", "named"),
+    [(["first", "second"], "'first'"), (["first", "spare"], "'first', 'spare'")],
+)
+def test_a_module_that_is_never_called_is_named(taps, named):
+    with pytest.raises(SourceError, match=f"got none of {named}") as raised:
+        survey_module(Bypassing(), batches(), taps)
+    assert raised.value.slug == "module-silent"
+    assert "call the module itself" in raised.value.hint
+
+
+def test_nested_batches_are_refused():
+    parts = [torch.randn(4, 6), torch.randn(3, 6)]
+    nested = torch.nested.nested_tensor(parts, layout=torch.jagged)
+    with pytest.raises(SourceError, match="expected a padded tensor from Linear"):
+        survey_module(nn.Sequential(nn.Linear(6, 5)), [nested], ["0"])

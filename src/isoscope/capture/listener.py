@@ -92,8 +92,8 @@ class Positions:
 def sinks(norms: Tensor, real: Tensor, times: float = SINK) -> Tensor:
     """Return which positions are sinks, (B, T), from the norms of a batch.
 
-    A sink's norm exceeds `times` the median norm of its own document at this site
-    (of two middle norms the smaller one), so that it does not depend on other documents.
+    A sink's norm exceeds `times` the median norm of its own document at this site, so that
+    it does not depend on other documents. Attention is not looked at: these are norm sinks.
     """
     return (norms > times * _median(norms, real)) & real
 
@@ -104,8 +104,12 @@ def times_median(norms: Tensor, real: Tensor) -> Tensor:
 
 
 def _median(norms: Tensor, real: Tensor) -> Tensor:
+    """Return the median of the real norms of each document, (B, 1); NaN is not among them."""
     kept = torch.where(real, norms, torch.full_like(norms, torch.nan))
-    return kept.nanmedian(dim=1, keepdim=True).values
+    ordered = kept.sort(dim=1).values  # NaN last
+    count = (~kept.isnan()).sum(dim=1, keepdim=True)
+    low, high = ((count - 1) // 2).clamp(min=0), count // 2
+    return ordered.gather(1, low) / 2 + ordered.gather(1, high) / 2
 
 
 class NotAlikeError(Exception):

@@ -13,7 +13,7 @@ from isoscope.capture.attention import AttentionHead, HeadTrace, hear_heads
 from isoscope.capture.discover import plan_taps
 from isoscope.capture.stacks import Trace, find_stacks
 from isoscope.capture.tap import Calls, Hear, Tap, listening, named_taps
-from isoscope.errors import UnknownNameError
+from isoscope.errors import SourceError, UnknownNameError
 from isoscope.registry import unknown
 from isoscope.site import DECODER, EMBED, ENCODER, HEADS, UNEMBED, Site
 
@@ -63,6 +63,9 @@ class Sites:
         """Return the sites of any model at the modules to listen to."""
         taps = named_taps(model, modules)
         found_widths = _hear_widths(model, taps, run)
+        silent = [tap for tap in taps if tap.site not in found_widths]
+        if silent:
+            raise _silent_modules(silent)
         widths: dict[str, int] = {}
         found: dict[str, Tap] = {}
         for tap in taps:
@@ -142,6 +145,18 @@ def outline(sites: Sites) -> list[tuple[str, int, int]]:
     """Return (family, number of sites, width), one row per width that a family has."""
     rows = Counter((Site.parse(name).group, width) for name, width in sites.widths.items())
     return [(family, count, width) for (family, width), count in rows.items()]
+
+
+def _silent_modules(taps: Sequence[Tap]) -> SourceError:
+    """Return the error for modules that a forward pass does not call, or that give nothing."""
+    names = ", ".join(repr(tap.module) for tap in taps)
+    one = len(taps) == 1
+    return SourceError(
+        f"expected a tensor of every module in a forward pass, got none of {names}",
+        hint=f"{'it is' if one else 'they are'} not run, or run by .forward(), which skips "
+        "hooks: call the module itself, or name one around it or inside it that is called",
+        slug="module-silent",
+    )
 
 
 def _hear_widths(

@@ -8,8 +8,10 @@ from functools import partial
 from typing import Literal
 
 from torch import Tensor, nn
+from torch.backends import mha
 from torch.utils.hooks import RemovableHandle
 
+from isoscope.errors import SourceError
 from isoscope.registry import unknown
 
 Hear = Callable[[str, Tensor], None]
@@ -88,6 +90,7 @@ def listening(
     """
     calls = Calls() if calls is None else calls
     with ExitStack() as stack:
+        stack.enter_context(FastPath.disabled())
         for block in dict.fromkeys(tap.within for tap in taps if tap.within):
             handle = model.get_submodule(block).register_forward_pre_hook(
                 partial(calls.enter, block), with_kwargs=True
@@ -97,6 +100,32 @@ def listening(
             module = model.get_submodule(tap.module)
             stack.callback(_attach(module, tap, number, hear, calls, detach=detach).remove)
         yield calls
+
+
+class FastPath:
+    """PyTorch's fast path for the layers of nn.TransformerEncoder, off while taps listen.
+
+    It is one fused call: it skips the modules inside a layer, and passes documents of
+    different lengths on as nested tensors, without their padding.
+    """
+
+    listeners = 0  # in this process; the switch is one for all
+    before = True
+
+    @classmethod
+    @contextmanager
+    def disabled(cls) -> Generator[None]:
+        """Switch it off until the last of several such blocks ends."""
+        if not cls.listeners:
+            cls.before = mha.get_fastpath_enabled()
+            mha.set_fastpath_enabled(False)
+        cls.listeners += 1
+        try:
+            yield
+        finally:
+            cls.listeners -= 1
+            if not cls.listeners:
+                mha.set_fastpath_enabled(cls.before)
 
 
 def _attach(
@@ -148,6 +177,12 @@ def spatial(_module: nn.Module, tensor: Tensor) -> Tensor:
 
 def by_rows(module: nn.Module, tensor: Tensor) -> Tensor:
     """Return any tensor as (batch, positions, width): one vector, a sequence, or a map."""
+    if tensor.is_nested:
+        raise SourceError(
+            f"expected a padded tensor from {type(module).__name__}, got a nested one",
+            hint="pass padded batches, each with a boolean mask of its positions",
+            slug="positions-unknown",
+        )
     if tensor.ndim > 3:
         return spatial(module, tensor)
     return tensor[:, None] if tensor.ndim == 2 else tensor

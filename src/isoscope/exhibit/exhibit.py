@@ -96,7 +96,6 @@ def _exhibit(each: Shown, name: str) -> Exhibit:
         return Exhibit(name, list(each), levels=levels, remarks=remarks)
     curves, effective, remarks = _curves(each, name)
     drawn = _draw(each)
-    warnings = dict.fromkeys(text for s in each.origin.sources for text in s.warnings)
     skipped = (f"skipped: {text}" for text in each.left_out)
     return Exhibit(
         name=name,
@@ -105,7 +104,7 @@ def _exhibit(each: Shown, name: str) -> Exhibit:
         facts=facts_of(each),
         levels=_levels(each.readings, each.settings, effective),
         noun=drawn.noun,
-        remarks=[*remarks, *drawn.remarks, *warnings, *skipped],
+        remarks=[*remarks, *drawn.remarks, *each.origin.remarks, *skipped],
         findings=drawn.findings,
     )
 

@@ -50,8 +50,9 @@ class SourceRecord(OriginPart, frozen=True, kw_only=True):
     of: int | None = None  # ... of how many
     truncated: int | None = None
     warnings: tuple[str, ...] = ()
+    loss: dict[str, bool | float | str | None] | None = None  # of a language model
     units: str | None = None  # address of the units of work
-    if_known = frozenset({"kind", "documents", "of", "truncated", "warnings", "units"})
+    if_known = frozenset({"kind", "documents", "of", "truncated", "warnings", "loss", "units"})
 
 
 class Settings(OriginPart, frozen=True, kw_only=True):
@@ -172,6 +173,11 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
         parts = {"model": self.model, "task": self.task}
         found |= {name: part.to_dict() for name, part in parts.items() if part is not None}
         return {**found, **self.rest}
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What readers should know of the sources, each text once."""
+        return tuple(dict.fromkeys(text for each in self.sources for text in each.warnings))
 
     def sweep(self) -> tuple[TaskRecord, SweepSettings]:
         """Return what a sweep was about; ValidationError where that is missing."""

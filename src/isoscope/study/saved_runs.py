@@ -103,7 +103,13 @@ def read(
     if sites is not None:
         _known_sites(sites, (each.site for each in kept))
         kept = [each for each in kept if each.site in sites]
-    return Results(kept, READINGS, left_out=left_out, isotropic=isotropic_levels(kept, options))
+    return Results(
+        kept,
+        READINGS,
+        remarks=found.origin.remarks,
+        left_out=left_out,
+        isotropic=isotropic_levels(kept, options),
+    )
 
 
 def _known_sites(sites: Sequence[str], there: Iterable[str]) -> None:

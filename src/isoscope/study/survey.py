@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 import numpy as np
+from msgspec import structs
 from msgspec.structs import replace
 
 from isoscope.accumulate import Bands, Groups
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from isoscope.capture.feed import Feed, Prepared
+    from isoscope.capture.loss import Loss
 
 TOKENS = 100_000
 TRIMMED = 4  # passes after which free memory goes back
@@ -173,13 +175,18 @@ class SurveySpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
     prompt: Annotated[
         str | None, about("Text before every document, or the name of a prompt.", "P")
     ] = None
+    no_bos: Annotated[
+        bool, about("Drop the token that the model's files put at the beginning of texts.")
+    ] = False
     truncate_dim: Annotated[
         int | None, about("Cut pooled vectors to N numbers.", "N", least=1)
     ] = None
     sinks: Annotated[
         float,
         about(
-            "Call a token a sink at K times the median norm of its document.", "K", least=1.0
+            "Call a token a norm sink above K times the median norm of its document.",
+            "K",
+            least=1.0,
         ),
     ] = 10.0
     frequencies: Annotated[
@@ -213,6 +220,7 @@ class ModelWorker:
 
     def __init__(self, spec: SurveySpec, notify: Notify, live: Live) -> None:
         from isoscope.capture.feed import feed_for
+        from isoscope.capture.feed.reader import adds_bos
 
         spec.reads.names(text=True)  # a misspelt name, before a model is loaded
         self.spec = spec
@@ -236,7 +244,11 @@ class ModelWorker:
             skip_bad=read.skip_bad,
             length=spec.length,
         )
-        self.feed: Feed = feed_for(self.subject.loaded, length=spec.length, prompt=spec.prompt)
+        self.feed: Feed = feed_for(
+            self.subject.loaded, length=spec.length, prompt=spec.prompt, bos=not spec.no_bos
+        )
+        if spec.no_bos and not adds_bos(self.subject.loaded.tokenizer):
+            notify.tell("--no-bos has no effect: this model's texts do not begin with bos")
         self.pooling = pooling_for(self.subject, spec.pooling)
         self.prepared: dict[int, Prepared] = {}  # documents that were drawn, as tokens
         self.alone: set[str] = set()  # sites that had the rows of another, but not always
@@ -297,8 +309,26 @@ class ModelWorker:
             drawn=self._describe_corpus(selection),
         )
 
+    def _check_loss(self, selection: Selection) -> "tuple[Loss | None, list[str]]":
+        """Return the loss on the first documents, and what is to be said of it."""
+        from isoscope.capture.loss import next_token_loss
+
+        loaded = self.subject.loaded
+        prepared = (self._prepare(item.ordinal) for item in selection.items)
+        documents = (each for each in prepared if each is not None)
+        found = next_token_loss(loaded, self.feed, documents, rows=selection.rows)
+        if found is None:
+            return None, []
+        self.notify.tell(found.line())
+        wrong = "" if loaded.identity.get("untrained") else found.warning()
+        if not wrong:
+            return found, [found.line()]
+        self.notify.tell(f"warning: {wrong}")
+        return found, [found.line(), wrong]
+
     def _describe_corpus(self, selection: Selection) -> SourceRecord:
         corpus = self.corpus
+        loss, said = self._check_loss(selection)
         identity: dict[str, object] = self.subject.loaded.identity
         return SourceRecord(
             name=corpus.name,
@@ -311,7 +341,8 @@ class ModelWorker:
             documents=len(selection.items),
             of=len(corpus),
             truncated=selection.truncated,
-            warnings=(*corpus.warnings, *selection.warnings()),
+            warnings=(*corpus.warnings, *selection.warnings(), *said),
+            loss=None if loss is None else structs.asdict(loss),
         )
 
     def enter(self, plan: object, stage: int, before: State | None) -> None:

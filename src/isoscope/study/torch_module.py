@@ -72,7 +72,9 @@ class ModuleSpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
     sinks: Annotated[
         float,
         about(
-            "Call a token a sink at K times the median norm of its document.", "K", least=1.0
+            "Call a token a norm sink above K times the median norm of its document.",
+            "K",
+            least=1.0,
         ),
     ] = 10.0
     seed: Annotated[
@@ -200,7 +202,7 @@ def _size(inputs: Inputs) -> int:
         values = [values]
     for value in values:
         if isinstance(value, torch.Tensor) and value.ndim:
-            return len(value)
+            return value.size(0)  # nested tensors have no len
     raise SourceError(
         "expected a tensor in a batch, got none",
         hint="pass what the module is called with: a tensor, a tuple or a dictionary",

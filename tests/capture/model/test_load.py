@@ -107,7 +107,7 @@ def test_smollm2_is_read_from_its_gguf_file_and_knows_english(smollm_opened, smo
 @pytest.mark.parametrize(
     ("name", "architecture", "width"),
     [
-        ("rxnfp_bert_pretrained_fp16", "BertModel", 256),
+        ("rxnfp_bert_pretrained_fp16", "BertForMaskedLM", 256),
         ("rxnfp_bert_ft_fp16", "BertModel", 256),
         ("rxnmapper_albert", "AlbertForMaskedLM", 256),
     ],

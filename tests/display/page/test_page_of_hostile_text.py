@@ -73,7 +73,7 @@ def test_a_real_survey_with_hostile_tokens_files_and_models_is_shown_as_text(ope
     words = opened.run("return document.querySelector('#causes details').textContent")
     assert "</script><img/src=x/onerror=" in words and "at position 0" in words
     verdict = opened.run("return document.querySelector('#verdict').textContent")
-    assert "attention sinks, one token per document" in verdict
+    assert "norm sinks, one token per document" in verdict
     drawn = opened.run("return isoscope.drawn")
     assert {"causes", "bands-position-mean-cosine", "norm-mean-cosine", "embeddings"} <= set(
         drawn

@@ -17,15 +17,18 @@ from isoscope.capture.model.load import Loaded
 from isoscope.errors import ConfigError
 
 
-def feed_for(loaded: Loaded, *, length: int = 512, prompt: str | None = None) -> Feed:
+def feed_for(
+    loaded: Loaded, *, length: int = 512, prompt: str | None = None, bos: bool = True
+) -> Feed:
     """Return what turns documents into batches for this model.
 
     The length is in tokens and bounds text and transcripts; sound is cut to 30 seconds,
     images are seen whole. The prompt is put in front of every text; the name of one of the
-    model's own prompts stands for its words.
+    model's own prompts stands for its words. Without `bos`, the token that the tokenizer
+    puts at the beginning of texts is dropped.
     """
     if loaded.takes == "text":
-        return _text_feed(loaded)(loaded, length=length, prompt=prompt)
+        return _text_feed(loaded)(loaded, length=length, prompt=prompt, bos=bos)
     if prompt:
         raise ConfigError(
             f"cannot put a prompt in front of {loaded.takes}",

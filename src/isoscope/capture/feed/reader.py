@@ -53,8 +53,11 @@ class TokenSequence:
 class TokenReader:
     """Reads the tokens of documents, at most `limit` of each."""
 
-    def __init__(self, loaded: Loaded, *, length: int, prompt: str | None = None) -> None:
+    def __init__(
+        self, loaded: Loaded, *, length: int, prompt: str | None = None, bos: bool = True
+    ) -> None:
         self.tokenizer = loaded.tokenizer
+        self.keeps_bos = bos
         self.config = config_of(loaded.body)
         self.limit = length_limit(loaded, length)
         self.vocabulary = vocabulary(loaded)
@@ -74,6 +77,12 @@ class TokenReader:
             if isinstance(pad, int) and 0 <= pad < (self.vocabulary or pad + 1):
                 return pad
         return 0
+
+    @property
+    def bos(self) -> int | None:
+        """The token that the tokenizer has for the beginning of a text."""
+        bos = getattr(self.tokenizer, "bos_token_id", None)
+        return bos if isinstance(bos, int) else None
 
     def read(self, document: Document) -> TokenSequence:
         """Return the tokens of a document."""
@@ -110,6 +119,8 @@ class TokenReader:
         types = None
         if self.takes_types and "token_type_ids" in encoded:
             types = np.asarray(encoded["token_type_ids"], dtype=np.int64)
+        if not self.keeps_bos and added[:1].any() and ids[0] == self.bos:
+            ids, added, types = ids[1:], added[1:], None if types is None else types[1:]
         whole = TokenSequence(ids, added, types, len(ids) > self.limit)
         kept = whole.truncate(self.limit) if whole.truncated else whole
         special = kept.special | np.isin(kept.ids, self.special)
@@ -163,6 +174,12 @@ class TokenReader:
         # some models pad with the unknown token, which is of the document elsewhere
         padding = ids_of(getattr(holder, "pad_token_id", None))
         return found | (padding - ids_of(getattr(holder, "unk_token_id", None)))
+
+
+def adds_bos(tokenizer: Tokenizer | None) -> bool:
+    """Whether a tokenizer puts its bos token before texts."""
+    bos = getattr(tokenizer, "bos_token_id", None)
+    return tokenizer is not None and bos is not None and bos in tokenizer("a")["input_ids"][:1]
 
 
 def vocabulary(loaded: Loaded) -> int | None:

@@ -36,9 +36,11 @@ class TextFeed(Feed):
 
     multiple = 1  # what the padded length is rounded up to: characters of a molecule
 
-    def __init__(self, loaded: Loaded, *, length: int, prompt: str | None) -> None:
+    def __init__(
+        self, loaded: Loaded, *, length: int, prompt: str | None, bos: bool = True
+    ) -> None:
         super().__init__(loaded.body)
-        self.reader = TokenReader(loaded, length=length, prompt=prompt)
+        self.reader = TokenReader(loaded, length=length, prompt=prompt, bos=bos)
         self.accepted = parameters(loaded.body)
         self.prompt_length = self.reader.prompt_length()
         self.mixes_lengths = True
@@ -107,9 +109,11 @@ class CharacterFeed(TextFeed):
     number of molecules of a document would depend on its company.
     """
 
-    def __init__(self, loaded: Loaded, *, length: int, prompt: str | None) -> None:
+    def __init__(
+        self, loaded: Loaded, *, length: int, prompt: str | None, bos: bool = True
+    ) -> None:
         self.multiple = int(config_of(loaded.body).downsampling_rate)
-        super().__init__(loaded, length=length, prompt=prompt)
+        super().__init__(loaded, length=length, prompt=prompt, bos=bos)
 
     def of_tokens(self, name: str, tokens: TokenSequence) -> Prepared:
         """Return characters made ready; molecules are what counts."""
@@ -155,9 +159,11 @@ class PairFeed(TextFeed):
     first token is the one that the model starts with, and is special.
     """
 
-    def __init__(self, loaded: Loaded, *, length: int, prompt: str | None) -> None:
+    def __init__(
+        self, loaded: Loaded, *, length: int, prompt: str | None, bos: bool = True
+    ) -> None:
         self.start = start_token(loaded)
-        super().__init__(loaded, length=length, prompt=prompt)
+        super().__init__(loaded, length=length, prompt=prompt, bos=bos)
 
     def prepare(self, document: Document) -> Prepared | None:
         """Return both sides of a document, or None if either has no ordinary token."""

@@ -166,19 +166,26 @@ def _kind_by_weights(folder: Path, stored: dict[str, object]) -> str | None:
 
 def weight_names(folder: Path) -> list[str]:
     """Return the names of the weights in a folder."""
+    return list(weight_shapes(folder))
+
+
+def weight_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the weights in a folder, by name."""
     import torch
     from safetensors import SafetensorError, safe_open
 
-    paths, names = weight_files(folder), list[str]()
+    paths, found = weight_files(folder), dict[str, tuple[int, ...]]()
     for path in paths:
         try:
             if is_safe(paths):
                 with safe_open(path, framework="pt") as file:
-                    names += list(file.keys())
+                    names = list(file.keys())
+                    found |= {each: tuple(file.get_slice(each).get_shape()) for each in names}
             else:
-                names += list(torch.load(path, map_location="meta", weights_only=True))
+                stored = torch.load(path, map_location="meta", weights_only=True)
+                found |= {name: tuple(each.shape) for name, each in stored.items()}
         except pickle.UnpicklingError as error:
             raise refused_pickle(path) from error
         except SafetensorError as error:
             raise unreadable(path, f"'{error}'") from error
-    return names
+    return found

@@ -4,6 +4,7 @@ import pickle
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TypedDict
@@ -12,8 +13,9 @@ import torch
 from torch import nn
 from transformers import PretrainedConfig
 
-from isoscope.capture.model.config import ModelClass
+from isoscope.capture.model.config import ModelClass, weight_shapes
 from isoscope.capture.model.folder import first_line, refused_pickle, unreadable
+from isoscope.capture.model.heads import class_with_more
 from isoscope.capture.model.load import Takes
 from isoscope.capture.model.quiet import quiet
 from isoscope.capture.runner import free_memory
@@ -68,13 +70,32 @@ def read_trained(
     else:
         options["use_safetensors"] = paths[0].suffix == ".safetensors"
     folder = paths[0].parent
-    try:
-        with quiet():
-            model, loading = kind.from_pretrained(folder, **options)
-    except Exception as error:  # files break in as many ways as there are readers
-        raise _loading_error(error, folder, paths) from error
+    model, loading = _load(kind, folder, paths, options)
+    if not gguf:
+        better = class_with_more(
+            config,
+            model,
+            loading["unexpected_keys"],
+            partial(weight_shapes, folder),
+            lambda other: _build(other, config, where.dtype, trust),
+        )
+        if better is not None:
+            before = type(model).__name__
+            del model  # two at once may not fit into memory
+            model, loading = _load(better, folder, paths, options)
+            say(f"loaded as {type(model).__name__}: {before} uses fewer of the stored weights")
     check_loading(model, body_of(model), loading, folder, say)
     return _freeze(model)
+
+
+def _load(
+    kind: ModelClass, folder: Path, paths: list[Path], options: dict[str, object]
+) -> tuple[nn.Module, LoadingInfo]:
+    try:
+        with quiet():
+            return kind.from_pretrained(folder, **options)
+    except Exception as error:  # files break in as many ways as there are readers
+        raise _loading_error(error, folder, paths) from error
 
 
 def build_untrained(

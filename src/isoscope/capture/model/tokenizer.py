@@ -8,6 +8,7 @@ from typing import Any
 from isoscope.capture.model.folder import first_line
 from isoscope.capture.model.load import Processor, Takes, Tokenizer
 from isoscope.capture.model.quiet import quiet
+from isoscope.capture.model.special_tokens import apply_special_tokens, read_special_tokens
 
 # What a tokenizer may be read from. Without any of them transformers makes one up, which
 # knows its special tokens and no others.
@@ -52,7 +53,10 @@ def _read(
     with quiet():
         found = AutoTokenizer.from_pretrained(folder, **options)
     has_file = any((folder / name).is_file() for name in VOCABULARIES)
-    return found if gguf or has_file or type(found).__name__ in WITHOUT_FILES else None
+    if not (gguf or has_file or type(found).__name__ in WITHOUT_FILES):
+        return None
+    apply_special_tokens(found, read_special_tokens(folder, gguf), say)
+    return found
 
 
 def _from_list(path: Path, say: Callable[[str], None]) -> Tokenizer:

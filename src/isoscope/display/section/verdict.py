@@ -54,7 +54,7 @@ def _mean_share(exhibit: Exhibit, site: str) -> Finding | None:
 
 
 def _sinks(exhibit: Exhibit) -> Finding | None:
-    """Return the blocks where attention sinks have most of the variance."""
+    """Return the blocks where norm sinks have most of the variance."""
     stream = [c for c in exhibit.curves_of(SinkShare) if Site.parse(c.site).is_stream]
     limit = next((limit for limit in SINK_SHARES if any(c.share > limit for c in stream)), None)
     if limit is None:
@@ -65,7 +65,7 @@ def _sinks(exhibit: Exhibit) -> Finding | None:
     each_document = worst.rows / max(worst.documents, 1)
     who = "one token" if 0.75 <= each_document <= 1.25 else f"{each_document:.2g} tokens"
     text = (
-        f"or more of the variance comes from attention sinks, {who} per document, "
+        f"or more of the variance comes from norm sinks, {who} per document, "
         f"{_blocks([curve.site for curve in heavy])}"
     )
     rule = (

@@ -189,7 +189,9 @@ def _norms_of_blocks(subject: ModelSites, count: int) -> list[str]:
 def _log_probabilities(subject: ModelSites, batch: Batch) -> list[Tensor]:
     """Return log p over tokens at the real positions of each document."""
     with torch.inference_mode():
-        logits = subject.loaded.model(**batch.inputs).logits
+        output = subject.loaded.model(**batch.inputs)
+        # models for pretraining have two heads
+        logits = output.logits if hasattr(output, "logits") else output.prediction_logits
         real = batch.marks(subject.last, logits.shape[1]).real.to(logits.device)
         return [
             torch.log_softmax(one[mask].double(), dim=-1)
