@@ -1,6 +1,6 @@
 """Mergeable summaries of rows."""
 
-from isoscope.accumulate.bands import Bands, BandsSummary, Crossing, CrossingSummary
+from isoscope.accumulate.bands import BandCells, BandCellsSummary, BandsSummary
 from isoscope.accumulate.base import Accumulator, Kind, accumulator_of, merged
 from isoscope.accumulate.block import ArrayBlock, Block
 from isoscope.accumulate.copies import Copies, CopiesSummary
@@ -37,8 +37,7 @@ ACCUMULATORS: tuple[Kind, ...] = (
     Partitions,
     Vocabulary,
     Sentences,
-    Bands,
-    Crossing,
+    BandCells,
     Sinks,
     Overlap,
     NamedRows,
@@ -50,14 +49,13 @@ __all__ = [
     "POSITIONS",
     "Accumulator",
     "ArrayBlock",
-    "Bands",
+    "BandCells",
+    "BandCellsSummary",
     "BandsSummary",
     "Block",
     "CentredDirections",
     "Copies",
     "CopiesSummary",
-    "Crossing",
-    "CrossingSummary",
     "Directions",
     "DirectionsSummary",
     "DocumentSums",
