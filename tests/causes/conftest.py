@@ -67,12 +67,11 @@ class World:
             alike_within(means, labels)
             for labels in (0 * frequency, frequency, position, 100 * frequency + position)
         )
-        J = list(ROGUE)
-        return {
-            "C": C,
-            "T": FP,
-            "sinks": 1 - C / (every @ every),
-            "dimensions": 1 - np.sum(np.delete(mean, J) ** 2) / C,
+        of_all = {"C": C, "T": FP, "sinks": 1 - C / (every @ every)}
+        if not C:
+            return of_all
+        return of_all | {
+            "dimensions": 1 - np.sum(np.delete(mean, ROGUE) ** 2) / C,
             "frequency": ((F - C) + (FP - P)) / 2 / FP,
             "frequency first": (F - C) / FP,
             "frequency last": (FP - P) / FP,

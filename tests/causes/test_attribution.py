@@ -50,7 +50,7 @@ def test_sinks_have_what_the_mean_cosine_falls_by_without_them(plant, mix):
 
 
 def test_sinks_that_point_where_all_rows_do_take_nothing(plant):
-    world = plant({"mean": 1.0}, strength=0.3)
+    world = plant({"mean": 1.0}, strength=0.3, documents=100)
     world.sinks = world.positions == 0
     found = attribute(world.cloud())
     assert found.sinks.value == pytest.approx(0, abs=0.01)

@@ -82,7 +82,7 @@ def test_a_band_cut_into_equal_ones_changes_nothing(plant):
 )
 @pytest.mark.parametrize("ramp", [False, True], ids=["steps", "gradual"])
 def test_planted_worlds_read_as_the_definition_says(plant, mix, ramp):
-    world = plant(mix, ramp=ramp, seed=3)
+    world = plant(mix, ramp=ramp, width=96, documents=250, seed=3)
     truth, seen = world.truth(), found(world.cloud())
     assert seen.whole.value == pytest.approx(truth["T"], rel=0.05)
     assert seen.mean.value == pytest.approx(truth["mean"], abs=0.03)

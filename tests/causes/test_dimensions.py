@@ -137,7 +137,7 @@ def test_their_share_is_what_they_carry_of_the_mean():
 
 
 def test_zeroed_dimensions_leave_a_mean_that_rows_without_them_point_along():
-    """Rows that two dimensions dominate: they carry 97 % of the cosine, but it falls by less."""
+    """Rows that two dimensions dominate: they carry 97 % of the cosine, it falls by less."""
     rng = np.random.default_rng(2)
     n, width = 3000, 128
     rows = 0.45 * rng.normal(size=(n, width)) / np.sqrt(width)
