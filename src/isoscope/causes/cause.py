@@ -26,8 +26,8 @@ from isoscope.errors import StoreError
 from isoscope.types import VARIANTS, scale_of
 
 NO_BANDS = (
-    "frequency and position are not explained: this run has no sums by pair of bands; survey "
-    "tokens, with this version"
+    "frequency and position are not explained where rows are not tokens, or were surveyed by "
+    "an older version"
 )
 NO_COUNTS = "frequency is not explained: the tokens of this run were not counted"
 NO_MEAN = "sinks and dimensions are not explained: the mean cosine is not above zero"
