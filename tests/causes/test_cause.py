@@ -95,6 +95,12 @@ def test_what_is_undefined_is_missing_and_it_says_why(found):
     assert lines["mean"].warnings == (NO_MEAN,)
 
 
+def test_rounding_below_zero_is_nothing(found):
+    rogue = replace(found.dimensions, named={3: 0.5, 8: -0.001})
+    detail = told(replace(found, dimensions=rogue))["dimensions"].detail
+    assert detail.startswith("3 (50%), 8 (0%)")
+
+
 def test_a_cause_is_plain_json(found):
     line = json.loads(json.dumps(told(found)["dimensions"].to_dict()))
     assert list(line)[:12] == [

@@ -205,6 +205,11 @@ def _share(share: Share, name: str = "") -> dict[str, float | None]:
     return dict(zip(names, (share.value, share.low, share.high), strict=True))
 
 
+def _percent(share: float) -> str:
+    """Return whole per cent, never minus zero."""
+    return f"{round(100 * share)}%"
+
+
 def _about_sinks(found: Attribution, sinks: tuple[Sink, ...]) -> tuple[str, Named]:
     if not found.sink_rows:
         return "there are none", ()
@@ -221,7 +226,7 @@ def _about_sinks(found: Attribution, sinks: tuple[Sink, ...]) -> tuple[str, Name
 def _about_dimensions(found: Attribution, rogue: RogueDimensions) -> tuple[str, Named]:
     if not rogue.named:
         return "none stands out", ()
-    shown = [f"{each} ({share:.0%})" for each, share in list(rogue.named.items())[:SHOWN]]
+    shown = [f"{each} ({_percent(share)})" for each, share in list(rogue.named.items())[:SHOWN]]
     parts = [", ".join(shown)]
     if len(rogue.named) > SHOWN:
         parts[0] += f" and {len(rogue.named) - SHOWN} more"
@@ -254,7 +259,7 @@ def _about_bands(bands: Sequence[Band]) -> tuple[str, Named]:
     # the band that has most of the mean cosine beyond, or short of, its part in the rows
     most = max(bands, key=lambda each: abs(each.contribution.value - each.rows))
     sentence = (
-        f"{band_name(most.number)}: {most.rows:.0%} of the rows, "
-        f"{most.contribution.value:.0%} of the mean cosine"
+        f"{band_name(most.number)}: {_percent(most.rows)} of the rows, "
+        f"{_percent(most.contribution.value)} of the mean cosine"
     )
     return sentence, named

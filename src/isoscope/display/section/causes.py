@@ -36,7 +36,7 @@ REMOVED = (
     "out carry; the table has what it really falls to when they are set to zero."
 )
 DEPENDS = (
-    "By dependence: rows of the same token frequency and position have some mean cosine; how "
+    "By dependence: rows of the same token frequency and position have a mean cosine T; how "
     "much of it is lost when the partner of a row is drawn from all rows? Frequency and "
     "position: the part that depends on each, the mean of coming first and last. Mean: the "
     "part that all rows share. These add up to 100 %."
@@ -45,6 +45,7 @@ NEGLIGIBLE = 5e-4  # share of the mean cosine that is rounding: half of 0.1 %
 LABELLED = 0.08  # share from which on a part of a bar is labelled with its number
 WIDE = 16  # pixels, the narrowest bar that has room for numbers
 NAMES = ("cause", "share", "low", "high", "first", "last", "falls_to", "detail")
+OF_ALL = "by removal: % of mean cosine"
 PERCENT = alt.Axis(labelExpr="round(100 * datum.value)")
 COLUMNS = (*NAMES, "run", "site", "at", "part", "order", "cosine", "text")
 
@@ -141,13 +142,13 @@ def _side_by_side(labels: Sequence[str], causes: Sequence[str]) -> ChartSpec:
         xOffset=alt.XOffset("cause:N", sort=[c for c in CAUSE_ORDER if scale_of(c) == REMOVAL])
     )
     bars = base.mark_bar(style="edge").encode(
-        y=alt.Y("share:Q", stack=None, title="share, %", axis=PERCENT),
+        y=alt.Y("share:Q", stack=None, title=OF_ALL, axis=PERCENT),
         color=_colour(causes),
         tooltip=_tooltip(
             alt.Tooltip("falls_to:Q", title="cosine falls to", format=".3~g"),
         ),
     )
-    whiskers = base.mark_rule().encode(y=alt.Y("low:Q", title="share, %"), y2="high:Q")
+    whiskers = base.mark_rule().encode(y=alt.Y("low:Q", title=OF_ALL), y2="high:Q")
     return (
         alt.layer(bars, whiskers)
         .properties(width="container", height=200)
@@ -162,7 +163,7 @@ def _stacked(labels: Sequence[str], causes: Sequence[str]) -> ChartSpec:
         y=alt.Y(
             "share:Q",
             stack="zero",
-            title="share, %",
+            title="by dependence: % of T",
             axis=PERCENT,
             scale=alt.Scale(nice=False),
         ),
@@ -260,7 +261,8 @@ def _columns(
 
 
 def _named(each: CauseShare | None) -> str:
-    return each.detail if each is not None and each.named else ""
+    """Return what is named, without what zeroing it does: that has a column of its own."""
+    return each.detail.partition("; zeroed")[0] if each is not None and each.named else ""
 
 
 def _falls_to(each: CauseShare | None) -> str:

@@ -145,4 +145,6 @@ def _with_interval(cause: Cause) -> str:
 
 def _names(cause: Cause | None) -> str:
     """Return the dimensions that stand out, the largest with their shares."""
-    return plain(cause.detail.partition(";")[0]) if cause is not None and cause.named else ""
+    if cause is None or not cause.named:
+        return ""
+    return plain(cause.detail.partition("; zeroed")[0])
