@@ -11,7 +11,7 @@ from real_page import RESULTS, ROOT, cell, filled, readings
 
 PAGE = ROOT / "docs" / "causes.md"
 MODELS = ("minilm", "smollm", "rxnfp-pretrained", "rxnfp-finetuned", "rxnmapper", "whisper")
-ORDER = ("sinks", "dimensions", "frequency", "position", "mean")
+OLD = "Not surveyed since causes have two scales: `python bench/real.py` does it."
 
 
 def found(study):
@@ -31,24 +31,68 @@ def percent(share):
     return "" if share is None else f"{100 * share:.0f} %".replace("-0 %", "0 %")
 
 
-def causes(study):
-    """Return the causes of every site of a study, in shares of its mean cosine."""
+def by_site(study, scale):
+    """Return the causes of every site of a study on one scale."""
     sites = {}
     for each in found(study).get("causes", ()):
-        sites.setdefault(each["site"], {})[each["cause"]] = each
+        if each.get("scale") == scale:
+            sites.setdefault(each["site"], {})[each["cause"]] = each
+    return sites
+
+
+def with_interval(cause):
+    """Return a share with its interval, in per cent."""
+    if cause is None:
+        return ""
+    ends = (
+        "" if cause["low"] is None else f" [{percent(cause['low'])}, {percent(cause['high'])}]"
+    )
+    return percent(cause["share"]) + ends.replace(" %", "")
+
+
+def removed(study):
+    """Return what sinks and dimensions have of the mean cosine of every site."""
     rows = []
-    for site, here in sites.items():
-        named = here["dimensions"]["named"]
-        cosine = next(iter(here.values()))["mean_cosine"]
+    for site, here in by_site(study, "removal").items():
+        rogue = here.get("dimensions")
+        falls = None if rogue is None else rogue["falls_to"]
+        named = [] if rogue is None else rogue["named"]
         rows.append(
             [
                 f"`{site}`",
-                f"{cosine:.3f}",
-                *(percent(here[name]["share"]) if name in here else "" for name in ORDER),
+                f"{next(iter(here.values()))['mean_cosine']:.3f}",
+                with_interval(here.get("sinks")),
+                with_interval(rogue),
+                "" if falls is None else f"{falls:.3f}",
                 ", ".join(f"{one['dimension']}" for one in named),
             ]
         )
-    return table(["site", "mean cosine", *ORDER, "dimensions that stand out"], rows)
+    heads = ["site", "mean cosine", "sinks", "dimensions", "zeroed, falls to", "the largest"]
+    return table(heads, rows) if rows else OLD
+
+
+def depending(study):
+    """Return what depends on frequency and position at every site, first and last beside it."""
+    rows = []
+    for site, here in by_site(study, "dependence").items():
+        cells = []
+        for name in ("frequency", "position"):
+            cause = here.get(name)
+            cells.append(with_interval(cause))
+            ends = () if cause is None else (cause["first"], cause["last"])
+            cells.append(", ".join(map(percent, ends)))
+        whole = next(iter(here.values()))["whole"]
+        rows.append([f"`{site}`", f"{whole:.3f}", *cells, with_interval(here["mean"])])
+    heads = [
+        "site",
+        "mean cosine of like rows",
+        "frequency",
+        "first, last",
+        "position",
+        "first, last",
+        "mean",
+    ]
+    return table(heads, rows) if rows else OLD
 
 
 def shape(study):
@@ -179,7 +223,8 @@ def zeroed():
 
 
 TABLES = {
-    **{f"causes-{name}": lambda name=name: causes(name) for name in MODELS},
+    **{f"removed-{name}": lambda name=name: removed(name) for name in MODELS},
+    **{f"depending-{name}": lambda name=name: depending(name) for name in MODELS},
     **{
         f"shape-{name}": lambda name=name: shape(name)
         for name in ("minilm", "smollm", "rxnfp-pretrained", "whisper")

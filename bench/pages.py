@@ -228,21 +228,35 @@ def opening() -> str:
     return f"{table(heads, rows)}\n\nMachine: {note}; load averages when it began: {loads}."
 
 
-def rightly(cell: dict, world: dict) -> bool:
-    """Return whether a world is explained as it was planted."""
-    told = world["told"]
-    if told is None:
-        return False
-    if cell["kind"] == "single":
-        name = cell["what"].partition(":")[0]
-        return told[name][1] >= 0.9
-    return all(abs(value - truth) <= 0.1 for truth, value, *_ in told.values())
+PARTS = ("", " first", " last", " alone")
+SHARES = (
+    "sinks",
+    "dimensions",
+    *(cause + part for cause in ("frequency", "position") for part in PARTS),
+    "mean",
+)
+CLOSE = 0.05  # a share that is no further from the truth is close
+ROUNDED = 2e-5  # what is stored has five digits
 
 
-def worlds(**wanted: object) -> list[tuple[dict, dict]]:
-    """Return the planted worlds that are as wanted, each with its cell."""
+def worlds(**wanted: object) -> list[dict]:
+    """Return the planted worlds that are as wanted."""
     cells = [c for c in found("explain") if all(c[key] == v for key, v in wanted.items())]
-    return [(cell, world) for cell in cells for world in cell["worlds"]]
+    return [world for cell in cells for world in cell["worlds"]]
+
+
+def told(of: list[dict], names: tuple[str, ...]) -> list[list[float]]:
+    """Return truth, value and interval of shares by these names, where there is any doubt.
+
+    Where there are no sinks, or no dimension is named, nothing can be wrong.
+    """
+    every = [
+        each
+        for world in of
+        for name, each in (world["told"] or {}).items()
+        if name in names or (name.startswith("band") and "bands" in names)
+    ]
+    return [each for each in every if any(each)]
 
 
 def percent(right: list[bool]) -> str:
@@ -250,74 +264,89 @@ def percent(right: list[bool]) -> str:
     return f"{100 * sum(right) / len(right):.0f}" if right else "–"
 
 
-def explained(kind: str) -> str:
-    """Return the table of planted worlds explained rightly, by width and documents."""
-    every = {(c["what"], c["d"], c["documents"]): None for c, _ in worlds(kind=kind)}
-    if not every:
-        return "Not run."
-    names, widths, documents = (list(dict.fromkeys(each)) for each in zip(*every, strict=True))
-    names.sort(key=str)
+def close(of: list[list[float]]) -> str:
+    """Return how many shares are close to the truth, in per cent."""
+    return percent([abs(value - truth) <= CLOSE for truth, value, *_ in of])
 
-    def cell(name: object, d: int) -> str:
-        chosen = [worlds(kind=kind, what=name, d=d, documents=n) for n in sorted(documents)]
-        return " · ".join(percent([rightly(*each) for each in group]) for group in chosen)
 
-    shown = {2: "two causes", 3: "three", 4: "four", 5: "all five"}
-    heads = ["what was planted", *(f"d = {d}" for d in sorted(widths))]
-    rows = [
-        [
-            shown.get(name, str(name).replace(":", ", ")),
-            *(cell(name, d) for d in sorted(widths)),
-        ]
-        for name in names
+def covering(of: list[list[float]]) -> str:
+    """Return how many intervals cover the truth, in per cent."""
+    held = [
+        low - ROUNDED <= truth <= high + ROUNDED for truth, _, low, high in of if low != high
     ]
+    return percent(held)
+
+
+def other_worlds() -> str:
+    """Return the table of worlds that were written from the definitions alone."""
+    cells = [cell for cell in found("explain") if cell["kind"] == "other"]
+    if not cells:
+        return "Not run."
+    documents = sorted({cell["documents"] for cell in cells})
+    heads = [
+        "world",
+        "frequency, position, mean: truth",
+        "and what is read on average",
+        "shares within 5 points, %",
+        "shares covered, %",
+        "contributions covered, %",
+        "`falls to` covered, %",
+    ]
+    rows = []
+    for name in dict.fromkeys(cell["what"] for cell in cells):
+        sizes = [worlds(kind="other", what=name, documents=n) for n in documents]
+        parts = [told(sizes[-1], (share,)) for share in ("frequency", "position", "mean")]
+        means = [[100 * sum(x) / len(x) for x in zip(*part, strict=True)][:2] for part in parts]
+        both = [" · ".join(f"{each[at]:.1f}" for each in means) for at in (0, 1)]
+        rows.append(
+            [
+                name,
+                *(text.replace("-0.0", "0.0") for text in both),
+                " · ".join(close(told(size, SHARES)) for size in sizes),
+                " · ".join(covering(told(size, SHARES)) for size in sizes),
+                " · ".join(covering(told(size, ("bands",))) for size in sizes),
+                " · ".join(covering(told(size, ("falls to",))) for size in sizes),
+            ]
+        )
     return table(heads, rows)
 
 
-def missed() -> str:
-    """Return the table of why mixtures were not explained rightly."""
-    heads = [
-        "width",
-        "mixtures",
-        "explained rightly, %",
-        "not so: dimensions more than 10 points too low",
-        "dimensions more than 10 points too high",
-        "others, fewer than 1,000 rows",
-        "others, more rows",
-    ]
+def own_worlds() -> str:
+    """Return the table of single causes and mixtures, by width and documents."""
+    cells = [cell for cell in found("explain") if cell["kind"] != "other"]
+    kinds = list(dict.fromkeys((c["kind"], c["d"]) for c in cells))
+    heads = ["worlds", "width", "shares within 5 points, %", "shares covered, %"]
     rows = []
-    for d in sorted({c["d"] for c, _ in worlds(kind="mixture")}):
-        here = worlds(kind="mixture", d=d)
-        wrong = [(c, w) for c, w in here if not rightly(c, w)]
-        counts = [0, 0, 0, 0]
-        for cell, world in wrong:
-            truth, value, *_ = (world["told"] or {"dimensions": [0.0, 0.0]})["dimensions"]
-            small = cell["documents"] == 50 and "sinks" in world["causes"]
-            kind = 0 if value < truth - 0.1 else 1 if value > truth + 0.1 else 2 if small else 3
-            counts[kind] += 1
-        share = percent([rightly(*each) for each in here])
-        rows.append([str(d), str(len(here)), share, *map(str, counts)])
+    for kind, d in kinds:
+        sizes = sorted({c["documents"] for c in cells if (c["kind"], c["d"]) == (kind, d)})
+        every = [told(worlds(kind=kind, d=d, documents=n), SHARES) for n in sizes]
+        texts = [" · ".join(how(each) for each in every) for how in (close, covering)]
+        rows.append([kind, str(d), *texts])
     return table(heads, rows) if rows else "Not run."
 
 
-def covered() -> str:
-    """Return the table of how often the intervals of shares hold what was planted."""
-    names = ("sinks", "dimensions", "frequency", "position", "mean")
+def shares_covered() -> str:
+    """Return the table of how often the intervals of each share hold the truth."""
+    every = [world for world in worlds() if world["told"]]
+    if not every:
+        return "Not run."
     rows = []
-    for d in sorted({c["d"] for c, _ in worlds(kind="mixture")}):
-        cells = []
-        for name in names:
-            told = [
-                w["told"][name]
-                for _, w in worlds(kind="mixture", d=d)
-                if w["told"] and any(each.startswith(name) for each in w["causes"])
+    for name in SHARES:
+        here = told(every, (name,))
+        wide = sorted(high - low for *_, low, high in here if low != high)
+        off = sorted(abs(value - truth) for truth, value, *_ in here)
+        rows.append(
+            [
+                name,
+                str(len(here)),
+                covering(here),
+                f"{100 * wide[len(wide) // 2]:.1f}",
+                f"{100 * off[len(off) // 2]:.1f}",
+                f"{100 * off[int(0.95 * len(off))]:.1f}",
             ]
-            held = [low <= truth <= high for truth, _, low, high in told]
-            wide = sorted(high - low for *_, low, high in told)
-            cells.append(f"{percent(held)} %, {100 * wide[len(wide) // 2]:.0f}")
-        rows.append([str(d), *cells])
-    heads = ["width", *(f"`{name}`: covered, points wide" for name in names)]
-    return table(heads, rows) if rows else "Not run."
+        )
+    heads = ["share", "worlds", "covered, %", "median width", "median error", "95 % of errors"]
+    return table(heads, rows)
 
 
 def against_code() -> str:
@@ -375,11 +404,9 @@ TABLES = {
         "bias": bias,
         "coverage": coverage,
         "differences": differences,
-        "single-causes": lambda: explained("single"),
-        "mixtures": lambda: explained("mixture"),
-        "missed": missed,
-        "topics": lambda: explained("topics"),
-        "shares-covered": covered,
+        "other-worlds": other_worlds,
+        "own-worlds": own_worlds,
+        "shares-covered": shares_covered,
         **INTERVALS,
     },
     "benchmarks.md": {

@@ -130,7 +130,8 @@ def explained(study, model, run):
 
     seen = [each.to_dict() for each in iso.explain(run)]
     for each in seen:
-        each["named"] = each["named"][:3]
+        if each["scale"] == "removal":  # all bands, and the largest dimensions and sinks
+            each["named"] = each["named"][:3]
     found = {"causes": seen}
     if study.given.get("untrained"):
         return found

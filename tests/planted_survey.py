@@ -3,14 +3,14 @@
 import numpy as np
 
 from isoscope.accumulate import ArrayBlock, Directions
-from isoscope.accumulate.bands import Bands, Crossing
+from isoscope.accumulate.bands import BandCells
 from isoscope.accumulate.row_bands import frequency_bands
 from isoscope.accumulate.sinks import Sinks
 from isoscope.accumulate.sums import SinkRows
 from isoscope.accumulate.survey import Survey
 from isoscope.hashing import named_documents
 
-KINDS = (Directions, Bands, Crossing, Sinks)
+KINDS = (Directions, BandCells, Sinks)
 WIDTH = 96
 
 

@@ -62,7 +62,7 @@ def explain(
     progress: Progress | None = None,
     say: Say | None = None,
 ) -> Results[Cause]:
-    """Explain how much of the mean cosine of each site is owed to which cause."""
+    """Explain what the mean cosine of each site is owed to."""
 
 def matrices(
     model: Any,

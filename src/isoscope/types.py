@@ -23,7 +23,10 @@ DEBIASED_TWINS = {
     "effective-rank": "effective-rank-debiased",
     "mean-share": "mean-share-debiased",
 }
-# The causes of a mean cosine, in the order in which shares are attributed to them.
+# The causes of a mean cosine, in the order in which they are shown. Shares of the first two
+# are of the mean cosine, those of the others of the mean cosine of rows of the same frequency
+# and position; only these add up.
+REMOVAL, DEPENDENCE = "removal", "dependence"
 CAUSE_ORDER = ("sinks", "dimensions", "frequency", "position", "mean")
 
 
@@ -175,9 +178,14 @@ class SinkShare(Curve):
     documents: int
 
 
+def scale_of(cause: str) -> str:
+    """Return what the shares of a cause are shares of."""
+    return REMOVAL if cause in ("sinks", "dimensions") else DEPENDENCE
+
+
 @dataclass(frozen=True, slots=True)
 class CauseShare:
-    """How much of the mean cosine of a site is owed to one cause."""
+    """How much of the likeness of rows at a site is owed to one cause."""
 
     cause: str
     share: float
@@ -185,11 +193,19 @@ class CauseShare:
     high: float | None
     detail: str  # a sentence
     named: bool  # whether the sentence names dimensions, sinks or bands
+    first: float | None = None  # before the other cause, by dependence
+    last: float | None = None  # after it
+    falls_to: float | None = None  # mean cosine with the named dimensions zeroed
+
+    @property
+    def scale(self) -> str:
+        """What the share is a share of."""
+        return scale_of(self.cause)
 
 
 @dataclass(frozen=True, slots=True)
 class CauseShares(Curve):
-    """The causes of the mean cosine of a site, in the order of attribution."""
+    """The causes of the mean cosine of a site, in a fixed order."""
 
     cosine: float
     causes: tuple[CauseShare, ...]

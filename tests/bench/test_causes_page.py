@@ -22,18 +22,18 @@ def test_every_study_was_explained(module, script):
     assert {path.parent.name for path in module.RESULTS.glob("*/causes.json")} == wanted
 
 
-def test_the_shares_of_every_site_add_up_to_one(module):
-    for study in module.MODELS:
-        sites = {}
-        for each in module.found(study)["causes"]:
-            sites.setdefault(each["site"], []).append(each["share"])
+def test_the_shares_by_dependence_add_up_to_one_at_every_site(module):
+    explained = [study for study in module.MODELS if module.by_site(study, "removal")]
+    assert "minilm" in explained
+    for study in explained:
+        sites = module.by_site(study, "dependence")
         assert len(sites) > 4
-        for shares in sites.values():
-            assert sum(shares) == pytest.approx(1)
+        for here in sites.values():
+            assert sum(each["share"] for each in here.values()) == pytest.approx(1)
 
 
 def test_a_changed_result_would_be_noticed(module, monkeypatch):
-    monkeypatch.setitem(module.TABLES, "causes-minilm", lambda: "something else")
+    monkeypatch.setitem(module.TABLES, "removed-minilm", lambda: "something else")
     text = module.PAGE.read_text()
     assert module.page(text) != text
 

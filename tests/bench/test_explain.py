@@ -14,17 +14,29 @@ def worlds(script):
     return script("worlds")
 
 
-@pytest.mark.parametrize("cause", ["sinks", "dimensions", "frequency:step", "position:slow"])
-def test_a_single_cause_is_all_of_the_truth(worlds, cause):
-    world = worlds.planted(worlds.Plan((cause,), 32, 50), 1)
-    assert world.truth[cause.partition(":")[0]] == 1
-    assert sum(world.truth.values()) == pytest.approx(1)
+@pytest.mark.parametrize("topics", [0.0, 0.1])
+@pytest.mark.parametrize(
+    "causes",
+    [("frequency:step", "position:slow", "mean"), ("sinks", "frequency:gradual", "dimensions")],
+    ids="-".join,
+)
+def test_the_truth_is_what_very_many_rows_would_read(worlds, script, causes, topics):
+    """The population's sums over cells, against the planted means of the rows of a draw."""
+    script("other_worlds")
+    explain = script("explain")
+    told = explain.own(worlds.Plan(causes, 32, 3000, topics), 9)["told"]
+    assert {"mean", "frequency alone", "position last", "dimensions"} <= set(told)
+    for name, (truth, value, *_) in told.items():
+        assert value == pytest.approx(truth, abs=0.02), name
 
 
-def test_the_mean_cosine_is_the_one_that_was_planted(worlds):
-    plan = worlds.Plan(("mean", "dimensions", "position:fast"), 64, 300)
-    world = worlds.planted(plan, 2)
-    assert world.cloud.total().mean_cosine == pytest.approx(world.strength, rel=0.1)
+def test_a_cause_that_is_not_planted_has_nothing(worlds):
+    world = worlds.planted(worlds.Plan(("mean", "position:fast"), 64, 50), 2)
+    truth = world.population.truth([0, 1])
+    for name in ("sinks", "frequency", "frequency alone", "frequency last"):
+        assert truth[name] == pytest.approx(0, abs=1e-12)
+    assert truth["position"] == truth["position first"] == truth["position last"] > 0
+    assert truth["mean"] + truth["position"] == pytest.approx(1)
 
 
 def test_sinks_are_found_by_their_norms_one_a_document(worlds):
@@ -43,23 +55,27 @@ def test_the_same_seed_plants_the_same_world(worlds):
     plan = worlds.mixed(3, 32, 50, seed=5)
     first, second = worlds.planted(plan, 5), worlds.planted(plan, 5)
     assert plan == worlds.mixed(3, 32, 50, seed=5)
-    assert first.truth == second.truth
+    assert first.population.truth([0]) == second.population.truth([0])
     np.testing.assert_array_equal(first.cloud.units, second.cloud.units)
 
 
-def test_what_is_written_can_be_read_again(script):
+@pytest.fixture
+def explain(script):
     script("worlds")
-    explain = script("explain")
-    cell = {"kind": "mixture", "what": 2, "d": 32, "documents": 50}
-    found = explain.rounded(explain.explained(explain.plan(cell, 6), 6))
-    assert json.loads(explain.written([cell | {"worlds": [found]}]))[0]["worlds"] == [found]
-    for truth, value, low, high in found["told"].values():
-        assert 0 <= truth <= 1 and low <= value <= high
+    script("other_worlds")
+    return script("explain")
 
 
-def test_every_world_was_run(script):
-    script("worlds")
-    explain = script("explain")
+def test_what_is_written_can_be_read_again(explain):
+    for kind, what in (("mixture", 2), ("other", "eight-dimensions")):
+        cell = {"kind": kind, "what": what, "d": 32, "documents": 50}
+        found = explain.rounded(explain.explained(cell, 6))
+        assert json.loads(explain.written([cell | {"worlds": [found]}]))[0]["worlds"] == [found]
+        for _, value, low, high in found["told"].values():
+            assert low <= value <= high
+
+
+def test_every_world_was_run(explain):
     cells = json.loads(RESULTS.read_text())
     keys = ("kind", "what", "d", "documents")
     assert [{key: each[key] for key in keys} for each in cells] == explain.cells()

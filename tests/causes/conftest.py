@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from isoscope.accumulate import ArrayBlock, Directions
-from isoscope.accumulate.bands import Bands, Crossing
-from isoscope.accumulate.row_bands import frequency_bands
+from isoscope.accumulate import ArrayBlock, Directions, Reservoir
+from isoscope.accumulate.bands import BandCells
+from isoscope.accumulate.row_bands import frequency_bands, position_bands
 from isoscope.causes import BandedDirections, CloudSums
 from isoscope.hashing import named_documents
 
@@ -17,14 +17,14 @@ TYPES = 5000
 
 @dataclass
 class World:
-    """Unit rows, where they stand, and the share of each cause in their mean cosine."""
+    """Rows, where they stand, and the mean unit vector that was planted for each."""
 
     rows: np.ndarray
     documents: np.ndarray
     positions: np.ndarray
     tokens: np.ndarray
     sinks: np.ndarray
-    truth: dict
+    planted: np.ndarray
 
     def block(self, chosen, *, counted=True):
         bands = frequency_bands(np.bincount(self.tokens, minlength=TYPES))
@@ -38,7 +38,7 @@ class World:
 
     def seen(self, chosen, **how):
         block = self.block(chosen, **how)
-        kinds = [kind(block.width) for kind in (Directions, Bands, Crossing)]
+        kinds = [kind(block.width) for kind in (Directions, BandCells)]
         for kind in kinds:
             kind.update(block)
         return kinds
@@ -46,6 +46,48 @@ class World:
     def cloud(self, **how):
         rows = BandedDirections(*self.seen(~self.sinks, **how))
         return CloudSums.of(rows, self.seen(self.sinks)[0] if self.sinks.any() else None)
+
+    def sample(self):
+        reservoir = Reservoir(self.rows.shape[1])
+        reservoir.update(self.block(~self.sinks))
+        return reservoir.finalize()
+
+    @property
+    def bands(self):
+        """The frequency band and the position band of every row."""
+        frequent = frequency_bands(np.bincount(self.tokens, minlength=TYPES))
+        return frequent[self.tokens], position_bands(self.positions)
+
+    def truth(self):
+        """What the definition gives for the planted means: C, T and shares by name."""
+        every, means = self.planted.mean(axis=0), self.planted[~self.sinks]
+        frequency, position = (each[~self.sinks] for each in self.bands)
+        mean = means.mean(axis=0)
+        C, F, P, FP = (
+            alike_within(means, labels)
+            for labels in (0 * frequency, frequency, position, 100 * frequency + position)
+        )
+        of_all = {"C": C, "T": FP, "sinks": 1 - C / (every @ every)}
+        if not C:
+            return of_all
+        return of_all | {
+            "dimensions": 1 - np.sum(np.delete(mean, ROGUE) ** 2) / C,
+            "frequency": ((F - C) + (FP - P)) / 2 / FP,
+            "frequency first": (F - C) / FP,
+            "frequency last": (FP - P) / FP,
+            "frequency alone": (F - C) / F,
+            "position": ((P - C) + (FP - F)) / 2 / FP,
+            "position first": (P - C) / FP,
+            "position last": (FP - F) / FP,
+            "position alone": (P - C) / P,
+            "mean": C / FP,
+        }
+
+
+def alike_within(means, labels):
+    """The sum over cells of the share of rows times the squared length of the mean."""
+    cells = [means[labels == each] for each in np.unique(labels)]
+    return sum(len(c) / len(means) * c.mean(axis=0) @ c.mean(axis=0) for c in cells)
 
 
 def planted(mix, *, strength=0.05, width=192, documents=400, length=50, seed=0, ramp=False):
@@ -75,23 +117,22 @@ def planted(mix, *, strength=0.05, width=192, documents=400, length=50, seed=0, 
         "frequency": 1 - np.log(token + 1) / np.log(TYPES) if ramp else token < 20,
         "position": 1 - position / position.max() if ramp else position < length // 3,
     }
-    rows, truth = np.zeros((n, width)), {"sinks": float(sink.mean()) ** 2}
+    rows = np.zeros((n, width))
     for cause, part in mix.items():
         if cause != "sinks":
             pull = np.where(sink, 0.0, profile[cause])
             pull *= np.sqrt(part * strength) / pull.mean()
             rows += np.outer(pull, axes[cause])
-            truth[cause] = pull.mean() ** 2
     taken = np.vecdot(rows, rows)
     assert taken.max() < 1
     noise = rng.normal(size=rows.shape)
+    noise -= (np.vecdot(noise, rows) / np.where(taken > 0, taken, 1))[:, None] * rows
     noise *= (np.sqrt(1 - taken) / np.linalg.norm(noise, axis=1))[:, None]
-    rows += noise
     rows[sink] = axes["sinks"]
-    whole = sum(truth.values())
-    truth = {cause: part / whole for cause, part in truth.items() if whole}
+    planted = rows.copy()
+    rows[~sink] += noise[~sink]
     rows *= rng.lognormal(size=(n, 1))  # norms have no say in cosines
-    return World(rows.astype(np.float32), document, position, token, sink, truth)
+    return World(rows.astype(np.float32), document, position, token, sink, planted)
 
 
 @pytest.fixture(scope="session")

@@ -9,10 +9,12 @@ from planted_survey import surveyed
 def test_sinks_are_distinguished_from_the_mean_and_named():
     held = surveyed().held
     causes = {each.cause: each for each in site_causes(held, "resid.1", "all", "r")}
-    assert causes["sinks"].share == pytest.approx(1 / (1 + (8 * 0.15) ** 2), abs=0.05)
+    # a ninth of the rows are sinks: C falls from (8/9 m)^2 + (1/9)^2 to m^2, m^2 = 0.15^2
+    truth = 1 - 0.15**2 / ((8 / 9 * 0.15) ** 2 + (1 / 9) ** 2)
+    assert causes["sinks"].share == pytest.approx(truth, abs=0.05)
     assert causes["sinks"].detail == "300 of 2700 rows: '<s>' at position 0"
     assert causes["sinks"].named[0]["context"].startswith("<s> document")
-    assert causes["mean"].share > 0.45
+    assert causes["mean"].share > 0.9
     assert causes["mean"].warnings == ()
 
 

@@ -11,8 +11,8 @@ def test_it_prints_one_line_per_cause(isoscope, runs):
     done = isoscope("explain", "runs/a")
     assert done.exit_code == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("run a, site rows, variant all, mean cosine 0.")
-    assert [line.split()[0] for line in lines[3:6]] == ["sinks", "dimensions", "mean"]
+    assert lines[0].startswith("run a, site rows, variant all, by removal: shares of the mean")
+    assert [line.split()[0] for line in lines[3:5]] == ["sinks", "dimensions"]
     assert "frequency and position are not explained" in lines[-1]
 
 
@@ -23,10 +23,10 @@ def test_every_format_is_what_python_gives(isoscope, runs, flag):
     assert done.stdout == getattr(explain(runs / "a"), f"to_{flag[2:]}")()
 
 
-def test_shares_add_up_to_one(isoscope, runs):
+def test_json_says_which_scale_a_share_is_on(isoscope, runs):
     done = isoscope("explain", "runs/a", "--json")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert sum(line["share"] for line in lines) == pytest.approx(1)
+    assert {line["scale"] for line in lines} == {"removal"}
 
 
 @pytest.mark.parametrize(

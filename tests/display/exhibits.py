@@ -85,8 +85,9 @@ def curves_of(site, variant):
     if variant == "all":
         causes = (
             CauseShare("sinks", 0.2, 0.1, 0.3, "12 of 900 rows", False),
-            CauseShare("dimensions", 0.3, 0.2, 0.4, "15 (30%)", True),
-            CauseShare("mean", 0.5, None, None, "what all rows share", False),
+            CauseShare("dimensions", 0.3, 0.2, 0.4, "15 (30%)", True, falls_to=0.125),
+            CauseShare("frequency", 0.4, 0.3, 0.5, "bands", False, first=0.45, last=0.35),
+            CauseShare("mean", 0.6, None, None, "what all rows share", False),
         )
         yield CauseShares(site, "all", 0.3, causes)
     if variant == "all" and site in ("resid.1", "resid.2"):

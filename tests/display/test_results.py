@@ -71,8 +71,8 @@ FULL = {
     "causes": Results(
         [
             Cause(
-                "a", "embed", "all", "dimensions", 0.4, None, None, 0.3, 90, 8, "3 (40%)",
-                ({"dimension": 3, "share": 0.4},), ("few",),
+                "a", "embed", "all", "dimensions", "removal", 0.4, None, None, 0.3, 0.3, 90, 8,
+                "3 (40%)", named=({"dimension": 3, "share": 0.4},), warnings=("few",),
             )
         ],
         CAUSES,

@@ -1,7 +1,7 @@
 """Sites collect what their family needs, and what was asked for by name."""
 
 import isoscope as iso
-from isoscope.accumulate import Bands, Directions, Vocabulary
+from isoscope.accumulate import BandCells, Directions, Vocabulary
 from isoscope.study.passes import SiteKinds
 
 NAMES = ("mean-cosine", "isoscore", "self-similarity", "mean-cosine-centred")
@@ -9,8 +9,8 @@ NAMES = ("mean-cosine", "isoscore", "self-similarity", "mean-cosine-centred")
 
 def test_a_head_does_not_pay_for_what_only_tokens_need():
     kinds = SiteKinds(NAMES)
-    assert {Bands, Vocabulary} <= set(kinds.first("resid.3"))
-    assert not {Bands, Vocabulary} & set(kinds.first("q.3.11"))
+    assert {BandCells, Vocabulary} <= set(kinds.first("resid.3"))
+    assert not {BandCells, Vocabulary} & set(kinds.first("q.3.11"))
     assert Directions in kinds.first("q.3.11")
 
 

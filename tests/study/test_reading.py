@@ -5,10 +5,9 @@ import pytest
 
 from isoscope.accumulate import (
     ArrayBlock,
-    Bands,
+    BandCells,
     CentredDirections,
     Copies,
-    Crossing,
     Directions,
     Groups,
     Moments,
@@ -95,7 +94,7 @@ def test_the_order_of_names_does_not_change_the_order_of_accumulators():
     assert kinds_for(EVERY) == kinds_for(EVERY[::-1])
 
 
-OF_STREAM = {Vocabulary, Sentences, Bands, Crossing, Sinks}
+OF_STREAM = {Vocabulary, Sentences, BandCells, Sinks}
 TEXT = [m.name for m in MEASURES.values() if m.default or m.offered == "text"]
 
 

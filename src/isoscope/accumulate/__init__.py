@@ -1,7 +1,7 @@
 """Mergeable summaries of rows."""
 
 from isoscope.accumulate.adjacent import Adjacent, AdjacentSummary
-from isoscope.accumulate.bands import Bands, BandsSummary, Crossing, CrossingSummary
+from isoscope.accumulate.bands import BandCells, BandCellsSummary, BandsSummary
 from isoscope.accumulate.base import Accumulator, Kind, accumulator_of, merged
 from isoscope.accumulate.block import ArrayBlock, Block
 from isoscope.accumulate.copies import Copies, CopiesSummary
@@ -38,8 +38,7 @@ ACCUMULATORS: tuple[Kind, ...] = (
     Partitions,
     Vocabulary,
     Sentences,
-    Bands,
-    Crossing,
+    BandCells,
     Sinks,
     Overlap,
     NamedRows,
@@ -54,14 +53,13 @@ __all__ = [
     "Adjacent",
     "AdjacentSummary",
     "ArrayBlock",
-    "Bands",
+    "BandCells",
+    "BandCellsSummary",
     "BandsSummary",
     "Block",
     "CentredDirections",
     "Copies",
     "CopiesSummary",
-    "Crossing",
-    "CrossingSummary",
     "Directions",
     "DirectionsSummary",
     "DocumentSums",

@@ -45,6 +45,17 @@ class Cells:
     split: int  # sorted rows before this one are of half 0
 
 
+@dataclass(frozen=True, slots=True)
+class BandCellRows:
+    """The sorted rows of a block, sorted once more by pair of bands within each cell."""
+
+    order: Array  # (n,) sorts the sorted rows
+    starts: Array  # (pairs,) where each pair of bands of a cell begins
+    cell: Array  # (pairs,)
+    frequency: Array  # (pairs,) its frequency band
+    position: Array  # (pairs,) its position band
+
+
 class RowsOnDevice(Protocol):
     """Rows that live elsewhere and become an array when some of them are chosen."""
 
@@ -100,25 +111,22 @@ class Membership:
         return hash_tuples(self.documents, self.positions)
 
     @lazy
-    def bands(self) -> Array:
-        """The bands of every row, (1 or 2, n): of its position, of its token's frequency."""
-        found = [len(FREQUENCIES) + position_bands(self.positions)]
-        if self.frequency is not None:
-            found.append(self.frequency.astype(np.int64))
-        return np.stack(found)
-
-    @lazy
-    def crossed(self) -> Array:
-        """The number of the cell, frequency band and position band of every row, (n,).
+    def band_cells(self) -> BandCellRows:
+        """The rows by cell, frequency band and position band.
 
         Where no frequency is known, all rows are in the first band.
         """
-        cells = self.cells
-        cell = np.empty(len(self), dtype=np.int64)
-        cell[cells.order] = np.repeat(np.arange(len(cells.keys)), np.diff(cells.starts))
-        frequent = self.bands[1] if len(self.bands) > 1 else 0
-        place = self.bands[0] - len(FREQUENCIES)
-        return (cell * len(FREQUENCIES) + frequent) * POSITIONS + place
+        order, shape = self.cells.order, (len(self.cells.keys), len(FREQUENCIES), POSITIONS)
+        cell = np.repeat(np.arange(shape[0]), np.diff(self.cells.starts))
+        frequent = np.zeros_like(cell)
+        if self.frequency is not None:
+            frequent = self.frequency[order].astype(np.int64)
+        place = position_bands(self.positions[order])
+        labels = np.ravel_multi_index((cell, frequent, place), shape)  # (n,)
+        by_label = np.argsort(labels, kind="stable")
+        ordered = labels[by_label]
+        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+        return BandCellRows(by_label, starts, *np.unravel_index(ordered[starts], shape))
 
     @lazy
     def cells(self) -> Cells:
@@ -205,10 +213,10 @@ class Block(ABC):
 
     @lazy
     @abstractmethod
-    def by_band(self) -> tuple[Array, Array]:
-        """The sums of unit vectors of each cell in each band, and counts.
+    def by_band_cell(self) -> tuple[Array, Array]:
+        """The sums of unit vectors of each pair of bands of each cell, and counts.
 
-        (cells, bands, d) and (cells, bands).
+        (pairs, d) and (pairs,), in the order of `members.band_cells`.
         """
 
     @lazy
@@ -443,15 +451,13 @@ class ArrayBlock(Block):
         return sums, np.bincount(labels[order], norms > 0, number)
 
     @lazy
-    def by_band(self) -> tuple[Array, Array]:
-        """The sums of unit vectors of each cell in each band, and how many there are."""
-        inverse, bands = self._totals[2], self.members.bands
-        side = np.zeros((int(bands.max()) + 1, len(self)), dtype=inverse.dtype)
-        np.put_along_axis(side, bands[:, self.cells.order], inverse[None], axis=0)
-        starts = self.cells.starts[:-1]
-        wide = np.add.reduceat(side.astype(np.float64), starts, axis=1).T
-        sums = self._by_cell(side).astype(np.float64) + wide[:, :, None] * self.origin
-        return sums, np.add.reduceat((side > 0).astype(np.float64), starts, axis=1).T
+    def by_band_cell(self) -> tuple[Array, Array]:
+        """The sums of unit vectors of each pair of bands of each cell, and counts."""
+        bands = self.members.band_cells
+        inverse = self._totals[2][bands.order].astype(np.float64)
+        units = self._sorted[bands.order] * inverse[:, None] + inverse[:, None] * self.origin
+        nonzero = np.add.reduceat((inverse > 0).astype(np.float64), bands.starts)
+        return np.add.reduceat(units, bands.starts, axis=0), nonzero
 
     @lazy
     def _sorted(self) -> Array:

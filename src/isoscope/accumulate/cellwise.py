@@ -71,6 +71,7 @@ class Cellwise(Accumulator[S_co]):
     """An accumulator whose arrays have one entry for each cell."""
 
     shapes: ClassVar[dict[str, tuple[str, ...]]]  # array: attributes with sizes of its axes
+    dtypes: ClassVar[dict[str, np.dtype[np.generic]]] = {}  # of arrays not in float64
     saved: ClassVar[tuple[str, ...]] = ("keys", "folded", "documents")  # and the arrays
     totals: ClassVar[tuple[str, ...]] = ("documents",)
     folded: bool = False  # whether cells are groups
@@ -92,10 +93,22 @@ class Cellwise(Accumulator[S_co]):
         self.documents += len(block.members.runs) - 1
 
     def _empty(self, name: str, cells: int) -> Array:
-        return np.zeros((cells, *(getattr(self, axis) for axis in self.shapes[name])))
+        shape = (cells, *(getattr(self, axis) for axis in self.shapes[name]))
+        return np.zeros(shape, dtype=self.dtypes.get(name, np.dtype(np.float64)))
 
     def _take_in(self, keys: Array, folded: bool, parts: Mapping[str, Array]) -> None:
         """Pool the cells of a block or of a peer with ours."""
+        slots = self._slots(keys, folded)
+        ordered = np.sort(slots)
+        if (ordered[1:] != ordered[:-1]).all():
+            self._pool(slots, parts)
+            return
+        for cell, slot in enumerate(slots):  # several documents of one group
+            one = {name: part[cell : cell + 1] for name, part in parts.items()}
+            self._pool(np.array([slot]), one)
+
+    def _slots(self, keys: Array, folded: bool) -> Array:
+        """Make room for the cells of a block or of a peer; return where each has its place."""
         if folded and not self.folded:
             self._fold()
         if self.folded and not folded:
@@ -105,14 +118,7 @@ class Cellwise(Accumulator[S_co]):
             self._fold()
             keys = keys % np.uint64(GROUPS)
         self._make_room(keys)
-        slots = np.searchsorted(self.keys, keys)
-        ordered = np.sort(slots)
-        if (ordered[1:] != ordered[:-1]).all():
-            self._pool(slots, parts)
-            return
-        for cell, slot in enumerate(slots):  # several documents of one group
-            one = {name: part[cell : cell + 1] for name, part in parts.items()}
-            self._pool(np.array([slot]), one)
+        return np.searchsorted(self.keys, keys)
 
     def _has_cells(self, keys: Array) -> bool:
         """Whether there is a cell for each of these already, as there mostly is."""

@@ -180,7 +180,6 @@ class Listener:
         seed: int = 0,
         folded: bool | None = None,
         sketched: bool = True,
-        banded: bool = False,
         gather: bool = False,
         bands: Array | None = None,
         decode: Callable[[list[int]], str] | None = None,
@@ -194,7 +193,6 @@ class Listener:
         self.seed = seed
         self.folded = folded
         self.sketched = sketched
-        self.banded = banded
         self.gather = gather  # few rows of a class wait for those of later batches
         self.bands = bands  # frequency band of each token of the vocabulary
         self.decode = decode  # tokens into words, for the sinks to be named
@@ -355,7 +353,6 @@ class Listener:
             origin=self._origins.get((site, row_class)),
             norms=norms,
             sketched=self.sketched,
-            banded=self.banded and not layout.independent,
             precise=precise,  # where rows are few, it costs little
             scratch=self._room(flat, len(layout.pieces.index)),
             sinks=sinks,

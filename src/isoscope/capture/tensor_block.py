@@ -73,17 +73,12 @@ class TensorLayout(Membership):
         return RowPieces.split(self.index, self.cells, starts)
 
     @lazy
-    def sorted_bands(self) -> Array:
-        """The bands of the rows in the order of their cells, (1 or 2, n)."""
-        return self.bands[:, self.cells.order]
-
-    @lazy
-    def in_bands(self) -> Tensor:
-        """1 where a row is in a band, (pieces * length, bands) float32."""
-        found = np.zeros((len(self.pieces.index), int(self.bands.max()) + 1), dtype=np.float32)
-        for bands in self.sorted_bands:
-            found[self.pieces.taken, bands] = 1
-        return torch.from_numpy(found).to(self.index.device)
+    def places_by_band(self) -> tuple[Tensor, Tensor]:
+        """Where among the pieces the rows of each pair of bands are, and where pairs begin."""
+        places = self.pieces.taken[self.band_cells.order]
+        found = (torch.from_numpy(each) for each in (places, self.band_cells.starts))
+        first, second = (each.to(self.index.device) for each in found)
+        return first, second
 
 
 def _join(parts: Sequence[Array | None]) -> Array | None:
@@ -103,7 +98,6 @@ class TensorBlock(Block):
         origin: Array | None = None,
         norms: Tensor | None = None,
         sketched: bool = True,
-        banded: bool = False,
         precise: bool = False,
         scratch: Tensor | None = None,
         sinks: SinkRows | None = None,
@@ -114,7 +108,6 @@ class TensorBlock(Block):
         self.tensor = tensor  # (rows of the batch, d), of which the layout's are meant
         self.layout = layout
         self.norms = norms  # (rows of the batch,), where they are known
-        self.banded = banded  # whether sums by band are made along with the others
         self.precise = precise  # whether sums are made in float64, whatever the rows are in
         self._scratch = scratch  # memory that the next block may write over
 
@@ -248,23 +241,18 @@ class TensorBlock(Block):
     ) -> tuple[Array, Array, Array]:
         """Return sums of z, |z|^2 z and z/|x| of each piece, sketches of cells, energies."""
         pieces = self.layout.pieces
-        # what rows are weighted with; the last are of the sketch and of the bands
+        # what rows are weighted with; the last are of the sketch
         rank = sketch_rank(self.width) if self.sketched and not self.independent else 0
-        bands = self.layout.in_bands.shape[1] if self.banded else 0
-        side = rows.new_empty((len(rows), 3 + rank + bands))
+        side = rows.new_empty((len(rows), 3 + rank))
         side[:, 0] = 1
         side[:, 1] = lengths
         side[:, 2] = inverse
         if rank:
-            side[:, 3 : 3 + rank] = rows @ torch.from_numpy(directions(self.width)).to(rows)
-        if bands:
-            side[:, 3 + rank :] = self.layout.in_bands * inverse[:, None]
+            side[:, 3:] = rows @ torch.from_numpy(directions(self.width)).to(rows)
         by_piece, summed = pieces.sum_both(side, rows, 3)
-        by_cell = summed.cpu().numpy()  # (cells, rank + bands, d)
-        self._by_band = by_cell[:, rank:] if bands else None
+        sketch = summed.cpu().numpy()  # (cells, rank, d)
         energy = pieces.sum_squares(inverse.square(), rows)
         first = by_piece.double().cpu().numpy()  # (pieces, 3, d)
-        sketch = by_cell[:, :rank]
         if self.precise and self.tensor.dtype != torch.float64:
             sketch = sketch.astype(np.float32)  # is kept in the precision of the rows
         return first, sketch, energy.double().cpu().numpy()
@@ -331,30 +319,33 @@ class TensorBlock(Block):
         return self.tensor, index, norms
 
     @lazy
-    def by_band(self) -> tuple[Array, Array]:
-        """The sums of unit vectors of each cell in each band, and how many there are."""
-        inverse, layout = self._totals[2], self.layout
-        shape = (len(self.cells.keys), layout.in_bands.shape[1])
-        cell = np.repeat(np.arange(shape[0]) * shape[1], np.diff(self.cells.starts))  # (n,)
+    def by_band_cell(self) -> tuple[Array, Array]:
+        """The sums of unit vectors of each pair of bands of each cell, and counts.
 
-        def count(weights: Array) -> Array:
-            found = np.zeros(shape)
-            for bands in layout.sorted_bands:
-                found += np.bincount(cell + bands, weights, found.size).reshape(shape)
-            return found
-
-        summed = self._by_band
-        if summed is None:
-            rows, places = self._gathered, layout.pieces.taken
-            side = np.zeros(len(rows), dtype=inverse.dtype)
-            side[places] = inverse
-            weights = layout.in_bands.to(rows) * torch.from_numpy(side).to(rows)[:, None]
-            summed = layout.pieces.into_cells(layout.pieces.sum_pieces(weights, rows))
-            summed = summed.cpu().numpy()
-        found = summed.astype(np.float64)  # of z / |x|
+        Rows of a pair are summed one after the other, so that it costs the same however many
+        pairs there are; as columns of the product for sketches, 45 pairs cost as much again.
+        """
+        bands, rows = self.layout.band_cells, self._gathered_rows
+        inverse = self._totals[2][bands.order]
+        places, starts = self.layout.places_by_band
+        sums = torch.nn.functional.embedding_bag(
+            places,
+            rows,
+            starts,
+            mode="sum",
+            per_sample_weights=torch.from_numpy(inverse).to(rows),
+        )
+        units = sums.cpu().numpy()  # of z / |x|
         if self.origin.any():
-            found += count(inverse)[:, :, None] * self.origin
-        return found, count(inverse > 0)
+            weights = np.add.reduceat(inverse.astype(np.float64), bands.starts)
+            units = units + weights[:, None] * self.origin
+        return units, np.add.reduceat((inverse > 0).astype(np.float64), bands.starts)
+
+    @property
+    def _gathered_rows(self) -> Tensor:
+        """The rows minus the origin, in the order of the pieces."""
+        _ = self._totals
+        return self._gathered
 
     def _square_documents(self) -> DocumentSquares:
         seen, cells = self.by_document, self.cells

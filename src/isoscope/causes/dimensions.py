@@ -1,44 +1,126 @@
 """Rogue dimensions: those whose part in the mean cosine stands out from all others."""
 
+from dataclasses import dataclass
 from functools import cache
 from math import comb, erfc, inf, log, sqrt
 
 import numpy as np
 
+from isoscope.accumulate import ReservoirSummary
+from isoscope.causes.cloud import CloudSums
+from isoscope.causes.pairs import Groups, Share, mean_cosine, pair_products
 from isoscope.types import Array
 
-MOST = 5
+TOGETHER = 5  # coordinates that may stand out together and not alone
 _ONE_IN = 100  # mean vectors that point anywhere, one has dimensions that stand out as far
 _FEWEST = 8  # other dimensions that one can stand out from
 
 
-def rogue(vectors: list[tuple[Array, Array]]) -> tuple[int, ...]:
-    """Return the dimensions that stand out of any of these vectors, at most five.
+def most_named(width: int) -> int:
+    """Return how many dimensions are named at most: more would not be a few.
 
-    Each vector comes with the variance of its noise, dimension by dimension: one that is
-    large because it varies is not rogue. The largest of the first vector come first.
+    >>> most_named(768), most_named(32)
+    (96, 8)
     """
-    found = {each for pair in vectors for each in outliers(*pair, tests=len(vectors))}
-    size = np.abs(vectors[0][0])
-    return tuple(sorted(found, key=lambda each: -size[each])[:MOST])
+    return max(width // 8, 8)
 
 
-def outliers(vector: Array, noise: Array, *, tests: int = 1) -> list[int]:
+@dataclass(frozen=True)
+class RogueDimensions:
+    """The dimensions that stand out, and what they carry of the mean cosine."""
+
+    share: Share
+    named: dict[int, float]  # share of each, the largest first
+    stood_out: int  # how many did; more than are named if that was limited
+
+
+def rogue_dimensions(cloud: CloudSums, groups: Groups) -> RogueDimensions:
+    """Return the dimensions that stand out from the mean unit vector of rows but sinks.
+
+    The share is the sum of m_j^2 over them, of |m|^2. Without each group they are found
+    anew, so that the interval allows for the choice; where their number was limited, it
+    reaches to the share of all that stand out.
+    """
+    units, rows = cloud.units.sum(axis=(1, 2)), cloud.rows.sum(axis=(1, 2))
+    parts = pair_products(units[:, :, None], units[:, :, None])  # (1 + groups, d)
+    parts = parts / parts.sum(axis=1, keepdims=True)
+    sums = np.concatenate([units.sum(axis=0)[None], units.sum(axis=0) - units])
+    count = rows.sum() - np.r_[0, rows]  # (1 + groups,)
+    noise = _noise(units, rows, cloud.energy)
+    most = most_named(cloud.width)
+    found = [outliers(total / n, noise) for total, n in zip(sums, count, strict=True)]
+    shares = [part[each[:most]].sum() for part, each in zip(parts, found, strict=True)]
+    share = groups.share(np.array(shares))
+    if len(found[0]) > most and share.high is not None:
+        share = Share(share.value, share.low, max(share.high, float(parts[0, found[0]].sum())))
+    named = sorted(found[0][:most], key=lambda each: -parts[0, each])
+    return RogueDimensions(
+        share, {each: float(parts[0, each]) for each in named}, len(found[0])
+    )
+
+
+def _noise(units: Array, rows: Array, energy: Array) -> Array:
+    """Return the variance of every coordinate of the mean, (d,).
+
+    From how far the sums of groups are from what the mean has them be; but nowhere less than
+    the part of all noise that a coordinate has in the variance of rows, which is known from
+    more than a few groups.
+    """
+    n, groups = rows.sum(), len(rows)
+    mean = units.sum(axis=0) / n
+    residuals = units - rows[:, None] * mean
+    variance = np.vecdot(residuals.T, residuals.T) / n**2 * groups / (groups - 1)
+    spread = np.clip(energy / n - mean**2, 0, None)
+    return np.maximum(variance, spread * (variance.sum() / max(float(spread.sum()), 1e-300)))
+
+
+def cosine_without(
+    sample: ReservoirSummary, dimensions: tuple[int, ...]
+) -> tuple[Share, Share] | None:
+    """Return the mean cosine of sampled rows, and of the same with dimensions set to zero.
+
+    Rows become shorter by different factors, so that this is not what sums of unit vectors
+    would give. None where there are no rows of two groups.
+    """
+    rows = sample.rows.astype(np.float64)
+    before = _sample_cosine(rows, sample)
+    rows[:, list(dimensions)] = 0
+    after = _sample_cosine(rows, sample)
+    return None if before is None or after is None else (before, after)
+
+
+def _sample_cosine(rows: Array, sample: ReservoirSummary) -> Share | None:
+    norms = np.linalg.norm(rows, axis=1)
+    there = norms > 0
+    number = len(sample.keys)
+    units = np.zeros((number, rows.shape[1]))
+    np.add.at(units, sample.cells[there], rows[there] / norms[there, None])
+    counts = np.bincount(sample.cells[there], minlength=number).astype(np.float64)
+    units, counts = units[counts > 0], counts[counts > 0]
+    if len(counts) < 2:
+        return None
+    groups = Groups(counts, len(np.unique(sample.documents)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return groups.share(mean_cosine(units, counts))
+
+
+def outliers(vector: Array, noise: Array) -> list[int]:
     """Return the coordinates that stand out as no vector that points anywhere would have them.
 
+    `noise` is the variance of each: one that is large because it varies does not stand out.
     The largest, or the two, three, four or five largest together: two that are each too
-    small to be distinguished from chance are not two by chance. Then among the rest.
+    small to be distinguished from chance are not two by chance. Then among the rest, until
+    nothing stands out. The largest come first.
     """
     found: list[int] = []
     rest = np.arange(len(vector))
-    while len(found) < MOST:
-        most = min(MOST - len(found), len(rest) - _FEWEST)
-        scores = _scores(vector[rest] ** 2, noise[rest], most)
+    while True:
+        scores = _scores(vector[rest] ** 2, noise[rest], min(TOGETHER, len(rest) - _FEWEST))
         # how many of the largest stand out from all others
         enough = (
             count
             for count, scaled in enumerate(scores, 1)
-            if np.partition(scaled, -count)[-count] > stands_out(count, len(scaled), tests)
+            if np.partition(scaled, -count)[-count] > stands_out(count, len(scaled))
         )
         count = next(enough, 0)
         if not count:
@@ -62,17 +144,17 @@ def _scores(squares: Array, noise: Array, most: int) -> list[Array]:
 
 
 @cache
-def stands_out(count: int, width: int, tests: int = 1) -> float:
+def stands_out(count: int, width: int) -> float:
     """Return how many times their scale coordinates must be to stand out, `count` together.
 
     A mean vector that points anywhere has a given set of coordinates all beyond t times the
     root mean square of the others with a chance that is an integral over Student's law; there
-    are `width` over `count` sets. Summed up over them all, over one to five coordinates and
-    over the vectors looked at, the chance is one in a hundred at most. Two dimensions that
-    have less than about 2 t^2 / (width + 2 t^2) of the mean cosine together (0.50 at 32, 0.31
-    at 64, 0.14 at 192, 0.04 at 768) cannot be distinguished from a mean spread over all.
+    are `width` over `count` sets. Summed up over them all and over one to five coordinates,
+    the chance is one in a hundred at most. Two dimensions that have less than about
+    2 t^2 / (width + 2 t^2) of the mean cosine together (0.50 at 32, 0.31 at 64, 0.14 at 192,
+    0.04 at 768) cannot be distinguished from a mean spread over all.
     """
-    sets = log(comb(width, count)) + log(_ONE_IN * MOST * tests)
+    sets = log(comb(width, count)) + log(_ONE_IN * TOGETHER)
     low, high = 0.0, 100.0
     while high - low > 1e-4:
         middle = (low + high) / 2
@@ -93,10 +175,3 @@ def _all_beyond(times: float, count: int, others: int) -> float:
     beyond = np.array([erfc(times * each / sqrt(2)) for each in scales])
     chance = float(weights @ beyond**count / weights.sum())
     return log(chance) if chance > 0 else -inf
-
-
-def mask_without(width: int, dimensions: tuple[int, ...]) -> Array:
-    """Return a mask of all dimensions but these."""
-    left = np.ones(width, dtype=bool)
-    left[list(dimensions)] = False
-    return left

@@ -141,7 +141,17 @@ def _cause_shares(survey: Survey, site: str, run: str) -> list[CauseShares]:
     if not causes or not all(np.isfinite(each.share) for each in causes):
         return []
     shares = (
-        CauseShare(each.cause, each.share, each.low, each.high, each.detail, bool(each.named))
+        CauseShare(
+            each.cause,
+            each.share,
+            each.low,
+            each.high,
+            each.detail,
+            bool(each.named),
+            first=each.first,
+            last=each.last,
+            falls_to=each.falls_to,
+        )
         for each in causes
     )
     first = causes[0]

@@ -58,7 +58,6 @@ class ListenerOptions:
     seed: int
     folded: bool | None = None
     sketched: bool = True
-    banded: bool = False  # whether rows are summed by band
     gather: bool = False  # few rows of a class wait for more; whoever runs it finishes it
     bands: Array | None = None
     decode: Callable[[list[int]], str] | None = None
@@ -83,7 +82,6 @@ class ListenerOptions:
             seed=self.seed,
             folded=self.folded,
             sketched=self.sketched,
-            banded=self.banded and meet is not None,
             gather=self.gather and meet is not None,
             bands=self.bands,
             decode=self.decode,

@@ -13,11 +13,10 @@ from isoscope.accumulate import (
     ACCUMULATORS,
     Accumulator,
     ArrayBlock,
-    Bands,
+    BandCells,
     BandsSummary,
     CentredDirections,
     Copies,
-    Crossing,
     Directions,
     Moments,
     Partitions,
@@ -49,12 +48,12 @@ from isoscope.study.warn import about_bias, about_rows
 from isoscope.types import Reading
 
 _AIDS: tuple[Kind, ...] = (Tally, Copies)  # what warnings are made of
-_CAUSES: tuple[Kind, ...] = (Directions, Bands, Crossing, Sinks)  # what explanations are
+_CAUSES: tuple[Kind, ...] = (Directions, BandCells, Sinks)  # what explanations are
 
 
 # What only tokens of a stream need. Other families of sites do without, unless a measure that
 # was named needs it: there are hundreds of heads, and rows of a matrix are in no document.
-_OF_TOKENS: frozenset[Kind] = frozenset((Vocabulary, Sentences, Bands, Crossing, Sinks))
+_OF_TOKENS: frozenset[Kind] = frozenset((Vocabulary, Sentences, BandCells, Sinks))
 NOT_COLLECTED: dict[str, frozenset[Kind]] = dict.fromkeys(
     (*HEADS, "grad", "gradw", *MATRICES), _OF_TOKENS
 )
@@ -223,8 +222,8 @@ def read_place(
         replace(r, warnings=(*r.warnings, biased[r.measure])) if r.measure in biased else r
         for r in readings
     ]
-    if Bands in here and "mean-cosine" in names:
-        bands = accumulator_of(here, Bands).finalize()
+    if BandCells in here and "mean-cosine" in names:
+        bands = accumulator_of(here, BandCells).finalize().bands()
         warned += by_band(place, bands, run=run, d=summaries.of(Tally).width)
     summaries.forget()
     return warned, left_out

@@ -275,7 +275,7 @@ def site_bytes(d: int) -> int:
     groups = GROUPS * d * (sketch_rank(d) * 4 * 2 + 3 * 8)  # held twice until it is settled
     types = TYPES * (8 * d + 24)
     occurrences = SAMPLED * KEPT * (4 * d + 16)
-    bands = GROUPS * (len(FREQUENCIES) + POSITIONS) * 8 * (d + 1)
+    bands = GROUPS * len(FREQUENCIES) * POSITIONS * (4 * d + 8)
     return scatters + groups + SIZE * d * 4 + types + occurrences + bands
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import structs
 from msgspec.structs import replace
 
-from isoscope.accumulate import Bands, Groups
+from isoscope.accumulate import Groups
 from isoscope.accumulate.survey import Kind, Survey
 from isoscope.display import Results
 from isoscope.engine import Notify
@@ -357,7 +357,6 @@ class ModelWorker:
             seed=self.spec.draw.seed,
             folded=(plan.drawn.documents or 0) > GROUPS,
             sketched=any(Groups in self.kinds.of(site) for site in plan.sites),
-            banded=any(Bands in self.kinds.of(site) for site in plan.sites),
             gather=True,
             alone=self.alone if len(plan.stages) == 1 else None,
             bands=Frequencies(plan.counts.array).bands(),

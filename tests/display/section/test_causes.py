@@ -1,4 +1,4 @@
-"""Causes as stacked bars."""
+"""Causes as bars, one chart per scale."""
 
 import math
 from dataclasses import replace
@@ -12,37 +12,56 @@ from isoscope.display.section.causes import show
 from isoscope.types import CAUSE_ORDER, CauseShares
 
 
-def test_shares_of_a_site_add_up_and_stand_in_order(demo):
-    panel = show([demo])
-    (chart,) = panel.charts
-    alt.LayerChart.from_dict(chart.spec, validate=True)
-    rows = [r for r in chart.rows() if r["site"] == "resid.1"]
-    assert [r["cause"] for r in rows] == ["sinks", "dimensions", "mean"]
+def test_what_adds_up_is_stacked_and_what_does_not_stands_side_by_side(demo):
+    removal, dependence = show([demo]).charts
+    for chart in (removal, dependence):
+        alt.LayerChart.from_dict(chart.spec, validate=True)
+    rows = [r for r in dependence.rows() if r["site"] == "resid.1"]
+    assert [r["cause"] for r in rows] == ["frequency", "mean"]
     assert math.isclose(sum(r["share"] for r in rows), 1.0)
-    assert [r["order"] for r in rows] == [0, 1, 4]
-    assert [r["text"] for r in rows] == ["20", "30", "50"]
-    color = chart.spec["layer"][0]["encoding"]["color"]
-    assert color["legend"]["values"] == ["sinks", "dimensions", "mean"]
+    assert [r["order"] for r in rows] == [2, 4]
+    assert [r["text"] for r in rows] == ["40", "60"]
+    color = dependence.spec["layer"][0]["encoding"]["color"]
+    assert color["legend"]["values"] == ["frequency", "mean"]
     assert len(color["scale"]["domain"]) == 5  # so that a cause has one colour on every page
+    rows = [r for r in removal.rows() if r["site"] == "resid.1"]
+    assert [r["cause"] for r in rows] == ["sinks", "dimensions"]
+    bars, whiskers = (layer["encoding"] for layer in removal.spec["layer"])
+    assert bars["y"]["stack"] is None and bars["xOffset"]["field"] == "cause"
+    assert (whiskers["y"]["field"], whiskers["y2"]["field"]) == ("low", "high")
 
 
-def test_the_same_shares_stand_in_a_table_with_their_intervals(demo):
+def test_it_says_in_words_what_each_number_answers(demo):
+    lead = show([demo]).lead
+    assert "not to be added" in lead[0]
+    assert lead[1].startswith("By removal") and lead[2].startswith("By dependence")
+    curve = demo.curves_of(CauseShares)[0]
+    alone = replace(curve, causes=curve.causes[:2])
+    panel = show([Exhibit("a", [], [alone])])
+    assert [chart.name for chart in panel.charts] == ["causes-removal"]
+    assert len(panel.lead) == 2
+
+
+def test_the_same_shares_stand_in_tables_with_their_intervals(demo):
     body = show([demo]).body
     assert "30 [20, 40]" in body and "resid.1" in body
-    assert "15 (30%)" in body
+    assert "15 (30%)" in body and "0.125" in body
+    assert "40 [30, 50] (45, 35)" in body
+    assert body.count("<table") == 2
     assert "12 of 900 rows" not in body  # no sink was named
 
 
 def test_rounding_below_zero_is_nothing(demo):
     curve = demo.curves_of(CauseShares)[0]
-    pairs = zip(curve.causes, (-3e-10, 0.4, 0.6), strict=True)
+    pairs = zip(curve.causes, (-3e-10, 0.4, -2e-5, 1.0), strict=True)
     causes = tuple(replace(each, share=share) for each, share in pairs)
     panel = show([Exhibit("a", [], [replace(curve, causes=causes)])])
-    rows = panel.charts[0].rows()
-    assert [r["share"] for r in rows] == [0.0, 0.4, 0.6]
+    removal, dependence = panel.charts
+    assert [r["share"] for r in removal.rows()] == [0.0, 0.4]
+    assert [r["share"] for r in dependence.rows()] == [0.0, 1.0]
     assert "-0" not in panel.body
-    legend = panel.charts[0].spec["layer"][0]["encoding"]["color"]["legend"]
-    assert legend["values"] == ["dimensions", "mean"]
+    legend = removal.spec["layer"][0]["encoding"]["color"]["legend"]
+    assert legend["values"] == ["dimensions"]
 
 
 def test_what_could_not_be_reported_is_reported_with_its_sites(demo):
@@ -51,7 +70,7 @@ def test_what_could_not_be_reported_is_reported_with_its_sites(demo):
         for c in demo.curves_of(CauseShares)[:2]
     ]
     lead = show([Exhibit("a", [], curves)]).lead
-    assert lead[1] == "Frequency cannot be determined (embed, resid.0)."
+    assert lead[3] == "Frequency cannot be determined (embed, resid.0)."
 
 
 @pytest.mark.parametrize("name", ["tiny_run", "sunken"])
@@ -59,19 +78,20 @@ def test_rows_of_a_real_survey_are_what_explain_says(request, name):
     from isoscope.exhibit.exhibit import exhibits
 
     run = request.getfixturevalue(name)
-    (chart,) = show(exhibits(run)).charts
     told = {(c.site, c.cause): c for c in iso.explain(run)}
-    rows = chart.rows()
+    charts = show(exhibits(run)).charts
+    rows = [row for chart in charts for row in chart.rows()]
     assert {(r["site"], r["cause"]) for r in rows} == set(told)
     assert {r["cause"] for r in rows} == set(CAUSE_ORDER)
     for row in rows:
         cause = told[row["site"], row["cause"]]
         assert row["share"] == pytest.approx(cause.share, abs=5e-4)
         assert row["cosine"] == cause.mean_cosine
+        assert (row["first"], row["falls_to"]) == (cause.first, cause.falls_to)
         if cause.low is not None:
             assert (row["low"], row["high"]) == (cause.low, cause.high)
-    sites = {r["site"] for r in rows}
-    for site in sites:
+    rows = charts[-1].rows()
+    for site in {r["site"] for r in rows}:
         assert sum(r["share"] for r in rows if r["site"] == site) == pytest.approx(1, abs=2e-3)
 
 

@@ -28,13 +28,15 @@ def vectors_run(tmp_path):
     return tmp_path / "vectors"
 
 
-def test_vectors_are_explained_by_dimensions_and_mean_and_it_says_so(vectors_run):
+def test_vectors_are_explained_by_removal_alone_and_it_says_so(vectors_run):
     causes = api.explain(vectors_run)
-    assert [each.cause for each in causes] == ["sinks", "dimensions", "mean"]
+    assert [each.cause for each in causes] == ["sinks", "dimensions"]
     by_name = {each.cause: each for each in causes}
     assert by_name["dimensions"].named[0]["dimension"] == 7
     assert by_name["dimensions"].share > 0.8
-    assert sum(each.share for each in causes) == pytest.approx(1)
+    # without it, rows have 63 dimensions of mean 0.3 and variance 1
+    truth = 63 * 0.3**2 / (63 * (1 + 0.3**2))
+    assert by_name["dimensions"].falls_to == pytest.approx(truth, abs=0.005)
     assert all(each.warnings == (NO_BANDS,) for each in causes)
     assert {each.run for each in causes} == {"vectors"}
 
@@ -48,11 +50,16 @@ def test_a_saved_survey_is_explained_as_it_was(tmp_path):
     assert causes[:5] == site_causes(survey.held, "resid.1", "all", "run")
     assert len(causes) == 10
     lines = str(causes).splitlines()
-    assert lines[0] == "run run, variant all, shares of the mean cosine"
-    assert lines[2].split() == [
-        "site", "mean", "cosine", "sinks", "dimensions", "frequency", "position", "mean",
-    ]  # fmt: skip
+    assert lines[0] == "run run, variant all, by removal: shares of the mean cosine"
+    assert lines[2].split() == ["site", "mean", "cosine", "sinks", "dimensions"]
     assert [line.split()[0] for line in lines[3:5]] == ["resid.1", "resid.2"]
+    (second,) = [n for n, line in enumerate(lines) if "by dependence" in line]
+    heads = lines[second + 1 : second + 4]
+    assert any(
+        line.split() == ["site", "mean", "cosine", "frequency", "position", "mean"]
+        for line in heads
+    )
+    assert "add up to 100 %" in " ".join(" ".join(lines).split())
     one = api.explain(tmp_path / "run", sites=["resid.2"])
     assert {each.site for each in one} == {"resid.2"}
 
@@ -61,10 +68,10 @@ def test_every_format_has_every_cause(vectors_run):
     causes = api.explain(vectors_run)
     lines = [json.loads(line) for line in causes.to_json().splitlines()]
     assert [line["cause"] for line in lines] == [each.cause for each in causes]
-    assert causes.to_csv().count("\n") == 4
-    assert causes.to_csv().startswith("run,site,variant,cause,share,low,high,")
+    assert causes.to_csv().count("\n") == 3
+    assert causes.to_csv().startswith("run,site,variant,cause,scale,share,low,high,whole,")
     for text in (causes.to_markdown(), causes.to_latex(), str(causes), causes._repr_html_()):
-        assert "dimensions" in text and "stands out" not in text
+        assert "dimensions" in text and "none stands out" not in text
     assert causes.to_dict()[1]["named"][0]["dimension"] == 7
 
 
@@ -130,7 +137,8 @@ def test_a_survey_of_a_model_tells_all_five_causes(tiny, texts, tmp_path):
     for site in ("resid.0", "resid.1", "resid.2"):
         here = [each for each in causes if each.site == site]
         assert [each.cause for each in here] == list(ORDER)
-        assert sum(each.share for each in here) == pytest.approx(1)
+        by_dependence = [each.share for each in here if each.scale == "dependence"]
+        assert sum(by_dependence) == pytest.approx(1)
         assert here[0].warnings == ()
 
 

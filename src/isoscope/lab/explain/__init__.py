@@ -5,11 +5,11 @@ from isoscope.study.experiment import PLACE, Experiment, add
 add(
     Experiment(
         "explain",
-        """Print how much of the mean cosine each cause accounts for.
+        """Print what the mean cosine of each site is owed to.
 
-        Always in this order: sink tokens, a few dimensions, token frequency, position, and the
-        rest, the mean that all rows share. Where causes overlap, the earlier one gets the
-        share.
+        By removal: what sink tokens and a few dimensions have of the mean cosine. By
+        dependence: how much of the likeness of rows goes when their partners have another
+        token frequency or position, and what all rows share. The two scales do not add up.
         """,
         spec_at="isoscope.lab.explain.spec:ExplainSpec",
         where_at=PLACE,

@@ -14,10 +14,11 @@ from isoscope.study.saved_runs import SavedRunSpec, SavedRunWorker, SavedSite
 
 
 class ExplainSpec(SavedRunSpec[Results[Cause]], frozen=True, kw_only=True):
-    """Explain how much of the mean cosine of each site is owed to which cause.
+    """Explain what the mean cosine of each site is owed to.
 
-    The causes are taken in a fixed order (sinks, dimensions, frequency, position, mean) and
-    their shares add up to one.
+    Sinks and dimensions have shares of the mean cosine by removal; frequency, position and
+    the mean have shares of the mean cosine of rows of the same frequency and position, which
+    add up to one. The two scales are not added.
     """
 
     command: ClassVar[str] = "explain"
