@@ -79,12 +79,14 @@ control: $(DEV)  ## the tables of docs/control.md: alarms, and sweeps of MiniLM 
 	$(BIN)/python bench/sweep.py
 	$(BIN)/python bench/pages.py
 
-simulate: $(DEV)  ## the tables of docs/statistics.md: bias and coverage, an hour on one core
+simulate: $(DEV)  ## the tables of docs/statistics.md: bias and coverage, two hours on one core
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/simulate.py bias
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/simulate.py documents
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/simulate.py rows
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/explain.py
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/simulate.py differences
+	for part in minilm smollm planted changed; do \
+	    OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python bench/intervals.py $$part; done
 	$(BIN)/python bench/pages.py
 
 check: test slow docs  ## test, slow and docs: all of it

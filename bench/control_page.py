@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from statistics import fmean, median
 
+from markdown_table import table
+
 RESULTS = Path(__file__).parent / "results"
 NAMES = {"sst2": "SST-2", "stsb": "STS-B", "cola": "CoLA", "mrpc": "MRPC"}
 PENALTIES = {
@@ -20,12 +22,6 @@ def found(name: str) -> dict:
     """Return a file of results, empty where it was not run."""
     path = RESULTS / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else {}
-
-
-def table(heads: list[str], rows: list[list[str]]) -> str:
-    """Return a Markdown table."""
-    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
 def layers(means: dict, measure: str) -> float:

@@ -11,18 +11,14 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from control_page import TABLES as CONTROL
+from intervals_page import TABLES as INTERVALS
+from markdown_table import table
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "bench" / "results"
 DOCS = ROOT / "docs"
 SURVEYS = ["minilm", "smollm", "llama", "wide"]  # parts of bench/wait.py
 MEASURES = ("mean-cosine-cross", "isoscore-debiased", "effective-rank-debiased")
-
-
-def table(heads: list[str], rows: list[list[str]]) -> str:
-    """Return a Markdown table."""
-    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
 @cache
@@ -384,6 +380,7 @@ TABLES = {
         "missed": missed,
         "topics": lambda: explained("topics"),
         "shares-covered": covered,
+        **INTERVALS,
     },
     "benchmarks.md": {
         **{

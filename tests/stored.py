@@ -193,8 +193,10 @@ def compared(found, kept, names, matrices=None, pool=None, loose=()):
     if pool is not None:
         rows = torch.cat(kept.rows[pool]).double().numpy()
         wanted["pooled", "all"] = pooled(rows, np.array(kept.ids[""]), names)
+    first = {}  # a tied matrix is sampled once, under the name of the first site that has it
     for site, matrix in (matrices or {}).items():
-        readings = measure(matrix.detach().double().numpy(), name=site, measures=names)
+        name = first.setdefault(matrix.data_ptr(), site)
+        readings = measure(matrix.detach().double().numpy(), name=name, measures=names)
         wanted[site, "all"] = {(r.measure, r.group): r for r in readings}
     assert for_place.keys() == wanted.keys()
     wrong = []

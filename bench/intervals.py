@@ -1,0 +1,213 @@
+"""How often readings hold the truth, with and without a warning, and how often nothing changed.
+
+    python bench/intervals.py minilm     resampled token states of MiniLM
+    python bench/intervals.py smollm     the same of SmolLM2
+    python bench/intervals.py planted    topics, unequal lengths, few directions, tails, sinks
+    python bench/intervals.py changed    two collections of one population: "changed" is false
+
+Goes on where it stopped. Results go to bench/results/intervals-PART.json as they come, from
+which bench/intervals_page.py writes tables of docs/statistics.md. intervals-first-PART.json is
+the first run of these designs, of the code as it was when they were written.
+"""
+
+import json
+import re
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from populations import PLANTED, Population, everywhere, real
+
+import isoscope as iso
+from isoscope.measures import MEASURES
+from isoscope.measures.view import FarNeighbours, Neighbours, Pairs
+from isoscope.study.lanes import run
+from isoscope.study.reading import kinds_for, read_survey
+from isoscope.types import DEBIASED_TWINS, Chunk, Reading
+
+RESULTS = Path(__file__).parent / "results" / "intervals.json"
+REPETITIONS = 400
+FIRST_SEED = 9_300_000
+PLACE = ("rows", "all")
+# Distances between sampled rows have no value in a pool: a document drawn twice has none.
+NAMES = tuple(
+    each.name
+    for each in MEASURES.values()
+    if each.default and each.reads not in (Neighbours, FarNeighbours, Pairs)
+)
+REAL, OTHERS = (50, 100, 200), (10, 33, 100, 400)  # documents
+
+
+def readings(rows: np.ndarray, documents: np.ndarray | None, name: str) -> dict[str, Reading]:
+    """Return what `measure` reads of rows."""
+    chunk = Chunk(rows, name, 0, documents=documents)
+    survey, _ = run([chunk], PLACE, kinds_for(NAMES))
+    return {each.measure: each for each in read_survey(survey, NAMES)[0]}
+
+
+def truths(population: Population) -> dict[str, float]:
+    """Return the values of a population: of its rows, every two of which are independent."""
+    rows = population.rows()
+    found = {name: each.value for name, each in readings(rows, None, "all").items()}
+    for plain, debiased in DEBIASED_TWINS.items():
+        if plain in found:
+            found[debiased] = found[plain]
+    mean = np.zeros(rows.shape[1])
+    for part in np.array_split(rows.astype(np.float64), 50):
+        norms = np.linalg.norm(part, axis=1, keepdims=True)
+        mean += (part / np.where(norms > 0, norms, 1)).sum(axis=0)
+    squares = (mean / len(rows)) ** 2
+    found["mean-cosine"] = found["mean-cosine-cross"] = float(squares.sum())
+    found["outlier-share"] = float(np.sort(squares)[-3:].sum() / squares.sum())
+    return found
+
+
+def kind_of(warning: str) -> str:
+    """Return a warning without its numbers and names."""
+    return re.sub(r"\s*\(.*?\)", "", re.sub(r"\d[\d.,]*", "N", warning)).partition(":")[0]
+
+
+def covered(population: Population, documents: int, truth: dict[str, float]) -> dict:
+    """Return, measure by measure, how many intervals hold the truth, warned or not."""
+    of = {
+        name: {"draws": 0, "held": 0, "warned": 0, "warned held": 0, "none": 0, "sum": 0.0}
+        for name in NAMES
+        if name in truth
+    }
+    kinds, kinds_held = Counter(), Counter()
+    for seed in range(FIRST_SEED, FIRST_SEED + REPETITIONS):
+        salt = zlib.crc32(f"{population.name} {documents}".encode())
+        rng = np.random.default_rng([seed, salt])
+        for name, each in readings(*population.draw(documents, rng), f"draw {seed}").items():
+            if name not in of:  # a companion
+                continue
+            of[name]["sum"] += each.value
+            holds = each.low is not None and each.low <= truth[name] <= each.high
+            if each.low is None:
+                of[name]["none"] += 1
+            elif each.warnings:
+                of[name]["warned"] += 1
+                of[name]["warned held"] += holds
+            else:
+                of[name]["draws"] += 1
+                of[name]["held"] += holds
+            for kind in {kind_of(text) for text in each.warnings}:
+                kinds[kind] += 1
+                kinds_held[kind] += holds
+    for name, counts in of.items():
+        counts["truth"] = round(truth[name], 6)
+        counts["mean"] = round(counts.pop("sum") / REPETITIONS, 6)
+    return {"of": of, "warnings": {kind: [n, kinds_held[kind]] for kind, n in kinds.items()}}
+
+
+# --- nothing has changed -------------------------------------------------------------------
+
+Pair = Callable[[np.random.Generator], tuple[tuple, tuple]]
+
+
+def independent(population: Population, sizes: tuple[int, int]) -> Pair:
+    """Two collections of documents, drawn independently."""
+    return lambda rng: (population.draw(sizes[0], rng), population.draw(sizes[1], rng))
+
+
+def same_length(length: int) -> Callable[[int, np.random.Generator], np.ndarray]:
+    """Documents all of one length."""
+    return lambda documents, _: np.full(documents, length)
+
+
+def few_and_many(rng: np.random.Generator) -> tuple[tuple, tuple]:
+    """Forty documents of 200 rows and 400 of 20, which have as many rows."""
+    long = replace(PLANTED[0], shared=everywhere(0.3), own=0.7, lengths=same_length(200))
+    return long.draw(40, rng), replace(long, lengths=same_length(20)).draw(400, rng)
+
+
+def two_models(rng: np.random.Generator) -> tuple[tuple, tuple]:
+    """The same 100 documents seen by two models, whose rows correlate by nine tenths."""
+    design = replace(PLANTED[0], shared=everywhere(0.3), own=0.7)
+    lengths = design.lengths(100, rng)
+    fixed = replace(design, lengths=lambda *_: lengths)
+    common, *own = (fixed.draw(100, rng) for _ in range(3))
+    mean = design.mean.astype(np.float32)
+
+    def seen(other: np.ndarray) -> np.ndarray:
+        off = np.sqrt(0.9) * (common[0] - mean) + np.sqrt(0.1) * (other - mean)
+        return (mean + off).astype(np.float32)
+
+    return (seen(own[0][0]), common[1]), (seen(own[1][0]), common[1])
+
+
+def pairs() -> dict[str, Callable[[], Pair]]:
+    """Return pairs of collections by name; real states are only computed where needed."""
+    return {
+        "40 documents of 200 rows, 400 of 20": lambda: few_and_many,
+        "two models, the same 100 documents": lambda: two_models,
+        "two directions, 100 and 100": lambda: independent(PLANTED[2], (100, 100)),
+        "minilm resid.2, 100 and 100": lambda: independent(real("minilm")[1], (100, 100)),
+        "minilm resid.2, 50 and 200": lambda: independent(real("minilm")[1], (50, 200)),
+    }
+
+
+def changed(name: str, draw: Pair) -> dict:
+    """Return how many readings are said to have changed, with a caveat or without."""
+    of = {each: {"pairs": 0, "changed": 0, "caveat": 0} for each in NAMES}
+    for seed in range(FIRST_SEED, FIRST_SEED + REPETITIONS):
+        rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
+        with TemporaryDirectory(prefix="isoscope-") as folder:
+            runs = [Path(folder) / "a", Path(folder) / "b"]
+            for target, (rows, documents) in zip(runs, draw(rng), strict=True):
+                iso.measure(
+                    rows, document=documents, measures=NAMES, output=target, name="rows"
+                )
+            # one measure at a time: the level is that of a single question
+            for measure in NAMES:
+                for each in iso.compare(*runs, measures=[measure]):
+                    if each.measure == measure:
+                        of[measure]["pairs"] += 1
+                        kind = "caveat" if each.warnings else "changed"
+                        of[measure][kind] += each.verdict == "changed"
+    return {"of": of}
+
+
+# --- running -------------------------------------------------------------------------------
+
+
+def cells(part: str) -> list[tuple[str, int, Callable[[], dict]]]:
+    """Return what is to be run: a name, a number of documents, and the work."""
+    if part == "changed":
+        return [
+            (name, 0, lambda name=name, make=make: changed(name, make()))
+            for name, make in pairs().items()
+        ]
+    found = []
+    for population in PLANTED if part == "planted" else real(part):
+        truth = truths(population)
+        found += [
+            (population.name, size, lambda p=population, s=size, t=truth: covered(p, s, t))
+            for size in (OTHERS if part == "planted" else REAL)
+        ]
+    return found
+
+
+def main() -> None:
+    """Run what has not been run."""
+    part, path = sys.argv[1], Path(sys.argv[2]) if len(sys.argv) > 2 else RESULTS
+    path = path.with_stem(f"{path.stem}-{part}")
+    done = json.loads(path.read_text()) if path.exists() else []
+    ran = {(each["name"], each["documents"]) for each in done}
+    for name, size, work in cells(part):
+        if (name, size) in ran:
+            continue
+        done.append({"part": part, "name": name, "documents": size} | work())
+        new = path.with_suffix(".part")
+        new.write_text("[\n" + ",\n".join(json.dumps(each) for each in done) + "\n]\n")
+        new.replace(path)
+        print(name, size, flush=True)
+
+
+if __name__ == "__main__":
+    main()
