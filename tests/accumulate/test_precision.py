@@ -182,9 +182,9 @@ def test_directions_are_looked_for_when_sums_of_squares_are_four_times_as_large(
     seen = []
 
     class Looking(Precision):
-        def _check(self, scatter, squares):
+        def _check(self, parts, squares):
             seen.append(self._rows)
-            super()._check(scatter, squares)
+            super()._check(parts, squares)
 
     moments = Moments(WIDTH)
     moments._precision = Looking()

@@ -58,14 +58,14 @@ def test_a_measure_of_directions_needs_no_covariance():
 
 def test_a_value_alone_needs_no_groups_and_nothing_for_warnings():
     assert set(kinds_for(["mean-cosine"], intervals=False)) == {Directions}
-    assert set(kinds_for(["isoscore"], intervals=False)) == {Moments, Reservoir}
+    assert set(kinds_for(["isoscore"], intervals=False)) == {Moments}
     assert Groups in kinds_for(["mean-share"], intervals=False)  # the value is made of them
 
 
 @pytest.mark.parametrize("documents", [False, True])
 def test_a_value_alone_is_the_value_of_the_reading(documents):
     rows = cloud(600, 12) * np.arange(1, 13) ** -0.5
-    rows[:, -1] = 1e-4 * rows[:, 0]  # an eigenvalue that may be rounding
+    rows[:, -1] = 1e-4 * rows[:, 0]  # an eigenvalue of zero, but for rounding
     keys = np.repeat(np.arange(60, dtype=np.uint64), 10) * np.uint64(7) if documents else None
     tokens = np.arange(600) % 40
     positions = np.tile(np.arange(10, dtype=np.uint64), 60)
@@ -81,6 +81,8 @@ def test_a_value_alone_is_the_value_of_the_reading(documents):
             read.append({r.measure: r.value for r in found if r.measure in first})
         else:
             read.append(read_values(finalize_all(here, intervals=False), first))
+    rankmes = [each.pop("rankme") for each in read]  # takes the root of that eigenvalue
+    assert rankmes[0] == pytest.approx(rankmes[1], rel=1e-7)
     assert read[0] == pytest.approx(read[1], rel=1e-9)
     assert len(read[1]) > 20
 

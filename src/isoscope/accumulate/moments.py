@@ -160,7 +160,8 @@ class Moments(Accumulator[MomentsSummary]):
 
     def _add(self, block: Block) -> None:
         sums, cells = block.sums, block.cells
-        summed = self._precision.sum_halves(block, self._scatter)
+        before = [(half.count, half.total, half.scatter) for half in self.halves]
+        summed = self._precision.sum_halves(block, before)
         for half, (total, scatter) in enumerate(summed):
             here = cells.halves == half
             if here.any():
@@ -175,11 +176,6 @@ class Moments(Accumulator[MomentsSummary]):
                 self.halves[half].add(part)
         self.documents += len(block.members.runs) - 1
         self.independent &= block.independent
-
-    def _scatter(self) -> Array:
-        """Return the scatter of all rows so far about the means of their halves, (d, d)."""
-        first, second = (half.centre() for half in self.halves)
-        return first.scatter + second.scatter
 
     def _absorb(self, other: Self) -> None:
         for ours, theirs in zip(self.halves, other.halves, strict=True):

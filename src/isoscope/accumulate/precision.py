@@ -7,7 +7,7 @@ directions in which columns nearly cancel have no digits left. These are summed 
 their own while they are few, as the one that a layer norm takes away; else everything is.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,9 +16,11 @@ from isoscope.types import Array
 
 LEAST = 1e-3  # mu: the share of D^2 that a direction needs to be summed in float32
 _GROWTH = 4  # of a column's sum of squares, until directions are looked for again
+_LINES = 64  # of a matrix that are worked on at once
 _FEW = 16  # at most a sixteenth of the directions are summed on their own
 
 Sums = tuple[Array, Array]  # of z, (d,), and of z z', (d, d), over the rows z of a half
+Counted = tuple[float, Array, Array]  # the number of rows, and their sums
 
 
 class Precision:
@@ -36,18 +38,18 @@ class Precision:
         self._axes: Array | None = None  # (d, k) directions that are summed on their own
         self._duals: Array | None = None  # (d, k) axes.T @ duals is the identity
 
-    def sum_halves(self, block: Block, so_far: Callable[[], Array]) -> Sequence[Sums]:
-        """Return the sums of each half of a block; `so_far` returns S of the rows before."""
+    def sum_halves(self, block: Block, before: Sequence[Counted]) -> Sequence[Sums]:
+        """Return the sums of each half of a block; `before` are those of all rows so far."""
         if not self._wide and block.scatters[0].dtype == np.float64:
             return list(zip(block.totals, block.scatters, strict=True))
-        known_wide = self._wide
-        found = block.wide_sums() if known_wide else None
+        found = block.wide_sums() if self._wide else None
         scatters = block.scatters if found is None else [scatter for _, scatter in found]
         squares = np.add(*(np.diagonal(each).astype(np.float64) for each in scatters))
         self._squares = squares if self._squares is None else self._squares + squares
         self._rows += len(block)
         if self._checked is None or (self._squares > _GROWTH * self._checked).any():
-            self._check(so_far() + _scatter(block, scatters), self._squares)
+            here = zip(block.half_rows, block.totals, scatters, strict=True)
+            self._check([*before, *here], self._squares)
         if found is not None:
             return found
         if self._wide:
@@ -55,7 +57,7 @@ class Precision:
         plain = list(zip(block.totals, block.scatters, strict=True))
         return plain if self._axes is None else self._correct(plain, block)
 
-    def _check(self, scatter: Array, squares: Array) -> None:
+    def _check(self, parts: Sequence[Counted], squares: Array) -> None:
         """Find the directions in which the scatter has too little of the sums of squares."""
         self._checked = squares
         width = len(squares)
@@ -64,14 +66,13 @@ class Precision:
             return
         scale = np.sqrt(squares)
         there = np.where(scale > 0, scale, 1.0)
-        scatter /= there
-        scatter /= there[:, None]
+        scaled = filled = _scaled_scatter(parts, there)
         # Columns of zeros have no rounding either.
-        scatter[np.diag_indices(width)] += np.where(scale > 0, 0.0, 1.0) - LEAST
-        scaled = filled = scatter.astype(np.float32)
+        scaled[np.diag_indices(width)] += np.where(scale > 0, 0.0, 1.0) - LEAST
         if self._axes is not None:  # what is summed on its own already is no trouble
             basis = np.linalg.qr(there[:, None] * self._axes)[0].astype(np.float32)
-            filled = scaled + basis @ basis.T
+            filled = basis @ basis.T
+            filled += scaled
         try:
             np.linalg.cholesky(filled)  # cheap: succeeds where S > mu D^2
             self._wide = False
@@ -102,11 +103,19 @@ class Precision:
         return found
 
 
-def _scatter(block: Block, scatters: Sequence[Array]) -> Array:
-    """Return the scatter of a block about the means of its halves, (d, d)."""
-    out = np.zeros((block.width, block.width))
-    for rows, total, scatter in zip(block.half_rows, block.totals, scatters, strict=True):
-        if rows:
-            out += scatter
-            out -= np.outer(total / rows, total)
+def _scaled_scatter(parts: Sequence[Counted], scale: Array) -> Array:
+    """Return the scatter of parts about their own means over the scale of columns, float32.
+
+    A few lines at a time, because both lanes of a pass may be here with large matrices.
+    """
+    width = len(scale)
+    out = np.empty((width, width), dtype=np.float32)
+    for start in range(0, width, _LINES):
+        lines = slice(start, start + _LINES)
+        here = np.zeros((len(scale[lines]), width))
+        for rows, total, scatter in parts:
+            if rows:
+                here += scatter[lines]
+                here -= np.outer(total[lines] / rows, total)
+        out[lines] = here / scale / scale[lines, None]
     return out
