@@ -11,6 +11,7 @@ SWITCHES = {
     "all",
     "against-random",
     "as-published",
+    "by-order",
     "overwrite",
     "per-layer",
     "skip-bad",
