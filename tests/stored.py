@@ -10,10 +10,10 @@ import torch
 from isoscope.accumulate import ArrayBlock
 from isoscope.accumulate.row_bands import frequency_bands
 from isoscope.accumulate.survey import SECOND_PASS, Survey
-from isoscope.api import measure
-from isoscope.hashing import named_documents
+from isoscope.hashing import named_documents, ordinal_documents
 from isoscope.measures import MEASURES
 from isoscope.site import HEADS, Site
+from isoscope.source.corpus import open_corpus
 from isoscope.study.reading import kinds_for, read_survey, second_passes
 
 VARIANTS = ("all", "no-special", "no-sink")
@@ -60,6 +60,13 @@ class Stored:
             )
 
         return block
+
+
+def known_by_id(where):
+    """Open a corpus whose documents are known by their ids, as stored ones are."""
+    corpus = open_corpus(where)
+    corpus.__class__ = type("KnownById", (type(corpus),), {"has_ids": True})
+    return corpus
 
 
 def tensor_of(values):
@@ -182,8 +189,9 @@ def compared(found, kept, names, matrices=None, pool=None):
     first = {}  # a tied matrix is sampled once, under the name of the first site that has it
     for site, matrix in (matrices or {}).items():
         name = first.setdefault(matrix.data_ptr(), site)
-        readings = measure(matrix.detach().double().numpy(), name=name, measures=names)
-        wanted[site, "all"] = {(r.measure, r.group): r for r in readings}
+        rows = matrix.detach().double().numpy()
+        keys = ordinal_documents(name, np.arange(len(rows), dtype=np.uint64))
+        wanted[site, "all"] = block_readings(ArrayBlock(rows, keys, independent=True), names)
     assert for_place.keys() == wanted.keys()
     wrong = []
     for place, here in for_place.items():

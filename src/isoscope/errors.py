@@ -11,6 +11,7 @@ SWITCHES = {
     "all",
     "against-random",
     "as-published",
+    "by-order",
     "no-bos",
     "overwrite",
     "per-layer",

@@ -10,7 +10,7 @@ import transformers
 from isoscope.api import survey
 from isoscope.source.corpus import open_corpus
 from isoscope.study.measure_choice import measure_names
-from stored import Read, Stored, compared, stored
+from stored import Read, Stored, compared, known_by_id, stored
 
 # How rxnfp and rxnmapper cut reaction SMILES: an atom, a bond, a bracket, a number.
 ATOMS = re.compile(
@@ -55,6 +55,7 @@ def loaded(kind, folder, **given):
 
 def surveyed(model, corpus, *, every=False, sites=None):
     """Survey all of a corpus in batches, which what is stored has never seen."""
+    corpus = known_by_id(corpus)
     return survey(model, corpus, sites=sites, tokens=None, all=every, batch=7)
 
 

@@ -145,12 +145,9 @@ class RowsWorker:
             skip_bad=spec.skip_bad,
         )
         self._rows = block_rows(self.source.width, self.source.itemsize)
-        also = {NamedRows: named, Adjacent: not self.source.has_documents}
-        kinds = SiteKinds(
-            self.names,
-            causes=False,
-            also=tuple(kind for kind, needed in also.items() if needed),
-        )
+        wanted = {NamedRows: named, Adjacent: not self.source.has_documents}
+        also = tuple(kind for kind, needed in wanted.items() if needed)
+        kinds = SiteKinds(self.names, causes=False, also=also)
         self.first, self.second = kinds.first(ROWS[0]), kinds.second(ROWS[0])
         self._before: Survey | None = None
 

@@ -90,7 +90,7 @@ def select_documents(
         if tokens is not None and found.rows >= tokens:
             break
         try:
-            prepared = prepare_document(corpus, feed, ordinal)
+            prepared = feed.prepare(corpus.document(ordinal))
         except SourceError as error:
             if not skip_bad:
                 raise
@@ -288,9 +288,11 @@ def as_bytes(number: int) -> str:
     return f"{number / 2**20:.1f} MiB" if number < 2**30 else f"{number / 2**30:.1f} GiB"
 
 
-def prepare_document(corpus: Corpus, feed: "Feed", ordinal: int) -> "Prepared | None":
+def prepare_document(
+    corpus: Corpus, feed: "Feed", ordinal: int, prepared: "Prepared | None" = None
+) -> "Prepared | None":
     """Return a document as it goes into a model, with its key; None if it is too short."""
-    prepared = feed.prepare(corpus.document(ordinal))
+    prepared = prepared or feed.prepare(corpus.document(ordinal))
     return None if prepared is None else replace(prepared, key=corpus.key(ordinal))
 
 

@@ -430,7 +430,7 @@ class ModelWorker:
     def _prepare(self, ordinal: int) -> "Prepared | None":
         """Return a document made ready, as when it was drawn where that was kept."""
         kept = self.prepared.get(ordinal)
-        return kept or prepare_document(self.corpus, self.feed, ordinal)
+        return prepare_document(self.corpus, self.feed, ordinal, kept)
 
     def _matrices(self, unit: MatrixRows) -> Survey:
         """Measure the rows of the embedding matrices; those of a tied one once."""

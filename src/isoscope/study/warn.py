@@ -88,7 +88,7 @@ def _alike_neighbours(summaries: Summaries) -> str:
         return ""
     return (
         f"neighbouring rows are alike (mean cosine {seen.near:.2f}, of random rows "
-        f"{seen.far:.2f}): if they are of one document, name it with --document, or the "
+        f"{seen.far:.2f}): if they are of one document, give the option document, or the "
         "interval is too narrow"
     )
 
