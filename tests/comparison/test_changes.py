@@ -121,8 +121,8 @@ def test_the_summary_says_what_negligible_means():
     small = changes_of([change(verdict="negligible"), change("alpha")], negligible=0.025)
     assert small.summary == (
         "1 changed, 1 negligible of 2 (changed: p < 0.05 after Holm's correction over 2 rows; "
-        "negligible: so too, but certainly less than 2.50% of the scale; the intervals are not "
-        "corrected)"
+        "negligible: so too, with the whole interval below 2.5 % of the scale; the intervals "
+        "are not corrected)"
     )
     assert json.loads(small.to_json().splitlines()[0])["negligible_below"] == 0.025
 

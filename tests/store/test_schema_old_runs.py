@@ -2,6 +2,7 @@
 
 The folders and `expected.json` were written by the code of before origins were typed:
 `vectors` and `other` by `measure`, the others by `save` with the keys of surveys and sweeps.
+Tables of comparisons are as they are printed today.
 """
 
 import json

@@ -56,8 +56,10 @@ def summary(changes: Results[Change]) -> str:
     tested = sum(each.chance is not None for each in changes)
     rule = f"changed: p < 0.05 after Holm's correction over {tested} rows"
     if counts["negligible"]:
-        limit = changes.shared["negligible_below"]
-        rule += f"; negligible: so too, but certainly less than {limit:.2%} of the scale"
+        share = changes.shared["negligible_below"]
+        assert isinstance(share, float | int)
+        limit = f"{100 * share:g}"
+        rule += f"; negligible: so too, with the whole interval below {limit} % of the scale"
     return f"{', '.join(parts)} of {len(changes)} ({rule}; the intervals are not corrected)"
 
 

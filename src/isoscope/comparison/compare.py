@@ -180,9 +180,14 @@ def _bias(sides: tuple[Side, Side], a: Reading, b: Reading) -> str:
     else:
         why = "biased by few rows or documents, perhaps not alike in a and b"
     twins = sides[0].twin(a), sides[1].twin(b)
-    if all(each is not None and not each.biased for each in twins):
+    if all(each is not None and not _is_doubtful(each) for each in twins):
         better = f"compare {DEBIASED_TWINS[a.measure]}"
     return f"{why}: {better}"
+
+
+def _is_doubtful(reading: Reading) -> bool:
+    """Whether a debiased reading is biased itself, or of too few documents."""
+    return reading.biased or any("unreliable" in text for text in reading.warnings)
 
 
 def _left_out(
