@@ -34,6 +34,7 @@ class Study:
     model: str  # what the model is called where it is looked for
     corpus: str = ""  # "" for the bundled text
     given: dict = field(default_factory=dict)
+    causes: bool = True  # whether docs/causes.md has it
 
 
 def twins(name, model, corpus="", **given):
@@ -49,7 +50,7 @@ STUDIES = [
     *twins("rxnmapper", "rxnmapper_albert", "reactions"),
     *twins("whisper", "whisper_tiny_en_fp16", "speech"),
     *twins("smollm", "smollm"),
-    Study("gemma", "gemma"),
+    Study("gemma", "gemma", causes=False),
 ]
 
 
@@ -117,8 +118,9 @@ def done(study):
         "versions": whole["versions"],
     }
     (kept / "origin.json").write_text(json.dumps(provenance, indent=1) + "\n")
-    found = explained(study, model, run)
-    (kept / "causes.json").write_text(json.dumps(found, indent=1) + "\n")
+    if study.causes:
+        found = explained(study, model, run)
+        (kept / "causes.json").write_text(json.dumps(found, indent=1) + "\n")
     print(f"{study.name}: {len(iso.load(run).readings)} readings", flush=True)
 
 

@@ -105,6 +105,37 @@ def finetuned():
     return table(columns)
 
 
+def bos():
+    """Return Gemma with and without the rows of its bos token."""
+    columns = [
+        (f"{title}, {rows}", "gemma", variant, measure)
+        for title, measure in (
+            ("cosine", COSINE),
+            ("IsoScore", SCORE),
+            ("effective rank", RANK),
+        )
+        for rows, variant in (("all", "all"), ("without bos", "no-special"))
+    ]
+    return table(columns, lambda site: not site.endswith("weight"))
+
+
+def losses():
+    """Return the loss of the language models, with and without bos before each document."""
+    lines = [
+        "| study | bos | tokens | with bos | without | surveyed |",
+        "|---|---|---|---|---|---|",
+    ]
+    for path in sorted(RESULTS.glob("*/origin.json")):
+        found = json.loads(path.read_text())["corpus"].get("loss")
+        if found:
+            how = "with" if found["used"] else "without"
+            lines.append(
+                f"| {path.parent.name} | `{found['bos']}` | {found['tokens']:,} | "
+                f"{found['with_bos']:.2f} | {found['without_bos']:.2f} | {how} |"
+            )
+    return "\n".join(lines)
+
+
 def origins():
     """Return what each study ran over what."""
     lines = [
@@ -127,6 +158,8 @@ TABLES = {
     "minilm": lambda: twins("minilm"),
     "sinks": sinks,
     "smollm": lambda: twins("smollm", variant="no-sink"),
+    "losses": losses,
+    "gemma": bos,
     "rxnfp": finetuned,
     "rxnfp-random": lambda: twins("rxnfp-pretrained"),
     "rxnmapper": lambda: twins("rxnmapper"),

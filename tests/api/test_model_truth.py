@@ -10,6 +10,7 @@ import transformers
 from isoscope.api import survey
 from isoscope.source.corpus import open_corpus
 from isoscope.study.measure_choice import measure_names
+from isoscope.study.model import load_model
 from stored import Read, Stored, compared, known_by_id, stored
 
 # How rxnfp and rxnmapper cut reaction SMILES: an atom, a bond, a bracket, a number.
@@ -147,6 +148,28 @@ def test_every_layer_of_smollm_reads_as_its_stored_rows(smollm, smollm_kept):
 
 
 @pytest.mark.real
+@pytest.mark.slow
+def test_gemma_reads_as_its_stored_rows(gemma, hooks_of):
+    found = load_model(gemma)
+    body, tokenizer = found.loaded.body, found.loaded.tokenizer
+    texts = bundled(36, 120)
+    documents = []
+    for number, text in enumerate(texts):
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        given = torch.tensor([[2, *ids]])  # <bos> first, as its authors say
+        inputs = {"input_ids": given, "attention_mask": torch.ones_like(given)}
+        special = np.arange(len(given[0])) == 0
+        documents.append(Read(f"memory:{number}", inputs, {"": special}))
+    hooks = hooks_of.llama(body)
+    kept = stored(body, documents, hooks)
+    readings = surveyed(found, texts, sites=list(hooks))
+    rows = {r.variant: r.n for r in readings if r.site == "resid.5" and not r.group}
+    assert rows["no-special"] == rows["all"] - len(texts)
+    assert rows["no-sink"] < rows["all"]
+    assert compared(readings, kept, measure_names(None, text=True)) > 1000
+
+
+@pytest.mark.real
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", ["rxnfp_bert_pretrained_fp16", "rxnfp_bert_ft_fp16"])
 def test_rxnfp_reads_as_its_stored_rows(shared_models, reactions, hooks_of, name):
@@ -154,6 +177,9 @@ def test_rxnfp_reads_as_its_stored_rows(shared_models, reactions, hooks_of, name
     body = loaded("BertModel", folder)
     kept = stored(body, read_reactions(folder, reactions), hooks_of.bert(body))
     matrices = {"embed.weight": body.get_input_embeddings().weight}
+    if "pretrained" in name:  # its head for masked tokens stands beside that for sentences
+        head = loaded("BertForMaskedLM", folder).get_output_embeddings()
+        matrices["unembed.weight"] = head.weight
     found = surveyed(folder, reactions, every=True)
     assert compared(found, kept, measure_names(None, all=True, text=True), matrices) > 900
 

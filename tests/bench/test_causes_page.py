@@ -18,7 +18,7 @@ def test_the_page_is_made_of_the_results(module):
 
 
 def test_every_study_was_explained(module, script):
-    wanted = {study.name for study in script("real").STUDIES}
+    wanted = {study.name for study in script("real").STUDIES if study.causes}
     assert {path.parent.name for path in module.RESULTS.glob("*/causes.json")} == wanted
 
 
