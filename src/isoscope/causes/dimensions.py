@@ -8,7 +8,7 @@ import numpy as np
 
 from isoscope.accumulate import ReservoirSummary
 from isoscope.causes.cloud import CloudSums
-from isoscope.causes.pairs import Groups, Share, mean_cosine, pair_products
+from isoscope.causes.pairs import GroupSizes, Share, mean_cosine, pair_products
 from isoscope.types import Array
 
 TOGETHER = 5  # coordinates that may stand out together and not alone
@@ -34,7 +34,7 @@ class RogueDimensions:
     stood_out: int  # how many did; more than are named if that was limited
 
 
-def rogue_dimensions(cloud: CloudSums, groups: Groups) -> RogueDimensions:
+def rogue_dimensions(cloud: CloudSums, groups: GroupSizes) -> RogueDimensions:
     """Return the dimensions that stand out from the mean unit vector of rows but sinks.
 
     The share is the sum of m_j^2 over them, of |m|^2. Without each group they are found
@@ -99,7 +99,7 @@ def _sample_cosine(rows: Array, sample: ReservoirSummary) -> Share | None:
     units, counts = units[counts > 0], counts[counts > 0]
     if len(counts) < 2:
         return None
-    groups = Groups(counts, len(np.unique(sample.documents)))
+    groups = GroupSizes(counts, len(np.unique(sample.documents)))
     with np.errstate(divide="ignore", invalid="ignore"):
         return groups.share(mean_cosine(units, counts))
 
