@@ -277,6 +277,12 @@ def covering(of: list[list[float]]) -> str:
     return percent(held)
 
 
+def average(of: list[list[float]], at: int) -> str:
+    """Return the mean of one column of what was told, in points."""
+    values = [100 * each[at] for each in of]
+    return f"{sum(values) / len(values) + 0.0:.1f}".replace("-0.0", "0.0") if values else "–"
+
+
 def other_worlds() -> str:
     """Return the table of worlds that were written from the definitions alone."""
     cells = [cell for cell in found("explain") if cell["kind"] == "other"]
@@ -296,12 +302,11 @@ def other_worlds() -> str:
     for name in dict.fromkeys(cell["what"] for cell in cells):
         sizes = [worlds(kind="other", what=name, documents=n) for n in documents]
         parts = [told(sizes[-1], (share,)) for share in ("frequency", "position", "mean")]
-        means = [[100 * sum(x) / len(x) for x in zip(*part, strict=True)][:2] for part in parts]
-        both = [" · ".join(f"{each[at]:.1f}" for each in means) for at in (0, 1)]
+        both = [" · ".join(average(part, at) for part in parts) for at in (0, 1)]
         rows.append(
             [
                 name,
-                *(text.replace("-0.0", "0.0") for text in both),
+                *both,
                 " · ".join(close(told(size, SHARES)) for size in sizes),
                 " · ".join(covering(told(size, SHARES)) for size in sizes),
                 " · ".join(covering(told(size, ("bands",))) for size in sizes),

@@ -80,3 +80,36 @@ def test_every_world_was_run(explain):
     keys = ("kind", "what", "d", "documents")
     assert [{key: each[key] for key in keys} for each in cells] == explain.cells()
     assert all(len(each["worlds"]) == explain.WORLDS[each["kind"]] for each in cells)
+
+
+def covered(cells, of):
+    """Whether each interval of some shares holds the truth, where there is any doubt."""
+    return [
+        low - 2e-5 <= truth <= high + 2e-5
+        for each in cells
+        for world in each["worlds"]
+        for name, (truth, _, low, high) in (world["told"] or {}).items()
+        if of(name) and low < high
+    ]
+
+
+def test_worlds_written_by_others_read_their_population_values():
+    """Shares within 5 points on average in every world, and intervals that cover them."""
+    cells = [each for each in json.loads(RESULTS.read_text()) if each["kind"] == "other"]
+    for cell in cells:
+        told = [world["told"] for world in cell["worlds"]]
+        assert all(told), cell["what"]
+        for name in set().union(*told):
+            pairs = [each[name][:2] for each in told if name in each]
+            truth, value = np.mean(pairs, axis=0)
+            if not name.startswith("band"):
+                assert value == pytest.approx(truth, abs=0.05), (cell["what"], name)
+    for name in {each["what"] for each in cells}:
+        here = [each for each in cells if each["what"] == name]
+        assert np.mean(covered(here, lambda share: not share.startswith("band"))) >= 0.9, name
+
+
+def test_intervals_of_every_share_cover():
+    cells = json.loads(RESULTS.read_text())
+    for name in ("sinks", "dimensions", "frequency", "position", "mean", "frequency last"):
+        assert np.mean(covered(cells, lambda share, name=name: share == name)) >= 0.9, name

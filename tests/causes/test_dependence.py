@@ -8,12 +8,12 @@ import pytest
 from isoscope.accumulate import ArrayBlock, BandCells, Directions
 from isoscope.causes import BandedDirections, CloudSums
 from isoscope.causes.dependence import dependences
-from isoscope.causes.pairs import Groups
+from isoscope.causes.pairs import GroupSizes
 from isoscope.hashing import named_documents
 
 
 def found(cloud):
-    return dependences(cloud, Groups(cloud.sizes, cloud.documents))
+    return dependences(cloud, GroupSizes(cloud.sizes, cloud.documents))
 
 
 def cloud_of(rows, documents, positions, frequency):

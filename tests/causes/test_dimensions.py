@@ -13,7 +13,7 @@ from isoscope.causes.dimensions import (
     rogue_dimensions,
     stands_out,
 )
-from isoscope.causes.pairs import Groups
+from isoscope.causes.pairs import GroupSizes
 from isoscope.hashing import named_documents
 
 
@@ -28,7 +28,7 @@ def seen(rows, documents):
     pointing.update(block)
     sample.update(block)
     cloud = CloudSums.of(BandedDirections(pointing))
-    return cloud, Groups(cloud.sizes, cloud.documents), sample.finalize()
+    return cloud, GroupSizes(cloud.sizes, cloud.documents), sample.finalize()
 
 
 def leaning(mean, *, documents=60, length=30, seed=0):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from isoscope.causes.pairs import (
-    Groups,
+    GroupSizes,
     Share,
     join_cells,
     mean_cosine,
@@ -70,8 +70,10 @@ def test_a_cell_of_too_few_groups_is_joined_with_the_next_and_the_last_with_the_
 
 def test_numbers_have_intervals_where_there_are_enough_documents():
     values = np.array([1.0, *np.linspace(0.9, 1.1, 10)])
-    share = Groups(np.ones(10), 10).share(values)
+    share = GroupSizes(np.ones(10), 10).share(values)
     assert share.low < 1 < share.high and share.is_positive
-    assert Groups(np.ones(10), 7).share(values) == Share(1.0)
-    assert Groups(np.ones(10), 10).share(np.where(values > 1.05, np.nan, values)).low is None
+    assert GroupSizes(np.ones(10), 7).share(values) == Share(1.0)
+    assert (
+        GroupSizes(np.ones(10), 10).share(np.where(values > 1.05, np.nan, values)).low is None
+    )
     assert not Share(1.0, -0.1, 2.1).is_positive

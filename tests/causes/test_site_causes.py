@@ -2,7 +2,8 @@
 
 import pytest
 
-from isoscope.causes.cause import NO_COUNTS, site_causes
+from isoscope.accumulate.survey import Survey
+from isoscope.causes.cause import NO_BANDS, NO_COUNTS, site_causes
 from planted_survey import surveyed
 
 
@@ -29,3 +30,17 @@ def test_tokens_that_were_not_counted_are_warned_of():
     causes = site_causes(surveyed(counted=False).held, "resid.1", "all", "r")
     assert "frequency" not in {each.cause for each in causes}
     assert {each.warnings for each in causes} == {(NO_COUNTS,)}
+
+
+def test_a_run_of_an_older_version_is_explained_by_removal_and_it_says_so():
+    survey = surveyed()
+    meta, arrays = survey.to_state()
+    for place in meta["places"]:  # what was kept before there were sums by pair of bands
+        width = place["kinds"].pop("BandCells")
+        place["kinds"] |= {"Bands": width, "Crossing": width}
+    arrays = {name.replace("BandCells", "Bands"): each for name, each in arrays.items()}
+    causes = site_causes(Survey.from_state(meta, arrays).held, "resid.1", "all", "r")
+    assert [each.cause for each in causes] == ["sinks", "dimensions"]
+    assert {each.warnings for each in causes} == {(NO_BANDS,)}
+    now = site_causes(survey.held, "resid.1", "all", "r")
+    assert causes[0].share == pytest.approx(now[0].share, abs=1e-7)

@@ -36,11 +36,8 @@ SECOND_PASS: tuple[Kind, ...] = (CentredDirections, Partitions)
 # source without ids no named rows.
 _BY_CHANCE = {Overlap, NamedRows, Adjacent, *SECOND_PASS}
 _BY_NAME: dict[str, Kind] = {kind.__name__: kind for kind in ACCUMULATORS}
-_RETIRED = {
-    "Keyed",
-    "Bands",
-    "Crossing",
-}  # kinds that runs of older versions may have and nothing reads
+# Kinds that runs of older versions may have and nothing reads.
+_RETIRED = {"Keyed", "Bands", "Crossing"}
 
 
 class PlaceState(TypedDict):

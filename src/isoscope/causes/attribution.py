@@ -18,7 +18,7 @@ from isoscope.accumulate import ReservoirSummary
 from isoscope.causes.cloud import CloudSums
 from isoscope.causes.dependence import Dependences, dependences
 from isoscope.causes.dimensions import RogueDimensions, cosine_without, rogue_dimensions
-from isoscope.causes.pairs import Groups, Share, mean_cosine
+from isoscope.causes.pairs import GroupSizes, Share, mean_cosine
 from isoscope.errors import UndefinedError
 from isoscope.types import CAUSE_ORDER as ORDER
 
@@ -48,7 +48,7 @@ def attribute(cloud: CloudSums, sample: ReservoirSummary | None = None) -> Attri
     """
     if cloud.groups < 2:
         raise _nothing("expected rows of at least 2 documents, got 1")
-    groups = Groups(cloud.sizes, cloud.documents)
+    groups = GroupSizes(cloud.sizes, cloud.documents)
     units, rows = cloud.units.sum(axis=(1, 2)), cloud.rows.sum(axis=(1, 2))
     with np.errstate(divide="ignore", invalid="ignore"):  # a group may have all rows
         whole = mean_cosine(units + cloud.sinks, rows + cloud.sink_rows)

@@ -17,7 +17,7 @@ import numpy as np
 
 from isoscope.causes.cloud import CloudSums
 from isoscope.causes.pairs import (
-    Groups,
+    GroupSizes,
     Share,
     join_cells,
     mean_cosine,
@@ -62,7 +62,7 @@ class Dependences:
     mean: Share  # C / T
 
 
-def dependences(cloud: CloudSums, groups: Groups) -> Dependences:
+def dependences(cloud: CloudSums, groups: GroupSizes) -> Dependences:
     """Return what depends on frequency and on position, of the rows that are not sinks."""
     least = min(LEAST_GROUPS, cloud.groups)
     common = mean_cosine(cloud.units.sum(axis=(1, 2)), cloud.rows.sum(axis=(1, 2)))
@@ -120,7 +120,7 @@ def _over(units: Array, rows: Array, cells: list[list[int]]) -> Array:
     return within_cells(np.stack(joined, axis=1), np.stack(counts, axis=1))
 
 
-def _bands(cloud: CloudSums, cause: str, groups: Groups) -> tuple[Band, ...]:
+def _bands(cloud: CloudSums, cause: str, groups: GroupSizes) -> tuple[Band, ...]:
     """Return the bands of a cause that have rows.
 
     The contribution w_b m_b . m / C of a band is its part in the sum of cosines over pairs.

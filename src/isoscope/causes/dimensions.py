@@ -8,7 +8,7 @@ import numpy as np
 
 from isoscope.accumulate import ReservoirSummary
 from isoscope.causes.cloud import CloudSums
-from isoscope.causes.pairs import Groups, Share, mean_cosine, pair_products
+from isoscope.causes.pairs import GroupSizes, Share, mean_cosine, pair_products
 from isoscope.types import Array
 
 TOGETHER = 5  # coordinates that may stand out together and not alone
@@ -34,7 +34,7 @@ class RogueDimensions:
     stood_out: int  # how many did; more than are named if that was limited
 
 
-def rogue_dimensions(cloud: CloudSums, groups: Groups) -> RogueDimensions:
+def rogue_dimensions(cloud: CloudSums, groups: GroupSizes) -> RogueDimensions:
     """Return the dimensions that stand out from the mean unit vector of rows but sinks.
 
     The share is the sum of m_j^2 over them, of |m|^2. Without each group they are found
@@ -99,7 +99,7 @@ def _sample_cosine(rows: Array, sample: ReservoirSummary) -> Share | None:
     units, counts = units[counts > 0], counts[counts > 0]
     if len(counts) < 2:
         return None
-    groups = Groups(counts, len(np.unique(sample.documents)))
+    groups = GroupSizes(counts, len(np.unique(sample.documents)))
     with np.errstate(divide="ignore", invalid="ignore"):
         return groups.share(mean_cosine(units, counts))
 
@@ -114,33 +114,28 @@ def outliers(vector: Array, noise: Array) -> list[int]:
     """
     found: list[int] = []
     rest = np.arange(len(vector))
-    while True:
-        scores = _scores(vector[rest] ** 2, noise[rest], min(TOGETHER, len(rest) - _FEWEST))
-        # how many of the largest stand out from all others
-        enough = (
-            count
-            for count, scaled in enumerate(scores, 1)
-            if np.partition(scaled, -count)[-count] > stands_out(count, len(scaled))
-        )
-        count = next(enough, 0)
-        if not count:
-            break
-        largest = np.argsort(-scores[count - 1], kind="stable")[:count]
+    while len(largest := _largest(vector[rest] ** 2, noise[rest])):
         found += [int(each) for each in rest[largest]]
         rest = np.delete(rest, largest)
     return found
 
 
-def _scores(squares: Array, noise: Array, most: int) -> list[Array]:
-    """Return each coordinate over its scale: that of all but the largest, and its own noise.
+def _largest(squares: Array, noise: Array) -> Array:
+    """Return the largest coordinates if they stand out from all others, the fewest that do.
 
-    Once without the largest one, once without the two largest, and so on.
+    Each is taken over its scale: that of all but the largest, and its own noise.
     """
-    largest = np.argsort(-squares, kind="stable")[: max(most, 0)]
+    width = len(squares)
+    order = np.argsort(-squares, kind="stable")[: max(min(TOGETHER, width - _FEWEST), 0)]
     excess = squares - noise
-    left = excess.sum() - np.cumsum(excess[largest])
-    sizes = np.maximum(left / (len(squares) - np.arange(1, len(left) + 1)), 0.0)
-    return [np.sqrt(squares / np.maximum(each + noise, 1e-300)) for each in sizes]
+    left = excess.sum()
+    for count, each in enumerate(order, 1):
+        left -= excess[each]
+        scale = max(left / (width - count), 0.0)
+        scores = np.sqrt(squares / np.maximum(scale + noise, 1e-300))
+        if np.partition(scores, -count)[-count] > stands_out(count, width):
+            return np.argsort(-scores, kind="stable")[:count]
+    return order[:0]
 
 
 @cache
@@ -155,7 +150,7 @@ def stands_out(count: int, width: int) -> float:
     0.04 at 768) cannot be distinguished from a mean spread over all.
     """
     sets = log(comb(width, count)) + log(_ONE_IN * TOGETHER)
-    low, high = 0.0, 100.0
+    low, high = 0.0, 64.0
     while high - low > 1e-4:
         middle = (low + high) / 2
         low, high = (
@@ -169,7 +164,7 @@ def stands_out(count: int, width: int) -> float:
 def _all_beyond(times: float, count: int, others: int) -> float:
     """Return the logarithm of the chance that given coordinates are all that large."""
     reach = 8 / sqrt(2 * others)
-    scales = np.linspace(max(1 - reach, 0.02), 1 + reach, 201)  # root mean square of others
+    scales = np.linspace(max(1 - reach, 0.02), 1 + reach, 61)  # root mean square of others
     weights = (others - 1) * np.log(scales) - others * scales**2 / 2
     weights = np.exp(weights - weights.max())
     beyond = np.array([erfc(times * each / sqrt(2)) for each in scales])

@@ -70,7 +70,7 @@ def within_cells(units: Array, rows: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Groups:
+class GroupSizes:
     """What intervals are computed from: rows in each group, and how many documents."""
 
     sizes: Array  # (groups,)
