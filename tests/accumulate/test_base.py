@@ -149,6 +149,7 @@ def test_a_summary_does_not_change_when_more_rows_come(kind):
             named_documents(np.repeat(np.arange(start, start + 25), 2)),
             np.tile(np.arange(2, dtype=np.uint64), 25),
             tokens=rng.integers(0, 9, 50),
+            ordinals=np.arange(2 * start, 2 * start + 50),
         )
         for start in (0, 25)
     ]

@@ -149,8 +149,8 @@ def test_every_layer_of_smollm_reads_as_its_stored_rows(smollm, smollm_kept):
 
 @pytest.mark.real
 @pytest.mark.slow
-def test_gemma_reads_as_its_stored_rows(gemma, hooks_of):
-    found = load_model(gemma)
+def test_gemma_reads_as_its_stored_rows(gemma3, hooks_of):
+    found = load_model(gemma3)
     body, tokenizer = found.loaded.body, found.loaded.tokenizer
     texts = bundled(36, 120)
     documents = []

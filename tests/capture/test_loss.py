@@ -230,11 +230,11 @@ def test_causal_is_what_does_not_see_later_tokens(model, causal):
 
 @pytest.mark.real
 @pytest.mark.slow
-def test_gemma_needs_its_bos(gemma):
+def test_gemma_needs_its_bos(gemma3):
     from isoscope.capture.model.load import load
     from isoscope.source.corpus import open_corpus
 
-    subject = load(gemma)
+    subject = load(gemma3)
     feed = feed_for(subject)
     corpus = open_corpus()
     documents = [feed.prepare(corpus.document(number)) for number in range(8)]

@@ -63,7 +63,7 @@ def test_measure_has_the_flags_of_the_contract():
     flags = {opt for p in app.commands["measure"].params for opt in p.opts}  # pyright: ignore
     assert flags == {
         "vectors", "-m", "--measure", "--all", "-o", "--output", "--column", "--document",
-        "--id", "--text", "--name", "--skip-bad", "--as-published", "--zeta", "--seed",
-        "--overwrite", "--json", "--csv", "--latex", "--markdown", "--config", "-q", "--quiet",
-        "--threads", "--engine", "--workers",
+        "--id", "--text", "--name", "--by-order", "--skip-bad", "--as-published", "--zeta",
+        "--seed", "--overwrite", "--json", "--csv", "--latex", "--markdown", "--config", "-q",
+        "--quiet", "--threads", "--engine", "--workers",
     }  # fmt: skip

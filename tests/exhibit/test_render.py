@@ -43,7 +43,7 @@ TITLES = {
     "mean-cosine-cross": "Mean cosine, debiased",
     "effective-rank": "Effective rank, plain",
     "effective-rank-debiased": "Effective rank, debiased",
-    "mean-share": "Mean share",
+    "mean-share": "Mean share, plain",
 }
 
 
@@ -64,7 +64,7 @@ def test_the_measure_that_is_named_is_drawn_and_labelled(run, tmp_path, name, pl
 def test_both_estimates_may_stand_side_by_side(run, tmp_path):
     names = ["isoscore-debiased", "isoscore", "mean-share", "isoscore"]
     path = iso.figure(run, tmp_path / "a.svg", measures=names)
-    assert titles(path) == ["IsoScore, debiased", "IsoScore, plain", "Mean share"]
+    assert titles(path) == ["IsoScore, debiased", "IsoScore, plain", "Mean share, plain"]
 
 
 def test_without_a_measure_the_estimate_is_chosen_and_labelled(run, tmp_path):
@@ -72,7 +72,7 @@ def test_without_a_measure_the_estimate_is_chosen_and_labelled(run, tmp_path):
         path = iso.figure(run, tmp_path / f"{form}.svg", plain=plain)
         assert titles(path) == [
             f"Mean cosine, {form}", f"IsoScore, {form}", f"Effective rank, {form}",
-            "Mean share",
+            f"Mean share, {form}",
         ]  # fmt: skip
 
 

@@ -33,7 +33,8 @@ def held_bytes(width):
 
 @pytest.mark.parametrize("width", [64, 384])
 def test_a_site_takes_about_what_was_foretold(width):
-    assert 0.3 * site_bytes(width) < held_bytes(width) <= 1.1 * site_bytes(width)
+    # these rows are in three of the eighty pairs of bands that there is room for
+    assert 0.25 * site_bytes(width) < held_bytes(width) <= 1.1 * site_bytes(width)
 
 
 def test_a_wide_model_takes_gigabytes():

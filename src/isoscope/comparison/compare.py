@@ -17,7 +17,9 @@ from isoscope.comparison.pairing import (
 from isoscope.comparison.side import Key, Side, gap_between, names_of, two_runs
 from isoscope.display import Results, usual_measures
 from isoscope.errors import ConfigError
+from isoscope.measures import MEASURES
 from isoscope.measures.difference import holm, is_same
+from isoscope.measures.view import FarNeighbours, Neighbours
 from isoscope.registry import check_names
 from isoscope.study.measure_choice import companions, measure_names
 from isoscope.types import DEBIASED_TWINS, VARIANTS, Change, Reading
@@ -164,7 +166,18 @@ def _warnings(sides: tuple[Side, Side], a: Reading, b: Reading) -> tuple[str, ..
     biased = sides[0].is_biased(a) or sides[1].is_biased(b)
     bias = _bias(sides, a, b) if biased else ""
     widths = f"different widths: {a.d} and {b.d}" if a.d != b.d else ""
-    return tuple(filter(None, (bias, widths)))
+    return tuple(filter(None, (bias, _sample(a, b), widths)))
+
+
+def _sample(a: Reading, b: Reading) -> str:
+    """Return that nearest rows are nearer in a larger sample, where it matters."""
+    record = MEASURES.get(a.measure)
+    if record is None or record.reads not in (Neighbours, FarNeighbours) or a.n == b.n:
+        return ""
+    return (
+        f"distances to the nearest of {a.n} sampled rows in a and {b.n} in b: compare runs of "
+        "equally many documents"
+    )
 
 
 def _bias(sides: tuple[Side, Side], a: Reading, b: Reading) -> str:

@@ -136,7 +136,7 @@ def test_smollm_is_read_without_bos_as_its_file_says(smollm, said):
 
 @pytest.mark.real
 @pytest.mark.slow
-def test_gemma_is_read_with_bos_as_its_file_says(gemma, said):
-    tokenizer = read_tokenizer(gemma.parent, gemma.name, trust=False, say=said)
+def test_gemma_is_read_with_bos_as_its_file_says(gemma3, said):
+    tokenizer = read_tokenizer(gemma3.parent, gemma3.name, trust=False, say=said)
     assert tokenizer("the cat")["input_ids"] == [2, 1437, 5866]
     assert said == ["texts begin with <bos>, as the model's files say"]

@@ -10,7 +10,6 @@ from isoscope.control import DebiasedIsotropy
 from isoscope.control.penalty.isoscore_debiased import LEAST, debiased_score
 from isoscope.control.penalty.row_selection import RealTokens, RowSelection
 from isoscope.control.processes import World
-from isoscope.hashing import named_documents
 
 
 def batch(sequences, length, width, rho=0.3, dtype=torch.float64, power=-1.0, seed=0):
@@ -25,21 +24,10 @@ def batch(sequences, length, width, rho=0.3, dtype=torch.float64, power=-1.0, se
     return ((own * (1 - rho) ** 0.5 + shared * rho**0.5) * scales + 2.0).to(dtype)
 
 
-def named(halves):
-    """Return names of documents that the measure deals to these halves."""
-    names, number = [], 0
-    for half in halves:
-        while int(named_documents(np.array([f"text-{number}"]))[0]) % 2 != half:
-            number += 1
-        names.append(f"text-{number}")
-        number += 1
-    return names
-
-
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize(("sequences", "length", "width"), [(16, 12, 8), (6, 4, 64)])
 @pytest.mark.parametrize("padded", [False, True])
-def test_on_documents_the_value_is_one_minus_the_measure(
+def test_on_documents_the_value_is_that_of_products_across_halves(
     sequences, length, width, dtype, padded
 ):
     hidden = batch(sequences, length, width, dtype=dtype)
@@ -49,14 +37,14 @@ def test_on_documents_the_value_is_one_minus_the_measure(
     penalty = DebiasedIsotropy(rows=None, seed=3)
     tokens = RealTokens.of(hidden, mask, None, World())
     halves = tokens.halves((3, 0, 0))  # what the first call deals
-    names = named([halves[tokens.documents == number][0] for number in range(sequences)])
-    document = np.repeat(names, mask.sum(dim=1).numpy())
-    rows = hidden[mask].numpy()
-    (reading,) = measure(rows, measures=["isoscore-debiased"], document=document)
+    rows = hidden[mask].double().numpy()
+    first, second = (np.cov(rows[np.asarray(halves) == half].T) for half in (0, 1))
+    ratio = np.trace(first) * np.trace(second) / np.vdot(first, second)
+    expected = (ratio - 1) / (width - 1)
     value = penalty(hidden, mask).item()
-    assert 0 < reading.value < 1  # so that nothing is clamped
-    assert value == pytest.approx(1 - reading.value, abs=1e-6)
-    assert penalty.reading == pytest.approx(reading.value, abs=1e-6)
+    assert 0 < expected < 1  # so that nothing is clamped
+    assert value == pytest.approx(1 - expected, abs=1e-6)
+    assert penalty.reading == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])

@@ -105,7 +105,8 @@ def test_held_out_readings_equal_measure_of_the_rows_of_the_block(kind, tokenize
     watch.read(model, 0)
     found = readings(watch)
     rows, documents = block_rows(model, blocks, texts, tokenizer)
-    names = [name for name in WATCHED if name not in OF_TOKENS]
+    # Texts without ids are dealt to halves by their content, stored rows by their ids.
+    names = [name for name in WATCHED if name not in (*OF_TOKENS, "isoscore-debiased")]
     for layer, each in enumerate(rows):
         known = iso.measure(each, document=list(documents), measures=names)
         expected = {r.measure: r.value for r in known if r.measure in names}

@@ -42,6 +42,7 @@ from isoscope.site import POOLED
 from isoscope.study.model import CorpusSpec, open_documents
 from isoscope.study.passes import ListenerOptions, SiteKinds, first_pass
 from isoscope.study.reading import finalize_all, read_values
+from isoscope.study.selection import prepare_document
 from isoscope.types import Array
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class FeedRows:
 
     documents: tuple[str, ...]
     layout: PositionLayout
+    keys: tuple[int, ...] | None = None  # hashes that identify the documents, as in a survey
 
     def marks(self, stack: str, length: int) -> Marks:
         """Return which positions are real; the model has one stack, whatever its name."""
@@ -400,7 +402,9 @@ def probe_batches(
         for at in range(0, len(group), BATCH)
     ]
     return [
-        ProbeBatch(each.inputs, "held-out", FeedRows(each.documents, each.layouts[""]))
+        ProbeBatch(
+            each.inputs, "held-out", FeedRows(each.documents, each.layouts[""], each.keys)
+        )
         for each in batches
     ]
 
@@ -410,8 +414,9 @@ def _first_texts(texts: Sequence[str], feed: Feed, tokens: int) -> list[Prepared
     kept: list[Prepared] = []
     if not any(text.strip() for text in texts):
         return kept
-    for document in open_documents(CorpusSpec(), texts):
-        prepared = feed.prepare(document)
+    corpus = open_documents(CorpusSpec(), texts)
+    for ordinal in range(len(corpus)):
+        prepared = prepare_document(corpus, feed, ordinal)
         if prepared is not None:
             kept.append(prepared)
             tokens -= prepared.length
