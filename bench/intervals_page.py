@@ -54,9 +54,14 @@ def _named(shares: dict[str, float]) -> str:
     return ", ".join(f"`{name}` {100 * share:.0f}" for name, share in shares.items()) or "none"
 
 
+def latest(part: str) -> list[dict]:
+    """Return the results of a part, of the first run where there is no other."""
+    return found(part) or found(part, "intervals-first")
+
+
 def held() -> str:
     """Return how often intervals hold the truth, cell by cell, then and now."""
-    if not any(found(part) for part in PARTS):
+    if not any(latest(part) for part in PARTS):
         return NOT_RUN
     first = {
         (each["name"], each["documents"]): each
@@ -64,7 +69,7 @@ def held() -> str:
         for each in found(part, "intervals-first")
     }
     rows = []
-    for cell in (each for part in PARTS for each in found(part)):
+    for cell in (each for part in PARTS for each in latest(part)):
         counts = cell["of"].values()
         plain = [c["held"] / c["draws"] for c in counts if c["draws"]]
         before = first.get((cell["name"], cell["documents"]))
@@ -107,7 +112,7 @@ def warned() -> str:
     for belongs in groups.values():
         fired, holds, total = Counter(), Counter(), 0
         for part in PARTS:
-            for cell in found(part):
+            for cell in latest(part):
                 if not belongs(part, cell):
                     continue
                 total += sum(c["draws"] + c["warned"] + c["none"] for c in cell["of"].values())
@@ -132,11 +137,11 @@ def warned() -> str:
 
 def unchanged() -> str:
     """Return how often nothing changed and `compare` says it did."""
-    if not found("changed"):
+    if not latest("changed"):
         return NOT_RUN
     first = {each["name"]: each for each in found("changed", "intervals-first")}
     rows = []
-    for cell in found("changed"):
+    for cell in latest("changed"):
         shares = {n: c["changed"] / c["pairs"] for n, c in cell["of"].items() if c["pairs"]}
         worst = max(shares, key=lambda name: shares[name])
         caveats = {n: c["caveat"] / c["pairs"] for n, c in cell["of"].items() if c["caveat"]}
