@@ -179,8 +179,9 @@ def test_rxnfp_reads_as_its_stored_rows(shared_models, reactions, hooks_of, name
     kept = stored(body, read_reactions(folder, reactions), hooks_of.bert(body))
     matrices = {"embed.weight": body.get_input_embeddings().weight}
     if "pretrained" in name:  # its head for masked tokens stands beside that for sentences
-        head = loaded("BertForMaskedLM", folder).get_output_embeddings()
-        matrices["unembed.weight"] = head.weight
+        tied = loaded("BertForMaskedLM", folder)
+        matrices["embed.weight"] = tied.get_input_embeddings().weight
+        matrices["unembed.weight"] = tied.get_output_embeddings().weight
     found = surveyed(folder, reactions, every=True)
     assert compared(found, kept, measure_names(None, all=True, text=True), matrices) > 900
 
