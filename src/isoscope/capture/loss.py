@@ -73,7 +73,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
 def next_token_loss(
     loaded: Loaded, feed: Feed, documents: Iterable[Prepared], *, rows: int | None = None
 ) -> Loss | None:
-    """Return the loss on the first documents; None for what is no causal language model.
+    """Return the loss on the first documents, or None if the model is not causal.
 
     The tokens that are predicted are the same with and without bos: ordinary ones, from the
     second of each document on. They are 2,000, fewer in a survey of few `rows`.

@@ -160,11 +160,7 @@ class Halves(View):
         moments = self.moments.halves[half]
         count = int(moments.count)
         rank = min(count - 1, len(covariance))
-        if self.parts is None:
-            values = _largest_first(np.linalg.eigvalsh(covariance), rank, least=0.0)
-            vectors = None
-        else:
-            values, vectors = decompose(covariance, rank)
+        values, vectors = eigenpairs(covariance, rank, axes=self.parts is not None)
         whole = Spectrum(
             values=values,
             rank=rank,
@@ -174,7 +170,7 @@ class Halves(View):
             energy=np.zeros((0, len(values))),
             keys=np.zeros(0, dtype=np.uint64),
         )
-        if self.parts is None or vectors is None:
+        if self.parts is None:
             return whole
         here = self.parts.keys % np.uint64(2) == half  # as documents are dealt to halves
         return replace(
