@@ -66,6 +66,14 @@ def smollm_opened(smollm, smollm_said):
     return load_model(smollm, say=smollm_said.append)
 
 
+@pytest.fixture(scope="session")
+def cone():
+    """Return what the demo measures where no model is installed: 20,000 planted rows."""
+    from isoscope.exhibit.demo import measure_cone
+
+    return measure_cone()
+
+
 @pytest.fixture
 def small_demo(tiny, tmp_path, monkeypatch):
     """Let examples survey a small random model and an eighth of the bundled text.

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -76,6 +77,7 @@ def unpacked(tree, name):
     return found
 
 
+@cache
 def used_slugs():
     found = [slugs(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))]
     return set().union(*(plain for plain, _ in found)), set().union(

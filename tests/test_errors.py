@@ -155,7 +155,7 @@ def test_nothing_branches_on_slugs():
     found = {
         path.relative_to(SOURCE).as_posix(): lines
         for path in sorted(SOURCE.rglob("*.py"))
-        if (lines := slug_branches(path.read_text()))
+        if ".slug" in path.read_text() and (lines := slug_branches(path.read_text()))
     }
     allowed = {"errors.py", *PENDING}
     assert {

@@ -1,6 +1,7 @@
 """The habits of the house: modules have tests, names say something, files stay readable."""
 
 import ast
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -69,6 +70,7 @@ def test_every_file_says_what_is_inside():
         str(path.relative_to(ROOT))
         for path in PYTHON
         if (path.read_text().strip() or path.is_relative_to(SOURCE))
+        and not re.match(r'"""[^\s"]', path.read_text())  # nearly all; the others are parsed
         and not ast.get_docstring(ast.parse(path.read_text()))
     ]
     assert silent == []

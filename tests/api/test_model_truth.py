@@ -75,7 +75,7 @@ def minilm_kept(minilm, hooks_of):
     """Return texts, what MiniLM says of them at all its sites, and its matrix."""
     body = loaded("AutoModel", minilm)
     tokenizer = transformers.AutoTokenizer.from_pretrained(minilm)
-    texts = bundled(36, 100)
+    texts = bundled(36, 80)
     hooks = hooks_of.bert(body) | hooks_of.bert_parts(body, 2)
     kept = stored(body, read_texts(tokenizer, texts), hooks)
     return texts, kept, {"embed.weight": body.get_input_embeddings().weight}
@@ -121,7 +121,7 @@ def test_every_part_of_minilm_reads_as_its_stored_rows(minilm, minilm_kept):
 def smollm_kept(smollm_opened, hooks_of):
     """Return texts, and what SmolLM2 says of them at all its sites; its matrix is one."""
     found = smollm_opened.loaded
-    texts = bundled(36, 120)
+    texts = bundled(36, 100)
     hooks = hooks_of.llama(found.body) | hooks_of.llama_parts(found.body, 11)
     kept = stored(found.body, read_texts(found.tokenizer, texts), hooks)
     matrix = found.body.get_input_embeddings().weight

@@ -1,10 +1,7 @@
 """sweep: resumable, saved as a run, and a table that says what a weight changes."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -13,10 +10,11 @@ import numpy as np
 import pytest
 
 import isoscope as iso
+from forks import Fork
 from isoscope.errors import IsoscopeError
 from isoscope.lab.sweep.results import NOT_LEARNT, ONE_SEED, cell_of, sweep_results
 from isoscope.lab.sweep.spec import SweepSpec
-from isoscope.lab.sweep.worker import layers_of
+from isoscope.lab.sweep.worker import CellRunner, layers_of
 from isoscope.store import Origin
 from isoscope.store.schema import FILES
 
@@ -92,36 +90,35 @@ def test_weights_and_rows_are_written_as_they_were(tiny, reviews, tmp_path):
     assert iso.sweep(tiny, reviews, **(given | {"rows": 0})).to_dict() == found.to_dict()
 
 
-KILLED = """
-import sys, isoscope as iso
-from isoscope.lab.sweep.worker import CellRunner
-run, calls = CellRunner.run, []
-def slow(self, unit):
-    found = run(self, unit)
-    calls.append(unit)
-    if len(calls) == 4:
-        print("third", flush=True)
-        sys.stdin.read()
-    return found
-CellRunner.run = slow
-iso.sweep(sys.argv[1], sys.argv[2], output=sys.argv[3], **{given!r})
-"""
+def stopped_at_the_fourth(model, task, output, said):
+    """Begin a sweep whose fourth unit is done and never handed over; say when it is."""
+    run, calls = CellRunner.run, []
+
+    def slow(self, unit):
+        found = run(self, unit)
+        calls.append(unit)
+        if len(calls) == 4:
+            said.touch()
+            signal.pause()
+        return found
+
+    CellRunner.run = slow
+    iso.sweep(model, task, output=output, **QUICK)
 
 
 def test_a_sweep_that_was_killed_is_resumed_with_the_same_numbers(
     swept, tiny, reviews, tmp_path
 ):
     run = tmp_path / "sweep"
-    process = subprocess.Popen(
-        [sys.executable, "-c", KILLED.format(given=QUICK), tiny, reviews, run],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(SOURCES)},
-        text=True,
-    )
-    assert process.stdout.readline() == "third\n"
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    said = tmp_path / "said"
+    process = Fork(stopped_at_the_fourth, tiny, reviews, run, said)
+    try:
+        while not said.exists():
+            assert process.poll() is None
+            time.sleep(0.005)
+    finally:
+        process.kill()
+    assert process.code == -signal.SIGKILL
     kept = sorted(path.name.split("-")[1] for path in run.glob("stage-1/unit-*"))
     assert kept == ["0", "1", "2"]
     with pytest.raises(IsoscopeError) as caught:

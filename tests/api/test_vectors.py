@@ -17,7 +17,6 @@ from isoscope.errors import (
     TooFewRowsError,
     UnknownNameError,
 )
-from isoscope.exhibit.demo import measure_cone
 from isoscope.measures import MEASURES
 from isoscope.study.measure_choice import measure_names
 
@@ -341,24 +340,19 @@ def test_an_output_that_exists_is_refused_before_anything_is_read(tmp_path):
 # --- the cone ---------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def shown():
-    return measure_cone()
-
-
-def test_the_cone_that_was_planted_is_found(shown):
-    got = {reading.measure: reading for reading in shown}
+def test_the_cone_that_was_planted_is_found(cone):
+    got = {reading.measure: reading for reading in cone}
     cosine = got["mean-cosine"]
     assert cosine.value > 0.1 and cosine.low > 0.1  # isotropic rows read 0
-    assert shown.isotropic["mean-cosine", cosine.n, cosine.d] == 0
+    assert cone.isotropic["mean-cosine", cosine.n, cosine.d] == 0
     assert abs(got["mean-cosine-centred"].value) < 0.01
     assert cosine.run == "planted-cone" and (cosine.n, cosine.d) == (20_000, 128)
     assert set(EVERY) <= set(got)
 
 
-def test_the_spectrum_that_was_planted_is_read(shown):
+def test_the_spectrum_that_was_planted_is_read(cone):
     """Axes of variance 1/i: the participation ratio of the population is known."""
-    got = {reading.measure: reading for reading in shown}
+    got = {reading.measure: reading for reading in cone}
     shares = 1 / np.arange(1, 129)
     truth = (shares.sum() ** 2 / (shares**2).sum() - 1) / 127
     debiased = got["isoscore-debiased"]

@@ -163,14 +163,14 @@ def test_a_list_in_a_file_is_as_good_as_commas(isoscope, model, corpus):
 
 @pytest.fixture
 def shiny(tmp_path):
-    """Return a copy of the sources in which a survey has one option more."""
+    """Return a copy of the sources in which `measure` has one option more."""
     copy = tmp_path / "copy"
     half_written = shutil.ignore_patterns("*.pyc.*")  # the bytecode itself holds for the copy
     shutil.copytree(SOURCES, copy, ignore=half_written)
-    path = copy / "isoscope" / "study" / "survey.py"
+    path = copy / "isoscope" / "study" / "rows.py"
     text = path.read_text()
     field = '    shiny: Annotated[int, about("Polish N times.", "N", least=1)] = 3\n'
-    before = "    draw: Seed = Seed()\n"
+    before = "    skip_bad: Annotated[bool"
     assert text.count(before) == 1
     path.write_text(text.replace(before, field + before))
     return copy
@@ -187,12 +187,12 @@ def python(copy, *words):
     return done.stdout + done.stderr
 
 
-def test_a_new_option_is_one_field_and_its_use(shiny, place, model, corpus):
-    shown = python(shiny, "-m", "isoscope", "survey", "--help")
+def test_a_new_option_is_one_field_and_its_use(shiny, place):
+    shown = python(shiny, "-m", "isoscope", "measure", "--help")
     assert re.search(r"--shiny N +Polish N times\.  \[default: 3; x>=1\]", shown)
     code = """
 import inspect, runpy, sys, isoscope
-print(inspect.signature(isoscope.survey))
+print(inspect.signature(isoscope.measure))
 for sys.argv[1:] in (["options"], ["stub"]):
     runpy.run_module("isoscope.cli.derive", run_name="__main__")
 """
@@ -201,8 +201,10 @@ for sys.argv[1:] in (["options"], ["stub"]):
     row = "| `--shiny N` | `shiny` | whole number | 3 | x&gt;=1 | Polish N times. |"
     assert row in derived
     assert "    shiny: int = 3,\n" in derived
-    words = ("-m", "isoscope", "survey", model, corpus, *config({"shiny": 0}))
-    assert "error: expected at least 1 as shiny, got 0" in python(shiny, *words)
-    words = ("-m", "isoscope", "survey", model, corpus, "-m", "isoscore", "-q", "-o", "run")
+    words = ("-m", "isoscope", "measure", "vectors.npy")
+    assert "error: expected at least 1 as shiny, got 0" in python(
+        shiny, *words, *config({"shiny": 0})
+    )
+    words += ("-m", "isoscore", "-q", "-o", "run")
     assert "error" not in python(shiny, *words, *config({"shiny": 7}))
-    assert yaml.safe_load(Path("run/config.yaml").read_text())["survey"]["shiny"] == 7
+    assert yaml.safe_load(Path("run/config.yaml").read_text())["measure"]["shiny"] == 7

@@ -3,15 +3,18 @@
 import json
 import shutil
 import signal
-import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+import isoscope.study.run as study_run
+from forks import Fork
+from isoscope.cli.main import main
 from isoscope.store import load
 
 QUICK = ("--sites", "resid.0", "-m", "isoscore", "-m", "mean-cosine", "-q")
@@ -171,34 +174,25 @@ def test_documents_of_one_token_are_too_short(isoscope, model, place, tiny):
 MANY = ("--unit", "15", "--batch", "1", "--sites", "resid.0,attn.1,mlp.2", "-q", "--json")
 
 
-def begun(environment, *words):
-    """Start a survey in a process of its own that writes every unit at once."""
-    code = (
-        "import isoscope.study.run as run\n"
-        "from functools import partial\n"
-        "run.SummaryKeeper = partial(run.SummaryKeeper, patience=0.0)\n"
-        "from isoscope.cli.main import main; main()"
-    )
-    line = [sys.executable, "-c", code, "survey", *words]
-    environment = {**environment, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True
-    )
+def survey_and_write(*words):
+    """Survey, and write every unit at once."""
+    study_run.SummaryKeeper = partial(study_run.SummaryKeeper, patience=0.0)
+    sys.argv[1:] = ["survey", *words]
+    main()
 
 
-def killed(environment, *words, folder):
+def killed(*words, folder):
     """Kill a survey once some of its units are done."""
-    process = begun(environment, *words)
+    process = Fork(survey_and_write, *words)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while len(list(Path(folder).glob("stage-1/node-*"))) < 2:
-            assert process.poll() is None, process.stderr.read()
+            assert process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
     finally:
         process.kill()
-        process.communicate()
+    assert process.code == -signal.SIGKILL
     return sorted(Path(folder).glob("stage-1/node-*"))
 
 
@@ -207,9 +201,9 @@ def values(run):
 
 
 @pytest.fixture
-def interrupted(isoscope, model, corpus, environment):
+def interrupted(isoscope, model, corpus):
     words = (model, corpus, *MANY, "-o", "run")
-    kept = killed(environment, *words, folder="run")
+    kept = killed(*words, folder="run")
     assert not Path("run/run.json").exists()
     return words, kept
 
@@ -268,14 +262,12 @@ def other_model(place, tiny):
     save_file(turned, "other/model.safetensors", metadata={"format": "pt"})
 
 
-def test_a_finished_run_is_replaced_only_where_that_is_requested(
-    isoscope, model, corpus, environment
-):
+def test_a_finished_run_is_replaced_only_where_that_is_requested(isoscope, model, corpus):
     assert isoscope("survey", model, corpus, *QUICK, "-o", "run").exit_code == 0
     before = values("run")
     refused(isoscope("survey", model, corpus, *QUICK, "-o", "run"), "store-exists")
     killed(
-        environment, model, corpus, *MANY, "--seed", "1", "-o", "run", "--overwrite",
+        model, corpus, *MANY, "--seed", "1", "-o", "run", "--overwrite",
         folder=".isoscope-run-units",
     )  # fmt: skip
     assert values("run") == before

@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 from isoscope.cli.main import app
-from isoscope.exhibit.demo import measure_cone
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -60,12 +59,6 @@ def test_make_demo_asks_for_a_report():
     makefile = (Path(__file__).parents[2] / "Makefile").read_text()
     (line,) = re.findall(r"^demo:.*\n\t@(.*)$", makefile, flags=re.M)
     assert line == "$(BIN)/isoscope demo -o demo.html --overwrite"
-
-
-@pytest.fixture(scope="module")
-def cone():
-    """What is measured where no model is installed."""
-    return measure_cone()
 
 
 @pytest.fixture

@@ -1,23 +1,18 @@
 """Two real processes, connected by gloo, see what one process sees on the joined batch."""
 
 import os
-import signal
-import subprocess
-import sys
-import traceback
-from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
 
+from forks import Fork
 from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine
 from isoscope.control.penalty.isoscore_star import streamed
 from isoscope.control.processes import World
 
-SOURCE = Path(__file__).parents[2] / "src"
 WIDTH = 10
 MODULES = ["first", "second"]
 
@@ -106,9 +101,6 @@ def keys():
 
 def member(rank, place):
     """Run every case as one of two processes and save what was found."""
-    from torch import distributed
-    from torch.nn.parallel import DistributedDataParallel
-
     distributed.init_process_group(
         "gloo", init_method=f"file://{place}/meeting", rank=rank, world_size=2
     )
@@ -136,36 +128,15 @@ def member(rank, place):
     os._exit(0)
 
 
-def forked(work, place):
-    """Do work as rank 0 and 1, in forks of a process that has loaded torch for both."""
-    children = []
-    for rank in (0, 1):
-        children.append(os.fork())
-        if not children[-1]:
-            try:
-                work(rank, place)
-            except BaseException:
-                traceback.print_exc()
-            os._exit(1)
-    return max(os.waitstatus_to_exitcode(os.waitpid(each, 0)[1]) != 0 for each in children)
-
-
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     place = tmp_path_factory.mktemp("gloo")
-    code = (
-        "import sys, importlib.util as u\n"
-        f"spec = u.spec_from_file_location('members', {str(Path(__file__))!r})\n"
-        "module = u.module_from_spec(spec); spec.loader.exec_module(module)\n"
-        f"sys.exit(module.forked(module.member, {str(place)!r}))\n"
-    )
-    env = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
-    started = subprocess.Popen([sys.executable, "-c", code], env=env, start_new_session=True)
+    members = [Fork(member, rank, place) for rank in (0, 1)]
     try:
-        assert started.wait(timeout=240) == 0
+        assert [each.wait(240) for each in members] == [0, 0]
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(started.pid, signal.SIGKILL)
+        for each in members:
+            each.kill()
     return [np.load(place / f"{rank}.npz") for rank in (0, 1)]
 
 

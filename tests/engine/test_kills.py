@@ -71,7 +71,10 @@ class Command:
     def wait_for_units(self, process):
         """Wait until a driver or one of its workers is at a unit, or all is done."""
         path = self.folder / "path"
-        eventually(lambda: process.poll() is not None or any(path.glob("busy-*")))
+        eventually(
+            lambda: process.poll() is not None or any(path.glob("busy-*")),
+            seconds=900,  # a loaded machine may take minutes to start a process
+        )
 
     def take(self):
         """Return the bytes of a finished run, and remove it."""

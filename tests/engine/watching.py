@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def eventually(condition, *, seconds=60):
+def eventually(condition, *, seconds=240):
     """Return what a condition gives once it is true; no assertion depends on the time."""
     end = time.monotonic() + seconds
     while not (found := condition()):

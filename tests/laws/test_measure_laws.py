@@ -121,14 +121,18 @@ def ball(n, d):
 
 
 @cache
+def draws(n, d):
+    """Return what four balls of a size read, by the measures whose isotropic value is zero."""
+    zero = [
+        m for m in NAMES if (it := MEASURES[m].isotropic) is not None and not level(it, n, d)
+    ]
+    rows = [np.random.default_rng([n, d, draw]).normal(size=(n, d)) for draw in range(4)]
+    return [by_name(measure(each, measures=zero)) | of_text(each) for each in rows]
+
+
 def deviation(name, n, d):
     """Return the standard deviation of a reading over four balls of a size."""
-    values = []
-    for draw in range(4):
-        rows = np.random.default_rng([n, d, draw]).normal(size=(n, d))
-        found = of_text(rows) if name in OF_TEXT else by_name(measure(rows, measures=[name]))
-        values.append(found[name].value)
-    return float(np.std(values, ddof=1))
+    return float(np.std([found[name].value for found in draws(n, d)], ddof=1))
 
 
 def allowance(record, expected, n, d):

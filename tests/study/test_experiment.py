@@ -114,13 +114,14 @@ def two(tmp_path, tiny, speaker, texts):
     return str(tiny), str(speaker), str(corpus)
 
 
-def test_an_experiment_of_surveys_is_the_same_under_both_engines(twins, two):
+def test_an_experiment_of_surveys_is_the_same_under_both_engines_and_as_a_command(twins, two):
     run = find_experiment("twins").function
     here = run(*two)
     assert [each["model"] for each in here] == [Path(model).name for model in two[:2]]
     assert here[0]["isoscore"] != here[1]["isoscore"]
-    pool = run(*two, engine="pool", workers=1)
-    assert pool.to_dict() == here.to_dict()
+    done = isoscope(twins, "twins", *two, "--engine", "pool", "--workers", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line) for line in done.stdout.splitlines()] == here.to_dict()
     from isoscope.api import survey
 
     alone = survey(two[0], two[2], tokens=300, sites="norm.out", measures="isoscore", threads=1)
@@ -137,7 +138,11 @@ def test_its_function_and_its_command_follow_from_the_registration(twins, two):
         run(*two, tokens=1)
     done = CliRunner().invoke(app, ["twins", *two, "--json"], prog_name="isoscope")
     assert done.exit_code == 0, done.stderr
-    assert done.stdout == run(*two).to_json()
+    found = run(*two)
+    assert done.stdout == found.to_json()
+    assert [line.split(",")[0] for line in found.to_csv().splitlines()] == [
+        "model", *(Path(model).name for model in two[:2])
+    ]  # fmt: skip
     assert "twins" in CliRunner().invoke(app, ["--help"]).stdout
     shown = CliRunner().invoke(app, ["twins", "--help"]).stdout
     assert "Survey two models over one corpus." in shown
@@ -156,14 +161,6 @@ def isoscope(folder, *words):
         text=True,
         check=False,
     )
-
-
-def test_an_installed_package_brings_its_command(twins, two):
-    done = isoscope(twins, "twins", *two, "--engine", "pool", "--workers", "1", "--csv")
-    assert done.returncode == 0, done.stderr
-    assert [line.split(",")[0] for line in done.stdout.splitlines()] == [
-        "model", *(Path(model).name for model in two[:2])
-    ]  # fmt: skip
 
 
 def test_a_package_that_cannot_be_loaded_is_in_nobodys_way(twins):

@@ -128,10 +128,10 @@ def test_minilm_has_its_own_tokens_and_no_others(minilm, said):
 
 
 @pytest.mark.real
-def test_smollm_is_read_without_bos_as_its_file_says(smollm, said):
-    tokenizer = read_tokenizer(smollm.parent, smollm.name, trust=False, say=said)
+def test_smollm_is_read_without_bos_as_its_file_says(smollm_opened, smollm_said):
+    tokenizer = smollm_opened.loaded.tokenizer
     assert tokenizer.bos_token_id not in tokenizer("the cat")["input_ids"]
-    assert said == []
+    assert smollm_said == []
 
 
 @pytest.mark.real

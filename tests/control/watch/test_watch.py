@@ -1,15 +1,12 @@
 """Watch: right numbers, hooks for one step only, training untouched, alarms, resuming."""
 
 import os
-import signal
-import subprocess
-import sys
-from contextlib import suppress
 
 import pytest
 import torch
-from torch import nn
+from torch import distributed, nn
 from transformers import (
+    AutoModel,
     AutoModelForSequenceClassification,
     AutoTokenizer,
     OPTConfig,
@@ -18,6 +15,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
+from forks import Fork
 from isoscope.api import measure
 from isoscope.control import Alert, IStar, RankFalling, Watch
 from isoscope.control.listening import evaluating
@@ -233,53 +231,38 @@ def test_every_part_of_a_model_comes_back_into_its_mode(model):
     assert model.training and not model.bert.encoder.layer[1].training
 
 
-# Two forks of a process that has loaded torch and transformers for both.
-TWO = """
-import os, sys, torch, torch.distributed as dist
-from transformers import AutoModel, AutoTokenizer, BertModel
-from isoscope.control import Watch
-folder, place = sys.argv[1:]
-children = []
-for rank in (0, 1):
-    children.append(os.fork())
-    if not children[-1]:
-        break
-else:
-    sys.exit(max(os.waitpid(each, 0)[1] for each in children) > 0)
-store = f"file://{place}/store"
-dist.init_process_group("gloo", init_method=store, rank=rank, world_size=2)
-model, tokenizer = AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
-texts = [f"the river carries {'boats ' * (n % 5)} the captain" for n in range(20)]
-watch = Watch(texts, every=1, tokenizer=tokenizer, batch=True)
-watch.begin(model, 1)
-if rank == 0:  # the other one has no batch at all
-    model(**tokenizer(texts[:4], padding=True, return_tensors="pt"))
-watch.end(model, 1, float(rank))  # a loss of its own in each
-with open(f"{place}/said-{rank}", "w") as file:
-    print(sorted((k, round(v[0][1], 6)) for k, v in watch.history.items()), file=file)
-"""
+TEXTS = [f"the river carries {'boats ' * (n % 5)} the captain" for n in range(20)]
+
+
+def watch_as_one_of_two(rank, folder, place):
+    """Watch one step as one of two processes, and write what was read."""
+    store = f"file://{place}/store"
+    distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=2)
+    model, tokenizer = AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    watch = Watch(TEXTS, every=1, tokenizer=tokenizer, batch=True)
+    watch.begin(model, 1)
+    if rank == 0:  # the other one has no batch at all
+        model(**tokenizer(TEXTS[:4], padding=True, return_tensors="pt"))
+    watch.end(model, 1, float(rank))  # a loss of its own in each
+    said = sorted((k, round(v[0][1], 6)) for k, v in watch.history.items())
+    (place / f"said-{rank}").write_text(f"{said}\n")
+    os._exit(0)  # freeing a process group may wait for ever, see test_processes.py
 
 
 def test_two_processes_read_what_one_reads(tiny, tmp_path, tokenizer):
-    running = subprocess.Popen(
-        [sys.executable, "-c", TWO, str(tiny), str(tmp_path)],
-        env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True,
-    )  # fmt: skip
+    running = [Fork(watch_as_one_of_two, rank, tiny, tmp_path) for rank in (0, 1)]
     try:
-        assert running.wait(timeout=200) == 0
+        assert [each.wait(200) for each in running] == [0, 0]
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(running.pid, signal.SIGKILL)
+        for each in running:
+            each.kill()
     said = [(tmp_path / f"said-{rank}").read_text() for rank in (0, 1)]
     assert said[0] == said[1] != ""
     found = dict(eval(said[0]))
-    from transformers import AutoModel
-
-    texts = [f"the river carries {'boats ' * (n % 5)} the captain" for n in range(20)]
-    alone = Watch(texts, every=1, tokenizer=tokenizer)
+    alone = Watch(TEXTS, every=1, tokenizer=tokenizer)
     model = AutoModel.from_pretrained(tiny)
     alone.begin(model, 1)
-    model(**tokenizer(texts[:4], padding=True, return_tensors="pt"))
+    model(**tokenizer(TEXTS[:4], padding=True, return_tensors="pt"))
     alone.end(model, 1)
     assert found.pop("loss") == 0.5
     assert len(found) == 24
