@@ -1,5 +1,6 @@
-"""Batches go through a model; halves of them in the same order."""
+"""Batches go through a model, also side by side; halves of them in the same order."""
 
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,12 +9,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoscope.accumulate import Tally
+from isoscope.accumulate import Groups, Moments, Reservoir, Tally
 from isoscope.accumulate.survey import Survey
 from isoscope.capture.feed import feed_for
 from isoscope.capture.listener import Listener
 from isoscope.capture.model.pooling import Pooling
-from isoscope.capture.runner import Runner, halve, is_out_of_memory
+from isoscope.capture.runner import (
+    ChangesItselfError,
+    Runner,
+    halve,
+    is_out_of_memory,
+    threads,
+)
 from isoscope.errors import ConfigError
 from isoscope.study.model import load_model
 
@@ -135,3 +142,75 @@ def test_positions_that_come_first_are_refused(found, texts):
     ) as caught:
         listener.hear("resid.0", torch.zeros(length, 3, 8))
     assert caught.value.slug == "positions-unknown"
+
+
+def state_of(found, batches, lanes, sites=("embed", "resid.0", "resid.2")):
+    """Return every array of a survey of batches that run in lanes."""
+    survey = Survey()
+
+    def take(site, row_class, block):
+        survey.update((site, row_class), (Moments, Groups, Reservoir), block)
+
+    listener = Listener(take, survey.drop, lambda *_: None, gather=True)
+    feed = feed_for(found.loaded)
+    prepared = [[feed.prepare(each) for each in batch] for batch in batches]
+    with threads(1):
+        runner = Runner(found.loaded.body, found.sites, feed)
+        runner.run(list(sites), prepared, listener, lanes=lanes)
+    survey.sort(sites)
+    return survey.to_state()
+
+
+def test_batches_side_by_side_give_the_sums_of_one_after_the_other(found, texts):
+    given = documents(texts * 3)
+    batches = [given[start : start + 4] for start in range(0, len(given), 4)]
+    meta, arrays = state_of(found, batches, 1)
+    for lanes in (2, 3):
+        beside, others = state_of(found, batches, lanes)
+        assert beside == meta
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(others[name], array, err_msg=name)
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_the_error_of_a_batch_ends_the_others(found, texts, lanes):
+    given = documents(texts)
+    passes = []
+
+    def fail(_site, _row_class, block):
+        passes.append(len(block))
+        raise KeyError("stop")
+
+    listener, feed = Listener(fail, lambda *_: None), feed_for(found.loaded)
+    prepared = [[feed.prepare(each)] for each in given]
+    running = threading.active_count()
+    with pytest.raises(KeyError, match="stop"):
+        Runner(found.loaded.body, found.sites, feed).run(
+            ["resid.0"], prepared, listener, lanes=lanes
+        )
+    assert len(passes) <= lanes
+    assert threading.active_count() == running
+
+
+@pytest.mark.parametrize("how", ["attribute", "in place", "new buffer"])
+def test_a_model_that_changes_itself_is_not_run_side_by_side(tiny, texts, how):
+    found = load_model(tiny)
+    body, feed = found.loaded.body, feed_for(found.loaded)
+    body.register_buffer("longest", torch.zeros(1), persistent=False)
+
+    def change(*_):
+        if how == "attribute":
+            body.seen = getattr(body, "seen", 0) + 1
+        elif how == "in place":
+            body.longest.add_(1)
+        else:
+            body.longest = body.longest + 1
+
+    handle = body.register_forward_pre_hook(change)
+    prepared = [[feed.prepare(each)] for each in documents(texts[:3])]
+    runner = Runner(body, found.sites, feed)
+    listener = Listener(lambda *_: None, lambda *_: None)
+    with pytest.raises(ChangesItselfError):
+        runner.run(["resid.0"], prepared, listener, lanes=2)
+    runner.run(["resid.0"], prepared, Listener(lambda *_: None, lambda *_: None))
+    handle.remove()

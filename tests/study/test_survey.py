@@ -125,6 +125,27 @@ def test_memory_that_ran_out_in_one_unit_changes_no_other(tiny, texts):
     }
 
 
+def test_a_model_that_changes_itself_reads_the_same(tiny, texts):
+    expected = survey(tiny, texts, sites=SITES, tokens=None, batch=4, threads=2)
+    worker = worker_of(tiny, texts, batch=4, threads=2)
+    body = worker.subject.loaded.body
+
+    def count(*_):
+        body.passes = getattr(body, "passes", 0) + 1
+
+    body.register_forward_pre_hook(count)
+    assert list(read_by(worker, texts)) == list(expected)
+    assert worker.changes_itself
+
+
+def test_the_number_of_threads_changes_no_bit_of_two(tiny, texts):
+    one, two = (
+        survey(tiny, texts, sites=SITES, tokens=None, batch=4, threads=threads)
+        for threads in (1, 2)
+    )
+    assert list(one) == list(two)
+
+
 def test_one_document_that_does_not_fit_is_an_error_of_ours(tiny, texts):
     worker = worker_of(tiny, texts)
     short_of_memory(worker, 0)

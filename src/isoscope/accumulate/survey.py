@@ -124,8 +124,16 @@ class Survey:
         """Drop a site whose rows cannot be measured. The others stay."""
         self.trouble.setdefault(site, why)
         self.same.pop(site, None)
-        for place in [place for place in self.held if place[0] == site]:
-            del self.held[place]
+        for place in list(self.held):  # to which another thread may add
+            if place[0] == site:
+                del self.held[place]
+
+    def sort(self, sites: Sequence[str]) -> None:
+        """Put everything into one order, whichever batch was the first to show it."""
+        numbers = {site: number for number, site in enumerate(sites)}
+        ordered = sorted(self.held, key=lambda place: (numbers[place[0]], place[1]))
+        self.held = {place: self.held[place] for place in ordered}
+        self.trouble = {site: self.trouble[site] for site in sites if site in self.trouble}
 
     def update(self, place: Place, kinds: Sequence[Kind], block: Block) -> None:
         """Show a block of a site to its accumulators, made on first sight."""
@@ -145,9 +153,10 @@ class Survey:
         """Note documents that have rows in several classes of a variant."""
         overlap = self.held.setdefault(place, {}).setdefault(Overlap, Overlap(width))
         assert isinstance(overlap, Overlap)
-        if self._met is None or self._met[0] is not classes:  # several variants have the same
-            self._met = (classes, Meeting.of(classes, folded=folded))
-        overlap.add_meeting(self._met[1])
+        met = self._met
+        if met is None or met[0] is not classes:  # several variants have the same
+            met = self._met = (classes, Meeting.of(classes, folded=folded))
+        overlap.add_meeting(met[1])
 
     def merge(self, other: "Survey") -> None:
         """Take in everything another survey has seen."""

@@ -4,6 +4,7 @@ Which positions of a batch are rows, and of which class: ordinary, special, sink
 """
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from isoscope.accumulate.sums import DocumentSums, SinkRows, lazy
 from isoscope.capture.feed.base import Marks
+from isoscope.capture.order import Order
 from isoscope.capture.tensor_block import TensorBlock, TensorLayout
 from isoscope.errors import ConfigError
 from isoscope.hashing import keyed_documents, named_documents
@@ -197,8 +199,9 @@ class Listener:
         self.bands = bands  # frequency band of each token of the vocabulary
         self.decode = decode  # tokens into words, for the sinks to be named
         self.repeat = repeat  # called with a site that has the tensor of the one before it
+        self._order = Order()
         self._batch: Marked | None = None
-        self._batches = 0
+        self._number = -1  # of the batch
         self._last: Heard | None = None
         self._heard: set[str] = set()  # sites, in this batch
         self._same: dict[str, str] = {}  # site: the one before it, with the same tensor
@@ -210,17 +213,36 @@ class Listener:
         self._scratch: Tensor | None = None
         self._waiting: dict[tuple[str, str], list[FewRows]] = {}  # by site and class
 
-    def begin(self, batch: Marked) -> None:
-        """Start the next batch."""
-        self._end_batch()
+    def lane(self) -> "Listener":
+        """Return a listener for batches that run beside those of this one.
+
+        Both pass on to the same sums, at each site in the order in which batches began.
+        """
+        beside = copy(self)
+        beside._batch = beside._keys = beside._scratch = beside._last = None
+        beside._heard, beside._known, beside._usual = set(), {}, {}
+        return beside
+
+    def stop(self) -> None:
+        """Let every lane fail at its next site."""
+        self._order.stop()
+
+    def begin(self, batch: Marked) -> int:
+        """Start the next batch, and return its number."""
+        self.end()
         self._batch = batch
-        self._batches += 1
+        self._number = self._order.begin()
         self._keys = _document_keys(batch, self.seed)
         self._known.clear()
         self._usual.clear()
+        return self._number
 
     def hear(self, site: str, tensor: Tensor) -> None:
         """Take the tensor of a site, (documents, positions, width)."""
+        with self._order.turn(self._number, site):
+            self._hear(site, tensor)
+
+    def _hear(self, site: str, tensor: Tensor) -> None:
         if site in self._bad:
             return
         assert self._batch is not None
@@ -274,18 +296,22 @@ class Listener:
             if not alike or last is None or last.site != source:
                 raise NotAlikeError(site)
             return True
-        if alike and last is not None and self._batches == 1 and self.repeat(site, last.site):
+        if alike and last is not None and self._number == 0 and self.repeat(site, last.site):
             self._same[site] = last.site
             return True
         self._last = Heard(site, tensor, norms, tensor[:1, :1].clone())
         return False
 
-    def _end_batch(self) -> None:
+    def end(self) -> None:
+        """End the batch under way, if there is one."""
+        if self._batch is None:
+            return
         for site, source in self._same.items():
             if (site in self._heard) != (source in self._heard):
                 raise NotAlikeError(site)
         self._heard.clear()
-        self._last = None
+        self._last = self._batch = None
+        self._order.end(self._number)
 
     def _report_meetings(
         self, site: str, blocks: "dict[str, TensorBlock | FewRows]", meet: Meet
@@ -300,7 +326,7 @@ class Listener:
 
     def finish(self) -> None:
         """End the last batch, and pass on the rows that still wait for more."""
-        self._end_batch()
+        self.end()
         while self._waiting:
             self._pass_on_few(*next(iter(self._waiting)))
 
@@ -320,6 +346,10 @@ class Listener:
 
     def hear_whole(self, site: str, vectors: Tensor) -> None:
         """Take one vector per document, (documents, width); they are independent rows."""
+        with self._order.turn(self._number, site):
+            self._hear_whole(site, vectors)
+
+    def _hear_whole(self, site: str, vectors: Tensor) -> None:
         if site in self._bad:
             return
         assert self._keys is not None

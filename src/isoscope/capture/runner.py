@@ -1,21 +1,24 @@
 """Running batches through a model while a listener hears its sites, within its memory."""
 
 import os
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import TypeVar
 
 import torch
 from threadpoolctl import threadpool_limits
-from torch import nn
+from torch import Tensor, nn
 
 from isoscope.capture.feed.base import Batch, Feed, Prepared
 from isoscope.capture.listener import Listener
 from isoscope.capture.model.pooling import Pooling
+from isoscope.capture.order import StoppedError
 from isoscope.capture.sites import Sites
-from isoscope.capture.tap import first_tensor
+from isoscope.capture.tap import Calls, first_tensor
 from isoscope.site import POOLED
 
 T = TypeVar("T")
@@ -38,28 +41,80 @@ class Runner:
         batches: Iterable[Sequence[Prepared | None]],
         listener: Listener,
         progress: Callable[[int], None] | None = None,
+        *,
+        lanes: int = 1,
     ) -> None:
         """Let a listener hear sites while batches of documents go through the model.
 
-        A document that is None has nothing to be measured.
+        A document that is None has nothing to be measured. With several lanes as many batches
+        are under way at a time, each on a thread of its own, which changes no sum; a model
+        that changes itself meanwhile is refused.
         """
-        sites = [name for name in names if name != POOLED]
+        before = _state_of(self.body) if lanes > 1 else []
+        lane = threading.local()
+        taking, ready = threading.Lock(), self._ready(batches)
+        errors: list[tuple[int, BaseException]] = []  # and the batches they came from
+        number = torch.get_num_threads()
+
+        def hear(site: str, tensor: Tensor) -> None:
+            lane.listener.hear(site, tensor)
+
+        def work(own: Listener) -> None:
+            torch.set_num_threads(number)
+            lane.listener, batch_number = own, 0
+            try:
+                while not errors:
+                    with taking:
+                        taken = next(ready, None)
+                        if taken is None:
+                            return
+                        batch, rows = taken
+                        batch_number = own.begin(batch)
+                    self._hear_batch(batch, own, calls, pooled=POOLED in names)
+                    own.end()
+                    del taken, batch
+                    if progress is not None:
+                        with taking:
+                            progress(rows)
+            except BaseException as error:  # also an interrupt, which comes to the main thread
+                errors.append((batch_number, error))
+                own.stop()
+
+        with self.sites.listening([name for name in names if name != POOLED], hear) as calls:
+            others = [
+                threading.Thread(target=work, args=(listener.lane(),), daemon=True)
+                for _ in range(lanes - 1)
+            ]
+            for thread in others:
+                thread.start()
+            work(listener)
+            _join(others, listener)
+        _raise_first(errors)
+        if lanes > 1 and not _is_unchanged(self.body, before):
+            raise ChangesItselfError
+        listener.finish()
+
+    def _ready(
+        self, batches: Iterable[Sequence[Prepared | None]]
+    ) -> Iterator[tuple[Batch, int]]:
+        """Yield the inputs of the batches that have documents, and how many rows each has."""
         for documents in batches:
             prepared = [each for each in documents if each is not None]
-            if not prepared:
-                continue
-            batch = self.feed.batch(prepared)
-            self.pass_through(batch, sites, listener, pooled=POOLED in names)
-            if progress is not None:
-                progress(sum(each.length for each in prepared))
-        listener.finish()
+            if prepared:
+                yield self.feed.batch(prepared), sum(each.length for each in prepared)
 
     def pass_through(
         self, batch: Batch, names: Sequence[str], listener: Listener, *, pooled: bool = False
     ) -> None:
         """Run one batch."""
         listener.begin(batch)
-        with self.sites.listening(names, listener.hear) as calls, torch.inference_mode():
+        with self.sites.listening(names, listener.hear) as calls:
+            self._hear_batch(batch, listener, calls, pooled=pooled)
+
+    def _hear_batch(
+        self, batch: Batch, listener: Listener, calls: Calls, *, pooled: bool
+    ) -> None:
+        with torch.inference_mode():
             calls.restart()
             output = self.body(**batch.inputs)
         states = first_tensor(output) if pooled else None
@@ -68,6 +123,62 @@ class Runner:
             mask[:, : self.feed.prompt_length] &= self.pooling.include_prompt
             vectors = self.pooling.pool(states, mask)[:, : self.truncate]
             listener.hear_whole(POOLED, vectors)
+
+
+def _join(threads: Sequence[threading.Thread], listener: Listener) -> None:
+    """Wait for threads; an interrupt stops them first."""
+    try:
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        listener.stop()
+        for thread in threads:
+            thread.join()
+        raise
+
+
+def _raise_first(errors: list[tuple[int, BaseException]]) -> None:
+    """Raise the error of the first batch that failed, if any has."""
+    failed = [each for each in errors if not isinstance(each[1], StoppedError)]
+    if not failed:
+        return
+    error = min(failed, key=itemgetter(0))[1]
+    errors.clear()
+    try:
+        raise error
+    finally:
+        del error, failed  # else memory of the failed pass would wait for the collector
+
+
+class ChangesItselfError(Exception):
+    """A model has changed itself in a forward pass: two at a time may be wrong."""
+
+
+def _state_of(body: nn.Module) -> list[tuple[object, int]]:
+    """Return every attribute of every module, and how often each tensor was written to."""
+    return [
+        (value, _times_written(value))
+        for module in body.modules()
+        for part in (
+            vars(module).values(),
+            module.buffers(recurse=False),
+            module.parameters(recurse=False),
+        )
+        for value in part
+    ]
+
+
+def _times_written(value: object) -> int:
+    return value._version if isinstance(value, Tensor) and not value.is_inference() else 0
+
+
+def _is_unchanged(body: nn.Module, before: list[tuple[object, int]]) -> bool:
+    """Whether all attributes are the objects they were, and no tensor was written to."""
+    now = _state_of(body)
+    return len(now) == len(before) and all(
+        one is other and times == last
+        for (one, times), (other, last) in zip(now, before, strict=True)
+    )
 
 
 def is_out_of_memory(error: BaseException) -> bool:

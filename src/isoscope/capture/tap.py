@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from threading import local
 from typing import Literal
 
 from torch import Tensor, nn
@@ -34,8 +35,8 @@ class Tap:
     within: str | None = None  # the block whose (batch, positions) a flattened tensor has
 
 
-class Calls:
-    """How often each tap has been reached in the forward pass under way."""
+class Calls(local):
+    """How often each tap has been reached in the forward pass under way, of each thread."""
 
     def __init__(self) -> None:
         self._counts: Counter[Hashable] = Counter()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 import numpy as np
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from isoscope.capture.loss import Loss
 
 TOKENS = 100_000
+LANES = 2  # batches that go through a model at a time
 TRIMMED = 4  # passes after which free memory goes back
 
 
@@ -252,6 +254,8 @@ class ModelWorker:
         self.pooling = pooling_for(self.subject, spec.pooling)
         self.prepared: dict[int, Prepared] = {}  # documents that were drawn, as tokens
         self.alone: set[str] = set()  # sites that had the rows of another, but not always
+        self.changes_itself = False  # whether a forward pass was seen to change the model
+        self._tokenizing = Lock()  # a tokenizer may serve one thread at a time
 
     def content(self) -> dict[str, str]:
         """Return fingerprints of the model, the corpus and the table of frequencies."""
@@ -351,7 +355,6 @@ class ModelWorker:
         self.planned = plan
         self.before = before
         self.kinds = SiteKinds(plan.names, named=self.spec.reads.measures)
-        tokenizer = self.subject.loaded.tokenizer
         self.listener_options = ListenerOptions(
             sinks=self.spec.sinks,
             seed=self.spec.draw.seed,
@@ -360,13 +363,18 @@ class ModelWorker:
             gather=True,
             alone=self.alone if len(plan.stages) == 1 else None,
             bands=Frequencies(plan.counts.array).bands(),
-            decode=None if tokenizer is None else lambda tokens: str(tokenizer.decode(tokens)),
+            decode=None if self.subject.loaded.tokenizer is None else self._decode,
         )
 
     def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> Survey:
         """Run the documents of a unit; where memory ends, again in smaller batches."""
         from isoscope.capture.listener import NotAlikeError
-        from isoscope.capture.runner import halve, is_out_of_memory, threads
+        from isoscope.capture.runner import (
+            ChangesItselfError,
+            halve,
+            is_out_of_memory,
+            threads,
+        )
 
         if isinstance(unit, MatrixRows):
             return self._matrices(unit)
@@ -376,10 +384,12 @@ class ModelWorker:
         while True:
             parts = [list(part) for part in halve(batches, halvings)]
             try:
-                with threads(self.planned.threads):
+                with threads(max(self.planned.threads // self._lanes, 1)):
                     return self._run_batches(unit, parts, ticks)
             except NotAlikeError as error:
                 self.alone.add(error.site)
+            except ChangesItselfError:
+                self.changes_itself = True
             except (MemoryError, RuntimeError) as error:
                 if not is_out_of_memory(error):
                     raise
@@ -423,14 +433,41 @@ class ModelWorker:
 
         # Documents are loaded batch by batch: a unit of images may be larger than memory.
         loaded = (list(map(self._prepare, batch)) for batch in batches)
-        runner.run(sites, loaded, listener, tick)
+        lanes = 1 if self.changes_itself else self._lanes
+        runner.run(sites, loaded, listener, tick, lanes=lanes)
+        survey.sort(sites)
         trim()  # before the state is copied
         return survey
+
+    @property
+    def _lanes(self) -> int:
+        """How many batches go through the model at a time.
+
+        Two with half of the threads each: they need not wait for each other at every product,
+        and while one computes sums in one thread, the other goes on. The numbers are those of
+        one after the other. Accelerators, models spread over devices, models with code of
+        their own and hooks for heads, which are of the process, get one.
+        """
+        plan, spec = self.planned, self.spec
+        alone = (
+            plan.threads < LANES
+            or self.feed.device.type != "cpu"
+            or spec.device_map is not None
+            or spec.load.trust_remote_code
+            or any(site in self.subject.sites.heads for site in plan.sites)
+        )
+        return 1 if alone else LANES
 
     def _prepare(self, ordinal: int) -> "Prepared | None":
         """Return a document made ready, as when it was drawn where that was kept."""
         kept = self.prepared.get(ordinal)
-        return prepare_document(self.corpus, self.feed, ordinal, kept)
+        with self._tokenizing:
+            return prepare_document(self.corpus, self.feed, ordinal, kept)
+
+    def _decode(self, tokens: list[int]) -> str:
+        assert self.subject.loaded.tokenizer is not None
+        with self._tokenizing:
+            return str(self.subject.loaded.tokenizer.decode(tokens))
 
     def _matrices(self, unit: MatrixRows) -> Survey:
         """Measure the rows of the embedding matrices; those of a tied one once."""
