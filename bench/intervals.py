@@ -24,11 +24,16 @@ import numpy as np
 from populations import PLANTED, Population, everywhere, real
 
 import isoscope as iso
+from isoscope.comparison.compare import changes
+from isoscope.comparison.effect import NEGLIGIBLE
+from isoscope.comparison.pairing import pairing
+from isoscope.comparison.side import Side
 from isoscope.measures import MEASURES
 from isoscope.measures.view import FarNeighbours, Neighbours, Pairs
+from isoscope.store import Run, load
 from isoscope.study.lanes import run
 from isoscope.study.reading import kinds_for, read_survey
-from isoscope.types import DEBIASED_TWINS, Chunk, Reading
+from isoscope.types import DEBIASED_TWINS, Change, Chunk, Reading
 
 RESULTS = Path(__file__).parent / "results" / "intervals.json"
 REPETITIONS = 400
@@ -163,14 +168,18 @@ def changed(name: str, draw: Pair) -> dict:
                 iso.measure(
                     rows, document=documents, measures=NAMES, output=target, name="rows"
                 )
-            # one measure at a time: the level is that of a single question
-            for measure in NAMES:
-                for each in iso.compare(*runs, measures=[measure]):
-                    if each.measure == measure:
-                        of[measure]["pairs"] += 1
-                        kind = "caveat" if each.warnings else "changed"
-                        of[measure][kind] += each.verdict == "changed"
+            for each in single_questions(*map(load, runs)):
+                of[each.measure]["pairs"] += 1
+                kind = "caveat" if each.warnings else "changed"
+                of[each.measure][kind] += each.verdict == "changed"
     return {"of": of}
+
+
+def single_questions(first: Run, second: Run) -> list[Change]:
+    """Return what `compare` says of each measure when asked for that one alone."""
+    sides, how = (Side.of(first, "all"), Side.of(second, "all")), pairing(first, second)
+    keys = [key for key in sides[0].readings if key in sides[1].readings and key[2] in NAMES]
+    return [changes(sides, [(key, key)], how, NEGLIGIBLE)[0] for key in keys]
 
 
 # --- running -------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Protocol
 
 import numpy as np
@@ -74,7 +75,27 @@ MODELS = {
 
 
 def real(model: str) -> list[States]:
-    """Return the states of a model after an early block, one in the middle and a late one."""
+    """Return the states of a model after an early block, one in the middle and a late one.
+
+    They are computed once, and kept in the folder for temporary files.
+    """
+    kept = Path(gettempdir()) / f"isoscope-bench-states-{model}.npz"
+    if not kept.exists():
+        pools = compute_states(model)
+        ends = np.cumsum([len(each) for each in next(iter(pools.values()))])
+        rows = {str(block): np.concatenate(pool) for block, pool in pools.items()}
+        np.savez(kept.with_suffix(".part.npz"), ends=ends, **rows)
+        kept.with_suffix(".part.npz").replace(kept)
+    with np.load(kept) as found:
+        ends = found["ends"][:-1]
+        return [
+            States(f"{model} resid.{block}", tuple(np.split(found[str(block)], ends)))
+            for block in MODELS[model][1]
+        ]
+
+
+def compute_states(model: str) -> dict[int, list[np.ndarray]]:
+    """Return the states of each document after each block."""
     import torch
 
     from isoscope.source.corpus import open_corpus
@@ -90,7 +111,7 @@ def real(model: str) -> list[States]:
             states = loaded.body(**given, output_hidden_states=True).hidden_states
         for block in blocks:
             pools[block].append(states[block + 1][0].numpy().copy())
-    return [States(f"{model} resid.{b}", tuple(pool)) for b, pool in pools.items()]
+    return pools
 
 
 # --- planted -------------------------------------------------------------------------------

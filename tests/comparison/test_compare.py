@@ -179,21 +179,18 @@ def unlike(tmp_path_factory):
     return few, many
 
 
-def test_other_numbers_of_documents_are_warned_of_where_rows_are_as_many(unlike):
+def test_other_numbers_of_documents_change_nothing_where_rows_are_as_many(unlike):
+    # the plain values differ by more than their noise; their intervals allow for it
     found = by_measure(iso.compare(*unlike, all=True))
-    assert found["rankme"].verdict == "changed"  # and it is not
     for name in ("effective-rank", "rankme", "alpha", "isoscore", "participation"):
-        assert (
-            found[name]
-            .warnings[0]
-            .startswith("biased by the number of documents, 40 in a and 400 in b: compare ")
-        )
-    assert found["isoscore"].warnings[0].endswith(": compare isoscore-debiased")
-    assert not found["isoscore-debiased"].warnings
-    changed = [e for e in found.values() if e.verdict == "changed"]
-    assert all(
-        e.warnings and e.warnings[0].startswith(("biased", "distances")) for e in changed
+        assert found[name].verdict != "changed", name
+        assert found[name].low <= 0 <= found[name].high
+    assert (
+        found["rankme"]
+        .warnings[0]
+        .startswith("biased by the number of documents, 40 in a and 400 in b: compare ")
     )
+    assert not found["isoscore"].warnings and not found["isoscore-debiased"].warnings
 
 
 def test_a_measure_asked_alone_has_the_caveat_too(unlike):
@@ -212,14 +209,14 @@ def test_a_debiased_measure_that_is_biased_itself_is_not_advised(tmp_path):
         .warnings[0]
         .endswith("40 in a and 80 in b: compare runs of equally many documents")
     )
-    assert found["isoscore"].warnings[0].endswith(": compare isoscore-debiased")
+    assert not found["isoscore"].warnings  # its interval is that of isoscore-debiased
 
 
 def test_a_paired_change_of_a_biased_measure_has_the_caveat(tmp_path):
     rng = np.random.default_rng(7)
-    rows, ids = in_documents(rng, 60, 12)
+    rows, ids = in_documents(rng, 40, 12, d=96)
     runs = [
-        measured(tmp_path, str(power), rows * np.arange(1, 25) ** -power, ids)
+        measured(tmp_path, str(power), rows * np.arange(1, 97) ** -power, ids)
         for power in (0.0, 1.0)
     ]
     change = by_measure(iso.compare(*runs, all=True))["effective-rank"]

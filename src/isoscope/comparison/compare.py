@@ -14,7 +14,7 @@ from isoscope.comparison.pairing import (
     pairing,
     unknown_depths,
 )
-from isoscope.comparison.side import Key, Side, gap_between, names_of, two_runs
+from isoscope.comparison.side import LEVEL, Key, Side, gap_between, names_of, two_runs
 from isoscope.display import Results, usual_measures
 from isoscope.errors import ConfigError
 from isoscope.measures import MEASURES
@@ -23,8 +23,6 @@ from isoscope.measures.view import FarNeighbours, Neighbours
 from isoscope.registry import check_names
 from isoscope.study.measure_choice import companions, measure_names
 from isoscope.types import DEBIASED_TWINS, VARIANTS, Change, Reading
-
-LEVEL = 0.05
 
 
 def compare(
@@ -79,7 +77,7 @@ def compare(
             side.readings = {key: side.readings[key] for key in own}
         how = pairing(*runs)
         return changes_of(
-            _changes(sides, keys, how, negligible),
+            changes(sides, keys, how, negligible),
             runs=names_of(first, second),
             negligible=negligible,
             method=how.why,
@@ -112,7 +110,7 @@ def _usual(sides: tuple[Side, Side], keys: list[tuple[Key, Key]]) -> list[tuple[
     return [pair for pair in keys if pair[0][2] in names]
 
 
-def _changes(
+def changes(
     sides: tuple[Side, Side],
     keys: Iterable[tuple[Key, Key]],
     how: Pairing,

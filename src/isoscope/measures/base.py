@@ -47,9 +47,11 @@ class Measure:
     published: Callable[..., float] | None = None  # as its paper has it, where we differ
     companions: Callable[..., list[Companion]] | None = None
     beside: tuple[str, ...] = ()  # the suffixes of the companions
+    by_participation: bool = False  # a function of the participation ratio and the width
     second_pass: bool = False
     offered: Offer = "always"
     logarithmic: bool = False  # the interval is symmetric in the logarithm
+    skewed: bool = False  # it reaches further up where few groups are far above the others
     bounds: tuple[Level, Level] = (None, None)  # what its values lie between
     options: tuple[str, ...] = ()  # settings it takes, such as zeta
 

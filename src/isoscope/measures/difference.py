@@ -55,14 +55,26 @@ def difference_by_group(
     either; a group that only one of them has adds what it adds there.
     """
     ours, theirs, lost = _align(*spreads)
-    parts = ours - times * theirs
-    value = first - times * second
+    return _from_parts(first - times * second, ours - times * theirs, lost)
+
+
+def _from_parts(value: float, parts: Array, lost: int) -> Difference:
+    """Return a difference from what each group adds to its error."""
     freedom = effective_freedom(parts, lost)
     error = float(sqrt(parts @ parts))
     if freedom < 1 or not np.isfinite(error):
         return Difference(value)
     reach = quantile(freedom) * error
     return Difference.of(value, (reach, reach), error, int(freedom))
+
+
+def difference_of_spreads(
+    first: float, second: float, spreads: tuple[Spread, Spread], *, times: float = 1.0
+) -> Difference:
+    """Return first - times x second of independent readings whose groups are known."""
+    ours, theirs = spreads
+    parts = np.concatenate([ours.parts, times * theirs.parts])
+    return _from_parts(first - times * second, parts, ours.lost + theirs.lost)
 
 
 def independent_difference(

@@ -2,7 +2,6 @@
 
 from isoscope.errors import UndefinedError
 from isoscope.measures.base import measure
-from isoscope.measures.interval import interval
 from isoscope.measures.participation import ratio
 from isoscope.measures.view import Spectrum, isotropic_spectrum
 
@@ -18,14 +17,6 @@ def from_ratio(participation: float, d: int) -> float:
     return (participation - 1) / (d - 1)
 
 
-def _interval(seen: Spectrum, _value: float, _published: bool) -> tuple[float, float] | None:
-    of_ratio = interval(seen, lambda s: ratio(s.values), ratio(seen.values), logarithmic=True)
-    if of_ratio is None:
-        return None
-    low, high = (from_ratio(end, seen.width) for end in of_ratio)
-    return low, high
-
-
 @measure(
     "isoscore",
     reads=Spectrum,
@@ -36,7 +27,7 @@ def _interval(seen: Spectrum, _value: float, _published: bool) -> tuple[float, f
     formula="(PR - 1) / (d - 1), PR = tr(C)^2 / |C|_F^2",
     misleads="Biased low unless rows (or documents) are many times d: white rows, d = 768, "
     "n = 10,000 read 0.93. Blind to the mean: a cloud far from the origin can read 1.",
-    interval=_interval,
+    by_participation=True,
     bounds=(0.0, 1.0),
 )
 def isoscore(seen: Spectrum) -> float:

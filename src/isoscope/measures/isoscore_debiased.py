@@ -71,7 +71,8 @@ def _ratio_bias(seen: Halves) -> float:
     return max(bias, 0.0)
 
 
-def _ratio(seen: Halves) -> float:
+def unbiased_ratio(seen: Halves) -> float:
+    """Return the participation ratio of the population as estimated."""
     whole = seen.moments.whole
     if seen.moments.independent:
         if whole.count < 4:
@@ -178,4 +179,4 @@ def isoscore_debiased(seen: Halves) -> float:
     products across two halves of the documents, so that no document meets itself, of
     covariances to which the variance between documents that few of them lack was added.
     """
-    return from_ratio(_ratio(seen), seen.moments.width)
+    return from_ratio(unbiased_ratio(seen), seen.moments.width)

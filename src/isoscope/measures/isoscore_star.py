@@ -46,6 +46,7 @@ def as_published(seen: Spectrum, *, zeta: float = ZETA) -> float:
     misleads="Shrinking lifts every value; compare only at the same zeta. With the identity as "
     "C0 (--as-published) it depends on the scale of the rows.",
     published=as_published,
+    by_participation=True,
     bounds=(0.0, 1.0),
 )
 def isoscore_star(seen: Spectrum, *, zeta: float = ZETA) -> float:

@@ -17,6 +17,7 @@ from isoscope.measures.view import NormMoments
     formula="standard deviation of |x| over its mean",
     misleads="Says nothing of direction. One sink token a document can make it large.",
     logarithmic=True,
+    skewed=True,
     bounds=(0.0, None),
 )
 def norm_spread(seen: NormMoments) -> float:

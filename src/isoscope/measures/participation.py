@@ -21,7 +21,7 @@ def ratio(values: Array) -> float:
     formula="PR = (sum of eigenvalues)^2 / (sum of squared eigenvalues) of the covariance",
     misleads="Falls short of the truth while rows (or documents) are not many times the "
     "dimensions; sees nothing of the mean.",
-    logarithmic=True,
+    by_participation=True,
     bounds=(1.0, lambda _n, d: float(d)),
 )
 def participation(seen: Spectrum) -> float:

@@ -31,6 +31,7 @@ from isoscope.accumulate.survey import SECOND_PASS, Kind, Place, Survey, variant
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.hashing import GROUPS
 from isoscope.measures import MEASURES, Measure, level
+from isoscope.measures.extrapolate import warn_of_doubt
 from isoscope.measures.interval import (
     Spread,
     enough_groups,
@@ -40,6 +41,7 @@ from isoscope.measures.interval import (
     spread,
 )
 from isoscope.measures.mean_cosine import mean_cosine, mean_cosines_without_each
+from isoscope.measures.population import estimate, holding
 from isoscope.measures.view import GroupView, Summaries, Units, View
 from isoscope.measures.view.spectrum import decompose
 from isoscope.site import HEADS, MATRICES, Site
@@ -237,6 +239,8 @@ def _spread(
     value = compute(view)
     if record.spread is not None:
         return record.spread(view, value, published)
+    if (found := estimate(record, view, compute, published=published)) is not None:
+        return found.spread and replace(found.spread, centre=found.value)
     assert isinstance(view, GroupView)
     return spread(view, compute, value)
 
@@ -313,12 +317,19 @@ def _readings(
     """Return the reading of a measure and of what belongs beside it."""
     view, compute, published = _computation(record, summaries, options)
     value = compute(view)
+    found = None
     if record.interval is not None:
         around = record.interval(view, value, published)
+    elif (found := estimate(record, view, compute, published=published)) is not None:
+        around = holding(found.ends, value)
     else:
         assert isinstance(view, GroupView)
-        around = interval(view, compute, value, logarithmic=record.logarithmic)
-    warnings = about_rows(summaries, record.reads)
+        shape = {"logarithmic": record.logarithmic, "skewed": record.skewed}
+        around = interval(view, compute, value, **shape)
+    warnings = about_rows(summaries, record.reads, debiased=found is not None and bool(around))
+    if found is not None and around is not None:
+        independent = summaries.of(Tally).independent
+        warnings += warn_of_doubt(found, low=found.value > value, independent=independent)
     if record.warn is not None:
         warnings += record.warn(view, value, _error(around))
     if published:

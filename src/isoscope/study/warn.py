@@ -19,6 +19,7 @@ from isoscope.accumulate import (
 )
 from isoscope.display.escape import plain
 from isoscope.errors import TooFewRowsError
+from isoscope.measures import MEASURES, level
 from isoscope.measures.interval import LEAST_DOCUMENTS
 from isoscope.measures.view import (
     Clusters,
@@ -49,11 +50,17 @@ _OF_NORMS = (Masses, NormMoments)
 _SAMPLED = (Neighbours, FarNeighbours, Pairs, Clusters)
 
 
-def about_rows(summaries: Summaries, reads: type[View]) -> list[str]:
-    """Return the warnings that follow from how many rows and documents there were."""
+def about_rows(summaries: Summaries, reads: type[View], *, debiased: bool = False) -> list[str]:
+    """Return the warnings that follow from how many rows and documents there were.
+
+    `debiased`: the interval is one for the population's value, and the bias of few rows or
+    documents is part of it.
+    """
     tally, named = summaries.of(Tally), _named(summaries)
     # A measure over types has an interval of its own.
-    warnings = _types(summaries, reads) if reads.over_types else _too_few(tally, reads)
+    warnings = (
+        _types(summaries, reads) if reads.over_types else _too_few(tally, reads, debiased)
+    )
     if tally.zeros and (reads is Pairs or reads.needs[0] is Directions):
         zeros = list_rows([[row] for row in named.zeros])
         warnings.append(f"{tally.zeros} zero rows dropped: they have no direction{zeros}")
@@ -102,7 +109,7 @@ def _types(summaries: Summaries, reads: type[View]) -> list[str]:
     return [f"from a sample of {kept} of {about}{seen.vocabulary} token types"]
 
 
-def _too_few(tally: TallySummary, reads: type[View]) -> list[str]:
+def _too_few(tally: TallySummary, reads: type[View], debiased: bool) -> list[str]:
     warnings: list[str] = []
     n, d, documents = tally.count, tally.width, tally.documents
     if documents < LEAST_DOCUMENTS:
@@ -115,14 +122,15 @@ def _too_few(tally: TallySummary, reads: type[View]) -> list[str]:
         warnings.append(
             f"documents of very unequal length count as {as_many:.0f}: the interval is rough"
         )
+    spectral = reads in _SPECTRAL and not debiased
     if reads in _SPECTRAL and n < d:
         warnings.append(
             f"n < d ({n} rows, {d} dimensions): the spectrum is biased; "
             "if rows and columns are swapped, transpose"
         )
-    elif reads in _SPECTRAL and n < PER_DIMENSION * d:
+    elif spectral and n < PER_DIMENSION * d:
         warnings.append(f"n < 10 d ({n} rows, {d} dimensions): the spectrum is biased")
-    elif reads in _SPECTRAL and not tally.independent and documents < PER_DIMENSION * d:
+    elif spectral and not tally.independent and documents < PER_DIMENSION * d:
         warnings.append(
             f"documents < 10 d ({documents} documents, {d} dimensions): "
             "the spectrum may be biased however many rows there are"
@@ -141,7 +149,9 @@ def about_bias(readings: Iterable[Reading]) -> dict[str, str]:
             continue
         low, high = by_name[biased].low, by_name[biased].high
         true = by_name[debiased].value
-        if low is not None and high is not None and not low <= true <= high:
+        most = level(MEASURES[biased].bounds[1], by_name[biased].n, by_name[biased].d)
+        within = true if most is None else min(true, most)
+        if low is not None and high is not None and not low <= within <= high:
             warnings[biased] = f"biased by more than its interval: {debiased} reads {true:.4g}"
     cosine = by_name.get("mean-cosine")
     if cosine is not None and "outlier-share" in by_name:

@@ -37,6 +37,8 @@ class Spectrum(GroupView):
     rank: int  # how many of them can be more than rounding
     rows: int
     energy: Array  # (groups, d)
+    summaries: Summaries | None = None  # what halves are made of; None: this is a half
+    seen_rows: int = 0  # of a half, whose `rows` are those of the whole while it is measured
 
     @classmethod
     def of(cls, summaries: Summaries) -> Self:
@@ -59,6 +61,7 @@ class Spectrum(GroupView):
             sizes=np.zeros(0),
             energy=np.zeros((0, len(values))),
             keys=np.zeros(0, dtype=np.uint64),
+            summaries=summaries,
         )
         if parts is None:
             return whole
@@ -82,18 +85,40 @@ class Spectrum(GroupView):
 
     def without(self, group: int) -> Self:
         """Return the spectrum as if a group had never been seen."""
-        left = max(self.rows - self.sizes[group] - self._spent, 1.0)
-        whole = self.values * (self.rows - self._spent)
+        rows = self.seen_rows or self.rows
+        left = max(rows - self.sizes[group] - self._spent, 1.0)
+        whole = self.values * (rows - self._spent)
         scatter = whole - self.energy[group]
         if scatter.max() <= whole.max() * self.width * np.finfo(np.float64).eps:
             raise no_spread()  # all of it was in that group
         return replace(self, values=np.maximum(scatter, 0.0) / left)
+
+    def halves(self) -> "tuple[Spectrum, Spectrum]":
+        """Return the same of each half of the documents."""
+        assert self.summaries is not None
+        return self.summaries.view(HalfSpectra).spectra
+
+    def with_participation(self, ratio: float) -> Self:
+        """Return a spectrum of this trace and participation ratio: all values but one equal.
+
+        With b (1 + (d-1) x) and d - 1 times b (1 - x) the ratio is d / (1 + (d-1) x^2).
+        """
+        d = self.width
+        x = np.sqrt((d / min(max(ratio, 1.0), float(d)) - 1) / (d - 1))
+        values = np.full(d, 1 - x)
+        values[0] = 1 + (d - 1) * x
+        return replace(self, values=values * self.values.mean())
 
 
 class RawSpectrum(Spectrum):
     """Eigenvalues of the second moments about zero: squared singular values over n."""
 
     _spent: ClassVar[int] = 0
+
+    def halves(self) -> tuple[Spectrum, Spectrum]:
+        """Return the same of each half of the documents."""
+        assert self.summaries is not None
+        return self.summaries.view(RawHalfSpectra).spectra
 
     @classmethod
     def of(cls, summaries: Summaries) -> Self:
@@ -146,40 +171,6 @@ class Halves(View):
     def whole(self) -> Spectrum:
         """The spectrum of both halves together."""
         return self.summaries.view(Spectrum)
-
-    @lazy
-    def spectra(self) -> tuple[Spectrum, Spectrum]:
-        """The spectrum of each half, with the parts that groups of the half have in it."""
-        first, second = (
-            self._spectrum(half, covariance)
-            for half, covariance in enumerate(self.covariances())
-        )
-        return first, second
-
-    def _spectrum(self, half: int, covariance: Array) -> Spectrum:
-        moments = self.moments.halves[half]
-        count = int(moments.count)
-        rank = min(count - 1, len(covariance))
-        values, vectors = eigenpairs(covariance, rank, axes=self.parts is not None)
-        whole = Spectrum(
-            values=values,
-            rank=rank,
-            rows=count,
-            documents=self.documents,
-            sizes=np.zeros(0),
-            energy=np.zeros((0, len(values))),
-            keys=np.zeros(0, dtype=np.uint64),
-        )
-        if self.parts is None:
-            return whole
-        here = self.parts.keys % np.uint64(2) == half  # as documents are dealt to halves
-        return replace(
-            whole,
-            sizes=self.parts.sizes[here],
-            energy=self.parts.along(moments.origin, values, vectors, count - 1, here),
-            keys=self.parts.keys[here],
-            thinning=self.parts.thinning,
-        )
 
     def covariances(self) -> tuple[Array, Array]:
         """Return the covariance of each half."""
@@ -241,6 +232,70 @@ class Halves(View):
         assert isinstance(self.parts, SketchedParts)
         groups = self.parts.groups.only(self.parts.groups.halves == half)
         return unbiased_weights(self.moments.halves[half].count, groups)
+
+
+@dataclass(frozen=True)
+class HalfSpectra(View):
+    """The spectrum of each half, with the parts that groups of the half have in it."""
+
+    needs = (Moments, Groups, Reservoir)
+    for_intervals = (Reservoir,)
+    _about_zero: ClassVar[bool] = False
+    spectra: tuple[Spectrum, Spectrum]
+
+    @classmethod
+    def of(cls, summaries: Summaries) -> Self:
+        """Return the spectra of the covariances of two halves, or of raw second moments."""
+        halves, parts = summaries.view(Halves), parts_of(summaries)
+        first, second = (
+            cls._spectrum(halves.moments, parts, half, covariance)
+            for half, covariance in enumerate(halves.covariances())
+        )
+        return cls((first, second))
+
+    @classmethod
+    def _spectrum(
+        cls, whole: MomentsSummary, parts: Parts | None, half: int, covariance: Array
+    ) -> Spectrum:
+        moments = whole.halves[half]
+        count, kind = int(moments.count), RawSpectrum if cls._about_zero else Spectrum
+        spent, centre = 0 if cls._about_zero else 1, moments.origin
+        if cls._about_zero:
+            covariance = moments.scatter / count + np.outer(centre, centre)
+            centre = np.zeros_like(centre)
+        rank = min(count - spent, len(covariance))
+        values, vectors = eigenpairs(covariance, rank, axes=parts is not None)
+        found = kind(
+            values=values,
+            rank=rank,
+            rows=whole.count,
+            seen_rows=count,
+            documents=whole.documents,
+            sizes=np.zeros(0),
+            energy=np.zeros((0, len(values))),
+            keys=np.zeros(0, dtype=np.uint64),
+        )
+        if parts is None:
+            return found
+        here = parts.keys % np.uint64(2) == half  # as documents are dealt to halves
+        return replace(
+            found,
+            sizes=parts.sizes[here],
+            energy=parts.along(centre, values, vectors, count - spent, here),
+            keys=parts.keys[here],
+            thinning=parts.thinning,
+        )
+
+    @property
+    def count(self) -> int:
+        """How many rows they rest on."""
+        return sum(half.seen_rows for half in self.spectra)
+
+
+class RawHalfSpectra(HalfSpectra):
+    """The same of the second moments about zero."""
+
+    _about_zero: ClassVar[bool] = True
 
 
 def unbiased_weights(rows: float, groups: GroupsSummary) -> tuple[float, float]:

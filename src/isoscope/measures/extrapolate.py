@@ -1,0 +1,155 @@
+"""What a reading would be with endless documents, from the whole and from its two halves."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import inf, sqrt
+
+import numpy as np
+
+from isoscope.accumulate import Moments, Tally
+from isoscope.errors import TooFewRowsError, UndefinedError
+from isoscope.measures.interval import Spread, enough_groups, influences, quantile
+from isoscope.measures.view import Spectrum
+
+TOLERABLE = 1.0  # standard errors: the doubt about the extrapolation that an interval covers
+NOTICEABLE = 0.01  # of the value, where there is no standard error
+UNSURE = 0.5  # of a correction, where there are fewer documents than dimensions
+MANY = 80  # documents from which on the first two orders are enough whatever the dimensions
+FARTHEST = 3.0  # times what a half loses: no extrapolation goes further
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The value of the population as estimated, with its interval and its spread."""
+
+    value: float
+    ends: tuple[float, float] | None
+    spread: Spread | None
+    doubt: float = 0.0  # by how much another extrapolation differs
+
+
+def extrapolate(plain: float, half: float, *, independent: bool) -> float:
+    """Return the value at endless documents, from that of all and that of half of them.
+
+    The bias goes with 1/n to first order: what a half lacks, the whole lacks again. A value
+    that falls short loses a share of itself, so that the next order is positive. For
+    independent rows the logarithm of an effective rank is nearly linear in 1/n; where the
+    rows of a document share a part of their variance, its inverse is.
+
+    >>> extrapolate(9.0, 8.0, independent=False), extrapolate(8.0, 9.0, independent=False)
+    (10.285714285714286, 7.0)
+    """
+    gap = plain - half
+    lost = gap / plain if plain > 0 else 0.0
+    if lost <= 0:
+        return plain + gap
+    remains = 1 - (1 if independent else 2) * lost
+    return plain + gap * (min(1 / remains, FARTHEST) if remains > 0 else FARTHEST)
+
+
+def doubt(plain: float, half: float, *, independent: bool) -> float:
+    """Return how far the next way of extrapolating lies from this one."""
+    gap = plain - half
+    lost = gap / plain if plain > 0 else 0.0
+    if lost >= 0 and not independent:
+        other = extrapolate(plain, half, independent=True)
+        return abs(extrapolate(plain, half, independent=False) - other)
+    return abs(gap * lost / (1 - abs(lost))) if abs(lost) < 1 else inf
+
+
+def value_by_halves(seen: Spectrum, compute: Callable[[Spectrum], float]) -> float:
+    """Return the extrapolated value of a measure of the spectrum."""
+    plain, half, _ = _values(seen, compute)
+    return extrapolate(plain, half, independent=_is_independent(seen))
+
+
+def by_halves(seen: Spectrum, compute: Callable[[Spectrum], float]) -> Estimate:
+    """Return the extrapolated value with its interval; the halves must be defined."""
+    plain, half, _ = _values(seen, compute)
+    independent = _is_independent(seen)
+    value = extrapolate(plain, half, independent=independent)
+    unsure = doubt(plain, half, independent=independent)
+    if _are_few(seen):
+        unsure = max(unsure, UNSURE * abs(value - plain))
+    spread = _spread(seen, compute)
+    if spread is None:
+        return Estimate(value, None, None, unsure)
+    spread = replace(spread, correction=value - plain)
+    reach = quantile(spread.freedom) * spread.error
+    return Estimate(value, (value - reach, value + reach), spread, unsure)
+
+
+def warn_of_doubt(found: Estimate, *, low: bool, independent: bool) -> list[str]:
+    """Warn where the interval cannot cover the doubt about the extrapolation."""
+    error = None if found.spread is None else found.spread.error
+    limit = NOTICEABLE * abs(found.value) if error is None else TOLERABLE * error
+    if found.doubt <= limit:
+        return []
+    kind, side = "rows" if independent else "documents", "low" if low else "high"
+    return [
+        f"may be biased {side}, by {found.doubt:.2g} beyond its interval: too few {kind} for "
+        "its spectrum"
+    ]
+
+
+def _are_few(seen: Spectrum) -> bool:
+    """Whether documents that count as this many leave whole directions unseen."""
+    assert seen.summaries is not None
+    tally = seen.summaries.of(Tally)
+    return not tally.independent and tally.count**2 < min(seen.width, MANY) * tally.pairs
+
+
+def _is_independent(seen: Spectrum) -> bool:
+    assert seen.summaries is not None
+    return seen.summaries.of(Moments).independent
+
+
+def _values(
+    seen: Spectrum, compute: Callable[[Spectrum], float]
+) -> tuple[float, float, list[float]]:
+    """Return a measure of the whole, of a half of the documents on average, and of each half.
+
+    Halves are weighted by their rows: the larger one has less of the bias, which is then
+    twice that of the whole however the documents were dealt.
+    """
+    halves = seen.halves()
+    values = [compute(half) for half in halves]
+    weights = _weights(halves)
+    return compute(seen), sum(w * v for w, v in zip(weights, values, strict=True)), values
+
+
+def _weights(halves: tuple[Spectrum, Spectrum]) -> list[float]:
+    total = sum(half.seen_rows for half in halves)
+    return [half.seen_rows / total for half in halves]
+
+
+def _spread(seen: Spectrum, compute: Callable[[Spectrum], float]) -> Spread | None:
+    """What each group adds to the error: it leaves the whole, and the half it is in."""
+    if not enough_groups(seen):
+        return None
+    halves, independent = seen.halves(), _is_independent(seen)
+    plain, half, values = _values(seen, compute)
+    value = extrapolate(plain, half, independent=independent)
+    total = np.zeros(seen.groups)
+    for part, weight, own in zip(halves, _weights(halves), values, strict=True):
+        here = np.isin(seen.keys, part.keys)
+        if part.groups < 2 or here.sum() != part.groups:
+            return None
+        try:
+            without = [
+                extrapolate(
+                    compute(seen.without(group)),
+                    half + weight * (compute(part.without(place)) - own),
+                    independent=independent,
+                )
+                for place, group in enumerate(np.flatnonzero(here).tolist())
+            ]
+        except (TooFewRowsError, UndefinedError):
+            return None
+        # centred in its half, but a group is one of those of the whole
+        of_half = part.groups / (part.groups - 1)
+        total[here] = influences(value, np.array(without), part.sizes) * of_half
+    if not np.isfinite(total).all():
+        return None
+    of_whole = sqrt((seen.groups - 1) / seen.groups)
+    return Spread(total * of_whole * seen.thinning, seen.keys, lost=2)
