@@ -336,8 +336,9 @@ def test_a_damaged_state_is_refused_where_it_is_needed(collections):
 def test_a_model_in_two_precisions_differs_by_little_and_is_reported_exactly(
     tiny, texts, tmp_path
 ):
+    sites = ["embed", "resid.0", "norm.mid", "norm.out"]
     for dtype in ("float32", "bfloat16"):
-        iso.survey(tiny, texts, output=tmp_path / dtype, dtype=dtype)
+        iso.survey(tiny, texts, output=tmp_path / dtype, dtype=dtype, sites=sites)
     changes = iso.compare(tmp_path / "float32", tmp_path / "bfloat16", all=True)
     method, differs = changes.remarks
     assert "dtype float32 and bfloat16" in differs
@@ -351,18 +352,20 @@ def test_a_model_in_two_precisions_differs_by_little_and_is_reported_exactly(
         assert each.high - each.low < 0.2 * own
 
 
-@pytest.mark.parametrize("variant", ["no-special", "no-sink"])
-def test_variants_are_compared_on_their_own(tiny, texts, tmp_path, variant):
+@pytest.fixture(scope="module")
+def trained_and_not(tiny, texts, tmp_path_factory):
+    """Return a folder with the runs of a model, `0`, and of its shape untrained, `1`."""
+    place = tmp_path_factory.mktemp("variants")
     for seed in (0, 1):
-        iso.survey(
-            tiny,
-            texts,
-            output=tmp_path / str(seed),
-            untrained=bool(seed),
-            measures=["isoscore"],
-        )
-    changes = iso.compare(tmp_path / "0", tmp_path / "1", variant=variant)
-    ours = {r.site: r.value for r in read(tmp_path / "0") if r.variant == variant}
+        output = place / str(seed)
+        iso.survey(tiny, texts, output=output, untrained=bool(seed), measures=["isoscore"])
+    return place
+
+
+@pytest.mark.parametrize("variant", ["no-special", "no-sink"])
+def test_variants_are_compared_on_their_own(trained_and_not, variant):
+    changes = iso.compare(trained_and_not / "0", trained_and_not / "1", variant=variant)
+    ours = {r.site: r.value for r in read(trained_and_not / "0") if r.variant == variant}
     assert {each.site: each.a for each in changes} == ours
     assert all(each.paired for each in changes)
 

@@ -91,9 +91,10 @@ def test_a_plan_is_the_same_after_a_file_and_in_another_worker(tiny, texts):
 
 
 def test_batches_are_halved_until_they_fit(tiny, texts, assert_alike):
-    wanted = read_by(worker_of(tiny, texts), texts)
+    sites = ["resid.1", "norm.mid"]
+    wanted = read_by(worker_of(tiny, texts, sites=sites), texts)
     said, told = [], []
-    worker = worker_of(tiny, texts)
+    worker = worker_of(tiny, texts, sites=sites)
     seen = short_of_memory(worker, 4)
     notify = Notify(lambda *each: told.append(each), said.append)
     found = read_by(worker, texts, notify)
@@ -441,7 +442,8 @@ def test_a_tied_matrix_is_summed_once(tiny, texts, tmp_path):
 
 
 def test_documents_are_tokenised_once(tiny, texts):
-    worker, seen = worker_of(tiny, texts), []
+    sites = ["resid.1", "norm.mid"]
+    worker, seen = worker_of(tiny, texts, sites=sites), []
     prepare = worker.feed.prepare
 
     def counted(document):
@@ -452,8 +454,9 @@ def test_documents_are_tokenised_once(tiny, texts):
     found = read_by(worker, texts)
     assert sorted(seen) == sorted(set(seen))
     assert len(seen) == len(texts)
-    again = survey(tiny, texts, sites=SITES, tokens=None)
-    for site in dict.fromkeys(each.site for each in again):
+    again = survey(tiny, texts, sites=sites, tokens=None)
+    for site in sites:
+        assert by_site(again, site)
         assert by_site(found, site) == by_site(again, site)
 
 
