@@ -74,7 +74,8 @@ def difference_of_spreads(
     """Return first - times x second of independent readings whose groups are known."""
     ours, theirs = spreads
     parts = np.concatenate([ours.parts, times * theirs.parts])
-    return _from_parts(first - times * second, parts, ours.lost + theirs.lost)
+    lost = max(ours.lost + theirs.lost, len(parts) - GROUPS + 1)
+    return _from_parts(first - times * second, parts, lost)
 
 
 def independent_difference(

@@ -19,21 +19,24 @@ def _isotropic(n: int, d: int) -> float:
     return extrapolate(whole, half, independent=True)
 
 
-def _estimate(seen: Halves) -> Estimate:
+def _estimate(seen: Halves) -> Estimate | None:
     return by_halves(seen.whole, effective_rank)
 
 
 def _spread(seen: Halves, _value: float, _published: bool) -> Spread | None:
-    return _estimate(seen).spread
+    found = _estimate(seen)
+    return None if found is None else found.spread
 
 
 def _interval(seen: Halves, _value: float, _published: bool) -> tuple[float, float] | None:
-    return _estimate(seen).ends
+    found = _estimate(seen)
+    return None if found is None else found.ends
 
 
 def _warn(seen: Halves, _value: float, _error: float | None) -> list[str]:
     independent = seen.summaries.of(Tally).independent
-    return warn_of_doubt(_estimate(seen), low=True, independent=independent)
+    found = _estimate(seen)
+    return [] if found is None else warn_of_doubt(found, low=True, independent=independent)
 
 
 @measure(

@@ -12,7 +12,6 @@ from isoscope.measures.interval import Spread, enough_groups, influences, quanti
 from isoscope.measures.view import Spectrum
 
 TOLERABLE = 1.0  # standard errors: the doubt about the extrapolation that an interval covers
-NOTICEABLE = 0.01  # of the value, where there is no standard error
 UNSURE = 0.5  # of a correction, where there are fewer documents than dimensions
 MANY = 80  # documents from which on the first two orders are enough whatever the dimensions
 FARTHEST = 3.0  # times what a half loses: no extrapolation goes further
@@ -23,8 +22,8 @@ class Estimate:
     """The value of the population as estimated, with its interval and its spread."""
 
     value: float
-    ends: tuple[float, float] | None
-    spread: Spread | None
+    ends: tuple[float, float]
+    spread: Spread
     doubt: float = 0.0  # by how much another extrapolation differs
 
 
@@ -63,8 +62,8 @@ def value_by_halves(seen: Spectrum, compute: Callable[[Spectrum], float]) -> flo
     return extrapolate(plain, half, independent=_is_independent(seen))
 
 
-def by_halves(seen: Spectrum, compute: Callable[[Spectrum], float]) -> Estimate:
-    """Return the extrapolated value with its interval; the halves must be defined."""
+def by_halves(seen: Spectrum, compute: Callable[[Spectrum], float]) -> Estimate | None:
+    """Return the extrapolated value with its interval; None where it has none."""
     plain, half, _ = _values(seen, compute)
     independent = _is_independent(seen)
     value = extrapolate(plain, half, independent=independent)
@@ -73,7 +72,7 @@ def by_halves(seen: Spectrum, compute: Callable[[Spectrum], float]) -> Estimate:
         unsure = max(unsure, UNSURE * abs(value - plain))
     spread = _spread(seen, compute)
     if spread is None:
-        return Estimate(value, None, None, unsure)
+        return None
     spread = replace(spread, correction=value - plain)
     reach = quantile(spread.freedom) * spread.error
     return Estimate(value, (value - reach, value + reach), spread, unsure)
@@ -81,9 +80,7 @@ def by_halves(seen: Spectrum, compute: Callable[[Spectrum], float]) -> Estimate:
 
 def warn_of_doubt(found: Estimate, *, low: bool, independent: bool) -> list[str]:
     """Warn where the interval cannot cover the doubt about the extrapolation."""
-    error = None if found.spread is None else found.spread.error
-    limit = NOTICEABLE * abs(found.value) if error is None else TOLERABLE * error
-    if found.doubt <= limit:
+    if found.doubt <= TOLERABLE * found.spread.error:
         return []
     kind, side = "rows" if independent else "documents", "low" if low else "high"
     return [

@@ -27,10 +27,9 @@ def estimate(
     """
     try:
         if isinstance(seen, Spectrum) and seen.summaries is not None:
-            found = _by_participation(seen, compute) if record.by_participation else None
-            if found is None or published:
-                found = by_halves(seen, compute)
-            return found
+            exact = record.by_participation and not published
+            found = _by_participation(seen, compute) if exact else None
+            return found or by_halves(seen, compute)
         twin = MEASURES.get(DEBIASED_TWINS.get(record.name, ""))
         if isinstance(seen, GroupView) and twin is not None and twin.reads is record.reads:
             return _by_twin(seen, twin)
@@ -39,12 +38,11 @@ def estimate(
     return None
 
 
-def _by_twin(seen: GroupView, twin: Measure) -> Estimate:
+def _by_twin(seen: GroupView, twin: Measure) -> Estimate | None:
     """Return the debiased measure of the same sums."""
     value = twin.compute(seen)
-    return Estimate(
-        value, interval(seen, twin.compute, value), spread(seen, twin.compute, value)
-    )
+    ends, parts = interval(seen, twin.compute, value), spread(seen, twin.compute, value)
+    return None if ends is None or parts is None else Estimate(value, ends, parts)
 
 
 def _by_participation(seen: Spectrum, compute: Callable[..., float]) -> Estimate | None:
@@ -69,8 +67,3 @@ def _by_participation(seen: Spectrum, compute: Callable[..., float]) -> Estimate
     low, high = sorted((at(centre - reach), at(centre + reach)))
     parts = Spread(found.parts * slope, found.keys, found.lost)
     return Estimate(at(centre), (low, high), parts)
-
-
-def holding(ends: tuple[float, float] | None, value: float) -> tuple[float, float] | None:
-    """Return an interval that holds a value too, extended to it if need be."""
-    return None if ends is None else (min(ends[0], value), max(ends[1], value))

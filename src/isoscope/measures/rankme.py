@@ -26,6 +26,7 @@ def of_squares(squares: Array) -> float:
     formula="exp(-sum p log p), p = singular values of the raw rows over their sum + 1e-7",
     misleads="Not centred: a large mean is one large singular value and lowers it. The paper "
     "uses 25,600 rows; values at other counts are not comparable where n is not many times d.",
+    bounds=(1.0, lambda _n, d: float(d)),
 )
 def rankme(seen: RawSpectrum) -> float:
     """Number of dimensions used: exp of the entropy of the rows' singular values."""

@@ -41,7 +41,7 @@ from isoscope.measures.interval import (
     spread,
 )
 from isoscope.measures.mean_cosine import mean_cosine, mean_cosines_without_each
-from isoscope.measures.population import estimate, holding
+from isoscope.measures.population import estimate
 from isoscope.measures.view import GroupView, Summaries, Units, View
 from isoscope.measures.view.spectrum import decompose
 from isoscope.site import HEADS, MATRICES, Site
@@ -239,8 +239,8 @@ def _spread(
     value = compute(view)
     if record.spread is not None:
         return record.spread(view, value, published)
-    if (found := estimate(record, view, compute, published=published)) is not None:
-        return found.spread and replace(found.spread, centre=found.value)
+    if found := estimate(record, view, compute, published=published):
+        return replace(found.spread, centre=found.value)
     assert isinstance(view, GroupView)
     return spread(view, compute, value)
 
@@ -317,27 +317,28 @@ def _readings(
     """Return the reading of a measure and of what belongs beside it."""
     view, compute, published = _computation(record, summaries, options)
     value = compute(view)
-    found = None
     if record.interval is not None:
-        around = record.interval(view, value, published)
-    elif (found := estimate(record, view, compute, published=published)) is not None:
-        around = holding(found.ends, value)
+        found, around = None, record.interval(view, value, published)
+    elif found := estimate(record, view, compute, published=published):
+        around = found.ends
     else:
         assert isinstance(view, GroupView)
         shape = {"logarithmic": record.logarithmic, "skewed": record.skewed}
         around = interval(view, compute, value, **shape)
-    warnings = about_rows(summaries, record.reads, debiased=found is not None and bool(around))
-    if found is not None and around is not None:
+    warnings = about_rows(summaries, record.reads, debiased=found is not None)
+    if found is not None:
         independent = summaries.of(Tally).independent
         warnings += warn_of_doubt(found, low=found.value > value, independent=independent)
     if record.warn is not None:
         warnings += record.warn(view, value, _error(around))
     if published:
         warnings.append("as published, not as isoscope defines it")
-    low, high = around or (None, None)
+    d = summaries.of(Tally).width
+    low, high = (_within(end, record, view.count, d) for end in around or (None, None))
+    if found is not None and low is not None and high is not None:
+        low, high = min(low, value), max(high, value)
     if around is None and not any(w.startswith("no interval") for w in warnings):
         warnings.append("no interval: it is not defined without some of the groups")
-    d = summaries.of(Tally).width
     first = Reading(
         run=run,
         site=place[0],
@@ -346,8 +347,8 @@ def _readings(
         step=None,
         measure=record.name,
         value=value,
-        low=_within(low, record, view.count, d),
-        high=_within(high, record, view.count, d),
+        low=low,
+        high=high,
         n=view.count,
         d=d,
         warnings=tuple(warnings),

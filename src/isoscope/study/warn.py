@@ -149,9 +149,12 @@ def about_bias(readings: Iterable[Reading]) -> dict[str, str]:
             continue
         low, high = by_name[biased].low, by_name[biased].high
         true = by_name[debiased].value
-        most = level(MEASURES[biased].bounds[1], by_name[biased].n, by_name[biased].d)
-        within = true if most is None else min(true, most)
-        if low is not None and high is not None and not low <= within <= high:
+        if low is None or high is None:
+            continue
+        n, d = by_name[biased].n, by_name[biased].d
+        # an interval ends where the measure does, which its debiased twin need not
+        least, most = (level(bound, n, d) for bound in MEASURES[biased].bounds)
+        if (true < low and low != least) or (true > high and high != most):
             warnings[biased] = f"biased by more than its interval: {debiased} reads {true:.4g}"
     cosine = by_name.get("mean-cosine")
     if cosine is not None and "outlier-share" in by_name:
