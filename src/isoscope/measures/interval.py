@@ -184,6 +184,17 @@ def interval(
     return interval_from(view, value, _without_each(view, compute), logarithmic=logarithmic)
 
 
+def interval_and_spread(
+    view: V, compute: Callable[[V], float], value: float, *, logarithmic: bool = False
+) -> tuple[tuple[float, float] | None, Spread | None]:
+    """Return both the interval of a reading and its spread, computed once."""
+    without = _without_each(view, compute)
+    found = None
+    if without is not None:
+        found = Spread(influences(value, without, view.sizes) * view.thinning, view.keys)
+    return interval_from(view, value, without, logarithmic=logarithmic), found
+
+
 def interval_from(
     view: GroupView, value: float, without: Array | None, *, logarithmic: bool = False
 ) -> tuple[float, float] | None:
