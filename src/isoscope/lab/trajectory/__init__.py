@@ -1,0 +1,1 @@
+"""How anisotropy develops over the checkpoints of a model."""
