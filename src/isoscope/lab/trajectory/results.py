@@ -1,4 +1,4 @@
-"""What a trajectory found: a record of one measure at one site over all steps, and its table."""
+"""What a trajectory found: one measure at one site over all steps, and how these look."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

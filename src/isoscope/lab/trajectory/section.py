@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import expm1, floor, log1p, log10
 from typing import Any
 
@@ -47,6 +48,7 @@ THEORY_CELLS = 14_000
 FEW = 5  # sites whose curves are shown at first
 DIGITS, COARSE = 4, 3  # significant ones of values and of spectra
 LOG, LINEAR = "log", "linear"
+TICKS = [0, *(10**n for n in range(13))]  # of steps as a logarithm
 LONG = 50  # ratio of last to first step from which on steps begin as a logarithm
 THEORIES = {  # measure, title; readings that no measure of rows gives
     "norm-bias": "Final norm: |bias|",
@@ -270,8 +272,8 @@ def _findings(curves: TrajectoryCurves) -> list[Finding]:
         )
         jump = "" if line.sudden is None else f"; it jumps at step {line.sudden:,}"
         text = (
-            f"is what {line.measure} at {line.site} changes by from step {curves.steps[0]:,} to "
-            f"{curves.steps[-1]:,}; {onset}{jump}"
+            f"is what {line.measure} at {line.site} changes by from step {curves.steps[0]:,} "
+            f"to {curves.steps[-1]:,}; {onset}{jump}"
         )
         rule = (
             f"paired by document over {len(curves.steps)} checkpoints, 95 % interval {interval}"
@@ -404,10 +406,7 @@ def _map_columns(series: Sequence[Named]) -> Columns:
 
 def _edges(steps: Sequence[int]) -> tuple[list[float], list[float]]:
     """Return where the column of each step begins and ends: halfway in the logarithm."""
-    inner = [
-        float(f"{expm1((log1p(a) + log1p(b)) / 2):.5g}")
-        for a, b in zip(steps[:-1], steps[1:], strict=True)
-    ]
+    inner = [float(f"{expm1((log1p(a) + log1p(b)) / 2):.5g}") for a, b in pairwise(steps)]
     first = max(0.0, 2.0 * steps[0] - inner[0])
     last = 2.0 * steps[-1] - inner[-1]
     return [first, *inner], [*inner, last]
@@ -490,12 +489,13 @@ def _theory_chart(series: Sequence[Named]) -> list[Chart]:
 
 
 # --- specifications -----------------------------------------------------------------------
-def _steps(field: str, axis: str, title: str = "step") -> alt.X:
+def _steps(field: str, axis: str) -> alt.X:
     kind = "symlog" if axis == LOG else "linear"
+    ticks = {"values": TICKS} if axis == LOG else {"tickCount": 8}
     return alt.X(
         f"{field}:Q",
-        title=title,
-        axis=alt.Axis(format="~s", tickCount=8),
+        title="step",
+        axis=alt.Axis(format="~s", **ticks),
         scale=alt.Scale(type=kind, nice=False, zero=False),
     )
 

@@ -144,7 +144,7 @@ def _not_a_series(name: str) -> ConfigError:
         )
     return ConfigError(
         f"expected --revisions of the model {name!r} on the hub, got none",
-        hint="--revisions step0,step1000,… or --revisions pythia; a folder is named by its path",
+        hint="add --revisions step0,step1000 or --revisions pythia; name a folder by its path",
         slug="series-revisions",
     )
 
@@ -235,7 +235,7 @@ def other_shape(first: str, other: str, ours: str, theirs: str) -> ConfigError:
     """Return the error for checkpoints that are not of one model."""
     return ConfigError(
         f"cannot follow {first!r} to {other!r}: {ours} becomes {theirs}",
-        hint="a series is of one model: leave out what is of another width, depth or vocabulary",
+        hint="a series is of one model: leave out what has another width, depth or vocabulary",
         slug="series-shapes",
     )
 
