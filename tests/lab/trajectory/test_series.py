@@ -18,7 +18,7 @@ def test_pythia_has_154_steps_and_machina_21_of_them():
     thousands = (
         0, 7, 14, 21, 28, 35, 42, 50, 57, 64, 71, 78, 85, 92, 100, 107, 114, 121, 128, 135, 143
     )  # fmt: skip
-    assert MACHINA == tuple(f"step{each * 1000}" for each in thousands)
+    assert tuple(f"step{each * 1000}" for each in thousands) == MACHINA
     assert set(MACHINA) <= set(PYTHIA)
 
 

@@ -1,6 +1,7 @@
 """One checkpoint of a series, surveyed: the same sums and merges as a survey of its own."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,8 @@ from isoscope.study.run import Live
 from isoscope.study.selection import PREPARED, prepare_document
 from isoscope.study.survey import Batches, ModelWorker, SurveyPlan, SurveySpec
 from isoscope.types import Array
+
+ROOM = 512 << 20  # bytes of summaries that stay in memory: there are those of one checkpoint
 
 
 class KeptDocuments:
@@ -75,14 +78,17 @@ class CheckpointWorker(ModelWorker):
     def survey(
         self, plan: SurveyPlan, scratch: Scratch, ticks: Ticks, id: str, spare: Path
     ) -> State:
-        """Return the summaries of all stages; what is done for a minute survives a kill."""
+        """Return the summaries of all stages, merged as those of a survey are."""
         found: list[State] = []
         before = 0
         for number, units in enumerate(plan.stages):
             self.enter(plan, number, found[-1] if found else None)
             folder = spare / f"stage-{number}"
             keeper = SummaryKeeper(
-                len(units), id=f"{id} {number}", spare=lambda at=folder: _made(at)
+                len(units),
+                id=f"{id} {number}",
+                spare=partial(_make_folder, folder),
+                room=ROOM,
             )
             for unit in keeper.missing():
                 done = before
@@ -131,6 +137,6 @@ def _width(width: int | None) -> str:
     return "missing" if width is None else f"of width {width}"
 
 
-def _made(folder: Path) -> Path:
+def _make_folder(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     return folder

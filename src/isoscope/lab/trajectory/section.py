@@ -381,8 +381,8 @@ def _switches(series: Sequence[Named], sites: Sequence[str]) -> tuple[Switch, ..
 
 def _few(sites: Sequence[str]) -> list[str]:
     """Return some sites from the first to the last, evenly."""
-    places = np.unique(np.linspace(0, len(sites) - 1, min(FEW, len(sites))).round().astype(int))
-    return [sites[place] for place in places]
+    places = np.linspace(0, len(sites) - 1, min(FEW, len(sites))).round().astype(int).tolist()
+    return [sites[place] for place in dict.fromkeys(places)]
 
 
 # --- columns ------------------------------------------------------------------------------
@@ -491,11 +491,11 @@ def _theory_chart(series: Sequence[Named]) -> list[Chart]:
 # --- specifications -----------------------------------------------------------------------
 def _steps(field: str, axis: str) -> alt.X:
     kind = "symlog" if axis == LOG else "linear"
-    ticks = {"values": TICKS} if axis == LOG else {"tickCount": 8}
+    ticks = alt.Axis(format="~s", values=TICKS) if axis == LOG else alt.Axis(format="~s")
     return alt.X(
         f"{field}:Q",
         title="step",
-        axis=alt.Axis(format="~s", **ticks),
+        axis=ticks,
         scale=alt.Scale(type=kind, nice=False, zero=False),
     )
 

@@ -348,7 +348,7 @@ class TrajectoryWorker(Planner[Results[Course]]):
 
     @property
     def _name(self) -> str:
-        names = self.spec.load.series
+        names: list[str] = list(self.spec.load.series)
         return names[0] if len(names) > 1 or is_on_hub(names[0]) else Path(names[0]).name
 
     def _save(
@@ -398,7 +398,7 @@ class TrajectoryWorker(Planner[Results[Course]]):
         save(
             done.target or "",
             State(Survey()),
-            readings,  # pyright: ignore[reportArgumentType]
+            readings,
             origin,
             {"trajectory": flags},
             done.overwrite,
@@ -463,7 +463,9 @@ def _parts(
 
 def _spreads(parts: StepParts | None) -> Iterator[tuple[tuple[str, str, str], Spread]]:
     """Yield the spreads of a step by site, variant and measure."""
-    for each in () if parts is None else parts.parts:
+    if parts is None:
+        return
+    for each in parts.parts:
         where = each.site, each.variant, each.measure
         yield where, Spread(each.parts.array, parts.keys[each.keys].array, each.lost)
 
