@@ -15,7 +15,7 @@ add(
         spec_at="isoscope.lab.trajectory.spec:TrajectorySpec",
         examples=(
             "isoscope trajectory models/series --tokens 2000 -o runs/series",
-            "isoscope trajectory models/series corpus.txt --metrics steps.csv --sites norm --json",
+            "isoscope trajectory models/series --metrics steps.csv --sites norm --json",
             "isoscope trajectory models/series/step_0,models/series/step_90 --tokens 500 --csv",
         ),
         noun="tokens",

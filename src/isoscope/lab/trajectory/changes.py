@@ -36,15 +36,29 @@ def find_courses(
     steps: Sequence[StepReadings], metrics: Sequence[MetricCurve] = ()
 ) -> list[Course]:
     """Return one record per measure, site, variant and group that all steps have."""
-    curves: dict[Key, list[Reading]] = {}
-    for step in steps:
-        for each in step.readings:
-            key = each.site, each.variant, each.group, each.measure
-            curves.setdefault(key, []).append(each)
+    curves = _curves(steps)
     return [
         _course(steps, key, found, metrics)
         for key, found in curves.items()
         if len(found) == len(steps) and _is_own(key, curves)
+    ]
+
+
+def _curves(steps: Sequence[StepReadings]) -> dict[Key, list[Reading]]:
+    found: dict[Key, list[Reading]] = {}
+    for step in steps:
+        for each in step.readings:
+            key = each.site, each.variant, each.group, each.measure
+            found.setdefault(key, []).append(each)
+    return found
+
+
+def missing_somewhere(steps: Sequence[StepReadings]) -> list[str]:
+    """Return which curves have no record, since some steps have no such reading."""
+    return [
+        f"{measure} at {site}: read at {len(found)} of {len(steps)} steps only"
+        for (site, variant, group, measure), found in _curves(steps).items()
+        if len(found) < len(steps) and variant == "all" and not group
     ]
 
 

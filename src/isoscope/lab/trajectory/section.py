@@ -104,16 +104,17 @@ class CurveLine:
 # --- of a run -----------------------------------------------------------------------------
 def draw_trajectory(run: Run) -> Drawn:
     """Return what the page of a trajectory shows: its curves, and readings of the last step."""
+    steps = sorted({each.step for each in run.readings if each.step is not None})
     try:
-        parts = SeriesParts.decode(run.series or b"")
-    except ValueError as error:
+        if len(steps) < 2:
+            raise ValueError(f"{len(steps)} steps")
+        curves = _curves_of(run.readings, SeriesParts.decode(run.series or b""), steps)
+    except (ValueError, LookupError, msgspec.ValidationError) as error:
         raise StoreError(
-            f"expected the steps of a series in {run.path.name!r}, got others: {error}",
+            f"expected the steps of a series in {run.path.name!r}, got others: {error}"[:300],
             hint="follow the series again",
             slug="store-damaged",
         ) from error
-    steps = sorted({each.step for each in run.readings if each.step is not None})
-    curves = _curves_of(run.readings, parts, steps)
     last = [each for each in run.readings if each.step == steps[-1]]
     plain = [each for each in last if each.measure not in THEORIES and each.site != "model"]
     return Drawn([curves], _findings(curves), [LAST_STEP], noun="tokens", readings=plain)

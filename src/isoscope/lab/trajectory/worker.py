@@ -23,10 +23,16 @@ from isoscope.capture.model.hub import (
 from isoscope.capture.model.network import find_dtype
 from isoscope.capture.model.tokenizer import tokenizer_files
 from isoscope.capture.runner import threads
-from isoscope.display import Results
+from isoscope.display import READINGS, Results
 from isoscope.engine import Notify, Scratch, Ticks
-from isoscope.errors import IsoscopeError, ResumeError, TooFewRowsError, UndefinedError
-from isoscope.lab.trajectory.changes import StepReadings, find_courses
+from isoscope.errors import (
+    IsoscopeError,
+    ResumeError,
+    RowError,
+    TooFewRowsError,
+    UndefinedError,
+)
+from isoscope.lab.trajectory.changes import StepReadings, find_courses, missing_somewhere
 from isoscope.lab.trajectory.checkpoint import CheckpointWorker, KeptDocuments
 from isoscope.lab.trajectory.metrics import read_metrics
 from isoscope.lab.trajectory.results import CORRECTED, COURSES, Course
@@ -222,7 +228,11 @@ class TrajectoryWorker(Planner[Results[Course]]):
             ticks.note(f"skipped {unit.name}, which cannot be loaded: {error.problem}")
             return StepRecord(step=unit.step, name=unit.name, problem=error.problem)
         with threads(self.planned.threads):
-            found = self._survey(unit, worker, scratch, ticks)
+            try:
+                found = self._survey(unit, worker, scratch, ticks)
+            except RowError as error:  # no site has a number: training may have diverged
+                ticks.note(f"skipped {unit.name}: {error.problem}")
+                return StepRecord(step=unit.step, name=unit.name, problem=error.problem)
         if self.spec.load.free and not unit.downloaded and is_on_hub(unit.where):
             remove_download(_hub_name(unit.where)[0], str(found.identity.get("revision") or ""))
         return found
@@ -310,10 +320,10 @@ class TrajectoryWorker(Planner[Results[Course]]):
         self._check_unchanged(every, done)
         records = sorted((each for each in every if not each.problem), key=lambda e: e.step)
         if len(records) < 2:
-            raise TooFewRowsError(
-                f"a trajectory needs at least 2 checkpoints that can be loaded, got "
+            raise UndefinedError(
+                f"a trajectory needs at least 2 checkpoints that can be measured, got "
                 f"{len(records)}",
-                hint="replace the checkpoints that are damaged",
+                hint="replace the checkpoints that are damaged, or hold NaN or infinity",
                 slug="series-one",
             )
         name = done.target.name if done.target is not None else self._name
@@ -324,6 +334,7 @@ class TrajectoryWorker(Planner[Results[Course]]):
         courses = find_courses(steps, self.metrics)
         remarks = [*plan.survey.drawn.warnings, *done.notes, CORRECTED]
         left_out = list(dict.fromkeys(text for each in records for text in each.left_out))
+        left_out += missing_somewhere(steps)
         trouble = {
             f"{site} of {each.name}": why
             for each in records
@@ -362,7 +373,7 @@ class TrajectoryWorker(Planner[Results[Course]]):
         spec, survey = self.spec, plan.survey
         readings = Results(
             [replace(each, run=name) for record in records for each in record.readings],
-            results.layout,  # pyright: ignore[reportArgumentType]  # only `left_out` is read
+            READINGS,
             left_out=results.left_out,
         )
         shas = "\n".join(str(each.identity.get("sha")) for each in records)
