@@ -102,7 +102,7 @@ def test_a_run_that_was_killed_is_resumed_to_the_same_bytes(checkpoints, corpus,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
-    end = time.monotonic() + 120
+    end = time.monotonic() + 240
     while len(list(target.glob("stage-1/unit-*"))) < 2:
         assert job.poll() is None and time.monotonic() < end
         time.sleep(0.01)
@@ -149,7 +149,7 @@ def test_pool_writes_the_same_bytes(checkpoints, corpus, tmp_path):
 def test_documents_are_tokenised_once_and_the_next_checkpoint_is_loaded_ahead(
     checkpoints, corpus, tmp_path, monkeypatch
 ):
-    from isoscope.capture.feed import TextFeed
+    from isoscope.capture.feed.text import TextFeed
     from isoscope.lab.trajectory import worker
 
     series = some(tmp_path / "few", checkpoints, (0, 10, 20))
