@@ -127,6 +127,28 @@ def untied(tiny, tmp_path_factory):
     return _causal(tiny, tmp_path_factory.mktemp("untied"), tied=False)
 
 
+@pytest.fixture(scope="session")
+def checkpoints(untied, texts, tmp_path_factory):
+    """Return a folder of twelve checkpoints: a small GPT-2 trained with plain PyTorch."""
+    import torch
+    from transformers import AutoTokenizer, GPT2LMHeadModel
+
+    folder = tmp_path_factory.mktemp("series") / "checkpoints"
+    tokenizer = AutoTokenizer.from_pretrained(untied)
+    model = GPT2LMHeadModel.from_pretrained(untied).train()
+    documents = [torch.tensor([tokenizer(text)["input_ids"][:40]]) for text in texts]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    torch.manual_seed(0)
+    for step in range(12):
+        model.save_pretrained(folder / f"step_{step * 10}")
+        tokenizer.save_pretrained(folder / f"step_{step * 10}")
+        for ids in documents[step % 4 :: 4]:
+            optimizer.zero_grad()
+            model(input_ids=ids, labels=ids).loss.backward()
+            optimizer.step()
+    return folder
+
+
 def _causal(tiny, folder, *, tied):
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel

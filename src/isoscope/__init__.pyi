@@ -14,6 +14,7 @@ from isoscope.lab.matrices.results import MatrixIsotropy
 from isoscope.lab.norm.results import FinalNorm, NormSteps, RoleOutliers
 from isoscope.lab.probe.results import Probe
 from isoscope.lab.sweep.results import SweepLine
+from isoscope.lab.trajectory.results import Course
 from isoscope.lab.zero.results import ZeroedDimension
 from isoscope.study.keywords import Progress, Say
 from isoscope.types import Reading
@@ -35,6 +36,7 @@ __all__ = [
     "survey",
     "survey_module",
     "sweep",
+    "trajectory",
     "zero",
 ]
 
@@ -253,6 +255,55 @@ def sweep(
     say: Say | None = None,
 ) -> Results[SweepLine]:
     """Fine-tune a model on a task with a penalty, once for each weight and seed."""
+
+def trajectory(
+    series: str | PathLike[str] | Sequence[str | PathLike[str]],
+    corpus: Any = None,
+    *,
+    revisions: str | Sequence[str] | None = None,
+    free: bool = False,
+    dtype: str | None = None,
+    device: str = "cpu",
+    trust_remote_code: bool = False,
+    column: str | None = None,
+    target: str | None = None,
+    id: str | None = None,
+    per: str | None = None,
+    kind: str | None = None,
+    skip_bad: bool = False,
+    sites: str | Sequence[str] | None = None,
+    measures: str | Sequence[str] | None = None,
+    all: bool = False,
+    as_published: bool = False,
+    zeta: float = 0.2,
+    tokens: int | None = 100000,
+    length: int = 512,
+    batch: int = 32,
+    unit: int | None = None,
+    device_map: str | None = None,
+    untrained: bool = False,
+    pooling: Literal["mean", "cls", "last", "max"] | None = None,
+    prompt: str | None = None,
+    no_bos: bool = False,
+    truncate_dim: int | None = None,
+    sinks: float = 10.0,
+    frequencies: str | PathLike[str] | None = None,
+    turns: int | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    metrics: str | PathLike[str] | None = None,
+    skip_broken: bool = False,
+    no_theories: bool = False,
+    engine: str = "here",
+    workers: int = 1,
+    output: str | PathLike[str] | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> Results[Course]:
+    """Survey every checkpoint of a series over the same documents, and say what changes
+    when.
+    """
 
 def zero(
     model: Any,

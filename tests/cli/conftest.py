@@ -73,11 +73,15 @@ def model(place, tiny):
 
 
 @pytest.fixture
-def examples(place, tiny, speaker, tiny_run, texts, small_demo):
+def examples(place, tiny, speaker, tiny_run, texts, small_demo, checkpoints):
     """Everything that the examples of help pages speak of, besides vectors and their runs."""
     (place / "models").mkdir()
     (place / "models" / "minilm").symlink_to(tiny)
     (place / "models" / "gpt2").symlink_to(speaker)
+    (place / "models" / "series").mkdir()
+    for step in (0, 50, 90):
+        (place / "models" / "series" / f"step_{step}").symlink_to(checkpoints / f"step_{step}")
+    (place / "steps.csv").write_text("step,accuracy\n0,0.1\n50,0.3\n90,0.4\n")
     (place / "runs").mkdir(exist_ok=True)
     shutil.copytree(tiny_run, place / "runs" / "minilm")
     (place / "corpus.txt").write_text("\n".join(texts))

@@ -25,7 +25,8 @@ def check(
 
     A rule is a condition that must not be met. It is breached where the whole 95 % interval
     is beyond the limit, and a warning where only the value is. A breach does not raise: see
-    `ok` and `summary` of the results.
+    `ok` and `summary` of the results. Of a series the last step is checked, against the first
+    unless there is a baseline.
     """
     rules = [parse_rule(text) for text in ([fail_if] if isinstance(fail_if, str) else fail_if)]
     if not rules:
@@ -35,14 +36,21 @@ def check(
             slug="check-without-rules",
         )
     relative = next((rule.text for rule in rules if rule.relative), None)
-    if relative is not None and baseline is None:
+    checked = open_run(run)
+    steps = series_steps(checked)
+    if relative is not None and baseline is None and not steps:
         raise ConfigError(
             f"the rule {relative!r} needs a baseline, got none",
             hint="name the run to compare with: --baseline RUN",
             slug="rule-baseline",
         )
-    sides = _sides(open_run(run), rules)
-    others = {} if baseline is None else _sides(open_run(baseline), rules)
+    sides = _sides(checked, rules, *steps[-1:])
+    others: dict[str, Side] = {}
+    if baseline is not None:
+        other = open_run(baseline)
+        others = _sides(other, rules, *series_steps(other)[-1:])
+    elif steps:
+        others = _sides(checked, rules, steps[0])
     gate = _Gate(sides, others)
     return Results((each for rule in rules for each in gate.outcomes(rule)), OUTCOMES)
 
@@ -72,14 +80,21 @@ def _which(outcomes: Results[GateOutcome], state: str) -> str:
     return f"{of} rules ({found[0].rule}: {found[0].message})"
 
 
-def _sides(run: Run, rules: Sequence[GateRule]) -> dict[str, Side]:
-    """Return the readings of a run in each variant that a rule names."""
+def series_steps(run: Run) -> list[int]:
+    """Return the steps of a run that follows a series, in order; none of any other run."""
+    if run.origin.kind != "trajectory":
+        return []
+    return sorted({each.step for each in run.readings if each.step is not None})
+
+
+def _sides(run: Run, rules: Sequence[GateRule], step: int | None = None) -> dict[str, Side]:
+    """Return the readings of a run, or of one step of it, in each variant that a rule names."""
     known = known_measures()
     names: dict[str, list[str]] = {}
     for rule in rules:
         names.setdefault(rule.variant, []).append(known[rule.measure])
     return {
-        variant: Side.of(run, variant, tuple(dict.fromkeys(measures)))
+        variant: Side.of(run, variant, tuple(dict.fromkeys(measures)), step)
         for variant, measures in names.items()
     }
 
@@ -116,7 +131,7 @@ class _Gate:
         baseline, limit, text = None, rule.number, f"{rule.number:.4g}"
         if rule.relative:
             other = self.others[rule.variant]
-            base = other.readings.get((reading.site, reading.step, reading.measure))
+            base = other.find(reading)
             if base is None or not isfinite(base.value):
                 why = f"the baseline has no {reading.measure} at {reading.site}"
                 return self._error(rule, reading.site, why)

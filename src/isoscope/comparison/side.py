@@ -4,6 +4,7 @@ import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,6 +22,9 @@ from isoscope.measures.difference import (
 from isoscope.measures.extrapolate import UNSURE
 from isoscope.measures.interval import Spread
 from isoscope.store import Run, load, open_run
+from isoscope.store.atomic import reading as reading_of
+from isoscope.store.schema import SERIES
+from isoscope.store.series import SeriesParts
 from isoscope.study.keywords import call
 from isoscope.study.measure_choice import options_of
 from isoscope.study.reading import survey_spreads
@@ -47,18 +51,46 @@ class Side:
     _twins: dict[str, dict[Key, Reading]] = field(default_factory=dict[str, dict[Key, Reading]])
 
     @classmethod
-    def of(cls, run: Run, variant: str, measures: Sequence[str] | None = None) -> "Side":
-        """Return a run's readings of a variant, without those of bands."""
+    def of(
+        cls,
+        run: Run,
+        variant: str,
+        measures: Sequence[str] | None = None,
+        step: int | None = None,
+    ) -> "Side":
+        """Return a run's readings of a variant, without those of bands.
+
+        With a step of a series, those of that step alone, found under no step.
+        """
         try:
             found = run.readings if measures is None else read(run, measures=measures)
         except TooFewRowsError:  # the run can compute none of these measures
             found = []
         kept = {
-            (each.site, each.step, each.measure): each
+            (each.site, each.step if step is None else None, each.measure): each
             for each in found
-            if each.variant == variant and not each.group
+            if each.variant == variant and not each.group and step in (None, each.step)
         }
         return cls(run, variant, kept)
+
+    @cached_property
+    def _series(self) -> dict[tuple[int, str, str, str], Spread]:
+        """The spreads of the steps of a series, by step, site, variant and measure."""
+        if self.run.series is None:
+            return {}
+        with reading_of(self.run.path / SERIES):
+            steps = SeriesParts.decode(self.run.series).steps
+        return {
+            (step.step, each.site, each.variant, each.measure): Spread(
+                each.parts.array,
+                step.keys[each.keys].array,
+                each.lost,
+                centre=each.centre,
+                correction=each.correction,
+            )
+            for step in steps
+            for each in step.parts
+        }
 
     @property
     def sites(self) -> list[str]:
@@ -69,6 +101,11 @@ class Side:
     def measures(self) -> list[str]:
         """The measures it has readings of."""
         return list(dict.fromkeys(measure for _, _, measure in self.readings))
+
+    def find(self, reading: Reading) -> Reading | None:
+        """Return what this run has of the measure and site of another run's reading."""
+        keys = ((reading.site, step, reading.measure) for step in (reading.step, None))
+        return next(filter(None, map(self.readings.get, keys)), None)
 
     def documents(self, reading: Reading) -> int:
         """Return the number of documents behind a reading; of all it read where not kept."""
@@ -102,7 +139,7 @@ class Side:
     def spread(self, reading: Reading) -> Spread | None:
         """Return what each document group adds to the error of a reading, None if unknown."""
         if reading.step is not None:
-            return None
+            return self._series.get((reading.step, reading.site, self.variant, reading.measure))
         if reading.site not in self._spreads:
             here = [
                 each.measure for each in self.readings.values() if each.site == reading.site

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import ClassVar, Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 from isoscope.engine.allocator import trim
 from isoscope.engine.plan import Plan
@@ -72,6 +72,21 @@ class Worker(Protocol[R_co]):
     def run(self, unit: object, scratch: Scratch, ticks: Ticks, /) -> R_co:
         """Do one unit, knowing of no other; what is in `scratch` survives a kill."""
         ...
+
+
+@runtime_checkable
+class Prepares(Protocol):
+    """A worker that can get ready for a unit while it runs another, such as by loading it."""
+
+    def prepare(self, unit: object, /) -> None:
+        """Begin with what the next unit needs, and return at once; it may never be run."""
+        ...
+
+
+def prepare_next(worker: Worker[object], units: Sequence[object], numbers: list[int]) -> None:
+    """Tell a worker which unit comes after the first of these, where it wants to know."""
+    if isinstance(worker, Prepares) and len(numbers) > 1:
+        worker.prepare(units[numbers[1]])
 
 
 class Opens(Protocol):
@@ -176,7 +191,9 @@ def _run_here(job: Job, stage: Stage) -> None:
     worker, keeper, tracker = job.worker, stage.keeper, stage.tracker
     worker.enter(job.plan, stage.number, stage.before)
     try:
-        for unit in keeper.missing():
+        missing = keeper.missing()
+        for place, unit in enumerate(missing):
+            prepare_next(worker, stage.units, missing[place : place + 2])
             scratch = Scratch(job.working.scratch, stage.number, unit)
             ticks = Ticks(partial(tracker.at, stage.number, unit), tracker.note)
             result = worker.run(stage.units[unit], scratch, ticks)

@@ -15,7 +15,7 @@ from typing import IO
 
 from isoscope.engine import wire
 from isoscope.engine.allocator import trim
-from isoscope.engine.base import Notify, Scratch, Ticks, Worker
+from isoscope.engine.base import Notify, Scratch, Ticks, Worker, prepare_next
 from isoscope.store.keepers import SummaryKeeper
 from isoscope.store.state import State
 
@@ -68,7 +68,8 @@ def serve(requests: FileIO, out: IO[bytes]) -> None:
         sender = _Sender(out, keeper)
         units = plan.stages[task.stage]
         try:
-            for number in task.units:
+            for place, number in enumerate(task.units):
+                prepare_next(worker, units, list(task.units[place : place + 2]))
                 wire.send(out, wire.At(number, 0))
                 scratch = Scratch(lambda: base, task.stage, number)
                 result = worker.run(units[number], scratch, _ticks(out, number))

@@ -22,7 +22,7 @@ from isoscope.accumulate.survey import Survey, variants
 from isoscope.causes.cause import site_causes
 from isoscope.errors import StoreError, TooFewRowsError, UndefinedError
 from isoscope.hashing import ordinal_documents, type_hashes
-from isoscope.measures.view.spectrum import effective_rows, isotropic_spectrum
+from isoscope.measures.view.spectrum import effective_rows, spectrum_curve
 from isoscope.types import (
     Array,
     CauseShare,
@@ -31,10 +31,8 @@ from isoscope.types import (
     DimensionScores,
     MatrixCells,
     SinkShare,
-    SpectrumCurve,
 )
 
-POINTS = 96  # of a spectrum, evenly on a logarithmic axis
 HEAT_CELLS = 128  # across a heat map of dimensions
 MATRIX_CELLS = 56  # along each axis of a projected matrix
 BANDS = ("not seen", "1 to 9 times", "10 to 99 times", "100 times or more")
@@ -60,42 +58,6 @@ def curves_of(survey: Survey, site: str, run: str) -> tuple[list[Curve], dict[st
             found.append(dimension_scores(summary, site, alike[0]))
     found += [*_sink_share(site, moments), *_cause_shares(survey, site, run)]
     return found, effective
-
-
-def spectrum_curve(
-    moments: MomentsSummary, rows: float, site: str = "rows", variant: str = "all"
-) -> SpectrumCurve:
-    """Return eigenvalues divided by their average at some ranks, and the isotropic ones.
-
-    `rows` is the effective number of rows.
-    """
-    with threadpool_limits(1):
-        values = np.linalg.eigvalsh(moments.covariance)[::-1]
-    width = len(values)
-    rank = min(moments.count - 1, width)
-    rounding = (
-        values[0] * width * np.finfo(np.float32).eps
-    )  # normalized rows lack one direction
-    values = np.where((np.arange(width) < rank) & (values > rounding), values, 0.0)
-    mean = values.mean()
-    if not mean > 0:
-        raise UndefinedError(
-            "a spectrum needs rows that differ, got identical rows",
-            hint="check how the vectors were made; all of them are the same",
-            slug="no-spread",
-        )
-    places = np.arange(width)
-    if width > POINTS:
-        places = np.unique(np.geomspace(1, width, POINTS).round().astype(int)) - 1
-    white = isotropic_spectrum(max(int(rows), 2), width)
-    return SpectrumCurve(
-        site,
-        variant,
-        rank=places + 1,
-        value=values[places] / mean,
-        isotropic=white[places] / white.mean(),
-        rows=float(rows),
-    )
 
 
 def dimension_scores(

@@ -96,13 +96,14 @@ def _exhibit(each: Shown, name: str) -> Exhibit:
         return Exhibit(name, list(each), levels=levels, remarks=remarks)
     curves, effective, remarks = _curves(each, name)
     drawn = _draw(each)
+    readings = each.readings if drawn.readings is None else drawn.readings
     skipped = (f"skipped: {text}" for text in each.left_out)
     return Exhibit(
         name=name,
-        readings=each.readings,
+        readings=readings,
         curves=[*curves, *drawn.curves],
         facts=facts_of(each),
-        levels=_levels(each.readings, each.settings, effective),
+        levels=_levels(readings, each.settings, effective),
         noun=drawn.noun,
         remarks=[*remarks, *drawn.remarks, *each.origin.remarks, *skipped],
         findings=drawn.findings,

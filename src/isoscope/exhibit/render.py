@@ -9,7 +9,7 @@ from isoscope.display import READINGS, Results, for_html
 from isoscope.display.page.bundle import require_package
 from isoscope.display.page.figure import convert_figure, draw_figure
 from isoscope.display.page.page import Page, page
-from isoscope.display.page.section import Chart, Panel
+from isoscope.display.page.section import Chart, Panel, Position
 from isoscope.display.page.write import check_file, write_bytes
 from isoscope.errors import ConfigError, UndefinedError
 from isoscope.exhibit.exhibit import exhibits, facts_of, sections
@@ -103,7 +103,7 @@ def figure(
     if measures and "measure" in panel.positions:
         positions["measure"], measures = measures[0], None
     chosen = _set_switches(panel, {name: value for name, value in positions.items() if value})
-    svg = draw_figure(_charts(panel, measures, chosen.get("form", "")), chosen, width)
+    svg = draw_figure(_charts(panel, measures, str(chosen.get("form", ""))), chosen, width)
     content = convert_figure(svg, Path(output).suffix.lower())
     return write_bytes(output, content, overwrite=overwrite)
 
@@ -123,7 +123,7 @@ def _check_options(output: str | os.PathLike[str], width: float) -> None:
         )
 
 
-def _set_switches(panel: Panel, positions: dict[str, str]) -> dict[str, str]:
+def _set_switches(panel: Panel, positions: dict[str, str]) -> dict[str, Position]:
     """Return the positions of all switches; raise for a position that does not exist."""
     switches = {switch.name: switch for switch in panel.switches}
     for name, value in positions.items():

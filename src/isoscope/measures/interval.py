@@ -174,9 +174,7 @@ def _without_each(view: V, compute: Callable[[V], float]) -> Array | None:
 def spread(view: V, compute: Callable[[V], float], value: float) -> Spread | None:
     """Return what each group adds to the error of a reading; None without an interval."""
     without = _without_each(view, compute)
-    if without is None:
-        return None
-    return Spread(influences(value, without, view.sizes) * view.thinning, view.keys)
+    return None if without is None else _spread_of(view, value, without)
 
 
 def interval(
@@ -190,6 +188,22 @@ def interval(
     """Return the 95 % interval of a reading; None where there are too few documents."""
     without = _without_each(view, compute)
     return interval_from(view, value, without, logarithmic=logarithmic, skewed=skewed)
+
+
+def interval_and_spread(
+    view: V,
+    compute: Callable[[V], float],
+    value: float,
+    *,
+    logarithmic: bool = False,
+    skewed: bool = False,
+) -> tuple[tuple[float, float] | None, Spread | None]:
+    """Return both the interval of a reading and its spread, computed once."""
+    without = _without_each(view, compute)
+    if without is None:
+        return None, None
+    around = interval_from(view, value, without, logarithmic=logarithmic, skewed=skewed)
+    return around, _spread_of(view, value, without)
 
 
 def interval_from(

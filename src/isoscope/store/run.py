@@ -30,6 +30,7 @@ from isoscope.store.schema import (
     MANIFEST,
     READINGS,
     SCHEMA,
+    SERIES,
     STATE,
     Edition,
     FileMark,
@@ -89,11 +90,13 @@ def save(
     overwrite: bool = False,
     *,
     resume: bool = False,
+    series: bytes | None = None,
 ) -> Path:
     """Write a run folder whole, or leave everything as it was.
 
     A function that returns the readings is called while the state is being written. The
-    folder in which the units of this run were kept is replaced by it.
+    folder in which the units of this run were kept is replaced by it. `series` is the
+    content of the file that only runs of a series have.
     """
     import yaml
 
@@ -112,6 +115,10 @@ def save(
         for name in (READINGS, CONFIG):
             sync(folder / name)
         marks = {STATE: written.result(), READINGS: mark(folder / READINGS)}
+        if series is not None:
+            (folder / SERIES).write_bytes(series)
+            sync(folder / SERIES)
+            marks[SERIES] = mark(folder / SERIES)
         (folder / MANIFEST).write_bytes(_manifest(found, origin, marks))
         sync(folder / MANIFEST)
         check_target(path, overwrite, resume=resume)  # someone else may have been faster
@@ -213,6 +220,16 @@ class Run:
         with reading(self.path / CONFIG):
             config = cast(object, yaml.safe_load(_content(self.path / CONFIG)))
             return msgspec.convert(config, dict[str, object])
+
+    @cached_property
+    def series(self) -> bytes | None:
+        """The content of the file that only runs of a series have."""
+        expected = self.manifest.files.get(SERIES)
+        if expected is None:
+            return None
+        with reading(self.path / SERIES):
+            _same(self.path / SERIES, expected)
+            return (self.path / SERIES).read_bytes()
 
     @property
     def sites(self) -> tuple[str, ...]:

@@ -9,13 +9,15 @@ import numpy as np
 
 SCHEMA = 1
 # One line per bump; older folders are read forever, or refused with a slug.
-# 1  run.json, state.safetensors, readings.parquet with all columns of a reading, config.yaml
+# 1  run.json, state.safetensors, readings.parquet with all columns of a reading, config.yaml;
+#    a run of a series also has series.msgpack, which other runs and older versions do without
 
 MANIFEST = "run.json"  # written last: a folder that has it is whole
 STATE = "state.safetensors"
 READINGS = "readings.parquet"
 CONFIG = "config.yaml"
-FILES = (STATE, READINGS, CONFIG, MANIFEST)
+SERIES = "series.msgpack"  # of runs that follow a series of checkpoints
+FILES = (STATE, READINGS, CONFIG, SERIES, MANIFEST)
 
 # What JSON and YAML can hold.
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"

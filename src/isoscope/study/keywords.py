@@ -7,7 +7,7 @@ from types import NoneType
 from typing import Any, ForwardRef, TypeGuard, TypeVar, cast, get_args, get_origin
 
 from isoscope.engine import Notify
-from isoscope.study.option import Option, Part, build, named_options
+from isoscope.study.option import Option, Part, build, is_list, named_options
 from isoscope.study.run import Runnable, run
 from isoscope.study.spec import Execution, refuse_unknown
 
@@ -80,6 +80,8 @@ def call(
         value = settings.get(name)
         if _is_path(value):
             settings[name] = os.fspath(value)
+        elif option.about.path and option.many and is_list(value):
+            settings[name] = [os.fspath(each) if _is_path(each) else each for each in value]
         elif option.about.live and value is not None and not isinstance(value, str):
             live[name], settings[name] = value, None
     checked = spec.of(**settings)
@@ -118,10 +120,11 @@ def _accepted_type(option: Option) -> object:
     """Return the type of what Python may pass: more than what the spec holds."""
     if option.about.live:
         return Any
-    if option.about.path:
+    if option.about.path and not option.many:
         return option.type | os.PathLike[str]
     if option.many:
         one = option.plain | int if option.about.numbers else option.plain
+        one = one | os.PathLike[str] if option.about.path else one
         several = one | Sequence[one]
         return several | None if NoneType in get_args(option.type) else several
     return option.type

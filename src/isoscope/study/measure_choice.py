@@ -16,7 +16,7 @@ from isoscope.measures.base import Level
 from isoscope.store.origin import Settings
 from isoscope.store.state import State
 from isoscope.study.option import Part, about
-from isoscope.study.reading import read_survey
+from isoscope.study.reading import Spreads, read_survey
 from isoscope.study.threads import THREADS, map_in_threads
 from isoscope.types import Reading
 
@@ -133,11 +133,22 @@ def read_state(
     run: str,
     options: Computed,
     order: Sequence[str] = (),
+    spreads: Spreads | None = None,
 ) -> Results[Reading]:
-    """Return the readings of a state, a site at a time; memory holds one of them."""
+    """Return the readings of a state, a site at a time; memory holds one of them.
+
+    What intervals are made of goes into `spreads`, where they are given.
+    """
     sites = state.sites_in(order)
     own = (state.survey_of(site) for site in sites if site not in state.same)
-    found, left_out = read_sites(own, names, run, options)
+    found, left_out = read_sites(own, names, run, options, spreads)
+    if spreads is not None:
+        spreads |= {
+            (site, variant, name): each
+            for site, source in state.same.items()
+            for (where, variant, name), each in list(spreads.items())
+            if where == source
+        }
     if state.same:
         found = [
             replace(reading, site=site)
@@ -160,12 +171,16 @@ def read_state(
 
 
 def read_sites(
-    surveys: Iterable[Survey], names: Sequence[str], run: str, options: Computed
+    surveys: Iterable[Survey],
+    names: Sequence[str],
+    run: str,
+    options: Computed,
+    spreads: Spreads | None = None,
 ) -> tuple[list[Reading], dict[str, str]]:
     """Return the readings of surveys of a site each, and why some could not be computed."""
     found: list[Reading] = []
     left_out: dict[str, str] = {}
-    for readings, missing in _read_each(surveys, names, run, options):
+    for readings, missing in _read_each(surveys, names, run, options, spreads):
         found += readings
         left_out.update(missing)
     # Matrices have no texts: a measure of texts that was computed elsewhere is not missing.
@@ -175,7 +190,11 @@ def read_sites(
 
 
 def _read_each(
-    surveys: Iterable[Survey], names: Sequence[str], run: str, options: Computed
+    surveys: Iterable[Survey],
+    names: Sequence[str],
+    run: str,
+    options: Computed,
+    spreads: Spreads | None = None,
 ) -> Iterator[tuple[list[Reading], dict[str, str]]]:
     """Yield the readings of each survey: two at a time, or one of them on two threads.
 
@@ -195,7 +214,7 @@ def _read_each(
 
     def read(survey: Survey) -> tuple[list[Reading], dict[str, str]]:
         threads = 1 if by_site else THREADS
-        found = read_survey(survey, names, run=run, threads=threads, **options)
+        found = read_survey(survey, names, run=run, threads=threads, spreads=spreads, **options)
         trim()  # matrices of many sizes leave holes
         return found
 

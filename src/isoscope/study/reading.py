@@ -31,11 +31,11 @@ from isoscope.accumulate.survey import SECOND_PASS, Kind, Place, Survey, variant
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.hashing import GROUPS
 from isoscope.measures import MEASURES, Measure, level
-from isoscope.measures.extrapolate import warn_of_doubt
+from isoscope.measures.extrapolate import Estimate, warn_of_doubt
 from isoscope.measures.interval import (
     Spread,
     enough_groups,
-    interval,
+    interval_and_spread,
     interval_from,
     quantile,
     spread,
@@ -49,6 +49,7 @@ from isoscope.study.threads import THREADS, map_in_threads
 from isoscope.study.warn import about_bias, about_rows
 from isoscope.types import Reading
 
+Spreads = dict[tuple[str, str, str], Spread]  # by site, variant and measure
 _AIDS: tuple[Kind, ...] = (Tally, Copies)  # what warnings are made of
 _CAUSES: tuple[Kind, ...] = (Directions, BandCells, Sinks)  # what explanations are
 
@@ -130,22 +131,33 @@ def read_survey(
     *,
     run: str = "",
     threads: int = THREADS,
+    spreads: Spreads | None = None,
     **options: object,
 ) -> tuple[list[Reading], dict[str, str]]:
     """Compute each named measure at each site, in each variant it has.
 
     Returns the readings, and for each measure that cannot be computed the reason why. The
-    measures of a site are computed on several threads, which changes no bit of them.
+    measures of a site are computed on several threads, which changes no bit of them. What
+    intervals are made of goes into `spreads`, where they are given.
     """
     readings: list[Reading] = []
     left_out: dict[str, str] = {}
     with threadpool_limits(1):  # eigenvalues change their last bits with the threads
         for site, alike, here in variants(survey.held):
             chosen = measurable(here) if names is None else tuple(names)
+            parts: dict[str, Spread] | None = None if spreads is None else {}
             found, missing = read_place(
-                (site, alike[0]), here, chosen, run=run, options=options, threads=threads
+                (site, alike[0]),
+                here,
+                chosen,
+                run=run,
+                options=options,
+                threads=threads,
+                spreads=parts,
             )
             for variant in alike:
+                if spreads is not None and parts is not None:
+                    spreads |= {(site, variant, name): each for name, each in parts.items()}
                 readings += [replace(each, variant=variant) for each in found]
             left_out.update(missing)
     return readings, left_out
@@ -192,6 +204,7 @@ def read_place(
     run: str,
     options: Mapping[str, object],
     threads: int = THREADS,
+    spreads: dict[str, Spread] | None = None,
 ) -> tuple[list[Reading], dict[str, str]]:
     """Return the readings of a site, and for each measure that is missing the reason why."""
     summaries = _summarise(here, names)
@@ -204,7 +217,7 @@ def read_place(
         if lacking := sorted(k.__name__.lower() for k in _needs([name]) & without):
             return f"not collected at {site.family} sites unless named: {', '.join(lacking)}"
         try:
-            return _readings(MEASURES[name], summaries, place, run, options)
+            return _readings(MEASURES[name], summaries, place, run, options, spreads)
         except (TooFewRowsError, UndefinedError) as problem:
             return problem.problem
 
@@ -313,18 +326,17 @@ def _readings(
     place: Place,
     run: str,
     options: Mapping[str, object],
+    spreads: dict[str, Spread] | None = None,
 ) -> list[Reading]:
     """Return the reading of a measure and of what belongs beside it."""
     view, compute, published = _computation(record, summaries, options)
     value = compute(view)
-    if record.interval is not None:
-        found, around = None, record.interval(view, value, published)
-    elif found := estimate(record, view, compute, published=published):
-        around = found.ends
-    else:
-        assert isinstance(view, GroupView)
-        shape = {"logarithmic": record.logarithmic, "skewed": record.skewed}
-        around = interval(view, compute, value, **shape)
+    around, own, found = _around(record, view, compute, value, published=published)
+    if spreads is not None and around is not None:
+        if own is None or record.spread is not None:
+            own = _spread(record, summaries, options)
+        if own is not None:
+            spreads[record.name] = own
     warnings = about_rows(summaries, record.reads, debiased=found is not None)
     if found is not None:
         independent = summaries.of(Tally).independent
@@ -362,6 +374,27 @@ def _readings(
         for c in record.companions(view, published)
     ]
     return [first, *beside]
+
+
+def _around(
+    record: Measure,
+    view: View,
+    compute: Callable[..., float],
+    value: float,
+    *,
+    published: bool,
+) -> tuple[tuple[float, float] | None, Spread | None, Estimate | None]:
+    """Return the interval of a reading, its spread, and what is estimated of the population.
+
+    A measure with an interval of its own has neither of the other two.
+    """
+    if record.interval is not None:
+        return record.interval(view, value, published), None, None
+    if found := estimate(record, view, compute, published=published):
+        return found.ends, replace(found.spread, centre=found.value), found
+    assert isinstance(view, GroupView)
+    shape = {"logarithmic": record.logarithmic, "skewed": record.skewed}
+    return *interval_and_spread(view, compute, value, **shape), None
 
 
 def _error(around: tuple[float, float] | None) -> float | None:

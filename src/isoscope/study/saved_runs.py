@@ -11,6 +11,7 @@ from isoscope.display import READINGS, Results
 from isoscope.engine import Notify
 from isoscope.engine.plan import Plan, Unit
 from isoscope.errors import ConfigError, MergeError
+from isoscope.measures import MEASURES
 from isoscope.registry import unknown
 from isoscope.store import check_target, mergeable, save
 from isoscope.store.atomic import staging
@@ -32,6 +33,7 @@ from isoscope.types import CLASSES, VARIANTS, Reading
 
 R_co = TypeVar("R_co", covariant=True)
 A = TypeVar("A", bound=Accumulator[object])
+NOT_MERGED = {"sweep": "--seeds or --weights", "trajectory": "checkpoints"}
 Summaries = Mapping[Kind, Accumulator[object]]
 
 
@@ -51,11 +53,12 @@ def merge(
         )
     loaded = [load(run) for run in runs]
     for run in loaded:
-        if run.origin.kind == "sweep":
+        if run.origin.kind in NOT_MERGED:
             raise MergeError(
-                f"cannot merge {run.path.name!r}, which is a sweep, with other runs",
-                hint="a sweep is resumed where it was stopped: give it more --seeds or "
-                "--weights under a new name instead",
+                f"cannot merge {run.path.name!r}, which is a {run.origin.kind}, with other "
+                "runs",
+                hint=f"a {run.origin.kind} is resumed where it was stopped: do it again with "
+                f"more {NOT_MERGED[run.origin.kind]} under a new name instead",
                 slug="merge-sweep",
             )
     origin = mergeable([run.origin for run in loaded])
@@ -82,8 +85,11 @@ def read(
     options = options_of(found.settings)
     kept, left_out = list(found.readings), tuple(found.left_out)
     if measures is not None:
-        names = measure_names(measures)
         have = {each.measure for each in kept}
+        # An experiment may have read what is no measure of rows, such as the norm of a bias.
+        own = [name for name in measures if name in have and name not in MEASURES]
+        others = [name for name in measures if name not in own]
+        names = (*own, *(measure_names(others) if others or not own else ()))
         fresh = [name for name in names if name not in have]
         missing: dict[str, str] = {}
         if fresh:
@@ -96,7 +102,7 @@ def read(
             each
             for name in names
             for each in kept
-            if each.measure == name or each.measure in companions(name)
+            if each.measure == name or (name in MEASURES and each.measure in companions(name))
         ]
         if not kept:
             raise nothing(missing)

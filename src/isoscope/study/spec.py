@@ -57,11 +57,13 @@ class Spec(Part, frozen=True, kw_only=True):
             if usual and value in (None, False):
                 continue
             if is_tuple(value):
+                if absolute and about.path:
+                    value = tuple(_absolute(each) for each in value)
                 words = (repr(v) if isinstance(v, float) else str(v) for v in value)
                 value = ",".join(words) if about.commas else list(value)
             named = absolute and (about.path or about.live)
-            if named and isinstance(value, str) and Path(value).exists():
-                value = str(Path(value).resolve())
+            if named:
+                value = _absolute(value)
             flags[option.flag] = value
         return flags
 
@@ -169,6 +171,12 @@ def refuse_other(
             raise cannot_resume(
                 folder, f" with another {key}: it was begun with {old}, this is {new}"
             )
+
+
+def _absolute(value: object) -> object:
+    """Return the name of a file written out; anything else as it is."""
+    there = isinstance(value, str) and Path(value).exists()
+    return str(Path(value).resolve()) if isinstance(value, str) and there else value
 
 
 def _group(resolved: Mapping[str, object], what: str) -> dict[str, object]:

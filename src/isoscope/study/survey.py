@@ -1,10 +1,10 @@
 """The survey of a model: its spec, its plan, and the worker that runs documents through it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Generic, Literal, TypeVar, cast
 
 import numpy as np
 from msgspec import structs
@@ -36,7 +36,7 @@ from isoscope.study.model import (
     open_documents,
     open_model,
 )
-from isoscope.study.option import about
+from isoscope.study.option import Part, about
 from isoscope.study.passes import (
     ListenerOptions,
     SiteKinds,
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 TOKENS = 100_000
 LANES = 2  # batches that go through a model at a time
 TRIMMED = 4  # passes after which free memory goes back
+R_co = TypeVar("R_co", covariant=True)
 
 
 class Batches(Unit, frozen=True, tag=True):
@@ -119,18 +120,10 @@ class SurveyPlan(Plan, frozen=True, kw_only=True):
         return int(cast(np.int64, lengths.sum()))
 
 
-class SurveySpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
-    """Run a model over a corpus and read every site; activations are never kept.
+class SurveyedSpec(Runnable[R_co], Generic[R_co], frozen=True, kw_only=True):
+    """The options of what surveys a model, or several of them one after the other."""
 
-    With `output` a run folder is written; an unfinished one with the same options is
-    resumed.
-    """
-
-    command: ClassVar[str] = "survey"
-    plans: ClassVar[type[Plan]] = SurveyPlan
-    worker_at: ClassVar[str] = "isoscope.study.survey:ModelWorker"
-
-    load: ModelSpec
+    load: Part
     read: WideCorpusSpec = WideCorpusSpec()
     sites: Annotated[
         tuple[str, ...] | None,
@@ -217,6 +210,20 @@ class SurveySpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
     ] = None
 
 
+class SurveySpec(SurveyedSpec[Results[Reading]], frozen=True, kw_only=True):
+    """Run a model over a corpus and read every site; activations are never kept.
+
+    With `output` a run folder is written; an unfinished one with the same options is
+    resumed.
+    """
+
+    command: ClassVar[str] = "survey"
+    plans: ClassVar[type[Plan]] = SurveyPlan
+    worker_at: ClassVar[str] = "isoscope.study.survey:ModelWorker"
+
+    load: ModelSpec
+
+
 class ModelWorker:
     """A model that is loaded and a corpus that is open."""
 
@@ -265,7 +272,7 @@ class ModelWorker:
             found["frequencies"] = frequencies_for(self.subject, self.spec.frequencies).digest
         return found
 
-    def plan(self) -> SurveyPlan:
+    def plan(self, *, check_loss: bool = True) -> SurveyPlan:
         """Draw documents, choose sites, and cut the work into units."""
         import torch
 
@@ -310,17 +317,13 @@ class ModelWorker:
             lengths=Packed.of(np.array([lengths[each] for each in ordinals], dtype=np.int64)),
             starts=Packed.of(np.cumsum([0, *map(len, documents)], dtype=np.int64)),
             counts=Packed.of(frequencies.counts),
-            drawn=self._describe_corpus(selection),
+            drawn=self._describe_corpus(selection, check_loss=check_loss),
         )
 
     def _check_loss(self, selection: Selection) -> "tuple[Loss | None, list[str]]":
         """Return the loss on the first documents, and what is to be said of it."""
-        from isoscope.capture.loss import next_token_loss
-
         loaded = self.subject.loaded
-        prepared = (self._prepare(item.ordinal) for item in selection.items)
-        documents = (each for each in prepared if each is not None)
-        found = next_token_loss(loaded, self.feed, documents, rows=selection.rows)
+        found = self.find_loss((item.ordinal for item in selection.items), selection.rows)
         if found is None:
             return None, []
         self.notify.tell(found.line())
@@ -330,9 +333,17 @@ class ModelWorker:
         self.notify.tell(f"warning: {wrong}")
         return found, [found.line(), wrong]
 
-    def _describe_corpus(self, selection: Selection) -> SourceRecord:
+    def find_loss(self, ordinals: Iterable[int], rows: int) -> "Loss | None":
+        """Return the loss on the first of these documents, of a survey of so many rows."""
+        from isoscope.capture.loss import next_token_loss
+
+        prepared = map(self._prepare, ordinals)
+        documents = (each for each in prepared if each is not None)
+        return next_token_loss(self.subject.loaded, self.feed, documents, rows=rows)
+
+    def _describe_corpus(self, selection: Selection, *, check_loss: bool) -> SourceRecord:
         corpus = self.corpus
-        loss, said = self._check_loss(selection)
+        loss, said = self._check_loss(selection) if check_loss else (None, [])
         identity: dict[str, object] = self.subject.loaded.identity
         return SourceRecord(
             name=corpus.name,

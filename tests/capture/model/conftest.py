@@ -190,6 +190,8 @@ class Answers(BaseHTTPRequestHandler):
         self.hub.asked.append((self.command, path))
         if self.hub.failing:
             return self.send(self.hub.failing, b"", body)
+        if found := re.fullmatch(r"/api/models/(.+)/refs", path):
+            return self.send_refs(found[1], body)
         if found := re.fullmatch(r"/api/models/(.+)/(revision|tree)/([^/]+)", path):
             name, kind, revision = found.groups()
         elif found := re.fullmatch(r"/(.+)/resolve/([^/]+)/(.+)", path):
@@ -206,6 +208,19 @@ class Answers(BaseHTTPRequestHandler):
         if path.startswith("/api/"):
             return self.send_json(name, kind, folder, commit, body)
         return self.send_file(folder / kind, commit, body)
+
+    def send_refs(self, name, body):
+        known = self.hub.repositories.get(name, {})
+        branches = [
+            {
+                "name": each,
+                "ref": f"refs/heads/{each}",
+                "targetCommit": self.hub.commit(name, each),
+            }
+            for each in known
+        ]
+        content = json.dumps({"branches": branches, "tags": [], "converts": []}).encode()
+        return self.send(200, content, body, {"Content-Type": "application/json"})
 
     def send_json(self, name, kind, folder, commit, body):
         paths = sorted(p for p in folder.rglob("*") if p.is_file())

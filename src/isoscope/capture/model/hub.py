@@ -2,7 +2,9 @@
 
 import os
 import re
+import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -68,6 +70,70 @@ def _cache() -> Path | None:
         return Path(at)
     home = os.environ.get("HF_HOME")
     return Path(home) / "hub" if home else None
+
+
+def snapshot_folder(name: str, revision: str) -> Path | None:
+    """Return the folder of a branch, tag or commit in the cache; None where it is not there."""
+    repository = _repository(name)
+    commit = revision
+    with suppress(OSError):
+        commit = (repository / "refs" / revision).read_text().strip()
+    folder = repository / "snapshots" / commit
+    return folder if COMMIT.fullmatch(commit) and folder.is_dir() else None
+
+
+def is_downloaded(name: str, revision: str) -> bool:
+    """Whether the weights of a revision are in the cache."""
+    folder = snapshot_folder(name, revision)
+    return folder is not None and _has_weights(folder)
+
+
+def remove_download(name: str, commit: str) -> int:
+    """Remove a commit from the cache, but for files that other commits share.
+
+    Returns how many bytes that freed.
+    """
+    repository = _repository(name)
+    folder = repository / "snapshots" / commit
+    if not COMMIT.fullmatch(commit) or not folder.is_dir():
+        return 0
+    mine = {each.resolve() for each in folder.rglob("*") if each.is_file()}
+    others = (each for each in (repository / "snapshots").iterdir() if each != folder)
+    for other in others:
+        mine -= {each.resolve() for each in other.rglob("*") if each.is_file()}
+    freed = 0
+    for blob in mine:
+        with suppress(OSError):
+            size = blob.stat().st_size
+            blob.unlink()
+            freed += size
+    shutil.rmtree(folder, ignore_errors=True)
+    for ref in (repository / "refs").rglob("*"):
+        with suppress(OSError):
+            if ref.is_file() and ref.read_text().strip() == commit:
+                ref.unlink()
+    return freed
+
+
+def find_revisions(name: str) -> set[str] | None:
+    """Return the branches and tags of a model on the hub; None where it does not tell."""
+    from huggingface_hub import HfApi
+
+    endpoint = os.environ.get("HF_ENDPOINT", PUBLIC).rstrip("/")
+    try:
+        with quiet():
+            found = HfApi(endpoint=endpoint).list_repo_refs(name)
+    except Exception:  # without a network, or of an older hub: the download will tell
+        return None
+    return {each.name for each in (*found.branches, *found.tags)}
+
+
+def _repository(name: str) -> Path:
+    """Return where the cache has the files of a model."""
+    from huggingface_hub import constants
+
+    cache = _cache() or Path(constants.HF_HUB_CACHE)
+    return cache / f"models--{name.replace('/', '--')}"
 
 
 def _find_cached(options: dict[str, Any], patterns: list[str], weights: bool) -> Path | None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 
 from isoscope.display.page.bundle import VEGA_LITE, require_package
-from isoscope.display.page.section import ROWS, Chart
+from isoscope.display.page.section import ROWS, Chart, Position
 from isoscope.display.page.theme import config
 
 POINTS_PER_MM = 72 / 25.4
@@ -17,7 +17,7 @@ _IDS = re.compile(r'(\bid="|url\(#|href="#)([^")]+)')
 _SIZE = re.compile(r'<svg\b[^>]*?width="([\d.]+)"[^>]*?height="([\d.]+)"')
 
 
-def draw_figure(charts: Sequence[Chart], chosen: Mapping[str, str], width: float) -> str:
+def draw_figure(charts: Sequence[Chart], chosen: Mapping[str, Position], width: float) -> str:
     """Return an SVG of charts side by side, `width` millimetres wide in total."""
     points = width * POINTS_PER_MM
     least = _WIDE_ENOUGH[any(chart.half for chart in charts)]
@@ -58,13 +58,14 @@ def convert_figure(svg: str, suffix: str) -> bytes:
 
 
 def _draw(
-    chart: Chart, chosen: Mapping[str, str], width: float, shape: float, number: int
+    chart: Chart, chosen: Mapping[str, Position], width: float, shape: float, number: int
 ) -> tuple[str, float]:
     """Return one chart as SVG, and its height."""
-    title = {"title": {"text": chart.title}} if "title" in chart.spec else {}  # no subtitle
+    spec = chart.spec_at(chosen)
+    title = {"title": {"text": chart.title}} if "title" in spec else {}  # no subtitle
     svg: str = require_package("vl_convert").vegalite_to_svg(
         {
-            **chart.spec,
+            **spec,
             **title,
             "width": width,
             "height": max(width * shape, chart.least_height),

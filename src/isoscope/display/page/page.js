@@ -257,15 +257,19 @@
   const boxes = [...document.querySelectorAll("[data-chart]")];
   const boxOf = Object.fromEntries(boxes.map((box) => [box.dataset.chart, box]));
   const unpackedColumns = {};
+  const filtersOf = (chart, cells) => Object.entries(page.chosen[chart.section])
+    .filter(([key]) => key in cells && !(chart.ignores ?? []).includes(key))
+    .map(([key, value]) => [key, new Set([value].flat())]);
   const rowsOf = (name) => {
     const chart = page.charts[name];
-    const cells = unpackedColumns[name] ??= Object.fromEntries(
-      Object.entries(chart.columns).map(([key, column]) => [key, cellsOf(column)]));
-    const filters = Object.entries(page.chosen[chart.section]).filter(([key]) => key in cells);
+    const source = chart.same ?? name;
+    const cells = unpackedColumns[source] ??= Object.fromEntries(
+      Object.entries(page.charts[source].columns).map(([key, column]) => [key, cellsOf(column)]));
+    const filters = filtersOf(chart, cells);
     const keys = Object.keys(cells);
     const rows = [];
     for (let i = 0; i < (cells[keys[0]] ?? []).length; i += 1) {
-      if (filters.every(([key, value]) => String(cells[key][i]) === value)) {
+      if (filters.every(([key, values]) => values.has(String(cells[key][i])))) {
         rows.push(Object.fromEntries(keys.map((key) => [key, cells[key][i]])));
       }
     }
@@ -279,7 +283,8 @@
   };
   const drawNow = async (name) => {
     const chart = page.charts[name];
-    const spec = { ...chart.spec, datasets: { rows: rowsOf(name) } };
+    const base = chart.specs?.[page.chosen[chart.section][chart.by]] ?? chart.spec;
+    const spec = { ...base, datasets: { rows: rowsOf(name) } };
     const title = chart.titles[page.chosen[chart.section].form];
     if (title) spec.title = { ...spec.title, text: title };
     const found = await window.vegaEmbed(boxOf[name], spec, {
@@ -324,15 +329,30 @@
     });
     return pending[name];
   };
+  const valueOf = (control) => {
+    if (control.type === "range") return control.dataset.values.split(",")[Number(control.value)];
+    if (control.type !== "checkbox") return control.value;
+    const boxes = [...document.getElementsByName(control.name)];
+    return boxes.filter((box) => box.checked).map((box) => box.value);
+  };
+  const columnsOf = (chart) => page.charts[chart.same ?? ""]?.columns ?? chart.columns;
+  const change = (control) => {
+    const { section, switch: key } = control.dataset;
+    const value = valueOf(control);
+    if (String(page.chosen[section][key]) === String(value)) return;
+    page.chosen[section][key] = value;
+    if (control.type === "range") byId(`${control.id}-at`).textContent = Number(value).toLocaleString("en-US");
+    for (const name of state.drawn) {
+      const chart = page.charts[name];
+      if (chart.section !== section) continue;
+      // The title names the estimate; another specification needs another view.
+      if (key === "form" || chart.by === key) draw(name);
+      else if (key in columnsOf(chart) && !(chart.ignores ?? []).includes(key)) update(name);
+    }
+  };
   for (const control of document.querySelectorAll("[data-switch]")) {
-    control.addEventListener("change", () => {
-      page.chosen[control.dataset.section][control.dataset.switch] = control.value;
-      for (const name of state.drawn) {
-        if (page.charts[name].section !== control.dataset.section) continue;
-        if (control.dataset.switch === "form") draw(name); // the title names the estimate
-        else update(name);
-      }
-    });
+    const kind = control.type === "range" ? "input" : "change";
+    control.addEventListener(kind, () => change(control));
   }
   state.settled = async () => { await state.idle; await Promise.all(Object.values(pending)); };
   for (const button of document.querySelectorAll("[data-more]")) {

@@ -67,12 +67,7 @@ def page(
     title = ", ".join(exhibit.name for exhibit in finite)
     values: dict[str, Value] = {
         "charts": {
-            chart.name: {
-                "section": section.name,
-                "spec": chart.spec,
-                "titles": {form: title for form, (_, title) in chart.forms.items()},
-                "columns": {name: pack_column(each) for name, each in chart.columns.items()},
-            }
+            chart.name: _chart(section, chart)
             for section, panel in shown
             for chart in panel.charts
         },
@@ -86,6 +81,24 @@ def page(
     return Page(
         _document(title, shown, overflow_note(finite, kept), relevant, pack(values)), title
     )
+
+
+def _chart(section: Section, chart: Chart) -> dict[str, Value]:
+    """Return a chart as the script of the page reads it."""
+    found: dict[str, Value] = {
+        "section": section.name,
+        "spec": chart.spec,
+        "titles": {form: title for form, (_, title) in chart.forms.items()},
+    }
+    if chart.same_as:
+        found["same"] = chart.same_as
+    else:
+        found["columns"] = {name: pack_column(each) for name, each in chart.columns.items()}
+    if chart.ignores:
+        found["ignores"] = list(chart.ignores)
+    if chart.by:
+        found |= {"by": chart.by, "specs": dict(chart.specs)}
+    return found
 
 
 # --- the readings -------------------------------------------------------------------------
@@ -195,6 +208,10 @@ def _section(section: Section, panel: Panel) -> str:
 def _switch(section: Section, switch: Switch) -> str:
     name = f"{section.name}-{switch.name}"
     where = f'data-section="{section.name}" data-switch="{switch.name}"'
+    if switch.slider:
+        return _slider(name, where, switch)
+    if switch.several:
+        return _boxes(name, where, switch)
     if len(switch.choices) > 4 or sum(len(text) for _, text in switch.choices) > 60:
         options = "".join(
             f'<option value="{for_html(value)}"{" selected" * (value == switch.chosen)}>'
@@ -212,6 +229,33 @@ def _switch(section: Section, switch: Switch) -> str:
     )
     return (
         f'<fieldset class="choice"><legend>{for_html(switch.label)}</legend>{radios}</fieldset>'
+    )
+
+
+def _slider(name: str, where: str, switch: Switch) -> str:
+    """Return a slider through the choices; its words are beside it."""
+    values = [value for value, _ in switch.choices]
+    labels = dict(switch.choices)
+    return (
+        f'<label class="choice slider">{for_html(switch.label)}'
+        f'<input type="range" id="{name}" {where} min="0" max="{len(values) - 1}" '
+        f'value="{values.index(switch.chosen)}" data-values="{for_html(",".join(values))}" '
+        f'aria-describedby="{name}-at">'
+        f'<output id="{name}-at">{for_html(labels[switch.chosen])}</output></label>'
+    )
+
+
+def _boxes(name: str, where: str, switch: Switch) -> str:
+    """Return a box to tick for each choice."""
+    chosen = switch.chosen.split(",")
+    boxes = "".join(
+        f'<label><input type="checkbox" name="{name}" value="{for_html(value)}" {where}'
+        f"{' checked' * (value in chosen)}><span>{for_html(text)}</span></label>"
+        for value, text in switch.choices
+    )
+    return (
+        f'<fieldset class="choice boxes"><legend>{for_html(switch.label)}</legend>{boxes}'
+        "</fieldset>"
     )
 
 

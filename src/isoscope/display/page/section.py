@@ -18,6 +18,7 @@ Level = Mapping[tuple[str, str, str], float]  # (site, variant, measure) to its 
 Cell: TypeAlias = str | int | float | None
 Columns: TypeAlias = dict[str, list[Cell]]  # names to cells; all of the same length
 ChartSpec: TypeAlias = dict[str, Value]  # a Vega-Lite specification
+Position: TypeAlias = str | tuple[str, ...]  # of a switch: one value, or several
 ROWS = "rows"  # the name of the data set that switches filter
 VARIANT_NAMES = {"all": "all tokens", "no-special": "no special tokens", "no-sink": "no sinks"}
 
@@ -43,6 +44,7 @@ class Drawn:
     findings: Sequence[Finding] = ()  # come first in the verdict
     remarks: Sequence[str] = ()
     noun: str = "rows"  # what a row is
+    readings: Sequence[Reading] | None = None  # in place of all that the run has
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,14 @@ class Switch:
     name: str
     label: str
     choices: tuple[tuple[str, str], ...]  # value, and its label
-    chosen: str
+    chosen: str  # several values have commas between them
+    several: bool = False  # any number of choices at once
+    slider: bool = False  # choices are in order, and one slides through them
+
+    @property
+    def position(self) -> Position:
+        """The value that is chosen, or several of them."""
+        return tuple(filter(None, self.chosen.split(","))) if self.several else self.chosen
 
 
 @dataclass(frozen=True)
@@ -167,6 +176,10 @@ class Chart:
     least_height: float = 0.0  # in points, in a figure for a paper
     # Measure and title by position of the switch `form`, where a chart has several estimates.
     forms: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    ignores: tuple[str, ...] = ()  # switches that do not filter it, although it has the column
+    same_as: str = ""  # a chart before it that has the same columns: they are stored once
+    by: str = ""  # the switch that chooses among `specs`
+    specs: Mapping[str, ChartSpec] = field(default_factory=dict[str, ChartSpec])
 
     def in_form(self, form: str) -> "Chart":
         """Return the chart of one estimate, whatever the position of the switch."""
@@ -180,14 +193,26 @@ class Chart:
         }
         return replace(self, title=self.forms[form][1], columns=columns, forms={})
 
-    def rows(self, **chosen: str) -> list[dict[str, Cell]]:
+    def rows(self, **chosen: Position) -> list[dict[str, Cell]]:
         """Return the rows that remain with the switches in these positions."""
         rows = [
             dict(zip(self.columns, row, strict=True))
             for row in zip(*self.columns.values(), strict=True)
         ]
-        filters = {name: value for name, value in chosen.items() if name in self.columns}
-        return [r for r in rows if all(r[name] == value for name, value in filters.items())]
+        filters = {
+            name: {value} if isinstance(value, str) else {*value}
+            for name, value in chosen.items()
+            if name in self.columns and name not in self.ignores
+        }
+        return [
+            row
+            for row in rows
+            if all(str(row[name]) in values for name, values in filters.items())
+        ]
+
+    def spec_at(self, chosen: Mapping[str, Position]) -> ChartSpec:
+        """Return the specification with the switches in these positions."""
+        return self.specs.get(str(chosen.get(self.by, "")), self.spec)
 
 
 @dataclass(frozen=True)
@@ -200,9 +225,9 @@ class Panel:
     body: str = ""  # HTML, all text in it escaped
 
     @property
-    def positions(self) -> dict[str, str]:
+    def positions(self) -> dict[str, Position]:
         """The positions of the switches."""
-        return {switch.name: switch.chosen for switch in self.switches}
+        return {switch.name: switch.position for switch in self.switches}
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from isoscope.accumulate import Groups, GroupsSummary, Moments, MomentsSummary, Reservoir
 from isoscope.accumulate.sums import lazy
@@ -17,8 +18,9 @@ from isoscope.measures.view.parts import (
     traces_with,
 )
 from isoscope.measures.view.summaries import GroupView, Summaries, View
-from isoscope.types import Array
+from isoscope.types import Array, SpectrumCurve
 
+POINTS = 96  # of a curve, evenly on a logarithmic axis
 _GRID = 4096  # nodes of the density of white rows
 
 
@@ -403,3 +405,44 @@ def effective_rows(moments: MomentsSummary) -> float:
     if plain <= unbiased:
         return n
     return float(np.clip((1 + unbiased) / (plain - unbiased), least, n))
+
+
+def spectrum_curve(
+    moments: MomentsSummary,
+    rows: float,
+    site: str = "rows",
+    variant: str = "all",
+    *,
+    points: int = POINTS,
+) -> SpectrumCurve:
+    """Return eigenvalues divided by their average at some ranks, and the isotropic ones.
+
+    `rows` is the effective number of rows.
+    """
+    with threadpool_limits(1):
+        values = np.linalg.eigvalsh(moments.covariance)[::-1]
+    width = len(values)
+    rank = min(moments.count - 1, width)
+    rounding = (
+        values[0] * width * np.finfo(np.float32).eps
+    )  # normalized rows lack one direction
+    values = np.where((np.arange(width) < rank) & (values > rounding), values, 0.0)
+    mean = values.mean()
+    if not mean > 0:
+        raise UndefinedError(
+            "a spectrum needs rows that differ, got identical rows",
+            hint="check how the vectors were made; all of them are the same",
+            slug="no-spread",
+        )
+    places = np.arange(width)
+    if width > points:
+        places = np.unique(np.geomspace(1, width, points).round().astype(int)) - 1
+    white = isotropic_spectrum(max(int(rows), 2), width)
+    return SpectrumCurve(
+        site,
+        variant,
+        rank=places + 1,
+        value=values[places] / mean,
+        isotropic=white[places] / white.mean(),
+        rows=float(rows),
+    )

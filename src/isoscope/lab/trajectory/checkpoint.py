@@ -1,0 +1,142 @@
+"""One checkpoint of a series, surveyed: the same sums and merges as a survey of its own."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from isoscope.capture.feed import Prepared
+from isoscope.engine import Notify, Scratch, Ticks
+from isoscope.engine.allocator import trim
+from isoscope.lab.trajectory.series import other_shape, other_vocabulary
+from isoscope.lab.trajectory.spec import Checkpoint, TrajectoryPlan
+from isoscope.site import Site
+from isoscope.store.keepers import SummaryKeeper
+from isoscope.store.state import State
+from isoscope.study.run import Live
+from isoscope.study.selection import PREPARED, prepare_document
+from isoscope.study.survey import Batches, ModelWorker, SurveyPlan, SurveySpec
+from isoscope.types import Array
+
+ROOM = 512 << 20  # bytes of summaries that stay in memory: there are those of one checkpoint
+
+
+class KeptDocuments:
+    """Documents as tokens, for all checkpoints: as many as fit into a little memory."""
+
+    most = 8 * PREPARED
+
+    def __init__(self) -> None:
+        self.held: dict[int, Prepared] = {}
+        self._bytes = 0
+
+    def get(self, ordinal: int) -> Prepared | None:
+        """Return a document, where it was kept."""
+        return self.held.get(ordinal)
+
+    def keep(self, found: Mapping[int, Prepared]) -> None:
+        """Keep more of them, as long as there is room."""
+        for ordinal, each in found.items():
+            parts = (*each.inputs.values(), *each.special.values())
+            size = sum(part.nbytes for part in parts)
+            if ordinal not in self.held and self._bytes + size <= self.most:
+                self.held[ordinal] = each
+                self._bytes += size
+
+
+class CheckpointWorker(ModelWorker):
+    """A checkpoint that is loaded, over documents that others have tokenised."""
+
+    def __init__(
+        self, spec: SurveySpec, notify: Notify, live: Live, tokens: KeptDocuments
+    ) -> None:
+        super().__init__(spec, notify, live)
+        self.tokens = tokens
+
+    def _prepare(self, ordinal: int) -> Prepared | None:
+        """Return a document made ready; it is tokenised once for all checkpoints."""
+        kept = self.tokens.get(ordinal) or self.prepared.get(ordinal)
+        found = prepare_document(self.corpus, self.feed, ordinal, kept)
+        if kept is None and found is not None:
+            self.tokens.keep({ordinal: found})
+        return found
+
+    def check_like(self, plan: TrajectoryPlan, unit: Checkpoint) -> None:
+        """Refuse a checkpoint of another model, or with another tokenizer."""
+        widths = self.subject.sites.widths
+        for site in dict.fromkeys((*plan.widths, *widths)):
+            ours, theirs = plan.widths.get(site), widths.get(site)
+            if ours != theirs:
+                words = (f"{site} {_width(ours)}", _width(theirs))
+                raise other_shape(plan.first, unit.name, *words)
+        if str(self.subject.loaded.identity["tokenizer"]) != plan.vocabulary:
+            raise other_vocabulary(plan.first, unit.name)
+
+    def survey(
+        self, plan: SurveyPlan, scratch: Scratch, ticks: Ticks, id: str, spare: Path
+    ) -> State:
+        """Return the summaries of all stages, merged as those of a survey are."""
+        found: list[State] = []
+        before = 0
+        for number, units in enumerate(plan.stages):
+            self.enter(plan, number, found[-1] if found else None)
+            folder = spare / f"stage-{number}"
+            keeper = SummaryKeeper(
+                len(units),
+                id=f"{id} {number}",
+                spare=partial(_make_folder, folder),
+                room=ROOM,
+            )
+            for unit in keeper.missing():
+                done = before
+                inner = Ticks(lambda rows, done=done: ticks.at(done + rows), ticks.note)
+                keeper.add(unit, self.run(units[unit], scratch, inner))
+                before += plan.size(number, unit) or 0
+                trim()
+            found.append(keeper.total())
+        state = found[0]
+        for second in found[1:]:
+            state = state.overlay(second, spare)
+        return state
+
+    def in_draw_order(self, plan: SurveyPlan) -> Iterator[int]:
+        """Yield the documents of a plan in the order in which they were drawn."""
+        there = set(plan.ordinals.array.tolist())
+        order = map(int, self.corpus.order(self.spec.draw.seed))
+        return (ordinal for ordinal in order if ordinal in there)
+
+    def sample_rows(self, plan: SurveyPlan, site: str, count: int) -> Array:
+        """Return rows of a site, from as many documents as it takes; fewer where there are."""
+        stack = Site.parse(site).stack
+        heard: list[Tensor] = []
+        found: list[Array] = []
+        units = [unit for unit in plan.stages[0] if isinstance(unit, Batches)]
+        batches = (batch for unit in units for batch in plan.batches(unit))
+        with self.subject.sites.listening([site], lambda _, rows: heard.append(rows)) as calls:
+            for ordinals in batches:
+                documents = [each for each in map(self._prepare, ordinals) if each is not None]
+                if not documents:
+                    continue
+                batch = self.feed.batch(documents)
+                calls.restart()
+                with torch.inference_mode():
+                    self.subject.loaded.body(**batch.inputs)
+                states = heard.pop()  # (documents, positions, d)
+                real = batch.marks(stack, states.shape[1]).real
+                found.append(states[real].float().cpu().numpy())
+                heard.clear()
+                if sum(map(len, found)) >= count:
+                    break
+        return np.concatenate(found)[:count] if found else np.zeros((0, 1))
+
+
+def _width(width: int | None) -> str:
+    return "missing" if width is None else f"of width {width}"
+
+
+def _make_folder(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

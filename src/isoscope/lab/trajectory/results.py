@@ -1,0 +1,190 @@
+"""What a trajectory found: one measure at one site over all steps, and how these look."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from isoscope.display import (
+    USUAL,
+    Column,
+    Field,
+    Record,
+    RecordLayout,
+    Results,
+    Table,
+    format_value,
+    integers,
+    non_empty,
+    plain,
+    texts,
+)
+from isoscope.measures.difference import Difference
+
+SHOWN = ("mean-cosine-cross", *USUAL, "loss")  # in the table; the others with --json
+SURE = 0.05
+CORRECTED = (
+    "differences are paired by document; p of an onset is corrected for the number of steps, "
+    "not for the number of lines"
+)
+MORE = "{count} more lines of other measures, groups and sites: --json, or isoscope report"
+
+
+@dataclass(frozen=True)
+class OnsetFound(Record):
+    """The first step that differs from the first one."""
+
+    step: int | None
+    p: float | None  # of that step, corrected for the number of steps
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class SuddenFound(Record):
+    """Where a curve leaves a smooth trend."""
+
+    step: int | None
+    low: int | None  # 95 % interval of the place
+    high: int | None
+    size: float | None
+    p: float | None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class MetricLink(Record):
+    """How a curve and a metric move together, and whether the curve leads."""
+
+    metric: str
+    correlation: float | None  # of what is left without the trends
+    p: float | None
+    lag: int | None  # checkpoints by which the curve is ahead, where that fits best
+    lead_correlation: float | None
+    lead_p: float | None
+    steps: int  # that both have
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Course(Record):
+    """One measure at one site over the steps of a series."""
+
+    site: str
+    variant: str
+    group: str
+    measure: str
+    steps: list[int]
+    values: list[float]
+    low: list[float | None]  # 95 % intervals of the values
+    high: list[float | None]
+    differences: list[Difference]  # to the first step, of all later ones
+    onset: OnsetFound
+    sudden: SuddenFound
+    metrics: list[MetricLink]
+
+    @property
+    def change(self) -> Difference:
+        """What the last step differs by from the first."""
+        return self.differences[-1]
+
+
+def course_tables(found: Results[Course]) -> tuple[Table, ...]:
+    """One line per site of the usual measures."""
+    lines = [
+        each
+        for each in found
+        if each.measure in SHOWN and not each.group and each.variant == "all"
+    ]
+    lines = lines or list(found)
+    shared = found.shared
+    caption = plain(
+        f"{shared['series']}, {shared['checkpoints']} checkpoints, step {shared['first']} to "
+        f"{shared['last']}"
+    )
+    more = len(found) - len(lines)
+    remarks = (*found.remarks, *([MORE.format(count=more)] if more else []))
+    left_out = tuple(map(plain, found.left_out))
+    if not lines:
+        return (Table(caption, (), tuple(map(plain, remarks)), left_out),)
+    return (
+        Table(caption, non_empty(_columns(lines)), tuple(map(plain, remarks)), left_out),
+        *_metric_tables(lines),
+    )
+
+
+def _columns(lines: Sequence[Course]) -> tuple[Column, ...]:
+    first = (format_value(e.values[0], e.low[0], e.high[0])[0] for e in lines)
+    last = (format_value(e.values[-1], e.low[-1], e.high[-1])[0] for e in lines)
+    apart = [format_value(e.change.value, e.change.low, e.change.high) for e in lines]
+    return (
+        Column("site", tuple(plain(each.site) for each in lines), words=True, fold=12),
+        Column("measure", tuple(plain(e.measure) for e in lines), words=True, role="name"),
+        Column("first", tuple(first)),
+        Column("last", tuple(last)),
+        Column("last - first", tuple(value for value, _ in apart)),
+        Column("95 % interval", tuple(interval for _, interval in apart)),
+        Column("onset", tuple(_or_dash(each.onset.step) for each in lines)),
+        Column("sudden", tuple(map(_sudden, lines))),
+    )
+
+
+def _metric_tables(lines: Sequence[Course]) -> list[Table]:
+    """Return one table per metric: what moves with it, and what leads it."""
+    names = dict.fromkeys(link.metric for each in lines for link in each.metrics)
+    return [_metric_table(name, lines) for name in names]
+
+
+def _metric_table(name: str, lines: Sequence[Course]) -> Table:
+    pairs = [(e, link) for e in lines for link in e.metrics if link.metric == name]
+    notes = tuple(dict.fromkeys(plain(link.note) for _, link in pairs if link.note))
+    columns = (
+        Column("site", tuple(plain(each.site) for each, _ in pairs), words=True, fold=12),
+        Column("measure", tuple(plain(e.measure) for e, _ in pairs), words=True, role="name"),
+        Column("moves together", tuple(_number(link.correlation) for _, link in pairs)),
+        Column("p", tuple(chance(link.p) for _, link in pairs)),
+        Column("leads by", tuple(_or_dash(link.lag) for _, link in pairs)),
+        Column("correlation", tuple(_number(link.lead_correlation) for _, link in pairs)),
+        Column("p of lead", tuple(chance(link.lead_p) for _, link in pairs)),
+    )
+    caption = f"{plain(name)}: correlation of what the trends do not explain"
+    return Table(caption, non_empty(columns), notes)
+
+
+def _sudden(each: Course) -> str:
+    found = each.sudden
+    if found.step is None:
+        return "–"
+    if found.low is None or found.high is None or found.low == found.high:
+        return f"{found.step}"
+    return f"{found.step} [{found.low}, {found.high}]"
+
+
+def chance(p: float | None) -> str:
+    """Return a p-value for people to read."""
+    return "" if p is None else ("<0.001" if p < 0.001 else f"{p:.3f}")
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:+.2f}"
+
+
+def _or_dash(value: int | None) -> str:
+    return "–" if value is None else f"{value}"
+
+
+COURSES = RecordLayout(
+    name="curves",
+    tables=course_tables,
+    to_dict=Course.to_dict,
+    fields=(
+        Field("series"),
+        *integers("checkpoints", "first", "last"),
+        *texts("site", "variant", "group", "measure"),
+        Field("steps", "integers"),
+        Field("values", "numbers"),
+        Field("low", "numbers"),
+        Field("high", "numbers"),
+        Field("differences", "json"),
+        Field("onset", "json"),
+        Field("sudden", "json"),
+        Field("metrics", "json"),
+    ),
+)

@@ -1,0 +1,674 @@
+"""The section of a trajectory: layers by steps, curves, a slider through steps, the metric."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import expm1, floor, log1p, log10
+from typing import Any
+
+import altair as alt
+import msgspec
+import numpy as np
+
+from isoscope.display import Column, Table, as_html, format_value, non_empty
+from isoscope.display.page.quantity import quantities, title_of
+from isoscope.display.page.section import (
+    ROWS,
+    Cell,
+    Chart,
+    ChartSpec,
+    Columns,
+    Drawn,
+    Exhibit,
+    Finding,
+    Panel,
+    Section,
+    Switch,
+    as_columns,
+    run_switch,
+)
+from isoscope.errors import StoreError
+from isoscope.lab.trajectory.results import SHOWN, chance
+from isoscope.site import Site, is_matrix, last_of_stream, order_sites
+from isoscope.store import Run
+from isoscope.store.series import SeriesParts
+from isoscope.types import Array, Curve, Reading
+
+LEAD = (
+    "Every checkpoint read the same documents. The map has one column per checkpoint and one "
+    "row per site; the curves have 95 % intervals. The slider moves through the steps and "
+    "redraws the layer profile and the spectra. Onset: the first step that differs from the "
+    "first, by differences paired by document. Sudden: a jump that a smooth trend does not "
+    "explain."
+)
+LAST_STEP = "profiles, table and verdict are of the last step; all steps: isoscope read RUN"
+CELLS = 26_000  # values of the map that a page has room for: measures x sites x steps
+POINTS = 44_000  # points of spectra
+THEORY_CELLS = 14_000
+FEW = 5  # sites whose curves are shown at first
+DIGITS, COARSE = 4, 3  # significant ones of values and of spectra
+LOG, LINEAR = "log", "linear"
+TICKS = [0, *(10**n for n in range(13))]  # of steps as a logarithm
+LONG = 50  # ratio of last to first step from which on steps begin as a logarithm
+THEORIES = {  # measure, title; readings that no measure of rows gives
+    "norm-bias": "Final norm: |bias|",
+    "norm-gain": "Final norm: |gain|",
+    "norm-ratio": "Final norm: |bias| / |gain|",
+    "norm-cosine-before": "Mean cosine: normalised",
+    "norm-cosine-gain": "Mean cosine: times the gain",
+    "norm-cosine-bias": "Mean cosine: plus the bias",
+    "hull-has-origin": "Hull of final states holds the origin (1: yes)",
+    "hull-margin": "Hull of final states: margin",
+    "partition": "I(W) of the matrices",
+    "partition-centred": "I(W) of the matrices, centred",
+    "row-norm": "Norm of rows by frequency",
+    "common-share": "Share of the common direction by frequency",
+    "away-cosine": "Cosine to the negative mean state by frequency",
+    "away-projection": "Projection on the negative mean state by frequency",
+}
+MAP_COLUMNS = ("run", "measure", "site", "step", "left", "right", "value", "low", "high")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrajectoryCurves(Curve):
+    """A series as a page draws it: numbers by measure, step and site."""
+
+    steps: tuple[int, ...]
+    sites: tuple[str, ...]
+    measures: tuple[str, ...]
+    values: Array  # (measures, steps, sites), NaN where there is none
+    low: Array
+    high: Array
+    spectra: tuple[tuple[str, int, Array, Array], ...]  # site, step, ranks, values
+    theories: tuple[tuple[str, str, int, float], ...]  # measure, line, step, value
+    metrics: tuple[tuple[str, int, float], ...]  # name, step, value
+    lines: tuple["CurveLine", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CurveLine:
+    """One line of the table: what changed at a site."""
+
+    site: str
+    measure: str
+    first: tuple[float, float | None, float | None]
+    last: tuple[float, float | None, float | None]
+    change: tuple[float, float | None, float | None]
+    onset: int | None
+    onset_p: float | None
+    sudden: int | None
+    sudden_p: float | None
+    links: tuple[str, ...]
+
+
+# --- of a run -----------------------------------------------------------------------------
+def draw_trajectory(run: Run) -> Drawn:
+    """Return what the page of a trajectory shows: its curves, and readings of the last step."""
+    steps = sorted({each.step for each in run.readings if each.step is not None})
+    try:
+        if len(steps) < 2:
+            raise ValueError(f"{len(steps)} steps")
+        curves = _curves_of(run.readings, SeriesParts.decode(run.series or b""), steps)
+    except (ValueError, LookupError, msgspec.ValidationError) as error:
+        raise StoreError(
+            f"expected the steps of a series in {run.path.name!r}, got others: {error}"[:300],
+            hint="follow the series again",
+            slug="store-damaged",
+        ) from error
+    last = [each for each in run.readings if each.step == steps[-1]]
+    plain = [each for each in last if each.measure not in THEORIES and each.site != "model"]
+    return Drawn([curves], _findings(curves), [LAST_STEP], noun="tokens", readings=plain)
+
+
+def _curves_of(
+    readings: Sequence[Reading], parts: SeriesParts, steps: Sequence[int]
+) -> TrajectoryCurves:
+    """Return the numbers of a series, as many measures as a page has room for."""
+    whole = [
+        each
+        for each in readings
+        if each.step is not None
+        and each.variant == "all"
+        and not each.group
+        and not is_matrix(each.site)
+        and each.measure not in THEORIES
+        and each.site != "model"
+    ]
+    sites = order_sites(each.site for each in whole)
+    named = [
+        form
+        for each in quantities(each.measure for each in whole)
+        for form in dict.fromkeys((each.debiased or each.plain, each.plain))
+    ]
+    room = max(1, CELLS // max(len(sites) * len(steps), 1))
+    measures = named[:room]
+    shape = len(measures), len(steps), len(sites)
+    value, low, high = (np.full(shape, np.nan) for _ in range(3))
+    at = [{key: n for n, key in enumerate(keys)} for keys in (measures, steps, sites)]
+    for each in whole:
+        if each.measure in at[0]:
+            place = at[0][each.measure], at[1][each.step or 0], at[2][each.site]
+            value[place] = each.value
+            low[place] = np.nan if each.low is None else each.low
+            high[place] = np.nan if each.high is None else each.high
+    return TrajectoryCurves(
+        site="",
+        variant="all",
+        steps=tuple(steps),
+        sites=tuple(sites),
+        measures=tuple(measures),
+        values=value,
+        low=low,
+        high=high,
+        spectra=_spectra(parts),
+        theories=_theories(readings),
+        metrics=tuple(
+            (each.name, step, number)
+            for each in parts.metrics
+            for step, number in zip(each.steps, each.values, strict=True)
+        ),
+        lines=tuple(_line(each) for each in parts.lines if _is_shown(each)),
+    )
+
+
+def _spectra(parts: SeriesParts) -> tuple[tuple[str, int, Array, Array], ...]:
+    """Return spectra at as many ranks as there is room for, the first and last included."""
+    found = [(each, step.step) for step in parts.steps for each in step.spectra]
+    room = max(4, POINTS // max(len(found), 1))
+    curves: list[tuple[str, int, Array, Array]] = []
+    for each, step in found:
+        count = len(each.rank)
+        kept = np.unique(np.linspace(0, count - 1, min(room, count)).round().astype(int))
+        curves.append((each.site, step, np.array(each.rank)[kept], np.array(each.value)[kept]))
+    return tuple(curves)
+
+
+def _theories(readings: Sequence[Reading]) -> tuple[tuple[str, str, int, float], ...]:
+    found = [
+        (each.measure, _theory_line(each), each.step or 0, each.value)
+        for name in THEORIES
+        for each in readings
+        if each.measure == name and each.variant == "all"
+    ]
+    return tuple(found[:THEORY_CELLS])
+
+
+def _theory_line(each: Reading) -> str:
+    """Return what a line of a theory is called: its site, and its band of tokens."""
+    band = each.group.removeprefix("frequency ")
+    return f"{each.site}, {band}" if band else each.site
+
+
+class _Found(msgspec.Struct):
+    """What a line of the file has, as far as the page shows it."""
+
+    site: str
+    variant: str
+    group: str
+    measure: str
+    values: list[float]
+    low: list[float | None]
+    high: list[float | None]
+    differences: list[dict[str, float | None]]
+    onset: dict[str, object]
+    sudden: dict[str, object]
+    metrics: list[dict[str, object]]
+
+
+def _is_shown(line: Mapping[str, object]) -> bool:
+    return (
+        line.get("measure") in SHOWN and not line.get("group") and line.get("variant") == "all"
+    )
+
+
+def _line(line: Mapping[str, object]) -> CurveLine:
+    each = msgspec.convert(line, _Found)
+    change = each.differences[-1]
+    return CurveLine(
+        site=each.site,
+        measure=each.measure,
+        first=(each.values[0], each.low[0], each.high[0]),
+        last=(each.values[-1], each.low[-1], each.high[-1]),
+        change=(change["value"] or 0.0, change["low"], change["high"]),
+        onset=_integer(each.onset.get("step")),
+        onset_p=_float(each.onset.get("p")),
+        sudden=_integer(each.sudden.get("step")),
+        sudden_p=_float(each.sudden.get("p")),
+        links=tuple(_link(link) for link in each.metrics),
+    )
+
+
+def _link(link: Mapping[str, object]) -> str:
+    together, p = _float(link.get("correlation")), _float(link.get("p"))
+    lag, lead_p = link.get("lag"), _float(link.get("lead_p"))
+    if together is None:
+        return ""
+    text = f"{link['metric']}: {together:+.2f}" + (f", p {chance(p)}" if p is not None else "")
+    return text + (f"; leads by {lag}, p {chance(lead_p)}" if lead_p is not None else "")
+
+
+def _integer(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _float(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _findings(curves: TrajectoryCurves) -> list[Finding]:
+    """Return how the output changed from the first step to the last, for the verdict."""
+    output = last_of_stream(curves.sites)
+    found: list[Finding] = []
+    for line in curves.lines:
+        if line.site != output or line.measure not in (
+            "mean-cosine-cross",
+            "isoscore-debiased",
+        ):
+            continue
+        value, interval = format_value(*line.change)
+        onset = (
+            "no step differs from the first"
+            if line.onset is None
+            else f"step {line.onset:,} is the first that differs (p {chance(line.onset_p)})"
+        )
+        jump = "" if line.sudden is None else f"; it jumps at step {line.sudden:,}"
+        text = (
+            f"is what {line.measure} at {line.site} changes by from step {curves.steps[0]:,} "
+            f"to {curves.steps[-1]:,}; {onset}{jump}"
+        )
+        rule = (
+            f"paired by document over {len(curves.steps)} checkpoints, 95 % interval {interval}"
+        )
+        found.append(Finding(value, text, rule))
+    return found
+
+
+# --- the panel ----------------------------------------------------------------------------
+Named = tuple[str, TrajectoryCurves]
+
+
+def show(exhibits: Sequence[Exhibit]) -> Panel | None:
+    """Return the map, curves, profile, spectra, metric and theories of all series."""
+    series = [(e.name, curve) for e in exhibits for curve in e.curves_of(TrajectoryCurves)]
+    series = [(name, curve) for name, curve in series if len(curve.steps) > 1]
+    if not series:
+        return None
+    sites = order_sites(site for _, curve in series for site in curve.sites)
+    cells = _map_columns(series)
+    charts = [
+        *_map_charts(cells, sites),
+        *_spectrum_chart(series, sites),
+        *_metric_chart(series),
+        *_theory_chart(series),
+    ]
+    return Panel((LEAD,), _switches(series, sites), tuple(charts), _table(series))
+
+
+def _map_charts(cells: Columns, sites: Sequence[str]) -> list[Chart]:
+    first = Chart(
+        name="trajectory-map",
+        title="Layers by steps",
+        spec=_map_spec(sites, LOG),
+        specs={axis: _map_spec(sites, axis) for axis in (LOG, LINEAR)},
+        by="axis",
+        columns=cells,
+        ignores=("step", "site"),
+        alt="One column per checkpoint, one row per site; the colour is the measure.",
+        wide=True,
+        least_height=120,
+    )
+    curves = Chart(
+        name="trajectory-curves",
+        title="Curves of sites",
+        spec=_curve_spec(sites, LOG),
+        specs={axis: _curve_spec(sites, axis) for axis in (LOG, LINEAR)},
+        by="axis",
+        columns=cells,
+        same_as=first.name,
+        ignores=("step",),
+        alt="The measure over steps, a line with its interval for each chosen site.",
+        half=True,
+    )
+    profile = Chart(
+        name="trajectory-profile",
+        title="Layer profile at the step",
+        spec=_profile_spec(sites),
+        columns=cells,
+        same_as=first.name,
+        ignores=("site",),
+        alt="The measure over depth at the step of the slider.",
+        half=True,
+    )
+    return [first, curves, profile]
+
+
+def _switches(series: Sequence[Named], sites: Sequence[str]) -> tuple[Switch, ...]:
+    measures = dict.fromkeys(name for _, curve in series for name in curve.measures)
+    steps = sorted({step for _, curve in series for step in curve.steps})
+    named = tuple((name, title_of(name)) for name in measures)
+    after = [step for step in steps if step > 0]
+    long = len(after) > 1 and after[-1] / after[0] >= LONG
+    metrics = dict.fromkeys(name for _, curve in series for name, _, _ in curve.metrics)
+    theories = [
+        name for name in THEORIES if any(name == t[0] for _, c in series for t in c.theories)
+    ]
+    found = [
+        *run_switch([name for name, _ in series]),
+        Switch("measure", "Measure", named, named[0][0]),
+        Switch("axis", "Steps", ((LOG, LOG), (LINEAR, LINEAR)), LOG if long else LINEAR),
+        Switch(
+            "site",
+            "Curves of",
+            tuple((site, site) for site in sites),
+            ",".join(_few(sites)),
+            several=True,
+        ),
+        Switch(
+            "step",
+            "Step",
+            tuple((str(step), f"{step:,}") for step in steps),
+            str(steps[-1]),
+            slider=True,
+        ),
+    ]
+    if len(metrics) > 1:
+        choices = tuple((name, name) for name in metrics)
+        found.append(Switch("metric", "Metric", choices, choices[0][0]))
+    if len(theories) > 1:
+        choices = tuple((name, THEORIES[name]) for name in theories)
+        found.append(Switch("theory", "Theory", choices, theories[0]))
+    return tuple(found)
+
+
+def _few(sites: Sequence[str]) -> list[str]:
+    """Return some sites from the first to the last, evenly."""
+    places = np.linspace(0, len(sites) - 1, min(FEW, len(sites))).round()
+    return [sites[int(place)] for place in dict.fromkeys(places)]
+
+
+# --- columns ------------------------------------------------------------------------------
+def _map_columns(series: Sequence[Named]) -> Columns:
+    """Return one row per measure, step and site."""
+    columns: Columns = {name: [] for name in MAP_COLUMNS}
+    for run, curve in series:
+        left, right = _edges(curve.steps)
+        for m, measure in enumerate(curve.measures):
+            for t, step in enumerate(curve.steps):
+                for s, site in enumerate(curve.sites):
+                    value = curve.values[m, t, s]
+                    if not np.isfinite(value):
+                        continue
+                    ends = (_short(curve.low[m, t, s]), _short(curve.high[m, t, s]))
+                    row = (run, measure, site, step, left[t], right[t], _short(value), *ends)
+                    for name, cell in zip(MAP_COLUMNS, row, strict=True):
+                        columns[name].append(cell)
+    return columns
+
+
+def _edges(steps: Sequence[int]) -> tuple[list[float], list[float]]:
+    """Return where the column of each step begins and ends: halfway in the logarithm."""
+    inner = [float(f"{expm1((log1p(a) + log1p(b)) / 2):.5g}") for a, b in pairwise(steps)]
+    first = max(0.0, 2.0 * steps[0] - inner[0])
+    last = 2.0 * steps[-1] - inner[-1]
+    return [first, *inner], [*inner, last]
+
+
+def _short(value: float, digits: int = DIGITS) -> float | None:
+    """Return a number with a few digits; None where it is not finite."""
+    number = float(value)
+    if not np.isfinite(number):
+        return None
+    return round(number, digits - 1 - floor(log10(abs(number)))) if number else 0.0
+
+
+def _spectrum_chart(series: Sequence[Named], sites: Sequence[str]) -> list[Chart]:
+    rows = [
+        {"run": run, "site": site, "step": step, "rank": int(rank), "value": _short(y, COARSE)}
+        for run, curve in series
+        for site, step, ranks, values in curve.spectra
+        for rank, y in zip(ranks.tolist(), values.tolist(), strict=True)
+        if y > 0
+    ]
+    if not rows:
+        return []
+    return [
+        Chart(
+            name="trajectory-spectrum",
+            title="Spectra at the step",
+            spec=_spectrum_spec(sites),
+            columns=as_columns(("run", "site", "step", "rank", "value"), rows),
+            alt="Eigenvalues over their average by rank, at the step of the slider.",
+            half=True,
+        )
+    ]
+
+
+def _metric_chart(series: Sequence[Named]) -> list[Chart]:
+    rows: list[dict[str, Cell]] = [
+        {"run": run, "metric": name, "step": step, "value": value}
+        for run, curve in series
+        for name, step, value in curve.metrics
+    ]
+    if not rows:
+        return []
+    return [
+        Chart(
+            name="trajectory-metric",
+            title="Metric",
+            spec=_line_spec("run", "metric", LOG),
+            specs={axis: _line_spec("run", "metric", axis) for axis in (LOG, LINEAR)},
+            by="axis",
+            columns=as_columns(("run", "metric", "step", "value"), rows),
+            ignores=("step",),
+            alt="The metric over the same steps.",
+            half=True,
+        )
+    ]
+
+
+def _theory_chart(series: Sequence[Named]) -> list[Chart]:
+    rows: list[dict[str, Cell]] = [
+        {"run": run, "theory": name, "line": line, "step": step, "value": _short(value)}
+        for run, curve in series
+        for name, line, step, value in curve.theories
+    ]
+    if not rows:
+        return []
+    return [
+        Chart(
+            name="trajectory-theory",
+            title="Older theories",
+            spec=_line_spec("line", "", LOG),
+            specs={axis: _line_spec("line", "", axis) for axis in (LOG, LINEAR)},
+            by="axis",
+            columns=as_columns(("run", "theory", "line", "step", "value"), rows),
+            ignores=("step",),
+            alt="What older theories are about, over the same steps.",
+            wide=True,
+        )
+    ]
+
+
+# --- specifications -----------------------------------------------------------------------
+def _steps(field: str, axis: str) -> alt.X:
+    kind = "symlog" if axis == LOG else "linear"
+    ticks = alt.Axis(format="~s", values=TICKS) if axis == LOG else alt.Axis(format="~s")
+    return alt.X(
+        f"{field}:Q",
+        title="step",
+        axis=ticks,
+        scale=alt.Scale(type=kind, nice=False, zero=False),
+    )
+
+
+def _labels(sites: Sequence[str]) -> str:
+    """Return the short label of a site as an expression of the page."""
+    names = {site: Site.parse(site).label for site in sites}
+    return f"({msgspec.json.encode(names).decode()})[datum.label] || datum.label"
+
+
+def _map_spec(sites: Sequence[str], axis: str) -> ChartSpec:
+    tips = [
+        alt.Tooltip("site:N"),
+        alt.Tooltip("step:Q", format=",d"),
+        alt.Tooltip("value:Q", format=".4~g"),
+        alt.Tooltip("low:Q", format=".4~g"),
+        alt.Tooltip("high:Q", format=".4~g"),
+    ]
+    chart = (
+        alt.Chart(alt.NamedData(ROWS))
+        .mark_rect()
+        .encode(
+            x=_steps("left", axis),
+            x2="right:Q",
+            y=alt.Y(
+                "site:O",
+                sort=list(reversed(sites)),
+                title=None,
+                axis=alt.Axis(labelExpr=_labels(sites), ticks=False, domain=False),
+            ),
+            color=alt.Color(
+                "value:Q", scale=alt.Scale(zero=False), legend=alt.Legend(title=None)
+            ),
+            tooltip=tips,
+        )
+        .properties(width="container", height=max(160, min(420, 15 * len(sites))))
+    )
+    return _titled(chart, "Layers by steps", "the deepest site is at the top")
+
+
+def _curve_spec(sites: Sequence[str], axis: str) -> ChartSpec:
+    base = alt.Chart(alt.NamedData(ROWS)).encode(x=_steps("step", axis))
+    color = _by_depth(sites)
+    y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False))
+    layers = [
+        base.mark_area(style="interval").encode(
+            y=alt.Y("low:Q", title=None), y2="high:Q", color=color
+        ),
+        base.mark_line().encode(y=y, color=color),
+        base.mark_point(style="dot", size=12).encode(
+            y=y,
+            color=color,
+            tooltip=[
+                alt.Tooltip("site:N"),
+                alt.Tooltip("step:Q", format=",d"),
+                alt.Tooltip("value:Q", format=".4~g"),
+                alt.Tooltip("low:Q", format=".4~g"),
+                alt.Tooltip("high:Q", format=".4~g"),
+            ],
+        ),
+    ]
+    chart = alt.layer(*layers).properties(width="container", height=240)
+    return _titled(chart, "Curves of sites", "with 95 % intervals")
+
+
+def _profile_spec(sites: Sequence[str]) -> ChartSpec:
+    x = alt.X(
+        "site:O",
+        sort=list(sites),
+        title=None,
+        axis=alt.Axis(labelExpr=_labels(sites), labelLimit=90),
+    )
+    base = alt.Chart(alt.NamedData(ROWS)).encode(x=x)
+    y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False))
+    layers = [
+        base.mark_rule(style="whisker").encode(y=alt.Y("low:Q", title=None), y2="high:Q"),
+        base.mark_line().encode(y=y),
+        base.mark_point(style="dot").encode(
+            y=y, tooltip=[alt.Tooltip("site:N"), alt.Tooltip("value:Q", format=".4~g")]
+        ),
+    ]
+    chart = alt.layer(*layers).properties(width="container", height=240)
+    return _titled(chart, "Layer profile at the step", "move the slider")
+
+
+def _spectrum_spec(sites: Sequence[str]) -> ChartSpec:
+    chart = (
+        alt.Chart(alt.NamedData(ROWS))
+        .mark_line()
+        .encode(
+            x=alt.X(
+                "rank:Q",
+                scale=alt.Scale(type="log", nice=False),
+                title="rank of the eigenvalue",
+            ),
+            y=alt.Y(
+                "value:Q",
+                scale=alt.Scale(type="log"),
+                title="eigenvalue / average",
+                axis=alt.Axis(format="~g", tickCount=4, grid=False),
+            ),
+            color=_by_depth(sites),
+        )
+        .properties(width="container", height=240)
+    )
+    return _titled(chart, "Spectra at the step", "of the sites that are ticked")
+
+
+def _line_spec(line: str, facet: str, axis: str) -> ChartSpec:
+    several = line == "line"
+    color = alt.Color(
+        f"{line}:N",
+        legend=alt.Legend(title=None, columns=4, labelLimit=200) if several else None,
+        scale=alt.Scale(scheme="tableau20") if several else alt.Scale(),
+    )
+    tips = [
+        alt.Tooltip(f"{line}:N"),
+        alt.Tooltip("step:Q", format=",d"),
+        alt.Tooltip("value:Q", format=".4~g"),
+    ]
+    y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False))
+    base = alt.Chart(alt.NamedData(ROWS)).encode(x=_steps("step", axis), y=y, color=color)
+    chart = alt.layer(
+        base.mark_line(), base.mark_point(style="dot", size=12).encode(tooltip=tips)
+    ).properties(width="container", height=240)
+    title = "Older theories" if several else "Metric"
+    return _titled(chart, title, "over the same steps" if facet else "as chosen above")
+
+
+def _by_depth(sites: Sequence[str]) -> alt.Color:
+    """Return colours from the first site to the last, of those that are shown."""
+    return alt.Color(
+        "site:O",
+        sort=list(sites),
+        scale=alt.Scale(scheme="viridis", reverse=True),
+        legend=alt.Legend(title=None, columns=6),
+    )
+
+
+def _titled(chart: Any, title: str, says: str) -> ChartSpec:
+    return chart.to_dict(validate=False) | {"title": {"text": title, "subtitle": says}}
+
+
+# --- the table ----------------------------------------------------------------------------
+def _table(series: Sequence[Named]) -> str:
+    """Return what changed at each site as a table that folds away."""
+    rows = [(run, line) for run, curve in series for line in curve.lines]
+    if not rows:
+        return ""
+    apart = [format_value(*line.change) for _, line in rows]
+    columns = (
+        Column("run", tuple(run if len(series) > 1 else "" for run, _ in rows), words=True),
+        Column("site", tuple(line.site for _, line in rows), words=True),
+        Column("measure", tuple(line.measure for _, line in rows), words=True),
+        Column("first", tuple(format_value(*line.first)[0] for _, line in rows)),
+        Column("last", tuple(format_value(*line.last)[0] for _, line in rows)),
+        Column("last - first", tuple(value for value, _ in apart)),
+        Column("95 % interval", tuple(interval for _, interval in apart)),
+        Column("onset", tuple(_at(line.onset, line.onset_p) for _, line in rows)),
+        Column("sudden", tuple(_at(line.sudden, line.sudden_p) for _, line in rows)),
+        Column(
+            "metric", tuple("; ".join(filter(None, ln.links)) for _, ln in rows), words=True
+        ),
+    )
+    table = as_html(Table("From the first step to the last", non_empty(columns)))
+    return f"<details><summary>What changes when, as a table</summary>{table}</details>"
+
+
+def _at(step: int | None, p: float | None) -> str:
+    if step is None:
+        return "–"
+    return f"{step:,}" + (f" (p {chance(p)})" if p is not None else "")
+
+
+SECTION = Section("trajectory", "Trajectory", show, first=True)

@@ -1,0 +1,262 @@
+"""The checkpoints of a series: folders, paths or revisions, the step of each, and their files.
+
+What is wrong with a series (none, one, unknown steps, other shapes) is found before a model is
+loaded, from names and from the headers of weight files.
+"""
+
+import json
+import re
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+from isoscope.capture.model.assemble import Location, locate
+from isoscope.capture.model.folder import is_safe, read_json, unreadable, weight_files
+from isoscope.capture.model.tokenizer import tokenizer_files
+from isoscope.errors import ConfigError, IsoscopeError
+from isoscope.lab.trajectory.spec import Checkpoint, TrajectorySpec
+from isoscope.source.bytes import of_file
+
+PYTHIA = tuple(
+    f"step{step}" for step in (0, *(2**n for n in range(10)), *range(1000, 143_001, 1000))
+)
+MACHINA = tuple(f"step{i * 143 // 20 * 1000}" for i in range(21))
+KNOWN = {"pythia": PYTHIA, "machina": MACHINA}
+LARGEST_HEADER = 1 << 28  # bytes of JSON before the weights of a file
+_NAMED = re.compile(
+    r"(?:step|steps|checkpoint|ckpt|iter|iteration|epoch)[-_=]?(\d{1,15})(?!\d)", re.IGNORECASE
+)
+_LAST = re.compile(r"(?:^|[^\d.])(\d{1,15})$")
+Shapes = dict[str, tuple[int, ...]]
+
+
+def step_of(name: str) -> int | None:
+    """Return the step that a name tells; None where it tells none.
+
+    >>> [step_of(n) for n in ("step_100", "checkpoint-500", "step1000-tokens4B", "7", "best")]
+    [100, 500, 1000, 7, None]
+    """
+    found = _NAMED.findall(name) or _LAST.findall(name)
+    return int(found[-1]) if found else None
+
+
+def find_checkpoints(spec: TrajectorySpec) -> list[Checkpoint]:
+    """Return the checkpoints of a series in the order of their steps."""
+    names = spec.load.series
+    if spec.load.revisions is not None:
+        places = _revisions(names, spec.load.revisions)
+    elif len(names) == 1 and Path(names[0]).expanduser().is_dir():
+        places = _folders(Path(names[0]).expanduser())
+    elif len(names) == 1:
+        raise _not_a_series(names[0])
+    else:
+        places = [(_last_part(each), each) for each in names]
+    return _in_order(places)
+
+
+def _in_order(places: Sequence[tuple[str, str]]) -> list[Checkpoint]:
+    found: dict[int, Checkpoint] = {}
+    for name, where in places:
+        step = step_of(name)
+        if step is None:
+            raise ConfigError(
+                f"cannot tell the step of the checkpoint {name!r} from its name",
+                hint="rename it to step_N, checkpoint-N or stepN, where N is the step",
+                slug="series-step",
+            )
+        if step in found:
+            raise ConfigError(
+                f"expected one checkpoint of each step, got {found[step].name!r} and {name!r} "
+                f"of step {step}",
+                hint="leave one of them out, or rename it",
+                slug="series-step",
+            )
+        found[step] = Checkpoint(step, name, where)
+    if len(found) < 2:
+        one = next(iter(found.values())).name
+        raise ConfigError(
+            f"a trajectory needs at least 2 checkpoints, got 1: {one!r}",
+            hint="name the folder that holds all of them; isoscope survey measures one",
+            slug="series-one",
+        )
+    return [found[step] for step in sorted(found)]
+
+
+def _revisions(names: Sequence[str], revisions: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the revisions of a model of the hub."""
+    if len(names) != 1 or Path(names[0]).expanduser().exists() or "@" in names[0]:
+        raise ConfigError(
+            f"cannot take --revisions of {', '.join(names)}: they are of one name on the hub",
+            hint="a folder of checkpoints needs none; name a model as on the hub",
+            slug="series-revisions",
+        )
+    found = [each for name in revisions for each in KNOWN.get(name, (name,))]
+    return [(each, f"{names[0]}@{each}") for each in dict.fromkeys(found)]
+
+
+def _folders(folder: Path) -> list[tuple[str, str]]:
+    """Return the checkpoints in a folder; what is no checkpoint is ignored."""
+    found = [each for each in sorted(folder.iterdir()) if _is_checkpoint(each)]
+    if found:
+        return [(each.name, str(each)) for each in found]
+    if (folder / "config.json").is_file():
+        raise ConfigError(
+            f"a trajectory needs at least 2 checkpoints, got 1: {folder.name!r}",
+            hint="name the folder that holds all of them; isoscope survey measures one",
+            slug="series-one",
+        )
+    raise ConfigError(
+        f"expected folders of checkpoints in {str(folder)!r}, got none",
+        hint="each checkpoint is a folder with config.json and weights, such as step_1000 or "
+        "checkpoint-500",
+        slug="series-empty",
+    )
+
+
+def _is_checkpoint(path: Path) -> bool:
+    """Whether a path is meant as a checkpoint: a model folder, or one called like it."""
+    if path.suffix == ".gguf" and path.is_file():
+        return True
+    if not path.is_dir():
+        return False
+    weights = any(path.glob("*.safetensors")) or any(path.glob("pytorch_model*.bin"))
+    return (path / "config.json").is_file() or weights or bool(_NAMED.fullmatch(path.name))
+
+
+def _last_part(where: str) -> str:
+    """Return the part of a path or hub name that tells the step."""
+    if "@" in where and not Path(where).exists():
+        return where.partition("@")[2]
+    path = Path(where)
+    return path.stem if path.suffix == ".gguf" else path.resolve().name
+
+
+def _not_a_series(name: str) -> ConfigError:
+    path = Path(name)
+    if path.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1:
+        return ConfigError(
+            f"expected a folder of checkpoints, got {name!r}, which is "
+            + ("a file" if path.exists() else "not there"),
+            hint="name the folder that holds the checkpoints, or several paths with commas",
+            slug="series-empty",
+        )
+    return ConfigError(
+        f"expected --revisions of the model {name!r} on the hub, got none",
+        hint="add --revisions step0,step1000 or --revisions pythia; name a folder by its path",
+        slug="series-revisions",
+    )
+
+
+# --- files --------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class CheckpointFiles:
+    """What the files of a checkpoint on this machine tell without loading it."""
+
+    shapes: Shapes  # of its weights; empty where only loading tells
+    fingerprint: str  # of the weight files; empty where they cannot be read
+    vocabulary: str  # fingerprint of the tokenizer files; empty where there are none
+    problem: str = ""  # why it cannot be loaded
+
+
+def read_files(where: str) -> CheckpointFiles | None:
+    """Return what is known of a checkpoint before it is loaded; None of one on the hub."""
+    path = Path(where).expanduser()
+    if path.is_file():
+        return CheckpointFiles({}, of_file(path), "")
+    if not path.is_dir():
+        return None
+    inner = path / "0_Transformer"
+    folder = inner if inner.is_dir() else path
+    try:
+        weights = weight_files(folder)
+        read_json(folder / "config.json")
+        shapes: Shapes = {}
+        if is_safe(weights):
+            for each in weights:
+                shapes |= read_shapes(each)
+        words = _fingerprint(tokenizer_files(folder))
+        return CheckpointFiles(shapes, _fingerprint(weights), words)
+    except IsoscopeError as error:
+        return CheckpointFiles({}, "", "", error.problem)
+
+
+def read_shapes(path: Path) -> Shapes:
+    """Return the shapes of the tensors of a safetensors file that is whole."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            head = file.read(8)
+            length = struct.unpack("<Q", head)[0] if len(head) == 8 else 0
+            if not 2 <= length <= min(size - 8, LARGEST_HEADER):
+                raise unreadable(path, f"a file of {size} bytes that is cut in its header")
+            entries: dict[str, dict[str, list[int]]] = json.loads(file.read(length))
+        tensors = {name: each for name, each in entries.items() if name != "__metadata__"}
+        end = max((each["data_offsets"][1] for each in tensors.values()), default=0)
+        if size != 8 + length + end:
+            raise unreadable(path, f"{size} of {8 + length + end} bytes: it is truncated")
+        return {name: tuple(each["shape"]) for name, each in tensors.items()}
+    except OSError as error:
+        raise unreadable(path, error.strerror or "no content") from error
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise unreadable(path, f"a damaged header ({error!r})") from error
+
+
+def _fingerprint(paths: Sequence[Path]) -> str:
+    """Return what identifies the content of files; empty for none."""
+    if not paths:
+        return ""
+    prints = (f"{each.name} {of_file(each)}" for each in sorted(paths))
+    return blake2b("\n".join(prints).encode(), digest_size=16).hexdigest()
+
+
+def check_alike(files: Sequence[tuple[Checkpoint, CheckpointFiles | None]]) -> None:
+    """Refuse a series whose checkpoints have other shapes or other vocabularies."""
+    known = [(each, f) for each, f in files if f is not None and not f.problem]
+    shaped = [(each, f) for each, f in known if f.shapes]
+    for (first, ours), (other, theirs) in ((shaped[0], each) for each in shaped[1:]):
+        names = dict.fromkeys((*ours.shapes, *theirs.shapes))
+        for name in names:
+            a, b = ours.shapes.get(name), theirs.shapes.get(name)
+            if a != b:
+                raise other_shape(first.name, other.name, f"{name} {_shape(a)}", _shape(b))
+    worded = [(each, f) for each, f in known if f.vocabulary]
+    for (first, ours), (other, theirs) in ((worded[0], each) for each in worded[1:]):
+        if ours.vocabulary != theirs.vocabulary:
+            raise other_vocabulary(first.name, other.name)
+
+
+def _shape(shape: tuple[int, ...] | None) -> str:
+    return "missing" if shape is None else " x ".join(map(str, shape)) or "one number"
+
+
+def other_shape(first: str, other: str, ours: str, theirs: str) -> ConfigError:
+    """Return the error for checkpoints that are not of one model."""
+    return ConfigError(
+        f"cannot follow {first!r} to {other!r}: {ours} becomes {theirs}",
+        hint="a series is of one model: leave out what has another width, depth or vocabulary",
+        slug="series-shapes",
+    )
+
+
+def other_vocabulary(first: str, other: str) -> ConfigError:
+    """Return the error for checkpoints that read texts in different ways."""
+    return ConfigError(
+        f"cannot follow {first!r} to {other!r}: their tokenizers differ",
+        hint="all checkpoints of a series read the same tokens; use the files of one tokenizer",
+        slug="series-vocabulary",
+    )
+
+
+# --- the hub ------------------------------------------------------------------------------
+def is_on_hub(where: str) -> bool:
+    """Whether a checkpoint is a name of the hub."""
+    return not Path(where).expanduser().exists()
+
+
+def locate_files(
+    where: str, *, code: bool, weights: bool, say: Callable[[str], None]
+) -> Location:
+    """Return where the files of a checkpoint are, downloaded if it is on the hub."""
+    return locate(where, revision=None, code=code, weights=weights, say=say)

@@ -1,0 +1,150 @@
+"""Sudden changes: where does a curve jump, by more than a smooth trend and its noise would?
+
+The curve is fitted twice, as trend and noise (`isoscope.lab.trajectory.shocks`) and with a jump
+between two checkpoints as well, wherever one fits best. Twice the logarithm of the ratio of the
+likelihoods is compared with what curves without a jump reach, simulated for every trend and
+noise that the curve may have; the largest p-value of those counts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import erfc, exp, hypot, sqrt
+
+import numpy as np
+
+from isoscope.lab.trajectory.shocks import (
+    FEWEST,
+    Model,
+    all_shocks,
+    is_flat,
+    likelihood,
+    model,
+    places,
+)
+from isoscope.types import Array
+
+LEVEL = 0.05
+PLAUSIBLE = 2.0  # a trend and noise this much less likely, in the logarithm, still counts
+PLACED = 3.0  # places this much less likely, in the logarithm, are inside the interval
+SIMULATED = 1000  # curves without a jump
+_EDGE = 2  # checkpoints on either side of a jump, at least
+_TAIL = 0.1  # share of simulated curves to which the tail of p-values is fitted
+_AT_ONCE = 100  # simulated curves, which bounds the memory
+_SEED = 17
+
+
+@dataclass(frozen=True, slots=True)
+class Sudden:
+    """The largest jump of a curve, and whether a smooth trend with its noise has such jumps.
+
+    `step`, `low` and `high` are None without a p-value of at most 5 %.
+    """
+
+    step: int | None  # the first checkpoint after the jump
+    low: int | None  # 95 % interval for that checkpoint
+    high: int | None
+    size: float | None  # of the largest jump, significant or not
+    p: float | None
+    note: str = ""  # why there is no p-value
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a sudden change."""
+        return self.step is not None
+
+
+@dataclass(frozen=True)
+class Fits:
+    """Curves with and without the jump that fits best."""
+
+    gain: Array  # (curves,) twice the logarithm of the ratio of likelihoods
+    plain: Array  # (grid, curves) log-likelihood without a jump
+    profile: Array  # (curves, places) largest log-likelihood with a jump at each place
+    size: Array  # (curves,) of the jump that fits best
+
+
+def find_sudden(
+    steps: Sequence[int], values: Sequence[float], errors: Sequence[float] | None = None
+) -> Sudden:
+    """Return the largest jump of a curve, with its place, size and p-value.
+
+    `errors` are standard errors of the values as far as they are independent from step to
+    step: a jump that they explain is none, however smooth the rest of the curve is.
+    """
+    curve = np.asarray(values, dtype=float)
+    if len(curve) != len(steps):
+        raise ValueError(f"expected a value per step, got {len(curve)} for {len(steps)}")
+    if len(steps) < FEWEST:
+        return Sudden(None, None, None, None, None, f"fewer than {FEWEST} checkpoints")
+    if is_flat(curve):
+        return Sudden(None, None, None, None, None, "does not change at all")
+    at = places(steps)
+    fits = fit_jumps(model(at), curve[None])
+    likely = fits.profile[0] >= fits.profile[0].max() - PLACED
+    first, best, last = likely.argmax(), fits.profile[0].argmax(), likely[::-1].argmax()
+    size = float(fits.size[0])
+    p = chance(at, fits)[0]
+    if errors is not None:
+        after = int(best) + _EDGE
+        p = max(p, _by_error_alone(size, hypot(errors[after - 1], errors[after])))
+    if p > LEVEL:
+        return Sudden(None, None, None, size, p)
+    low, high = int(steps[first + _EDGE]), int(steps[len(likely) - 1 - last + _EDGE])
+    return Sudden(int(steps[best + _EDGE]), low, high, size, p)
+
+
+def _by_error_alone(size: float, error: float) -> float:
+    """Return the chance that measurement error alone is this large."""
+    return erfc(abs(size) / error / sqrt(2)) if error > 0 else 0.0
+
+
+def fit_jumps(of: Model, curves: Array) -> Fits:
+    """Return curves (curves, n) fitted without and with a jump."""
+    shocks = all_shocks(of, curves)  # (grid, curves, m)
+    jump = of.jump[:, :, _EDGE - 1 : of.jump.shape[2] - _EDGE + 1]  # (grid, m, places)
+    length = np.linalg.norm(jump, axis=1)  # (grid, places)
+    along = shocks @ (jump / length[:, None])  # (grid, curves, places)
+    plain = likelihood(of, shocks)
+    total = np.square(shocks).sum(-1)[..., None]
+    left = np.maximum(total - np.square(along), 1e-12 * total)
+    jumped = -0.5 * shocks.shape[-1] * np.log(left) - of.volume[:, None, None]
+    profile = jumped.max(axis=0)
+    place, each = profile.argmax(axis=1), np.arange(len(curves))
+    best = jumped[:, each, place].argmax(axis=0)
+    return Fits(
+        gain=2 * (profile.max(axis=1) - plain.max(axis=0)),
+        plain=plain,
+        profile=profile,
+        size=along[best, each, place] / length[best, place],
+    )
+
+
+def chance(at: tuple[float, ...], fits: Fits) -> list[float]:
+    """Return the p-value of each curve: the largest over all trends and noises it may have."""
+    plausible = fits.plain >= fits.plain.max(axis=0) - PLAUSIBLE
+    return [
+        max(_beyond(_without_jump(at, int(kind)), float(gain)) for kind in np.flatnonzero(may))
+        for gain, may in zip(fits.gain, plausible.T, strict=True)
+    ]
+
+
+def _beyond(simulated: Array, gain: float) -> float:
+    """Return the share of simulated gains that are as large; beyond 10 % an exponential."""
+    tail = simulated[-int(_TAIL * len(simulated)) :]
+    if gain <= tail[0]:
+        return 1.0 - float(np.searchsorted(simulated, gain)) / len(simulated)
+    return _TAIL * exp(-(gain - tail[0]) / float((tail - tail[0]).mean()))
+
+
+@lru_cache(maxsize=1024)
+def _without_jump(at: tuple[float, ...], kind: int) -> Array:
+    """Return the sorted gains of simulated curves of one trend and noise without a jump."""
+    of = model(at)
+    random = np.random.default_rng([_SEED, kind])
+    gains: list[Array] = []
+    for _ in range(SIMULATED // _AT_ONCE):
+        noise = random.normal(size=(_AT_ONCE, of.colour.shape[1])) @ of.colour[kind].T
+        curves = np.pad(noise, ((0, 0), (len(at) - noise.shape[1], 0)))
+        gains.append(fit_jumps(of, curves).gain)
+    return np.sort(np.concatenate(gains))

@@ -1,0 +1,44 @@
+"""A corpus, and the hub on loopback that the tests of models have."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+
+def _module(path):
+    spec = importlib.util.spec_from_file_location("hub_on_loopback", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+hub = _module(HERE.parents[1] / "capture" / "model" / "conftest.py").hub
+
+
+@pytest.fixture(scope="session")
+def corpus(texts, tmp_path_factory):
+    """Return a file of forty documents."""
+    path = tmp_path_factory.mktemp("corpus") / "corpus.txt"
+    path.write_text("\n".join(texts))
+    return path
+
+
+@pytest.fixture(scope="session")
+def followed(checkpoints, corpus, tmp_path_factory):
+    """Return the run of all twelve checkpoints."""
+    import isoscope as iso
+
+    folder = tmp_path_factory.mktemp("followed") / "series"
+    iso.trajectory(
+        checkpoints,
+        corpus,
+        sites="resid.1,norm,embed.weight,unembed.weight",
+        threads=1,
+        output=folder,
+    )
+    return folder

@@ -1,0 +1,107 @@
+"""Names of checkpoints, known lists of revisions, and a hub on loopback."""
+
+import shutil
+
+import pytest
+
+import isoscope as iso
+from isoscope.errors import IsoscopeError
+from isoscope.lab.trajectory.series import MACHINA, PYTHIA, step_of
+
+NAME = "lab/series"
+OPTIONS = {"sites": "norm.out", "measures": "mean-cosine", "no_theories": True}
+
+
+def test_pythia_has_154_steps_and_machina_21_of_them():
+    assert len(PYTHIA) == 154 and PYTHIA[:4] == ("step0", "step1", "step2", "step4")
+    assert PYTHIA[9:12] == ("step256", "step512", "step1000") and PYTHIA[-1] == "step143000"
+    thousands = (
+        0, 7, 14, 21, 28, 35, 42, 50, 57, 64, 71, 78, 85, 92, 100, 107, 114, 121, 128, 135, 143
+    )  # fmt: skip
+    assert tuple(f"step{each * 1000}" for each in thousands) == MACHINA
+    assert set(MACHINA) <= set(PYTHIA)
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("global_step500", 500),
+        ("checkpoint-1000", 1000),
+        ("iter_0000200", 200),
+        ("step1000-tokens4B", 1000),
+        ("epoch=3", 3),
+        ("main", None),
+        ("v1.5", None),
+    ],
+)
+def test_the_step_is_told_from_the_name(name, step):
+    assert step_of(name) == step
+
+
+@pytest.fixture
+def served(hub, checkpoints):
+    hub.repositories[NAME] = {
+        f"step{step}": checkpoints / f"step_{step}" for step in (0, 10, 20)
+    }
+    return hub
+
+
+def test_revisions_are_downloaded_and_equal_the_folders(served, checkpoints, corpus, tmp_path):
+    found = iso.trajectory(NAME, corpus, revisions="step0,step10", **OPTIONS)
+    local = tmp_path / "local"
+    for step in (0, 10):
+        shutil.copytree(checkpoints / f"step_{step}", local / f"step_{step}")
+    assert found[0].values == iso.trajectory(local, corpus, **OPTIONS)[0].values
+
+
+def test_a_missing_revision_is_named_before_anything_is_downloaded(served, corpus):
+    with pytest.raises(IsoscopeError, match="no revision of it is called 'step11'") as caught:
+        iso.trajectory(NAME, corpus, revisions="step0,step11", **OPTIONS)
+    assert caught.value.slug == "hub-revision" and "step10" in caught.value.hint
+    assert served.files() == []
+
+
+def test_a_cut_download_names_the_checkpoint_and_is_resumed(served, corpus, tmp_path):
+    iso.survey(f"{NAME}@step0", corpus, sites="norm.out", measures="mean-cosine")
+    served.cuts = 100
+    target = tmp_path / "run"
+    with pytest.raises(IsoscopeError, match="checkpoint step10 of step 10") as caught:
+        iso.trajectory(NAME, corpus, revisions="step0,step10", output=target, **OPTIONS)
+    assert caught.value.slug == "hub-offline"
+    assert len(list(target.glob("stage-1/unit-*"))) == 1
+    served.cuts = 0
+    found = iso.trajectory(NAME, corpus, revisions="step0,step10", output=target, **OPTIONS)
+    assert found[0].steps == [0, 10]
+
+
+def test_free_deletes_what_was_downloaded_and_nothing_else(served, corpus, tmp_path):
+    kept = iso.survey(f"{NAME}@step10", corpus, sites="norm.out", measures="mean-cosine")
+    assert kept
+    iso.trajectory(NAME, corpus, revisions="step0,step10,step20", free=True, **OPTIONS)
+    snapshots = list((tmp_path / "home").rglob("snapshots/*"))
+    assert [each.name for each in snapshots] == [served.commit(NAME, "step10")]
+    weights = [each for each in (tmp_path / "home").rglob("model.safetensors")]
+    assert [each.parent.name for each in weights] == [served.commit(NAME, "step10")]
+    assert weights[0].resolve().stat().st_size > 1000
+    blobs = list((tmp_path / "home").rglob("blobs/*"))
+    assert len(blobs) == len(list(snapshots[0].iterdir()))
+
+
+@pytest.mark.parametrize(
+    ("options", "slug"),
+    [
+        ({}, "series-revisions"),
+        ({"revisions": "step0"}, "series-one"),
+        ({"revisions": "step0,main"}, "series-step"),
+    ],
+)
+def test_a_name_of_the_hub_needs_revisions_that_tell_their_step(corpus, options, slug):
+    with pytest.raises(IsoscopeError) as caught:
+        iso.trajectory("lab/other", corpus, **options)
+    assert caught.value.slug == slug
+
+
+def test_a_folder_has_no_revisions(checkpoints, corpus):
+    with pytest.raises(IsoscopeError) as caught:
+        iso.trajectory(checkpoints, corpus, revisions="step0,step10")
+    assert caught.value.slug == "series-revisions"

@@ -1,0 +1,413 @@
+"""A series of checkpoints beside surveys of each; resume, pool, bad input."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import isoscope as iso
+from isoscope.errors import ConfigError, IsoscopeError
+from isoscope.lab.trajectory.section import THEORIES
+from isoscope.store.run import load
+from isoscope.store.series import SeriesParts
+
+SITES = "resid.1,norm,embed.weight,unembed.weight"
+FILES = ("readings.parquet", "series.msgpack", "config.yaml", "state.safetensors")
+
+
+def some(folder, checkpoints, steps):
+    """Return a folder with some of the checkpoints."""
+    folder.mkdir()
+    for step in steps:
+        shutil.copytree(checkpoints / f"step_{step}", folder / f"step_{step}")
+    return folder
+
+
+def same_files(left, right):
+    return [name for name in FILES if (left / name).read_bytes() != (right / name).read_bytes()]
+
+
+def own(readings):
+    """Return readings without what only a trajectory reads."""
+    extra = {*THEORIES, "norm-reference", "norm-cosine-bias-alone", "hull-if-isotropic", "loss"}
+    return [
+        replace(each, step=None, run="", warnings=())
+        for each in readings
+        if each.measure not in extra
+    ]
+
+
+def test_every_step_equals_a_survey_of_its_own_to_the_last_bit(followed, checkpoints, corpus):
+    readings = load(followed).readings
+    steps = sorted({each.step for each in readings})
+    assert steps == [step * 10 for step in range(12)]
+    for step in steps:
+        alone = iso.survey(checkpoints / f"step_{step}", corpus, sites=SITES, threads=1)
+        ours = own(each for each in readings if each.step == step)
+        assert ours == own(alone)
+        assert len(ours) > 50
+
+
+def test_differences_are_those_of_compare_between_two_surveys(
+    followed, checkpoints, corpus, tmp_path
+):
+    for step in (0, 110):
+        iso.survey(
+            checkpoints / f"step_{step}",
+            corpus,
+            sites="norm.out",
+            threads=1,
+            output=tmp_path / f"{step}",
+        )
+    changes = {
+        each.measure: each
+        for each in iso.compare(tmp_path / "0", tmp_path / "110", all=True)
+        if each.site == "norm.out"
+    }
+    parts = SeriesParts.decode(load(followed).series)
+    lines = {
+        line["measure"]: line
+        for line in parts.lines
+        if (line["site"], line["variant"], line["group"]) == ("norm.out", "all", "")
+    }
+    paired = [name for name, each in changes.items() if each.paired]
+    assert len(paired) > 8
+    for name in paired:
+        found = lines[name]["differences"][-1]
+        each = changes[name]
+        assert (found["value"], found["low"], found["high"]) == (
+            each.difference, each.low, each.high
+        )  # fmt: skip
+
+
+def test_a_run_that_was_killed_is_resumed_to_the_same_bytes(checkpoints, corpus, tmp_path):
+    series = some(tmp_path / "few", checkpoints, (0, 10, 20, 30, 40))
+    for each in ("whole", "killed"):
+        (tmp_path / each).mkdir()
+    words = (series, corpus, "--sites", "norm", "--threads", "1", "--no-theories")
+    options = {"sites": "norm", "threads": 1, "no_theories": True}
+    iso.trajectory(series, corpus, output=tmp_path / "whole" / "run", **options)
+    target = tmp_path / "killed" / "run"
+    job = subprocess.Popen(
+        [sys.executable, "-m", "isoscope", "trajectory", *map(str, words), "-o", str(target)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    end = time.monotonic() + 240
+    while len(list(target.glob("stage-1/unit-*"))) < 2:
+        assert job.poll() is None and time.monotonic() < end
+        time.sleep(0.01)
+    job.send_signal(signal.SIGKILL)
+    job.wait()
+    done = {each.name: each.stat().st_mtime_ns for each in target.glob("stage-1/unit-*")}
+    assert done and not (target / "run.json").exists()
+    loaded = []
+    iso.trajectory(series, corpus, output=target, say=loaded.append, **options)
+    assert same_files(tmp_path / "whole" / "run", target) == []
+
+
+def test_a_resumed_run_measures_no_checkpoint_again(checkpoints, corpus, tmp_path, monkeypatch):
+    from isoscope.lab.trajectory.checkpoint import CheckpointWorker
+
+    series = some(tmp_path / "few", checkpoints, (0, 10, 20))
+    measured = []
+    usual = CheckpointWorker.survey
+
+    def survey(self, *arguments):
+        if len(measured) == 2:
+            measured.append("stop")
+            raise KeyboardInterrupt
+        measured.append(self.subject.loaded.name)
+        return usual(self, *arguments)
+
+    monkeypatch.setattr(CheckpointWorker, "survey", survey)
+    options = {"sites": "norm.out", "measures": "mean-cosine", "output": tmp_path / "run"}
+    with pytest.raises(KeyboardInterrupt):
+        iso.trajectory(series, corpus, **options)
+    assert measured == ["step_0", "step_10", "stop"]
+    iso.trajectory(series, corpus, **options)
+    assert measured[3:] == ["step_20"]
+
+
+def test_pool_writes_the_same_bytes(checkpoints, corpus, tmp_path):
+    series = some(tmp_path / "few", checkpoints, (0, 10, 20, 30))
+    options = {"sites": "norm", "threads": 1}
+    for name, where in (("here", {}), ("pool", {"engine": "pool", "workers": 2})):
+        iso.trajectory(series, corpus, output=tmp_path / name / "run", **options, **where)
+    assert same_files(tmp_path / "here" / "run", tmp_path / "pool" / "run") == []
+
+
+def test_documents_are_tokenised_once_and_the_next_checkpoint_is_loaded_ahead(
+    checkpoints, corpus, tmp_path, monkeypatch
+):
+    from isoscope.capture.feed.text import TextFeed
+    from isoscope.lab.trajectory import worker
+
+    series = some(tmp_path / "few", checkpoints, (0, 10, 20))
+    prepared, order = [], []
+    usual = TextFeed.prepare
+    monkeypatch.setattr(
+        TextFeed, "prepare", lambda self, text: prepared.append(1) or usual(self, text)
+    )
+    load_one, survey_one = worker.TrajectoryWorker._load, worker.TrajectoryWorker._survey
+
+    def loading(self, unit):
+        order.append(f"load {unit.step}")
+        return load_one(self, unit)
+
+    def surveying(self, unit, *rest):
+        for future in self.loading.values():
+            future.result()
+        order.append(f"survey {unit.step}")
+        return survey_one(self, unit, *rest)
+
+    monkeypatch.setattr(worker.TrajectoryWorker, "_load", loading)
+    monkeypatch.setattr(worker.TrajectoryWorker, "_survey", surveying)
+    iso.trajectory(series, corpus, sites="norm.out", measures="mean-cosine")
+    assert len(prepared) == 40  # as many as there are documents
+    assert order == ["load 0", "load 10", "survey 0", "load 20", "survey 10", "survey 20"]
+
+
+# --- older theories -----------------------------------------------------------------------
+def test_theories_are_what_plain_numpy_finds_in_the_weights(followed, checkpoints, corpus):
+    from safetensors.numpy import load_file
+    from transformers import AutoTokenizer
+
+    weights = load_file(checkpoints / "step_110" / "model.safetensors")
+    tokenizer = AutoTokenizer.from_pretrained(checkpoints / "step_110")
+    readings = {
+        (each.site, each.measure, each.group): each
+        for each in load(followed).readings
+        if each.step == 110 and each.variant == "all"
+    }
+    gain, bias = weights["transformer.ln_f.weight"], weights["transformer.ln_f.bias"]
+    norm = {
+        name: readings["norm.out", f"norm-{name}", ""].value
+        for name in ("gain", "bias", "ratio")
+    }
+    assert norm["gain"] == pytest.approx(np.linalg.norm(gain.astype(float)), rel=1e-6)
+    assert norm["bias"] == pytest.approx(np.linalg.norm(bias.astype(float)), rel=1e-6)
+    assert norm["ratio"] == pytest.approx(norm["bias"] / norm["gain"], rel=1e-9)
+    matrix = weights["lm_head.weight"].astype(np.float64)
+    texts = corpus.read_text().splitlines()
+    counts = np.bincount(
+        [token for text in texts for token in tokenizer(text)["input_ids"][:64]],
+        minlength=len(matrix),
+    )
+    unseen = matrix[counts == 0]
+    group = "frequency 0"
+    assert readings["unembed.weight", "row-norm", group].value == pytest.approx(
+        np.linalg.norm(unseen, axis=1).mean(), rel=1e-6
+    )
+    mean = unseen.mean(axis=0)
+    assert readings["unembed.weight", "common-share", group].value == pytest.approx(
+        mean @ mean / np.square(unseen).sum(axis=1).mean(), rel=1e-6
+    )
+    alone = {
+        (each.site, each.centred): each.value for each in iso.matrices(checkpoints / "step_110")
+    }
+    assert readings["unembed.weight", "partition", ""].value == alone["unembed.weight", False]
+    assert (
+        readings["embed.weight", "partition-centred", ""].value == alone["embed.weight", True]
+    )
+
+
+def test_rows_are_projected_on_the_negative_mean_of_the_final_states(
+    followed, checkpoints, corpus
+):
+    import torch
+    from transformers import AutoTokenizer, GPT2LMHeadModel
+
+    model = GPT2LMHeadModel.from_pretrained(checkpoints / "step_110").eval()
+    tokenizer = AutoTokenizer.from_pretrained(checkpoints / "step_110")
+    states = []
+    with torch.inference_mode():
+        for text in corpus.read_text().splitlines():
+            ids = torch.tensor([tokenizer(text)["input_ids"][:64]])
+            states.append(model.transformer(input_ids=ids).last_hidden_state[0].double())
+    mean = torch.cat(states).mean(dim=0)
+    along = -(model.lm_head.weight.double() @ mean) / mean.norm()
+    found = next(
+        each.value
+        for each in load(followed).readings
+        if (each.step, each.site, each.measure, each.group)
+        == (110, "unembed.weight", "away-projection", "")
+    )
+    assert found == pytest.approx(float(along.mean().detach()), rel=1e-4)
+
+
+def test_the_loss_falls_and_is_that_of_a_survey(followed, checkpoints, corpus, tmp_path):
+    losses = [each.value for each in load(followed).readings if each.measure == "loss"]
+    assert len(losses) == 12 and losses[-1] < losses[0] - 0.2
+    iso.survey(
+        checkpoints / "step_50", corpus, sites="norm.out", threads=1, output=tmp_path / "run"
+    )
+    (source,) = load(tmp_path / "run").origin.sources
+    assert losses[5] == source.loss["without_bos"]
+
+
+# --- what changed -------------------------------------------------------------------------
+def test_results_are_one_curve_per_measure_and_site(checkpoints, corpus, tmp_path):
+    series = some(tmp_path / "few", checkpoints, (0, 10, 110))
+    metrics = tmp_path / "steps.csv"
+    metrics.write_text("step,accuracy\n0,0.1\n10,0.2\n110,0.5\n")
+    found = iso.trajectory(
+        series, corpus, sites="norm.out", measures="mean-cosine", metrics=metrics
+    )
+    line = next(each for each in found if each.measure == "mean-cosine" and not each.group)
+    assert line.steps == [0, 10, 110]
+    assert line.values[-1] - line.values[0] == pytest.approx(line.change.value)
+    assert line.change.low <= line.change.value <= line.change.high
+    assert line.metrics[0].metric == "accuracy" and line.metrics[0].p is None
+    assert line.metrics[0].note
+    record = json.loads(found.to_json().splitlines()[0])
+    assert record["series"] == "few" and record["checkpoints"] == 3
+    assert "onset" in str(found)
+
+
+def test_check_compares_the_last_step_with_the_first(followed):
+    outcomes = iso.check(followed, ["mean-cosine@norm.out > 1.0x", "isoscore@norm.out < 0.0"])
+    relative, fixed = outcomes
+    readings = [
+        each
+        for each in load(followed).readings
+        if (each.site, each.measure, each.variant, each.group)
+        == ("norm.out", "mean-cosine", "all", "")
+    ]
+    assert (relative.baseline, relative.value) == (readings[0].value, readings[-1].value)
+    parts = SeriesParts.decode(load(followed).series)
+    line = next(
+        each
+        for each in parts.lines
+        if (each["site"], each["measure"], each["variant"], each["group"])
+        == ("norm.out", "mean-cosine", "all", "")
+    )
+    paired = line["differences"][-1]
+    assert relative.margin_low == pytest.approx(paired["low"], rel=1e-12)
+    assert fixed.state == "holds"
+
+
+# --- bad input ----------------------------------------------------------------------------
+def refused(series, corpus, slug, match, **options):
+    with pytest.raises(IsoscopeError, match=match) as caught:
+        iso.trajectory(series, corpus, sites="norm.out", measures="mean-cosine", **options)
+    assert caught.value.slug == slug and caught.value.hint
+    return caught.value
+
+
+def test_a_folder_without_checkpoints_or_with_one_is_refused(checkpoints, corpus, tmp_path):
+    (tmp_path / "none").mkdir()
+    refused(tmp_path / "none", corpus, "series-empty", "got none")
+    refused(tmp_path / "missing", corpus, "series-empty", "not there")
+    one = some(tmp_path / "one", checkpoints, (0,))
+    refused(one, corpus, "series-one", "got 1: 'step_0'")
+    refused(checkpoints / "step_0", corpus, "series-one", "got 1: 'step_0'")
+
+
+def test_steps_that_names_do_not_tell_are_refused(checkpoints, corpus, tmp_path):
+    series = some(tmp_path / "named", checkpoints, (0, 10))
+    (series / "step_0").rename(series / "best")
+    refused(series, corpus, "series-step", "'best'")
+    (series / "best").rename(series / "checkpoint-10")
+    refused(series, corpus, "series-step", "'checkpoint-10' and 'step_10' of step 10")
+
+
+def test_other_shapes_and_vocabularies_are_refused_before_anything_is_loaded(
+    checkpoints, speaker, corpus, tmp_path
+):
+    series = some(tmp_path / "mixed", checkpoints, (0, 10))
+    shutil.copytree(speaker, series / "step_20")
+    refused(series, corpus, "series-shapes", "'step_0' to 'step_20'")
+    shutil.rmtree(series / "step_20")
+    settings = series / "step_10" / "tokenizer_config.json"
+    settings.write_text(settings.read_text().replace("{", '{"note": 1,', 1))
+    refused(series, corpus, "series-vocabulary", "tokenizers differ")
+
+
+def test_a_truncated_checkpoint_is_named_and_the_others_are_kept(checkpoints, corpus, tmp_path):
+    series = some(tmp_path / "cut", checkpoints, (0, 10, 20))
+    weights = series / "step_10" / "model.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-100])
+    target = tmp_path / "run"
+    error = refused(series, corpus, "model-unreadable", "step_10 of step 10", output=target)
+    assert "--skip-broken" in error.hint
+    assert len(list(target.glob("stage-1/unit-*"))) == 2
+    weights.write_bytes(whole)
+    options = {"sites": "norm.out", "measures": "mean-cosine"}
+    found = iso.trajectory(series, corpus, output=target, **options)
+    assert found[0].steps == [0, 10, 20]
+    weights.write_bytes(whole[:100])
+    found = iso.trajectory(series, corpus, skip_broken=True, **options)
+    assert found[0].steps == [0, 20]
+    assert any("step_10" in text for text in found.remarks)
+
+
+def test_a_checkpoint_that_was_replaced_after_it_was_measured_is_refused(
+    checkpoints, corpus, tmp_path
+):
+    series = some(tmp_path / "cut", checkpoints, (0, 10, 20))
+    weights = series / "step_20" / "model.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-100])
+    refused(series, corpus, "model-unreadable", "step_20", output=tmp_path / "run")
+    weights.write_bytes(whole)
+    shutil.copy(weights, series / "step_0" / "model.safetensors")
+    refused(series, corpus, "resume-other", "step_0 was replaced", output=tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        (
+            "step,loss\n0,1\n",
+            "loss is missing at 1 of 2 checkpoints, the first of them step 10",
+        ),
+        ("step,loss\n0,1\n10,2\n10,3\n", "step 10 stands there twice"),
+        ("epoch,loss\n0,1\n", "expected a column step"),
+        ("step,loss\n0,1\n,2\n", "line 3: expected a step, got none"),
+        ("step,loss\n0,x\n10,y\n", "expected numbers at the steps"),
+    ],
+)
+def test_metrics_with_missing_or_repeated_steps_are_refused(
+    checkpoints, corpus, tmp_path, text, match
+):
+    series = some(tmp_path / "two", checkpoints, (0, 10))
+    (tmp_path / "steps.csv").write_text(text)
+    error = refused(series, corpus, "series-metrics", match, metrics=tmp_path / "steps.csv")
+    assert isinstance(error, ConfigError)
+
+
+def test_the_log_of_the_trainer_is_a_file_of_metrics(tmp_path):
+    from isoscope.lab.trajectory.metrics import read_metrics
+
+    log = [
+        {"step": 10, "loss": 3.0, "epoch": 0.5},
+        {"step": 10, "eval_loss": 2.5},
+        {"step": 20, "loss": 2.0},
+        {"step": 25, "loss": 1.9},
+    ]
+    (tmp_path / "trainer_state.json").write_text(json.dumps({"log_history": log}))
+    found = read_metrics(str(tmp_path / "trainer_state.json"), [0, 10, 20])
+    assert [(each.name, each.steps, each.values) for each in found] == [
+        ("loss", (10, 20), (3.0, 2.0))
+    ]
+
+
+def test_paths_with_commas_and_a_list_are_series_too(checkpoints, corpus):
+    paths = [checkpoints / "step_10", checkpoints / "step_0"]
+    options = {"sites": "norm.out", "measures": "mean-cosine", "no_theories": True}
+    listed = iso.trajectory(paths, corpus, **options)
+    assert listed[0].steps == [0, 10]
+    joined = iso.trajectory(",".join(map(str, paths)), corpus, **options)
+    assert joined[0].values == listed[0].values
+    assert Path(joined.shared["series"]).name
