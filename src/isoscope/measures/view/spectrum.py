@@ -87,7 +87,7 @@ class Spectrum(GroupView):
         scatter = whole - self.energy[group]
         if scatter.max() <= whole.max() * self.width * np.finfo(np.float64).eps:
             raise no_spread()  # all of it was in that group
-        return replace(self, values=np.maximum(scatter, 0.0) / left)
+        return self.changed(values=np.maximum(scatter, 0.0) / left)
 
 
 class RawSpectrum(Spectrum):
