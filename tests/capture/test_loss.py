@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from msgspec import structs
 from tokenizers import Tokenizer, models, pre_tokenizers
 from torch import nn
 from transformers import (
@@ -19,7 +20,7 @@ from transformers import (
 )
 
 from isoscope.capture.feed import feed_for
-from isoscope.capture.loss import Loss, is_causal, next_token_loss
+from isoscope.capture.loss import Head, Loss, is_causal, next_token_loss
 from isoscope.capture.model.load import Loaded
 from isoscope.types import Document
 
@@ -242,3 +243,47 @@ def test_gemma_needs_its_bos(gemma3):
     assert found.used
     assert found.with_bos + 1 < found.without_bos
     assert found.warning() == ""
+
+
+def test_the_head_alone_gives_the_losses_of_the_whole_model(monkeypatch):
+    monkeypatch.setattr("isoscope.capture.loss.BLOCK", 64)  # several parts of the vocabulary
+    torch.manual_seed(1)
+    subject = loaded(gpt2())
+    subject.model.lm_head = nn.Linear(16, SIZE)  # with a bias, and not tied
+    feed = feed_for(subject)
+    documents = prepared(feed, sentences(6))
+    assert Head.of(subject, feed) is not None
+    found = next_token_loss(subject, feed, documents)
+    monkeypatch.setattr(Head, "of", lambda *_: None)
+    assert next_token_loss(subject, feed, documents) == Loss(
+        **{
+            name: pytest.approx(value, rel=1e-5) if isinstance(value, float) else value
+            for name, value in structs.asdict(found).items()
+        }
+    )
+
+
+def test_logits_that_are_more_than_a_product_are_those_of_the_model():
+    class Capped(GPT2LMHeadModel):
+        def forward(self, **inputs):
+            found = super().forward(**inputs)
+            return SimpleNamespace(logits=torch.tanh(found.logits / 3) * 3)
+
+    subject = loaded(gpt2(Capped, spread=2.0))
+    feed = feed_for(subject)
+    documents = prepared(feed, sentences(4))
+    assert Head.of(subject, feed) is None
+    found = next_token_loss(subject, feed, documents)
+    assert found.without_bos == pytest.approx(
+        slow_loss(subject.model, documents, False)[0], rel=1e-6
+    )
+
+
+def test_a_large_vocabulary_has_fewer_tokens_predicted(monkeypatch):
+    subject = loaded(gpt2())
+    feed = feed_for(subject)
+    documents = prepared(feed, sentences(60))
+    monkeypatch.setattr("isoscope.capture.loss.LOGITS", 600 * SIZE)
+    assert 600 <= next_token_loss(subject, feed, documents).tokens < 625
+    monkeypatch.setattr("isoscope.capture.loss.LOGITS", SIZE)
+    assert 256 <= next_token_loss(subject, feed, documents).tokens < 281

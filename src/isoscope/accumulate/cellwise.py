@@ -5,7 +5,8 @@ depends only on how many documents there are in all.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
+from functools import cache
 from typing import ClassVar, Self, TypeVar
 
 import numpy as np
@@ -64,7 +65,23 @@ class ByGroup:
         """
         names = ("keys", "sizes", *self.arrays)
         chosen = {name: getattr(self, name)[groups] for name in names}
-        return replace(self, **chosen, **others)
+        return self.changed(**chosen, **others)
+
+    def changed(self, **values: object) -> Self:
+        """Return a copy with other values of some fields.
+
+        As `dataclasses.replace` does, in a fifth of its time: a site is read without each of
+        its groups hundreds of times. What was worked out lazily is not copied.
+        """
+        new, ours = object.__new__(type(self)), vars(self)
+        vars(new).update({name: ours[name] for name in _names(type(self))}, **values)
+        return new
+
+
+@cache
+def _names(kind: type[ByGroup]) -> tuple[str, ...]:
+    """Return the fields of a class."""
+    return tuple(each.name for each in fields(kind))
 
 
 class Cellwise(Accumulator[S_co]):

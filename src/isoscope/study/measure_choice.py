@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import count, islice
 from typing import Annotated, TypeAlias
 
 from threadpoolctl import threadpool_limits
@@ -21,6 +21,7 @@ from isoscope.study.threads import THREADS, map_in_threads
 from isoscope.types import Reading
 
 WIDE = 1024  # of sites that are not read two at a time
+TRIMMED = 4  # sites after which free memory goes back
 Computed: TypeAlias = Mapping[str, float | bool]  # what measures are computed with, by name
 
 
@@ -206,6 +207,7 @@ def _read_each(
     if narrow:
         waiting += islice(rest, 1)
     by_site = len(waiting) > 1
+    number = count(1)
 
     def take() -> Iterator[Survey]:
         while waiting:
@@ -215,7 +217,8 @@ def _read_each(
     def read(survey: Survey) -> tuple[list[Reading], dict[str, str]]:
         threads = 1 if by_site else THREADS
         found = read_survey(survey, names, run=run, threads=threads, spreads=spreads, **options)
-        trim()  # matrices of many sizes leave holes
+        if next(number) % TRIMMED == 0:
+            trim()  # matrices of many sizes leave holes
         return found
 
     with threadpool_limits(1):  # here, since it is of the process and not of a thread

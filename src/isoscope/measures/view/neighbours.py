@@ -1,7 +1,7 @@
 """Sampled rows beside each other: nearest neighbours, and a kernel summed over pairs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -75,7 +75,7 @@ class Neighbours(GroupView):
 
     def without(self, group: int) -> Self:
         """Return the view as if a group had never been seen."""
-        return replace(self, excluded=group)
+        return self.changed(excluded=group)
 
     def first(self, k: int) -> Array:
         """Return the distances of every row to its k nearest, (count, k)."""
@@ -141,7 +141,7 @@ class Pairs(GroupView):
     def without(self, group: int) -> Self:
         """Return the view as if a group had never been seen."""
         keep = np.arange(self.groups) != group
-        return replace(super().without(group), kernel=self.kernel[np.ix_(keep, keep)])
+        return super().without(group).changed(kernel=self.kernel[np.ix_(keep, keep)])
 
 
 def _kernel(cosines: Array) -> Array:

@@ -93,7 +93,7 @@ class Spectrum(GroupView):
         scatter = whole - self.energy[group]
         if scatter.max() <= whole.max() * self.width * np.finfo(np.float64).eps:
             raise no_spread()  # all of it was in that group
-        return replace(self, values=np.maximum(scatter, 0.0) / left)
+        return self.changed(values=np.maximum(scatter, 0.0) / left)
 
     def halves(self) -> "tuple[Spectrum, Spectrum]":
         """Return the same of each half of the documents."""

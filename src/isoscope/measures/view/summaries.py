@@ -179,7 +179,7 @@ class SentenceSums(SentencesSummary, SummaryView):
         left = super().without(group)
         if self.units.groups != self.groups:  # some groups have one-row documents only
             return left
-        return replace(left, units=self.units.without(group))
+        return left.changed(units=self.units.without(group))
 
 
 @dataclass(frozen=True, kw_only=True)

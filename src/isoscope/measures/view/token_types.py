@@ -1,6 +1,6 @@
 """Token types: cosines within and between them, and what one direction explains of each."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -81,7 +81,7 @@ class TypeSums(GroupView):
     def without(self, group: int) -> Self:
         """Return the view as if the types of a group had never been seen."""
         left = super().without(group)
-        return replace(left, documents=int(left.sizes.sum()))
+        return left.changed(documents=int(left.sizes.sum()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,8 +137,7 @@ class Occurrences(GroupView):
     def without(self, group: int) -> Self:
         """Return the view as if the types of a group had never been seen."""
         keep = self.cells != group
-        return replace(
-            self,
+        return self.changed(
             documents=int(keep.sum()),
             shares=self.shares[keep],
             random=self.random[keep],
@@ -148,9 +147,9 @@ class Occurrences(GroupView):
 
 
 def _sum_by_group(rows: Array, groups: Array) -> Array:
-    total = np.zeros((int(groups.max()) + 1, rows.shape[1]))
-    np.add.at(total, groups, rows)
-    return total
+    order = np.argsort(groups, kind="stable")  # every group has rows
+    starts = np.searchsorted(groups[order], np.arange(int(groups.max()) + 1))
+    return np.add.reduceat(rows[order], starts)
 
 
 def scale_down(rows: Array) -> Array:
