@@ -102,16 +102,16 @@ def test_a_run_that_was_killed_is_resumed_to_the_same_bytes(checkpoints, corpus,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
-    end = time.monotonic() + 240
-    while len(list(target.glob("stage-1/unit-*"))) < 2:
-        assert job.poll() is None and time.monotonic() < end
-        time.sleep(0.01)
-    job.send_signal(signal.SIGKILL)
-    job.wait()
-    done = {each.name: each.stat().st_mtime_ns for each in target.glob("stage-1/unit-*")}
-    assert done and not (target / "run.json").exists()
-    loaded = []
-    iso.trajectory(series, corpus, output=target, say=loaded.append, **options)
+    try:
+        end = time.monotonic() + 240
+        while len(list(target.glob("stage-1/unit-*"))) < 2:
+            assert job.poll() is None and time.monotonic() < end
+            time.sleep(0.01)
+    finally:
+        job.send_signal(signal.SIGKILL)
+        job.wait()
+    assert not (target / "run.json").exists()
+    iso.trajectory(series, corpus, output=target, **options)
     assert same_files(tmp_path / "whole" / "run", target) == []
 
 
