@@ -13,6 +13,7 @@ from isoscope.causes.pairs import (
     totals,
     within_cells,
 )
+from isoscope.measures.interval import quantile, standard_error
 
 
 def by_hand(left, right, groups):
@@ -77,3 +78,17 @@ def test_numbers_have_intervals_where_there_are_enough_documents():
         GroupSizes(np.ones(10), 10).share(np.where(values > 1.05, np.nan, values)).low is None
     )
     assert not Share(1.0, -0.1, 2.1).is_positive
+
+
+def test_few_groups_that_decide_a_share_leave_few_degrees_of_freedom():
+    rng = np.random.default_rng(0)
+    calm = GroupSizes(np.full(32, 10.0), 32)
+    even = np.r_[0.5, 0.5 + 0.01 * rng.choice([-1.0, 1.0], 32)]
+    one = np.r_[0.5, 0.5 + 0.001 * rng.normal(size=31), 0.6]
+    reaches = []
+    for values in (even, one):
+        share = calm.share(values)
+        error = standard_error(values[0], values[1:], calm.sizes)
+        reaches.append((share.high - share.value) / error)
+    assert reaches[0] == pytest.approx(quantile(31))
+    assert reaches[1] > 1.3 * quantile(31)

@@ -9,7 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isoscope.measures.interval import LEAST_DOCUMENTS, around, standard_error
+from isoscope.measures.interval import (
+    LEAST_DOCUMENTS,
+    effective_freedom,
+    influences,
+    quantile,
+)
 from isoscope.types import Array
 
 
@@ -82,8 +87,9 @@ class GroupSizes:
         enough = min(self.documents, len(self.sizes)) >= LEAST_DOCUMENTS
         if not enough or not np.isfinite(values).all():
             return Share(value)
-        error = standard_error(value, values[1:], self.sizes)
-        return Share(value, *around(value, error, len(self.sizes)))
+        parts = influences(value, values[1:], self.sizes)
+        reach = quantile(effective_freedom(parts)) * float(np.sqrt(parts @ parts))
+        return Share(value, value - reach, value + reach)
 
 
 def join_cells(rows: Array, least: int) -> list[list[int]]:
