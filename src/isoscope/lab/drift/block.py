@@ -78,7 +78,7 @@ def build(name: str, shape: Shape, seed: int, *, biases: bool = False) -> Blocks
     """
     with torch.random.fork_rng(devices=[]), quiet():
         torch.manual_seed(seed)
-        model, layers = _BUILD[name](shape, biases)
+        model, layers = _build_model(name, shape, biases)
     model.eval().requires_grad_(False)
     return Blocks(ARCHITECTURES[name], shape, model, tuple(layers))
 
@@ -170,11 +170,9 @@ def find_fixed_point(
     for (low, above), (high, below) in pairwise(values):
         if not above >= 0 > below:
             continue
-        side = 0
-        for _ in range(40):
+        side, middle = 0, low
+        while high - low > closeness * high:
             middle = (low * below - high * above) / (below - above)
-            if high - low <= closeness * high:
-                break
             here = excess(middle)
             if abs(here) <= closeness * 0.1 * middle:
                 break
@@ -221,88 +219,42 @@ def _head_bias(architecture: Architecture, shape: Shape, layer: Any, part: int) 
             return getattr(layer.attention, names[part]).bias
 
 
-def _bert(shape: Shape, _biases: bool) -> tuple[Any, Any]:
-    from transformers import BertConfig, BertModel
-
-    config = BertConfig(
-        vocab_size=1, hidden_size=shape.width, num_hidden_layers=shape.blocks,
-        num_attention_heads=shape.heads, intermediate_size=shape.inner,
-        max_position_embeddings=1, initializer_range=shape.std, attn_implementation="sdpa",
-        pad_token_id=None,
-    )  # fmt: skip
-    model = BertModel(config, add_pooling_layer=False)
-    return model, model.encoder.layer
-
-
-def _gpt2(shape: Shape, _biases: bool) -> tuple[Any, Any]:
-    from transformers import GPT2Config, GPT2Model
-
-    config = GPT2Config(
-        vocab_size=1, n_embd=shape.width, n_layer=shape.blocks, n_head=shape.heads,
-        n_inner=shape.inner, n_positions=shape.tokens, initializer_range=shape.std,
-        attn_implementation="sdpa",
-    )  # fmt: skip
-    model = GPT2Model(config)
-    return model, model.h
-
-
-def _gpt_neox(shape: Shape, _biases: bool) -> tuple[Any, Any]:
-    from transformers import GPTNeoXConfig, GPTNeoXModel
-
-    config = GPTNeoXConfig(
-        vocab_size=1, hidden_size=shape.width, num_hidden_layers=shape.blocks,
-        num_attention_heads=shape.heads, intermediate_size=shape.inner,
-        max_position_embeddings=shape.tokens, initializer_range=shape.std,
-        attn_implementation="sdpa",
-    )  # fmt: skip
-    model = GPTNeoXModel(config)
-    return model, model.layers
-
-
-def _llama(shape: Shape, biases: bool) -> tuple[Any, Any]:
-    from transformers import LlamaConfig, LlamaModel
-
-    config = LlamaConfig(
-        vocab_size=1, hidden_size=shape.width, num_hidden_layers=shape.blocks,
-        num_attention_heads=shape.heads, num_key_value_heads=shape.heads,
-        intermediate_size=shape.inner, max_position_embeddings=shape.tokens,
-        initializer_range=shape.std, attention_bias=biases, attn_implementation="sdpa",
-    )  # fmt: skip
-    model = LlamaModel(config)
-    return model, model.layers
-
-
-def _vit(shape: Shape, _biases: bool) -> tuple[Any, Any]:
-    from transformers import ViTConfig, ViTModel
-
-    config = ViTConfig(
-        hidden_size=shape.width, num_hidden_layers=shape.blocks,
-        num_attention_heads=shape.heads, intermediate_size=shape.inner, image_size=2,
-        patch_size=2, initializer_range=shape.std, attn_implementation="sdpa",
-    )  # fmt: skip
-    model: Any = ViTModel(config, add_pooling_layer=False)
-    return model, model.layers if hasattr(model, "layers") else model.encoder.layer
-
-
-def _wav2vec2(shape: Shape, _biases: bool) -> tuple[Any, Any]:
-    from transformers import Wav2Vec2Config, Wav2Vec2Model
-
-    config = Wav2Vec2Config(
-        hidden_size=shape.width, num_hidden_layers=shape.blocks,
-        num_attention_heads=shape.heads, intermediate_size=shape.inner, conv_dim=(8,),
-        conv_stride=(1,), conv_kernel=(1,), num_conv_pos_embeddings=2,
-        num_conv_pos_embedding_groups=shape.heads, initializer_range=shape.std,
-        attn_implementation="sdpa",
-    )  # fmt: skip
-    model = Wav2Vec2Model(config)
-    return model, model.encoder.layers
-
-
-_BUILD: dict[str, Callable[[Shape, bool], tuple[Any, Any]]] = {
-    "bert": _bert,
-    "gpt2": _gpt2,
-    "gpt_neox": _gpt_neox,
-    "llama": _llama,
-    "vit": _vit,
-    "wav2vec2": _wav2vec2,
+# What each architecture is called in transformers, and the settings that are its own. No
+# vocabulary, no positions and no feature extractor that the blocks do not need.
+_OWN: dict[str, tuple[str, Callable[[Shape, bool], dict[str, object]]]] = {
+    "bert": ("Bert", lambda _s, _b: {"vocab_size": 1, "pad_token_id": None}),
+    "gpt2": ("GPT2", lambda s, _b: {"vocab_size": 1, "n_positions": 1, "n_inner": s.inner}),
+    "gpt_neox": ("GPTNeoX", lambda _s, _b: {"vocab_size": 1}),
+    "llama": ("Llama", lambda _s, b: {"vocab_size": 1, "attention_bias": b}),
+    "vit": ("ViT", lambda _s, _b: {"image_size": 2, "patch_size": 2}),
+    "wav2vec2": (
+        "Wav2Vec2",
+        lambda s, _b: {
+            "conv_dim": (8,),
+            "conv_stride": (1,),
+            "conv_kernel": (1,),
+            "num_conv_pos_embeddings": 2,
+            "num_conv_pos_embedding_groups": s.heads,
+        },
+    ),
 }
+
+
+def _build_model(name: str, shape: Shape, biases: bool) -> tuple[nn.Module, Any]:
+    """Return a model of transformers with random weights, and its blocks."""
+    import transformers
+
+    kind, own = _OWN[name]
+    config: Any = getattr(transformers, f"{kind}Config")(
+        hidden_size=shape.width,
+        num_hidden_layers=shape.blocks,
+        num_attention_heads=shape.heads,
+        intermediate_size=shape.inner,
+        initializer_range=shape.std,
+        attn_implementation="sdpa",  # without a mask it is causal where the module is
+        **own(shape, biases),
+    )
+    model: Any = getattr(transformers, f"{kind}Model")(config)
+    stack = getattr(model, "encoder", model)
+    names = ("layers", "layer", "h")
+    return model, next(getattr(stack, each) for each in names if hasattr(stack, each))

@@ -21,6 +21,7 @@ from isoscope.types import Array
 
 BASE = 10_000.0  # of rotary frequencies
 WIDE = 1.0  # spread of scores up to which only their variance matters to softmax
+PAIRS = 512  # queries of a causal block whose pairs are looked at
 NODES = 16  # numbers of visible keys at which a causal block is computed
 Values = dict[str, float | None]
 
@@ -188,27 +189,27 @@ def _turned_spread(
     own = scores.own * (1 - 1 / count) * 2 / shape.head_width
     turned = scores.turned * 4 / shape.head_width
     mean = own * shape.head_width / 2 + turned * float(planes.mean(1).sum())
-    t = np.exp(np.linspace(-18.0, 18.0, 361)) / mean
-    nodes, weights = laggauss(24)
+    t = np.exp(np.linspace(-18.0, 18.0, 181)) / mean
+    nodes, weights = laggauss(12)
     slow = 1 + t * own
     ratio = t * turned / slow  # (t,)
     whole = slow ** -float(still)
     for plane in planes:
         inside = 1 / (1 + ratio[:, None, None] * nodes[:, None] * plane)  # (t, nodes, phases)
         whole *= (weights @ inside.mean(-1).T) / slow
-    middle = np.trapezoid((1 - whole) / np.sqrt(t), dx=0.1)
+    middle = np.trapezoid((1 - whole) / np.sqrt(t), dx=0.2)
     ends = 2 * mean * sqrt(t[0]) + 2 / sqrt(t[-1])
     return float(middle + ends) / (2 * sqrt(pi))
 
 
 @cache
 def _plane_variances(architecture: Architecture, shape: Shape, count: int) -> Array:
-    """Return the variance of cos(m a + phase) over m < count, for every plane and 8 phases."""
+    """Return the variance of cos(m a + phase) over m < count, for every plane and 4 phases."""
     turned = int(shape.head_width * architecture.rotary)
     angles = BASE ** -(np.arange(0, turned, 2) / turned)  # (planes,)
     steps = np.exp(1j * np.outer(angles, np.arange(count)))  # (planes, count)
     once, twice = steps.mean(1)[:, None], (steps**2).mean(1)[:, None]
-    phases = np.exp(2j * pi * np.arange(8) / 8)
+    phases = np.exp(2j * pi * np.arange(4) / 4)
     return (1 - np.abs(once) ** 2 + ((twice - once**2) * phases).real) / 2
 
 
@@ -341,28 +342,38 @@ def _attended(
     towards the keys it prefers; two queries share what their common scores give. None where
     rotary positions make wide scores of what queries or keys have in common.
     """
-    counts, weights = _visible(architecture, shape)
-    turned = scores.turned * max(_turns(architecture, shape, n) for n in counts)
-    if turned > WIDE or (architecture.rotary and scores.shared > WIDE):
+    counts, _ = _visible(architecture, shape)
+    turns = np.array([_turns(architecture, shape, n) for n in counts])
+    if scores.turned * max(turns) > WIDE or (architecture.rotary and scores.shared > WIDE):
         return None
-    alone = gaussian_softmax(_rounded(scores.own), tuple(counts))
-    shared = gaussian_softmax(_rounded(scores.shared), tuple(counts))
-    still = np.array([1 - _turns(architecture, shape, n) for n in counts])
+    seen = np.full(2, float(shape.tokens))  # keys that queries see; two queries stand for all
+    if architecture.causal:
+        seen = np.linspace(1, shape.tokens, min(shape.tokens, PAIRS))
+    alone, shared = (
+        _interpolate(seen, counts, gaussian_softmax(_rounded(variance), tuple(counts)))
+        for variance in (scores.own, scores.shared)
+    )
+    still = 1 - np.interp(np.log(seen), np.log(counts), turns)
     each = into.own / shape.width
-    own = np.array([into.own * a.overlap + each * a.tilt**2 for a in alone])
-    own -= (1 - still) * each * np.array([a.tilt**2 for a in alone])
-    tilt = np.array([sqrt(each) * s.tilt for s in shared]) * np.sqrt(still)
-    overlap = np.array([into.own * s.overlap for s in shared])
-    # Two queries of which one sees n and the other m > n keys: n of them are the same.
-    fewer = np.minimum.outer(counts, counts) / np.maximum.outer(counts, counts)
-    first = np.argmin(np.stack(np.broadcast_arrays(counts[:, None], counts[None])), axis=0)
-    of_fewer = np.where(first == 0, overlap[:, None], overlap[None])
-    inner = into.common + of_fewer * fewer + np.outer(tilt, tilt)
-    pairs = np.outer(weights, weights)
+    own = into.own * alone[0] + each * still * alone[1] ** 2
+    tilt = np.sqrt(each * still) * shared[1]
+    # Of two queries, one sees n keys and the other m > n, n of which are the same.
+    fewer, more = np.minimum.outer(seen, seen), np.maximum.outer(seen, seen)
+    overlap = np.where(seen[:, None] == fewer, shared[0][:, None], shared[0][None])
+    inner = into.common + into.own * overlap * fewer / more + np.outer(tilt, tilt)
     norms = np.sqrt(into.common + own)
-    cosine = float((pairs * inner / np.outer(norms, norms)).sum())
-    common = float((pairs * inner).sum())
-    return Cloud(common, max(0.0, into.common + float(weights @ own) - common)), cosine
+    different = ~np.eye(len(seen), dtype=bool)
+    common = float(inner[different].mean())
+    cosine = float((inner / np.outer(norms, norms))[different].mean())
+    return Cloud(common, max(0.0, into.common + float(own.mean()) - common)), cosine
+
+
+def _interpolate(seen: Array, counts: Array, found: tuple[Softmax, ...]) -> tuple[Array, Array]:
+    """Return overlap and tilt for any number of keys, from some; one key has no choice."""
+    at, known = np.log(seen), np.log(np.r_[1.0, counts])
+    times = np.r_[1.0, [n * each.overlap for n, each in zip(counts, found, strict=True)]]
+    tilts = np.r_[0.0, [each.tilt for each in found]]
+    return np.interp(at, known, times) / seen, np.interp(at, known, tilts)
 
 
 def _mlp(architecture: Architecture, shape: Shape, cosine: float, energy: float) -> Cloud:

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from math import isfinite, sqrt
 
 import msgspec
+import numpy as np
 
 from isoscope.accumulate.survey import Survey
 from isoscope.display import Results
@@ -134,14 +135,18 @@ class DriftWorker(Planner[Results[DriftRecord]]):
         from isoscope.lab.drift.block import build, drifting, find_fixed_point
 
         shape = self.spec.shape
-        draw = torch.Generator().manual_seed(unit.seed)
+        inputs, weights = (
+            int(np.random.SeedSequence([unit.seed, part]).generate_state(1, np.uint64)[0] >> 1)
+            for part in range(2)
+        )
+        draw = torch.Generator().manual_seed(inputs)
         rows = torch.randn(shape.tokens, shape.width, generator=draw)
         first, second = (
             each / each.norm() for each in torch.randn(2, shape.width, generator=draw)
         )
         found: list[DriftValue] = []
         with threads(self.spec.threads):
-            blocks = build(unit.arch, shape, unit.seed + 1, biases="bias" in unit.place)
+            blocks = build(unit.arch, shape, weights, biases="bias" in unit.place)
             outs: dict[float, float] = {}
 
             def excess(norm: float) -> float:
