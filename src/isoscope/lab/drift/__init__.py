@@ -16,7 +16,7 @@ add(
         examples=(
             "isoscope drift --width 32 --heads 4 --tokens 32 --initialisations 3 -o runs/drift",
             "isoscope drift --arch vit --at norm-bias --width 32 --heads 4 --tokens 32 --json",
-            "isoscope drift --survey runs/a",
+            "isoscope drift --survey runs/minilm",
         ),
         noun="initialisations",
         section_at="isoscope.lab.drift.section:SECTION",

@@ -13,7 +13,7 @@ from isoscope.store.run import Run
 from isoscope.study.saved_runs import summaries_of, summary_of
 from isoscope.types import Array
 
-LEAST_LAYERS = 4  # three layers have six orders: no p below 1/3
+LEAST_LAYERS = 3  # two layers always agree or disagree
 EXACT = 40_320  # orders that are all tried: those of eight layers
 RANDOM = 100_000  # orders that are tried where there are more
 _ROUNDING = 1e-9
