@@ -125,21 +125,27 @@ def test_drift_in_biases_moves_queries_and_keys_by_just_that(name):
         def observe(_module, part, tensor):
             found.setdefault(part, tensor[0].transpose(0, 1).reshape(SHAPE.tokens, -1))
 
-        with drifting(blocks, place, vectors), torch.no_grad():
-            with observe_attention(blocks.model, blocks.model.modules(), observe):
-                blocks.layers[0](rows()[None], **blocks._positions(rows()))
+        with (
+            drifting(blocks, place, vectors),
+            torch.no_grad(),
+            observe_attention(blocks.model, blocks.model.modules(), observe),
+        ):
+            blocks.layers[0](rows()[None], **blocks._positions(rows()))
         return found
 
     plain = hear("input")
     for place in places_of(name):
         heard = hear(place)
         moved = {part: not torch.allclose(heard[part], plain[part]) for part in "qkv"}
-        assert moved == {
-            "norm-bias": {"q": True, "k": True, "v": True},
-            "query-bias": {"q": True, "k": False, "v": False},
-            "key-bias": {"q": False, "k": True, "v": False},
-            "query-key-bias": {"q": True, "k": True, "v": False},
-        }[place]
+        assert (
+            moved
+            == {
+                "norm-bias": {"q": True, "k": True, "v": True},
+                "query-bias": {"q": True, "k": False, "v": False},
+                "key-bias": {"q": False, "k": True, "v": False},
+                "query-key-bias": {"q": True, "k": True, "v": False},
+            }[place]
+        )
         first = heard["q"][0] - plain["q"][0]  # rotary positions leave the first token alone
         if place == "query-bias":
             assert torch.allclose(first, vectors[0], atol=1e-4)

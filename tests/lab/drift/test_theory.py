@@ -62,7 +62,9 @@ def test_drift_after_the_norm_sharpens_a_pre_norm_block():
         assert values == sorted(values) and values[-1] > 10 * values[0]
     keys = [predict("gpt2", "key-bias", norm, BASE)[0] for norm in NORMS]
     assert all(each == keys[0] for each in keys)
-    (bias,), (raw,) = (predict(*x, 300.0, BASE) for x in (("vit", "norm-bias"), ("bert", "input")))
+    (bias,), (raw,) = (
+        predict(*x, 300.0, BASE) for x in (("vit", "norm-bias"), ("bert", "input"))
+    )
     assert bias["score-spread"] == pytest.approx(raw["score-spread"], rel=1e-9)
 
 

@@ -16,7 +16,6 @@ from isoscope.display import (
     RecordLayout,
     Results,
     Table,
-    integers,
     numbers,
     plain,
     short,
@@ -45,6 +44,8 @@ CLOSED = "closed forms"
 WITHIN = (
     "means are within {percent:.2g} % of the closed forms (farthest: {title} at |b| = {norm:g})"
 )
+CLOSE = 0.03  # relative deviation above which a remark looks at the interval
+INSIDE = "; the 95 % interval of that mean holds it"
 AS_PUBLISHED = (
     "as published: layers are not exchangeable, since each is computed from the one before and "
     "neighbours are alike; p assumes that they are, and is too small"
@@ -282,11 +283,21 @@ def _point_tables(points: Sequence[DriftPoint]) -> list[Table]:
     if off:
         percent, each = max(off, key=lambda pair: pair[0])
         title = TITLES[each.measure]
-        notes = (WITHIN.format(percent=100 * percent, title=title, norm=each.norm),)
+        notes = (
+            WITHIN.format(percent=100 * percent, title=title, norm=each.norm)
+            + (INSIDE if percent > CLOSE and _holds_closed(each) else ""),
+        )
     return [
         Table(f"{named}: {MEANS.format(n=first.n)}", (by, *means)),
         Table(f"{named}: {CLOSED}", (by, *closed), notes=notes),
     ]
+
+
+def _holds_closed(each: DriftPoint) -> bool:
+    """Whether the 95 % interval of a mean holds the closed form."""
+    if each.low is None or each.high is None or each.closed is None:
+        return False
+    return each.low <= each.closed <= each.high
 
 
 def _fixed_table(fixed: Sequence[DriftFixedPoint]) -> Table:
@@ -327,12 +338,13 @@ def _correlation_table(found: Sequence[DriftCorrelation], left_out: tuple[str, .
 
 _FIELDS = (
     *texts("what", "arch", "at", "run", "model"),
-    *integers("width", "tokens", "blocks", "block", "layers"),
+    *(Field(name, "integer", optional=True) for name in ("width", "tokens", "blocks")),
+    *(Field(name, "integer", optional=True) for name in ("block", "layers")),
     Field("norm", "number", optional=True),
     Field("measure"),
     *numbers("mean", "sd", "low", "high", "next_low", "next_high", "least", "most", "closed"),
     *numbers("deviation", "spearman", "p"),
-    *integers("n", "found", "permutations"),
+    *(Field(name, "integer", optional=True) for name in ("n", "found", "permutations")),
     Field("exact", "flag", optional=True),
     Field("as_published", "flag", optional=True),
 )
