@@ -1,6 +1,7 @@
 """isoscope survey: from a folder to a run, killed and gone on with, and what it refuses."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -212,6 +213,29 @@ def interrupted(isoscope, model, corpus, environment):
     kept = killed(environment, *words, folder="run")
     assert not Path("run/run.json").exists()
     return words, kept
+
+
+def test_an_interrupted_survey_says_what_it_keeps(isoscope, model, corpus, monkeypatch):
+    from isoscope.study.survey import ModelWorker
+
+    run, done = ModelWorker.run, []
+
+    def interrupted(worker, unit, *rest):
+        if done:
+            raise KeyboardInterrupt
+        done.append(unit)
+        return run(worker, unit, *rest)
+
+    monkeypatch.setattr(ModelWorker, "run", interrupted)
+    stopped = isoscope("survey", model, corpus, *MANY, "-o", "run", "-q")
+    assert stopped.exit_code == 130 and stopped.stdout == ""
+    said, end = stopped.stderr.splitlines()
+    assert re.fullmatch(
+        r"1 of \d+ units are kept in run; the same command resumes the run", said
+    )
+    assert end == "error: interrupted"
+    opened = isoscope("read", "run")
+    assert opened.exit_code == 2 and "is not finished: 1 of" in opened.stderr
 
 
 def test_a_killed_survey_is_resumed_where_it_was(
