@@ -56,7 +56,7 @@ def test_the_message_has_a_problem_a_hint_and_an_address(kind):
     assert str(made(kind)).splitlines() == [
         "expected vectors of width 768, got width 1024",
         "  hint: one accumulator serves one site; make another for this width",
-        "  see:  docs/errors.md#rows-width",
+        "  see:  isoscope help rows-width",
     ]
 
 
@@ -181,3 +181,10 @@ def test_flags_of_other_programs_stay_flags():
 
 def made_with(hint):
     return ConfigError("no", hint=hint, slug="x")
+
+
+def test_control_characters_of_names_are_escaped():
+    error = IsoscopeError("no run is called '\x1b[2J'", hint="see \x07", slug="x")
+    assert (
+        str(error) == "no run is called '\\x1b[2J'\n  hint: see \\x07\n  see:  isoscope help x"
+    )

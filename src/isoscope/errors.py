@@ -4,7 +4,9 @@ import re
 from functools import partial
 from typing import ClassVar
 
-DOCS = "docs/errors.md"
+from isoscope.escape import plain
+
+HELP = "isoscope help"  # followed by a slug it prints the section of docs/errors.md
 _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*)(?:=([\w-]+(?:[.,][\w-]+)*))?")
 _NOT_OURS = {"upgrade", "nproc-per-node"}  # flags of other programs
 SWITCHES = {
@@ -41,11 +43,16 @@ class IsoscopeError(Exception):
         return as_keywords(self.with_flags())
 
     def with_flags(self) -> str:
-        """Return the message for the command line."""
-        return f"{self.problem}\n  hint: {self.hint}\n  see:  {DOCS}#{self.slug}"
+        """Return the message for the command line; control characters are escaped."""
+        return error_text(self.problem, self.hint, self.slug)
 
     def __reduce__(self) -> tuple[object, ...]:  # so that it survives a process pool
         return partial(type(self), hint=self.hint, slug=self.slug), (self.problem,)
+
+
+def error_text(problem: str, hint: str, slug: str) -> str:
+    """Return the three lines of an error; names in them come from files of anyone."""
+    return f"{plain(problem)}\n  hint: {plain(hint)}\n  see:  {HELP} {plain(slug)}"
 
 
 def as_keywords(text: str) -> str:

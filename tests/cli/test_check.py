@@ -99,7 +99,7 @@ def test_the_table_names_site_value_and_limit(isoscope, runs):
     assert lines[3].startswith("mean-cosine > 0.1  breached  rows  0.5")
     assert lines[4].startswith("mean-cosine > 0.9  holds     rows  0.5")
     assert done.stderr.splitlines()[0] == "2 rules: 1 breached, 1 holds"
-    assert "#check-breached" in done.stderr
+    assert "help check-breached" in done.stderr
 
 
 def test_files_for_ci_pages_are_written_even_when_a_rule_is_breached(isoscope, runs, place):

@@ -27,4 +27,4 @@ def test_a_model_without_matrices_is_one_error(typed, normless):
     done = typed(f"isoscope matrices {normless}")
     assert done.returncode == 2 and done.stdout == ""
     said = done.stderr.splitlines()
-    assert len(said) == 3 and said[2].endswith("#no-matrix")
+    assert len(said) == 3 and said[2].endswith(" no-matrix")

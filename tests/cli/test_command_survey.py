@@ -1,6 +1,7 @@
 """isoscope survey: from a folder to a run, killed and gone on with, and what it refuses."""
 
 import json
+import re
 import shutil
 import signal
 import sys
@@ -33,7 +34,7 @@ def refused(done, slug):
     assert len(lines) == 3, done.stderr
     assert lines[0].startswith("error: ")
     assert lines[1].startswith("  hint: ")
-    assert lines[2].endswith(f"#{slug}"), lines
+    assert lines[2].endswith(f" {slug}"), lines
     assert done.stdout == ""
 
 
@@ -126,7 +127,7 @@ def test_a_dropped_site_is_named_after_the_others_were_read(isoscope, place, tin
     assert "resid.0" in done.stdout
     assert "expected finite numbers at resid.1 and 1 more sites" in done.stderr
     assert "of document 'corpus" in done.stderr
-    assert "#site-not-finite" in done.stderr
+    assert "help site-not-finite" in done.stderr
     assert {r.site for r in load("run").readings} == {"resid.0"}
 
 
@@ -157,7 +158,7 @@ def test_what_cannot_be_surveyed_is_refused_in_one_line(isoscope, model, corpus,
         assert done.exit_code == 2, (words, done.stderr, done.exception)
         assert len(done.stderr.splitlines()) == 3, (words, done.stderr)
         assert done.stdout == ""
-        found[words] = done.stderr.rpartition("#")[2].strip()
+        found[words] = done.stderr.split()[-1]
     assert found == cases
     assert sorted(place.rglob("*")) == before
 
@@ -206,6 +207,29 @@ def interrupted(isoscope, model, corpus):
     kept = killed(*words, folder="run")
     assert not Path("run/run.json").exists()
     return words, kept
+
+
+def test_an_interrupted_survey_says_what_it_keeps(isoscope, model, corpus, monkeypatch):
+    from isoscope.study.survey import ModelWorker
+
+    run, done = ModelWorker.run, []
+
+    def interrupted(worker, unit, *rest):
+        if done:
+            raise KeyboardInterrupt
+        done.append(unit)
+        return run(worker, unit, *rest)
+
+    monkeypatch.setattr(ModelWorker, "run", interrupted)
+    stopped = isoscope("survey", model, corpus, *MANY, "-o", "run", "-q")
+    assert stopped.exit_code == 130 and stopped.stdout == ""
+    said, end = stopped.stderr.splitlines()
+    assert re.fullmatch(
+        r"1 of \d+ units are kept in run; the same command resumes the run", said
+    )
+    assert end == "error: interrupted"
+    opened = isoscope("read", "run")
+    assert opened.exit_code == 2 and "is not finished: 1 of" in opened.stderr
 
 
 def test_a_killed_survey_is_resumed_where_it_was(

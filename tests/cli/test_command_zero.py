@@ -65,4 +65,4 @@ def test_bad_input_is_one_line_and_a_hint(typed, examples, line, problem, slug):
     assert done.returncode == 2 and done.stdout == ""
     said = done.stderr.splitlines()
     assert len(said) == 3 and problem in said[0]
-    assert said[1].startswith("  hint: ") and said[2].endswith(f"#{slug}")
+    assert said[1].startswith("  hint: ") and said[2].endswith(f" {slug}")

@@ -104,7 +104,7 @@ def test_a_file_that_makes_no_sense_is_refused(painted, content, problem, slug):
     done = painted(content, "door")
     assert done.exit_code == 2
     assert problem in done.stderr
-    assert done.stderr.endswith(f"#{slug}\n")
+    assert done.stderr.endswith(f" {slug}\n")
     assert "Traceback" not in done.stderr
 
 

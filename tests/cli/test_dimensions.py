@@ -49,4 +49,4 @@ def test_bad_input_is_one_line_and_a_hint(isoscope, typed, runs, line, problem, 
     assert done.returncode == 2 and done.stdout == ""
     said = done.stderr.splitlines()
     assert len(said) == 3 and problem in done.stderr
-    assert said[1].startswith("  hint: ") and said[2].endswith(f"#{slug}")
+    assert said[1].startswith("  hint: ") and said[2].endswith(f" {slug}")

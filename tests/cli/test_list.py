@@ -57,7 +57,7 @@ def test_sites_are_those_of_some_model(isoscope, place):
     for words, slug in (((), "list-model"), (("./none",), "model-not-found")):
         done = isoscope("list", "sites", *words)
         assert done.exit_code == 2
-        assert done.stderr.endswith(f"#{slug}\n")
+        assert done.stderr.endswith(f" {slug}\n")
         assert len(done.stderr.splitlines()) == 3
 
 

@@ -105,7 +105,7 @@ def test_a_wrong_command_line_is_one_clear_error(isoscope, line, problem, hint):
     first, second, third = done.stderr.splitlines()
     assert first.startswith(f"error: {problem}")
     assert second.startswith(f"  hint: {hint}")
-    assert third.startswith("  see:  docs/errors.md#")
+    assert third.startswith("  see:  isoscope help ")
 
 
 def test_names_in_an_error_are_made_harmless(isoscope):
@@ -144,7 +144,7 @@ def test_an_error_of_ours_has_its_own_exit_code(isoscope, monkeypatch):
     monkeypatch.setattr("isoscope.api.demo", refuse)
     done = isoscope("demo")
     assert done.exit_code == 2
-    assert done.stderr == "error: no\n  hint: yes\n  see:  docs/errors.md#x\n"
+    assert done.stderr == "error: no\n  hint: yes\n  see:  isoscope help x\n"
 
 
 @pytest.mark.parametrize("command", ["--help", "measure --help", "list measures --json"])
@@ -204,7 +204,8 @@ def test_a_name_no_terminal_can_show_is_no_reason_to_fail(shell):
 def test_commands_are_listed_in_the_order_of_work():
     assert list(app.commands) == [
         "measure", "survey", "merge", "read", "report", "figure", "compare", "check",
-        "dimensions", "explain", "matrices", "norm", "probe", "sweep", "zero", "list", "demo",
+        "dimensions", "explain", "matrices", "norm", "probe", "sweep", "zero", "list", "help",
+        "demo",
     ]  # fmt: skip
 
 

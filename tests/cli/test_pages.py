@@ -20,4 +20,4 @@ def test_json_is_one_object(isoscope, runs, place):
 def test_what_cannot_be_drawn_ends_in_exit_2(isoscope, runs):
     done = isoscope("figure", "runs/a", "--kind", "norm", "-o", "a.svg")
     assert done.exit_code == 2
-    assert "docs/errors.md#figure-nothing" in done.stderr
+    assert "isoscope help figure-nothing" in done.stderr

@@ -47,6 +47,6 @@ def test_a_damaged_run_is_one_clear_error(isoscope, runs):
     (runs / "a" / "readings.parquet").write_bytes(b"x")
     done = isoscope("read", "runs/a")
     assert done.exit_code == 2
-    assert "#store-damaged" in done.stderr
+    assert "help store-damaged" in done.stderr
     with pytest.raises(Exception, match="cannot read"):
         load(runs / "a")

@@ -22,7 +22,7 @@ def test_a_page_is_replaced_only_on_request(isoscope, runs, place):
     assert isoscope("report", "runs/a", "-o", "page.html").exit_code == 0
     again = isoscope("report", "runs/a", "-o", "page.html")
     assert again.exit_code == 2
-    assert "docs/errors.md#file-exists" in again.stderr
+    assert "isoscope help file-exists" in again.stderr
     assert isoscope("report", "runs/a", "-o", "page.html", "--overwrite").exit_code == 0
     (place / "notes.html").write_text("mine")
     foreign = isoscope("report", "runs/a", "-o", "notes.html", "--overwrite")
@@ -37,7 +37,7 @@ def test_a_run_of_a_newer_schema_is_one_clear_line(isoscope, runs, place):
         done = isoscope(words[0], "runs/a", *words[1:], "-o", "out.svg")
         assert done.exit_code == 2
         assert "schema 1 or less, got 99" in done.stderr.splitlines()[0]
-        assert "docs/errors.md#store-newer" in done.stderr
+        assert "isoscope help store-newer" in done.stderr
         assert not (place / "out.svg").exists()
 
 

@@ -52,7 +52,7 @@ def test_the_config_of_a_merged_run_merges_again(isoscope, runs):
 def refused(done, slug):
     assert done.exit_code == 2
     assert done.stdout == ""
-    assert f"#{slug}" in done.stderr
+    assert f" {slug}\n" in done.stderr
     assert len(done.stderr.splitlines()) == 3
 
 

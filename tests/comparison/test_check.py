@@ -82,7 +82,7 @@ def test_a_missing_reading_could_not_run(handmade, rule, problem):
     outcomes = iso.check(handmade("a", ROWS), ["isoscore > 0.9", rule])
     assert outcomes[-1].message == problem
     assert (worst(outcomes), exit_code(outcomes)) == ("could not run", 2)
-    with pytest.raises(ConfigError, match=r"1 of 2 rules \(.*\) could not") as caught:
+    with pytest.raises(ConfigError, match=r"1 of 2 rules could not be") as caught:
         refuse(outcomes)
     assert caught.value.code == 2
 
@@ -110,7 +110,7 @@ def test_a_reading_that_is_no_number_could_not_run(handmade):
 def test_a_breach_counts_more_than_what_could_not_run(handmade):
     outcomes = iso.check(handmade("a", ROWS), ["twonn > 5", "mean-cosine > 0.5"])
     assert exit_code(outcomes) == 1
-    with pytest.raises(GateError, match=r"1 of 2 rules \(mean-cosine > 0\.5: norm") as caught:
+    with pytest.raises(GateError, match=r"is breached \(mean-cosine > 0\.5: norm") as caught:
         refuse(outcomes)
     assert caught.value.code == 1
 

@@ -53,6 +53,15 @@ def test_csv_joins_words_writes_other_lists_as_json_and_names_harmlessly():
     assert second == ["c\\x1b[2J", "4", "", "", "", "True", "", "[]", "[]", ""]
 
 
+@pytest.mark.parametrize("first", "=+-@")
+def test_csv_has_no_cell_that_a_spreadsheet_computes(first):
+    line = {"name": f"{first}cmd|' /C calc'!A0", "low": -0.5, "words": [f"{first}1"]}
+    (row,) = csv.DictReader(StringIO(as_csv(FIELDS, [line])))
+    assert row["name"] == f"'{first}cmd|' /C calc'!A0"
+    assert row["words"] == f"'{first}1"
+    assert row["low"] == "-0.5"
+
+
 def test_lines_of_different_kinds_share_one_header():
     fields = integers("a", "b")
     assert as_csv(fields, [{"a": 1}, {"b": 2}]) == "a,b\n1,\n,2\n"

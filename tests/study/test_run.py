@@ -32,6 +32,7 @@ from isoscope.errors import (
     UndefinedError,
 )
 from isoscope.store.keepers import SummaryKeeper
+from isoscope.store.run import load, units_done
 from isoscope.study import run as running
 from isoscope.study.run import run
 from isoscope.study.spec import Execution
@@ -75,6 +76,17 @@ def test_an_unfinished_run_is_resumed(unfinished, options, log):
     assert begun(log) == ["2-1", "2-2", "2-3"]
     assert sorted(path.name for path in unfinished.parent.iterdir()) == ["run"]
     assert "lock" not in {path.name for path in unfinished.iterdir()}
+
+
+def test_what_opens_an_unfinished_run_says_how_far_it_is(unfinished):
+    assert units_done(unfinished) == (5, 8)  # all four of the first stage, one of the second
+    with pytest.raises(StoreError, match="is not finished: 5 of 8 units are done") as caught:
+        load(unfinished)
+    assert caught.value.hint == "the command that began it resumes it"
+    (unfinished / "plan.msgpack").write_bytes(b"\xc1")
+    assert units_done(unfinished) is None
+    with pytest.raises(StoreError, match=r"which has no run\.json"):
+        load(unfinished)
 
 
 def test_the_same_command_with_overwrite_resumes_too(unfinished, options, log):

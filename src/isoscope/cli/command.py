@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -93,16 +94,32 @@ def run(
 
     if experiment.blocks:
         give_back(*experiment.blocks)
-    with progress(quiet=quiet, noun=experiment.noun, first=experiment.first) as tick:
-        results = experiment.function(
-            **options, progress=tick, say=lambda text: note(text, quiet=quiet)
-        )
+    try:
+        with progress(quiet=quiet, noun=experiment.noun, first=experiment.first) as tick:
+            results = experiment.function(
+                **options, progress=tick, say=lambda text: note(text, quiet=quiet)
+            )
+    except KeyboardInterrupt:
+        if options.get("output") is not None:
+            note(_kept_in(Path(str(options["output"]))), quiet=False)
+        raise
     if not isinstance(results, Results):
         raise TypeError(f"expected Results of {experiment.name}, got {type(results).__name__}")
     show(results, style, quiet=quiet)
     if options.get("output") is not None:
         note(f"saved {options['output']}", quiet=quiet)
     refuse_not_finite(results)
+
+
+def _kept_in(folder: Path) -> str:
+    """Return what an interrupted run has kept, and how it is resumed."""
+    from isoscope.store.run import units_done
+
+    known = units_done(folder)
+    if known is None or not known[0]:
+        return "no unit was finished: nothing was kept"
+    done, total = known
+    return f"{done} of {total} units are kept in {folder}; the same command resumes the run"
 
 
 def parameter(option: "Option") -> click.Parameter:

@@ -13,9 +13,10 @@ import click
 from click.shell_completion import get_completion_class, shell_complete
 
 from isoscope.cli import demo, runs
+from isoscope.cli import help as helping
 from isoscope.cli import list as listing
 from isoscope.cli.command import SpecCommand, epilog
-from isoscope.errors import DOCS, IsoscopeError
+from isoscope.errors import IsoscopeError, error_text
 from isoscope.study.experiment import BUILT_IN, find_experiment, others
 
 CANNOT, INTERRUPTED, TERMINATED = 2, 130, 143  # 1 is for gates
@@ -153,13 +154,14 @@ _OWN = {
     "compare": runs.compare,
     "check": runs.check,
     "list": listing.list_names,
+    "help": helping.explain_topic,
 }
 # In the order of the help page: experiments other than the first two stand before `list`.
-for _name in dict.fromkeys((*_FIRST, *list(_OWN)[:-1], *BUILT_IN, "list")):
+for _name in dict.fromkeys((*_FIRST, *list(_OWN)[:-2], *BUILT_IN, "list", "help")):
     if _name in BUILT_IN:
         app.add_command(_command_of(_name))
     else:
-        _examples = epilog((runs.EXAMPLES | listing.EXAMPLES)[_name])
+        _examples = epilog((runs.EXAMPLES | listing.EXAMPLES | helping.EXAMPLES)[_name])
         app.command(_name, epilog=_examples)(_OWN[_name])
 app.add_command(demo.DemoCommand("demo", help=getdoc(demo.demo), epilog=epilog(demo.EXAMPLES)))
 
@@ -185,10 +187,8 @@ def main() -> None:
 
 
 def _print_error(text: str, code: int) -> int:
-    """Print an error to stderr; control characters of names in it are escaped."""
-    from isoscope.display.escape import plain
-
-    click.echo("\n".join(map(plain, f"error: {text}".split("\n"))), err=True)
+    """Print an error to stderr and return its exit code."""
+    click.echo(f"error: {text}", err=True)
     return code
 
 
@@ -204,7 +204,7 @@ def _usage(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "isoscope"
     hint = f"did you mean {meant or near[0] + '?'}" if meant or near else f"see {path} --help"
-    return f"{problem[:1].lower()}{problem[1:]}\n  hint: {hint}\n  see:  {DOCS}#usage"
+    return error_text(f"{problem[:1].lower()}{problem[1:]}", hint, "usage")
 
 
 def _exit_code(error: OSError) -> int:
@@ -217,4 +217,4 @@ def _exit_code(error: OSError) -> int:
         return 0
     problem = f"cannot write the output: {error.strerror}"
     hint = "free some space, or write somewhere else"
-    return _print_error(f"{problem}\n  hint: {hint}\n  see:  {DOCS}#disk-full", CANNOT)
+    return _print_error(error_text(problem, hint, "disk-full"), CANNOT)

@@ -56,7 +56,7 @@ def show_table(table: "Table") -> None:
 def note(text: str, *, quiet: bool) -> None:
     """Print a remark to stderr, beside the data."""
     if not quiet:
-        from isoscope.display.escape import plain
+        from isoscope.escape import plain
 
         click.echo(plain(text), err=True)
 
@@ -65,7 +65,7 @@ def show_file(path: "Path", facts: dict[str, str | int], *, as_json: bool) -> No
     """Print the path of a file that was written, or a JSON object with facts about it."""
     from json import dumps
 
-    from isoscope.display.escape import plain
+    from isoscope.escape import plain
 
     click.echo(dumps(facts) if as_json else plain(str(path)))
 

@@ -57,27 +57,28 @@ def check(
 
 def refuse(outcomes: Results[GateOutcome]) -> None:
     """Raise if a rule is breached, otherwise if one could not be checked."""
-    if breached := _which(outcomes, "breached"):
+    if breached := _which(outcomes, "breached", "is breached", "are breached"):
         raise GateError(
-            f"{breached} are breached",
-            hint="the table names site, value and limit",
-            slug="check-breached",
+            breached, hint="the table names site, value and limit", slug="check-breached"
         )
-    if unchecked := _which(outcomes, "could not run"):
+    not_run = "could not be checked"
+    if unchecked := _which(outcomes, "could not run", not_run, not_run):
         raise ConfigError(
-            f"{unchecked} could not be checked",
+            unchecked,
             hint="survey the sites and measures of the rule, or correct the rule",
             slug="check-incomplete",
         )
 
 
-def _which(outcomes: Results[GateOutcome], state: str) -> str:
-    """Return the number of rules in a state and the first of them; empty for none."""
+def _which(outcomes: Results[GateOutcome], state: str, one: str, several: str) -> str:
+    """Return how many rules are in a state, and the first of them; empty for none."""
     found = [each for each in outcomes if each.state == state]
     if not found:
         return ""
-    of = f"{len({each.rule for each in found})} of {len({each.rule for each in outcomes})}"
-    return f"{of} rules ({found[0].rule}: {found[0].message})"
+    count, total = (len({each.rule for each in part}) for part in (found, outcomes))
+    rules = "rule" if total == 1 else "rules"
+    first = f"{found[0].rule}: {found[0].message}"
+    return f"{count} of {total} {rules} {one if count == 1 else several} ({first})"
 
 
 def series_steps(run: Run) -> list[int]:

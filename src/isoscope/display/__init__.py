@@ -1,6 +1,5 @@
 """Records turned into tables, files and pages; knows records, not models."""
 
-from isoscope.display.escape import for_html, for_markdown, plain
 from isoscope.display.formats import as_html
 from isoscope.display.frames import (
     Field,
@@ -16,6 +15,7 @@ from isoscope.display.number import count, format_value, short
 from isoscope.display.readings import READINGS, USUAL, usual_measures
 from isoscope.display.results import DATA, RecordLayout, Results
 from isoscope.display.table import Column, Table, non_empty, warning_column
+from isoscope.escape import for_html, for_markdown, plain
 
 __all__ = [
     "DATA",

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 from unicodedata import combining, east_asian_width
 
-from isoscope.display.escape import for_html, for_latex, for_markdown, plain
 from isoscope.display.table import NOTHING, Column, Table
+from isoscope.escape import for_html, for_latex, for_markdown, plain
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -14,8 +14,8 @@ from math import isfinite
 from types import ModuleType
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
-from isoscope.display.escape import plain
 from isoscope.errors import ConfigError
+from isoscope.escape import plain
 
 if TYPE_CHECKING:
     import pandas
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # A JSON value, and one record: column names to values.
 Value: TypeAlias = "bool | int | float | str | Sequence[Value] | Mapping[str, Value] | None"
 Line: TypeAlias = dict[str, Value]
+_FORMULA = ("=", "+", "-", "@")  # the first letters of what spreadsheets compute
 Kind = Literal["text", "integer", "number", "flag", "texts", "integers", "numbers", "json"]
 
 
@@ -160,11 +161,19 @@ def _cell(kind: str, value: Value) -> Value:
 
 
 def _csv_cell(value: Value, joined: bool) -> str | int | float | None:
+    """Return a cell of CSV; a text that a spreadsheet would compute is quoted.
+
+    Names come from files that anyone may have written, and a text that begins with one of
+    `=+-@` is a formula to a spreadsheet, which may start programs. An apostrophe before it
+    makes it a text. Numbers are left alone.
+    """
     if isinstance(value, str):
-        return plain(value)
-    if isinstance(value, Sequence | Mapping):
-        return plain("; ".join(map(str, value)) if joined else json.dumps(value))
-    return value
+        text = plain(value)
+    elif isinstance(value, Sequence | Mapping):
+        text = plain("; ".join(map(str, value)) if joined else json.dumps(value))
+    else:
+        return value
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _import(name: str) -> ModuleType:

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from isoscope.display.escape import plain
 from isoscope.display.frames import Field, Line, integers, line_of, numbers, texts
 from isoscope.display.number import count, format_value, short
 from isoscope.display.results import DATA, RecordLayout, Reference, Results
 from isoscope.display.table import Column, Table, non_empty, warning_column
+from isoscope.escape import plain
 from isoscope.types import Reading
 
 USUAL = ("mean-cosine-cross", "isoscore-debiased", "effective-rank-debiased", "mean-share")

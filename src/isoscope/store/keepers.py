@@ -350,6 +350,23 @@ def _named_files(folder: Path, name: re.Pattern[str]) -> Iterator[tuple[re.Match
                 path.unlink()
 
 
+def count_units(folder: Path, units: int) -> int:
+    """Return how many of the units of a stage are done, by the names of files in its folder.
+
+    Nothing is opened or removed: another process may be at work there.
+    """
+    done: set[int] = set()
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if found := _UNIT_FILE.fullmatch(path.name):
+            done.add(int(found[1]))
+        elif found := _NODE_FILE.fullmatch(path.name):
+            node = Node(min(int(found[1]), TOP), int(found[2]))
+            done.update(
+                range(min(node.first, units), min(node.first + (1 << node.level), units))
+            )
+    return len(done & {*range(units)})
+
+
 def _are_apart(left: Survey | StateReader, right: Survey | StateReader) -> bool:
     """Whether two states have no site and no source in common: one lies beside the other."""
     mine = {*left.sites, *left.trouble, *left.seen}

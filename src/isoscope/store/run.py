@@ -22,6 +22,7 @@ from isoscope.accumulate.survey import SECOND_PASS, Place, Survey
 from isoscope.errors import RunExistsError, StoreError
 from isoscope.site import is_matrix
 from isoscope.store.atomic import find_replaced, put_in_place, reading, staging, sync, writing
+from isoscope.store.keepers import count_units
 from isoscope.store.origin import Origin, Settings, versions
 from isoscope.store.readings import read_readings, write_readings
 from isoscope.store.schema import (
@@ -79,6 +80,23 @@ def is_unfinished(target: Path) -> bool:
         each.name in WORKING or each.name.startswith("stage-") or each.suffix == ".part"
         for each in target.iterdir()
     )
+
+
+def units_done(folder: Path) -> tuple[int, int] | None:
+    """Return how many units of an unfinished run are done, and of how many; None if unknown."""
+    try:
+        plan = msgspec.msgpack.decode((folder / PLAN).read_bytes(), type=_Stages)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    sizes = [len(units) for units in plan.stages]
+    done = [count_units(folder / f"stage-{n}", size) for n, size in enumerate(sizes, 1)]
+    return sum(done), sum(sizes)
+
+
+class _Stages(msgspec.Struct):
+    """The stages of any plan, without what their units are."""
+
+    stages: list[list[msgspec.Raw]]
 
 
 def save(
@@ -348,6 +366,13 @@ def open_run(run: str | os.PathLike[str] | Run) -> Run:
 
 
 def _no_run(folder: Path) -> StoreError:
+    if is_unfinished(folder) and (known := units_done(folder)) is not None:
+        done, total = known
+        return StoreError(
+            f"the run {str(folder)!r} is not finished: {done} of {total} units are done",
+            hint="the command that began it resumes it",
+            slug="store-unfinished",
+        )
     if folder.is_dir():
         return StoreError(
             f"expected a run folder, got {str(folder)!r}, which has no {MANIFEST}",

@@ -17,8 +17,8 @@ from isoscope.accumulate import (
     TallySummary,
     Vocabulary,
 )
-from isoscope.display.escape import plain
 from isoscope.errors import TooFewRowsError
+from isoscope.escape import plain
 from isoscope.measures import MEASURES, level
 from isoscope.measures.interval import LEAST_DOCUMENTS
 from isoscope.measures.view import (

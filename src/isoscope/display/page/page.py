@@ -9,7 +9,6 @@ from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
-from isoscope.display.escape import for_html
 from isoscope.display.frames import Value
 from isoscope.display.page.bundle import (
     asset,
@@ -23,6 +22,7 @@ from isoscope.display.page.quantity import FIRST
 from isoscope.display.page.section import Chart, Exhibit, Panel, Section, Switch
 from isoscope.display.page.theme import config
 from isoscope.display.page.write import MARK, write_bytes
+from isoscope.escape import for_html
 from isoscope.types import VARIANTS, Note, Reading
 
 MOST = 20_000  # readings on a page

@@ -9,8 +9,8 @@ from itertools import compress
 from math import isfinite
 from typing import Any, TypeAlias, TypeVar
 
-from isoscope.display.escape import plain
 from isoscope.display.frames import Value
+from isoscope.escape import plain
 from isoscope.site import output_of
 from isoscope.types import DEBIASED_TWINS, VARIANTS, Curve, Reading
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from math import floor, log10
 
-from isoscope.display.escape import for_html
 from isoscope.display.number import count
 from isoscope.display.page.section import Exhibit, Finding, Panel, Section
+from isoscope.escape import for_html
 from isoscope.site import POOLED, STREAM, Site, output_of
 from isoscope.types import Reading, SinkShare
 

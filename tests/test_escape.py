@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoscope.display.escape import for_html, for_latex, for_markdown, plain
+from isoscope.escape import for_html, for_latex, for_markdown, plain
 
 
 @given(st.text(st.characters()))
