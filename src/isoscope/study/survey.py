@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 TOKENS = 100_000
 LANES = 2  # batches that go through a model at a time
-TRIMMED = 4  # passes after which free memory goes back
+TRIMMED = 2  # passes after which free memory goes back
 R_co = TypeVar("R_co", covariant=True)
 
 
