@@ -5,7 +5,7 @@ import pytest
 
 from isoscope.measures import MEASURES
 from isoscope.measures.view import RawSpectrum, Spectrum
-from isoscope.study.reading import finalize_all
+from isoscope.study.reading import finalize_all, survey_spreads
 
 SPECTRAL = [m.name for m in MEASURES.values() if m.reads in (Spectrum, RawSpectrum)]
 D = 32
@@ -87,3 +87,11 @@ def test_a_spectrum_of_a_given_participation_has_it(measured, survey):
         values = seen.with_participation(ratio).values
         assert values.sum() ** 2 / (values**2).sum() == pytest.approx(ratio)
         assert values.sum() == pytest.approx(seen.values.sum())
+
+
+def test_white_rows_that_read_above_the_width_still_have_a_spread(survey):
+    rng = np.random.default_rng(7)
+    for _ in range(4):
+        spreads = survey_spreads(survey(rng.normal(size=(60, 8)), ["isoscore"]), ["isoscore"])
+        (found,) = spreads.values()
+        assert found.error > 0.01 and found.centre <= 1.0

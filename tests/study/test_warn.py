@@ -317,3 +317,15 @@ def test_neighbours_are_noticed_over_units_shards_and_files(tmp_path, monkeypatc
     (text,) = whole.warnings
     assert text.startswith("neighbouring rows are alike (mean cosine 0.")
     assert merged.warnings == folder.warnings == units.warnings == (text,)
+
+
+def test_neighbours_that_are_less_alike_than_random_rows_are_a_sequence_too():
+    # two kinds of rows take turns: neighbours differ, every other row is alike
+    rng = np.random.default_rng(23)
+    turns = np.tile([[1.0], [-1.0]], (1000, 1)) * np.r_[0.8, np.zeros(7)]
+    rows = rng.normal(size=(2000, 8)) + turns
+    (reading,) = iso.measure(rows, measures=["mean-cosine"])
+    (text,) = reading.warnings
+    assert text.startswith("neighbouring rows are unlike (mean cosine -0.")
+    (shuffled,) = iso.measure(rng.permutation(rows), measures=["mean-cosine"])
+    assert shuffled.warnings == ()

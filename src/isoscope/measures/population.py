@@ -63,7 +63,8 @@ def _by_participation(seen: Spectrum, compute: Callable[..., float]) -> Estimate
         return compute(seen.with_participation(exp(logarithm)))
 
     centre = log(ratio)
-    slope = (at(centre + _STEP) - at(centre - _STEP)) / (2 * _STEP)
+    most = min(centre, log(seen.width) - _STEP)  # beyond the width nothing moves any more
+    slope = (at(most + _STEP) - at(most - _STEP)) / (2 * _STEP)
     low, high = sorted((at(centre - reach), at(centre + reach)))
     parts = Spread(found.parts * slope, found.keys, found.lost)
     return Estimate(at(centre), (low, high), parts)

@@ -46,6 +46,7 @@ TAILS = (0.01, 0.001)  # shares of the longest rows
 LIGHT_TAIL = 5.0  # index of a tail from which on intervals of norms cover
 ALIKE = 0.03  # of the way from random rows to equal ones, from which on neighbours are alike
 ALIKE_ERRORS = 5.0  # standard errors
+UNLIKE_ERRORS = 4.0  # by which neighbours are less alike than random rows: a sequence too
 _OF_NORMS = (Masses, NormMoments)
 _SAMPLED = (Neighbours, FarNeighbours, Pairs, Clusters)
 
@@ -91,10 +92,12 @@ def _alike_neighbours(summaries: Summaries) -> str:
         seen = summaries.of(Adjacent)
     except TooFewRowsError:
         return ""
-    if seen.likeness < ALIKE or seen.errors < ALIKE_ERRORS:
+    alike = seen.likeness >= ALIKE and seen.errors >= ALIKE_ERRORS
+    if not alike and seen.errors > -UNLIKE_ERRORS:
         return ""
+    how = "alike" if alike else "unlike"
     return (
-        f"neighbouring rows are alike (mean cosine {seen.near:.2f}, of random rows "
+        f"neighbouring rows are {how} (mean cosine {seen.near:.2f}, of random rows "
         f"{seen.far:.2f}): if they are of one document, give the option document, or the "
         "interval is too narrow"
     )
