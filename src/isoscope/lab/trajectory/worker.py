@@ -1,7 +1,7 @@
 """The worker of `isoscope trajectory`: checkpoints surveyed one after the other."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
@@ -216,7 +216,16 @@ class TrajectoryWorker(Planner[Results[Course]]):
 
         One that cannot be loaded is an error that names it; the others are kept.
         """
-        assert isinstance(unit, Checkpoint) and self.planned is not None
+        assert isinstance(unit, Checkpoint)
+        try:
+            return self._measure(unit, scratch, ticks)
+        except BaseException:
+            # While a model is loaded nothing is printed: the error would be lost.
+            wait(self.loading.values())
+            raise
+
+    def _measure(self, unit: Checkpoint, scratch: Scratch, ticks: Ticks) -> StepRecord:
+        assert self.planned is not None
         try:
             worker = self._surveying(unit)
         except IsoscopeError as error:
