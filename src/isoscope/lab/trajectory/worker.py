@@ -229,10 +229,7 @@ class TrajectoryWorker(Planner[Results[Course]]):
         try:
             worker = self._surveying(unit)
         except IsoscopeError as error:
-            if not self.spec.skip_broken or error.slug in (
-                "series-shapes",
-                "series-vocabulary",
-            ):
+            if not self.spec.skip_broken:
                 raise _named(unit, error) from error
             ticks.note(f"skipped {unit.name}, which cannot be loaded: {error.problem}")
             return StepRecord(step=unit.step, name=unit.name, problem=error.problem)
@@ -451,8 +448,6 @@ def _hub_name(where: str) -> tuple[str, str]:
 
 def _named(unit: Checkpoint, error: IsoscopeError) -> IsoscopeError:
     """Return the error of a checkpoint that cannot be measured, which names it."""
-    if error.slug in ("series-shapes", "series-vocabulary"):
-        return error
     return type(error)(
         f"cannot load the checkpoint {unit.name} of step {unit.step}: {error.problem}",
         hint=f"{error.hint}; the others are kept, and the same command resumes with this one, "
