@@ -1,7 +1,7 @@
 """The worker of `isoscope trajectory`: checkpoints surveyed one after the other."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
@@ -216,14 +216,20 @@ class TrajectoryWorker(Planner[Results[Course]]):
 
         One that cannot be loaded is an error that names it; the others are kept.
         """
-        assert isinstance(unit, Checkpoint) and self.planned is not None
+        assert isinstance(unit, Checkpoint)
+        try:
+            return self._measure(unit, scratch, ticks)
+        except BaseException:
+            # While a model is loaded nothing is printed: the error would be lost.
+            wait(self.loading.values())
+            raise
+
+    def _measure(self, unit: Checkpoint, scratch: Scratch, ticks: Ticks) -> StepRecord:
+        assert self.planned is not None
         try:
             worker = self._surveying(unit)
         except IsoscopeError as error:
-            if not self.spec.skip_broken or error.slug in (
-                "series-shapes",
-                "series-vocabulary",
-            ):
+            if not self.spec.skip_broken:
                 raise _named(unit, error) from error
             ticks.note(f"skipped {unit.name}, which cannot be loaded: {error.problem}")
             return StepRecord(step=unit.step, name=unit.name, problem=error.problem)
@@ -442,8 +448,6 @@ def _hub_name(where: str) -> tuple[str, str]:
 
 def _named(unit: Checkpoint, error: IsoscopeError) -> IsoscopeError:
     """Return the error of a checkpoint that cannot be measured, which names it."""
-    if error.slug in ("series-shapes", "series-vocabulary"):
-        return error
     return type(error)(
         f"cannot load the checkpoint {unit.name} of step {unit.step}: {error.problem}",
         hint=f"{error.hint}; the others are kept, and the same command resumes with this one, "
