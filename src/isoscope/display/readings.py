@@ -145,7 +145,8 @@ def _value_and_error(reading: Reading | None) -> str:
     if reading.low is None or reading.high is None or not interval:
         return value
     digits = len(value.partition(".")[2])
-    return f"{value} ±{(reading.high - reading.low) / 2:.{digits}f}"
+    reach = max(reading.high - reading.value, reading.value - reading.low)
+    return f"{value} ±{reach:.{digits}f}"
 
 
 # --- the layout ---------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def _noun(exhibit: Exhibit, site: str) -> str:
 def _figure(each: Reading) -> str:
     if each.low is None or each.high is None or each.high <= each.low:
         return f"{each.value:.2f}"
-    half = (each.high - each.low) / 2
+    half = max(each.high - each.value, each.value - each.low)
     places = min(max(2, -floor(log10(half))), 5)
     return f"{each.value:.{places}f} ± {half:.{places}f}"
 
