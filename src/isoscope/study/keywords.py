@@ -118,10 +118,11 @@ def _accepted_type(option: Option) -> object:
     """Return the type of what Python may pass: more than what the spec holds."""
     if option.about.live:
         return Any
-    if option.about.path:
+    if option.about.path and not option.many:
         return option.type | os.PathLike[str]
     if option.many:
         one = option.plain | int if option.about.numbers else option.plain
+        one = one | os.PathLike[str] if option.about.path else one
         several = one | Sequence[one]
         return several | None if NoneType in get_args(option.type) else several
     return option.type
