@@ -10,6 +10,7 @@ from isoscope.api import check, compare, figure, load, merge, read, report
 from isoscope.causes.cause import Cause
 from isoscope.display.results import Results
 from isoscope.lab.dimensions.results import SiteDimensions
+from isoscope.lab.drift.results import DriftRecord
 from isoscope.lab.matrices.results import MatrixIsotropy
 from isoscope.lab.norm.results import FinalNorm, NormSteps, RoleOutliers
 from isoscope.lab.probe.results import Probe
@@ -22,6 +23,7 @@ __all__ = [
     "check",
     "compare",
     "dimensions",
+    "drift",
     "explain",
     "figure",
     "load",
@@ -51,6 +53,30 @@ def dimensions(
     """Find which dimensions carry the mean cosine of each site, and what is left without
     them.
     """
+
+def drift(
+    *,
+    arch: Literal["bert", "gpt2", "gpt_neox", "llama", "vit", "wav2vec2"] | Sequence[Literal["bert", "gpt2", "gpt_neox", "llama", "vit", "wav2vec2"]] = ("bert", "gpt2"),
+    at: Literal["input", "norm-bias", "query-bias", "key-bias", "query-key-bias"] | Sequence[Literal["input", "norm-bias", "query-bias", "key-bias", "query-key-bias"]] = ("input",),
+    norms: float | Sequence[float] = (0.0, 10.0, 27.7, 100.0, 300.0, 1000.0),
+    initialisations: int = 20,
+    tokens: int = 512,
+    width: int = 768,
+    heads: int = 12,
+    inner: int | None = None,
+    blocks: int = 1,
+    std: float = 0.02,
+    seed: int = 0,
+    threads: int = 1,
+    survey: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
+    engine: str = "here",
+    workers: int = 1,
+    output: str | PathLike[str] | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> Results[DriftRecord]:
+    """Feed drifting input to untrained blocks, and compare with closed forms."""
 
 def explain(
     run: Any,
