@@ -83,6 +83,8 @@ def test_where_there_is_no_closed_form_there_is_none():
     first, second = predict("llama", "query-key-bias", 100.0, stack)
     assert first["score-spread"] is not None and first["cosine-out"] is None
     assert set(second.values()) == {None}
-    first, second = predict("llama", "input", 100.0, stack)
+    values = predict("llama", "input", 100.0, stack)[0]
+    assert [name for name, each in values.items() if each is None] == ["largest-probability"]
+    first, second = predict("llama", "input", 2.0, stack)
     assert None not in [*first.values(), *second.values()]
     assert second["cosine-in"] == first["cosine-out"]

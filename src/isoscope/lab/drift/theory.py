@@ -283,11 +283,12 @@ def gaussian_softmax(spread: float, counts: tuple[float, ...]) -> tuple[Softmax,
 
 def _softmax_of(
     architecture: Architecture, shape: Shape, scores: Scores
-) -> tuple[float, float] | None:
+) -> tuple[float, float | None] | None:
     """Return relative entropy and largest probability; None where scores are not Gaussian.
 
     Rotary positions make of what keys share a pattern over positions, of which only the
-    variance matters while scores are close together.
+    variance matters while scores are close together; the largest of them is not that of
+    Gaussian scores where the pattern is most of the variance.
     """
     counts, weights = _visible(architecture, shape)
     turns = [_turns(architecture, shape, n) for n in counts]
@@ -308,7 +309,8 @@ def _softmax_of(
         for n, weight, each in zip(counts, weights, found, strict=True):
             entropy += weight * share * each.entropy / log(n)
             largest += weight * share * each.largest
-    return float(entropy), float(largest)
+    pattern = scores.turned * max(turns) > scores.own
+    return float(entropy), None if pattern else float(largest)
 
 
 def _rounded(variance: float) -> float:
@@ -380,9 +382,14 @@ def _mlp(architecture: Architecture, shape: Shape, cosine: float, energy: float)
     """Return what an MLP adds to rows of energy d whose mean cosine is known."""
     variance = shape.std**2 * shape.width
     act = _silu if architecture.gated else _gelu
-    together, alone = _product(act, variance, cosine), _product(act, variance, 1.0)
-    if architecture.gated:
-        together, alone = together * variance * cosine, alone * variance
+    # Cosines of pairs scatter by 1/sqrt(d): what is curved in them moves their mean.
+    scatter = sqrt(max(0.0, 1 - cosine**2) / shape.width)
+    pairs = [min(1.0, cosine + scatter), cosine - scatter]
+
+    def product(at: float) -> float:
+        return _product(act, variance, at) * (variance * at if architecture.gated else 1.0)
+
+    together, alone = sum(map(product, pairs)) / 2, product(1.0)
     return Cloud(energy * together, energy * (alone - together))
 
 
