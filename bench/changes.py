@@ -21,14 +21,19 @@ from isoscope.lab.trajectory.shocks import best_shocks, have_pattern, model, pla
 from isoscope.lab.trajectory.sudden import PLACED, chance, fit_jumps
 
 RESULTS = Path(__file__).parent / "results" / "changes.json"
-DRAWS = 1000
+DRAWS = {12: 1000, 21: 1000, 30: 1000, 154: 400}
 AT_ONCE = 50
 LEVEL = 0.05
 GROUPS = 32  # of documents
 CHANGES = (1, 2, 4, 8)  # noise standard deviations
+FOLLOWED = (0.5, 1, 2, 4)  # of its own shocks: how far one curve follows those of another
 NAMED = ("ar-0.5", "ar-0.9", "walk", "sigmoid")
-SIZES = {"onset": (12, 21, 154), "sudden": (12, 21, 154), "together": (21, 30, 154)}
-SIZES["lead"] = (30, 154)
+SIZES = {
+    "lead": (30, 154),
+    "together": (21, 30, 154),
+    "sudden": (12, 21, 154),
+    "onset": (12, 21, 154),
+}
 PYTHIA = [0, *(2**k for k in range(10)), *range(1000, 144_000, 1000)]
 Random = np.random.Generator
 
@@ -82,43 +87,52 @@ SMOOTH: dict[str, Callable[[Random, np.ndarray, int], np.ndarray]] = {
 }
 
 
+def louder(shocks: np.ndarray) -> np.ndarray:
+    """Return shocks that are 7 times as large at the beginning as at the end."""
+    n = shocks.shape[1]
+    return 3 * np.exp(-2 * np.arange(n) / n) * shocks
+
+
+def waves(random: Random, count: int, n: int) -> np.ndarray:
+    """Return AR(2) noise with a period of about 11 checkpoints."""
+    long = random.normal(size=(count, n + 50))
+    for i in range(2, n + 50):
+        long[:, i] += 1.3 * long[:, i - 1] - 0.6 * long[:, i - 2]
+    return long[:, 50:]
+
+
+def heavy(random: Random, shocks: np.ndarray) -> np.ndarray:
+    """Return shocks of Student's t with three degrees of freedom."""
+    return random.standard_t(3, size=shocks.shape)
+
+
+NOISES: dict[str, Callable[[Random, np.ndarray], np.ndarray]] = {
+    "walk": lambda random, e: e.cumsum(axis=1),
+    "sigmoid with ar-0.7": lambda random, e: (
+        sigmoids(random, np.arange(e.shape[1]), len(e), 10) + autoregressive(e, 0.7)
+    ),
+    "noise that falls": lambda random, e: louder(e),
+    "walk whose noise falls": lambda random, e: louder(e).cumsum(axis=1),
+    "heavy tails": heavy,
+    "heavy tails, ar-0.7": lambda random, e: autoregressive(heavy(random, e), 0.7),
+    "waves": lambda random, e: waves(random, *e.shape),
+}
+
+
 def curves_of(world: str, random: Random, count: int, n: int, shocks=None) -> np.ndarray:
     """Return curves of a world, none of which has a jump; shocks are drawn unless given."""
     steps = np.array(steps_of(world, n), dtype=float)
     shocks = random.normal(size=(count, len(steps))) if shocks is None else shocks
-    loud = 3 * np.exp(-2 * np.arange(len(steps)) / len(steps))
     if world in SMOOTH:
         return SMOOTH[world](random, steps, count) + shocks
-    if world.startswith("ar-"):
-        return autoregressive(shocks, float(world.removeprefix("ar-")))
-    if world == "walk":
-        return shocks.cumsum(axis=1)
-    if world == "sigmoid with ar-0.7":
-        return sigmoids(random, steps, count, 10) + autoregressive(shocks, 0.7)
-    if world == "noise that falls":
-        return loud * shocks
-    if world == "walk whose noise falls":
-        return (loud * shocks).cumsum(axis=1)
-    if world == "heavy tails":
-        return random.standard_t(3, size=shocks.shape)
-    if world == "heavy tails, ar-0.7":
-        return autoregressive(random.standard_t(3, size=shocks.shape), 0.7)
-    if world == "waves":  # AR(2), period of about 11 checkpoints
-        long = random.normal(size=(count, n + 50))
-        for i in range(2, n + 50):
-            long[:, i] += 1.3 * long[:, i - 1] - 0.6 * long[:, i - 2]
-        return long[:, 50:]
-    raise ValueError(world)
+    if world in NOISES:
+        return NOISES[world](random, shocks)
+    return autoregressive(shocks, float(world.removeprefix("ar-")))
 
 
 OTHERS = (
     *(world for world in SMOOTH if world not in {"sigmoid", "pythia"}),
-    "sigmoid with ar-0.7",
-    "noise that falls",
-    "walk whose noise falls",
-    "heavy tails",
-    "heavy tails, ar-0.7",
-    "waves",
+    *(world for world in NOISES if world != "walk"),
 )
 
 
@@ -224,29 +238,27 @@ def shared(name: str, world: str, n: int, change: float, random: Random, count: 
 
 def cells() -> Iterator[tuple[str, str, int, float]]:
     """Yield test, world, number of checkpoints and change of every cell."""
-    for n in (12, 21, 30, 154):
-        for test, sizes in SIZES.items():
-            if n not in sizes:
-                continue
-            for world in NAMED:
-                yield test, world, n, 0
-                for change in CHANGES if test in {"onset", "sudden"} else (0.5, 1, 2, 4):
-                    yield test, world, n, change
-            if test == "onset":
-                continue
-            for world in OTHERS:
-                yield test, world, n, 0
-            if n == 154:
-                yield test, "pythia", n, 0
-            if test == "sudden":
-                continue
-            yield test, "walk · sigmoid", n, 0
-            for change in (2, 4, 8):
-                yield test, "event: walk", n, change
-            if test == "lead":
-                for world in ("ar-0.5", "walk", "sigmoid"):
-                    yield test, f"at once: {world}", n, 2
-                    yield test, f"the other leads: {world}", n, 2
+    runs = [(test, n) for test, sizes in SIZES.items() for n in sizes]
+    yield from ((test, world, n, 0) for test, n in runs for world in NAMED)
+    for test, n in runs:
+        changes = CHANGES if test in {"onset", "sudden"} else FOLLOWED
+        named = [(world, change) for world in NAMED for change in changes]
+        yield from ((test, world, n, change) for world, change in named)
+    for test, n in runs:
+        yield from ((test, world, n, change) for world, change in more_cells(test, n))
+
+
+def more_cells(test: str, n: int) -> list[tuple[str, float]]:
+    """Return worlds and changes beyond those that every test has."""
+    if test == "onset":
+        return []
+    found = [(world, 0.0) for world in (*OTHERS, *(("pythia",) if n == 154 else ()))]
+    if test != "sudden":
+        found += [("walk · sigmoid", 0.0), *(("event: walk", change) for change in (2, 4, 8))]
+    if test == "lead":
+        kinds = ("at once", "the other leads")
+        found += [(f"{k}: {w}", 2.0) for k in kinds for w in ("ar-0.5", "walk", "sigmoid")]
+    return found
 
 
 def run(test: str, world: str, n: int, change: float, draws: int) -> dict[str, int]:
@@ -266,8 +278,8 @@ def main(tests: list[str]) -> None:
     for test, world, n, change in cells():
         if (test, world, n, change) in known or (tests and test not in tests):
             continue
-        found = run(test, world, n, change, DRAWS)
-        cell = {"test": test, "world": world, "n": n, "change": change, "draws": DRAWS}
+        found = run(test, world, n, change, DRAWS[n])
+        cell = {"test": test, "world": world, "n": n, "change": change, "draws": DRAWS[n]}
         done.append({**cell, **found})
         print(done[-1], flush=True)
         beside = RESULTS.with_suffix(".new")

@@ -89,14 +89,9 @@ def model(at: tuple[float, ...]) -> Model:
                 colour.append(root * loud)
                 volume.append(np.log(np.diag(root) * loud).sum())
     seen = np.stack(shock)
-    rises = np.column_stack(
-        [_rises(x, width) for width in sorted({_width(x, r) for r in RISES})]
-    )
+    widths = sorted({max(share * float(x[-1]), NARROWEST) for share in RISES})
+    rises = np.column_stack([_rises(x, width) for width in widths])
     return Model(seen, np.stack(colour), np.array(volume), seen @ step, seen @ rises)
-
-
-def _width(x: Array, share: float) -> float:
-    return max(share * float(x[-1]), NARROWEST)
 
 
 def _rises(x: Array, width: float) -> Array:

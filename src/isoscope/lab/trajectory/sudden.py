@@ -3,7 +3,7 @@
 The curve is fitted twice, as trend and noise (`isoscope.lab.trajectory.shocks`) and with a jump
 between two checkpoints as well, wherever one fits best. Twice the logarithm of the ratio of the
 likelihoods is compared with what curves without a jump reach, simulated for every trend and
-noise that the curve may have. A single smooth rise, a sigmoid of any height, is a trend as well:
+noise that the curve may have. A single smooth rise, a sigmoid of any height, is a trend, too:
 the jump has to fit better than that.
 """
 
