@@ -14,10 +14,13 @@ SWITCHES = {
     "against-random",
     "as-published",
     "by-order",
+    "free",
     "no-bos",
+    "no-theories",
     "overwrite",
     "per-layer",
     "skip-bad",
+    "skip-broken",
     "trust-remote-code",
     "untrained",
 }

@@ -14,11 +14,11 @@ from isoscope.comparison.pairing import (
     pairing,
     unknown_depths,
 )
-from isoscope.comparison.side import LEVEL, Key, Side, gap_between, names_of, two_runs
+from isoscope.comparison.side import Key, Side, gap_between, names_of, two_runs
 from isoscope.display import Results, usual_measures
 from isoscope.errors import ConfigError
 from isoscope.measures import MEASURES
-from isoscope.measures.difference import holm, is_same
+from isoscope.measures.difference import LEVEL, holm, is_same
 from isoscope.measures.view import FarNeighbours, Neighbours
 from isoscope.registry import check_names
 from isoscope.study.measure_choice import companions, measure_names

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,10 +16,9 @@ from isoscope.measures import MEASURES
 from isoscope.measures.difference import (
     Difference,
     difference_by_group,
-    difference_of_spreads,
     independent_difference,
+    population_difference,
 )
-from isoscope.measures.extrapolate import UNSURE
 from isoscope.measures.interval import Spread
 from isoscope.store import Run, load, open_run
 from isoscope.store.atomic import reading as reading_of
@@ -36,7 +35,6 @@ from isoscope.types import DEBIASED_TWINS, Reading
 Key = tuple[str, int | None, str]  # site, step, measure
 RunOrPath = str | os.PathLike[str] | Run
 SAME = "rows"  # the name of both sources of vectors
-LEVEL = 0.05  # the chance of no difference below which something has changed
 
 
 @dataclass
@@ -204,36 +202,12 @@ def gap_between(
     """Return first - times x second, and whether it could be paired by document group."""
     if first.low is not None and second.low is not None:
         one, other = ours.spread(first), theirs.spread(second)
-        if one is not None and other is not None and one.centre is not None:
-            return _population_gap(first, second, (one, other), paired, times), paired
-        if paired and one is not None and other is not None:
-            both = one, other
-            return difference_by_group(first.value, second.value, both, times=times), True
+        if one is not None and other is not None:
+            values, both = (first.value, second.value), (one, other)
+            if one.centre is not None:
+                gap = population_difference(*values, both, paired=paired, times=times)
+                return gap, paired
+            if paired:
+                return difference_by_group(*values, both, times=times), True
     ends = (first.low, first.high), (second.low, second.high)
     return independent_difference(first.value, second.value, ends, times=times), False
-
-
-def _population_gap(
-    first: Reading,
-    second: Reading,
-    spreads: tuple[Spread, Spread],
-    paired: bool,
-    times: float,
-) -> Difference:
-    """Return the difference of plain readings, with an interval for that of the populations.
-
-    The interval holds the difference of the readings too, and allows for an error of half
-    of what two extrapolations differ by. Nothing has changed where it holds zero.
-    """
-    one, other = (
-        each.value if spread.centre is None else spread.centre
-        for each, spread in zip((first, second), spreads, strict=True)
-    )
-    between = difference_by_group if paired else difference_of_spreads
-    gap = between(one, other, spreads, times=times)
-    value = first.value - times * second.value
-    if gap.low is None or gap.high is None or gap.p is None:
-        return replace(gap, value=value)
-    doubt = UNSURE * abs(spreads[0].correction - times * spreads[1].correction)
-    low, high = min(gap.low - doubt, value), max(gap.high + doubt, value)
-    return Difference(value, low, high, max(gap.p, LEVEL) if low <= 0 <= high else gap.p)

@@ -1,7 +1,7 @@
 """Differences with intervals: of two readings, of pairs, corrected for their number."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import hypot, inf, sqrt
 from statistics import fmean, stdev
 from typing import Self
@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 
 from isoscope.hashing import GROUPS
+from isoscope.measures.extrapolate import UNSURE
 from isoscope.measures.interval import (
     Spread,
     effective_freedom,
@@ -18,6 +19,7 @@ from isoscope.measures.interval import (
 )
 from isoscope.types import Array
 
+LEVEL = 0.05  # the chance of no difference below which something has changed
 ROUNDING = 1e-6  # of a value: batches and threads move readings by less than that
 NO_SPREAD = 1e-12  # of the values: differences of pairs that vary by less do not vary
 Ends = tuple[float | None, float | None]
@@ -76,6 +78,33 @@ def difference_of_spreads(
     parts = np.concatenate([ours.parts, times * theirs.parts])
     lost = max(ours.lost + theirs.lost, len(parts) - GROUPS + 1)
     return _from_parts(first - times * second, parts, lost)
+
+
+def population_difference(
+    first: float,
+    second: float,
+    spreads: tuple[Spread, Spread],
+    *,
+    paired: bool,
+    times: float = 1.0,
+) -> Difference:
+    """Return first - times x second of plain readings, with an interval for the populations.
+
+    The interval holds the difference of the readings too, and allows for an error of half
+    of what two extrapolations differ by. Nothing has changed where it holds zero.
+    """
+    one, other = (
+        value if spread.centre is None else spread.centre
+        for value, spread in zip((first, second), spreads, strict=True)
+    )
+    between = difference_by_group if paired else difference_of_spreads
+    gap = between(one, other, spreads, times=times)
+    value = first - times * second
+    if gap.low is None or gap.high is None or gap.p is None:
+        return replace(gap, value=value)
+    doubt = UNSURE * abs(spreads[0].correction - times * spreads[1].correction)
+    low, high = min(gap.low - doubt, value), max(gap.high + doubt, value)
+    return Difference(value, low, high, max(gap.p, LEVEL) if low <= 0 <= high else gap.p)
 
 
 def independent_difference(

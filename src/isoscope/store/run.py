@@ -167,7 +167,8 @@ def _may_replace(target: Path, overwrite: bool) -> None:
             hint="choose another name, or remove it yourself",
             slug="store-foreign",
         )
-    foreign = sorted(each.name for each in target.iterdir() if each.name not in FILES)
+    known = {*FILES, SERIES}
+    foreign = sorted(each.name for each in target.iterdir() if each.name not in known)
     if foreign:
         raise StoreError(
             f"cannot overwrite {str(target)!r}: it also holds {foreign[0]!r}",

@@ -17,7 +17,7 @@ STATE = "state.safetensors"
 READINGS = "readings.parquet"
 CONFIG = "config.yaml"
 SERIES = "series.msgpack"  # of runs that follow a series of checkpoints
-FILES = (STATE, READINGS, CONFIG, SERIES, MANIFEST)
+FILES = (STATE, READINGS, CONFIG, MANIFEST)
 
 # What JSON and YAML can hold.
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"

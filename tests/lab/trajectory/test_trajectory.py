@@ -15,7 +15,7 @@ import pytest
 
 import isoscope as iso
 from isoscope.errors import ConfigError, IsoscopeError
-from isoscope.lab.trajectory.section import THEORIES
+from isoscope.lab.trajectory.curves import THEORIES
 from isoscope.store.run import load
 from isoscope.store.series import SeriesParts
 

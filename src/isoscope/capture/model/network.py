@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from threading import RLock
 from typing import TypedDict
 
 import torch
@@ -23,6 +24,9 @@ from isoscope.errors import IsoscopeError
 
 # Classes of models have it, Auto classes `from_config`.
 FROM_CONFIG = "_from_config"
+# transformers replaces functions of torch.nn.init while it loads a model. Of two that load at
+# a time, one would put back what the other has replaced, and no model would be initialised.
+LOADING = RLock()
 
 
 class LoadingInfo(TypedDict):
@@ -92,7 +96,7 @@ def _load(
     kind: ModelClass, folder: Path, paths: list[Path], options: dict[str, object]
 ) -> tuple[nn.Module, LoadingInfo]:
     try:
-        with quiet():
+        with LOADING, quiet():
             return kind.from_pretrained(folder, **options)
     except Exception as error:  # files break in as many ways as there are readers
         raise _loading_error(error, folder, paths) from error
@@ -103,7 +107,7 @@ def build_untrained(
 ) -> nn.Module:
     """Return the same network with random weights, the same for one seed in every dtype."""
     _check_memory(kind, config, where)
-    with torch.random.fork_rng(), quiet():
+    with LOADING, torch.random.fork_rng(), quiet():
         torch.manual_seed(seed)
         model = _build(kind, config, torch.float32, trust).to(where.dtype)
     if where.device_map is None:
@@ -130,9 +134,10 @@ def sha_of_weights(model: nn.Module) -> str:
 def _build(
     kind: ModelClass, config: PretrainedConfig, dtype: torch.dtype, trust: bool
 ) -> nn.Module:
-    if hasattr(kind, "_model_mapping"):
-        return kind.from_config(config, dtype=dtype, trust_remote_code=trust)
-    return getattr(kind, FROM_CONFIG)(config, dtype=dtype)
+    with LOADING:
+        if hasattr(kind, "_model_mapping"):
+            return kind.from_config(config, dtype=dtype, trust_remote_code=trust)
+        return getattr(kind, FROM_CONFIG)(config, dtype=dtype)
 
 
 def _freeze(model: nn.Module) -> nn.Module:

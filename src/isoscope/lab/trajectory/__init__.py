@@ -16,11 +16,11 @@ add(
         examples=(
             "isoscope trajectory models/series --tokens 2000 -o runs/series",
             "isoscope trajectory models/series --metrics steps.csv --sites norm --json",
-            "isoscope trajectory models/series/step_0,models/series/step_90 --tokens 500 --csv",
+            "isoscope trajectory models/series --tokens 500 --sites norm --csv",
         ),
         noun="tokens",
         first="loading model",
         section_at="isoscope.lab.trajectory.section:SECTION",
-        exhibit_at="isoscope.lab.trajectory.section:draw_trajectory",
+        exhibit_at="isoscope.lab.trajectory.curves:draw_trajectory",
     ),
 )

@@ -12,7 +12,11 @@ from isoscope.lab.trajectory.onset import Difference as StepDifference
 from isoscope.lab.trajectory.onset import find_onset
 from isoscope.lab.trajectory.results import Course, MetricLink, OnsetFound, SuddenFound
 from isoscope.lab.trajectory.sudden import find_sudden
-from isoscope.measures.difference import Difference, difference_by_group
+from isoscope.measures.difference import (
+    Difference,
+    difference_by_group,
+    population_difference,
+)
 from isoscope.measures.interval import Spread, effective_freedom
 from isoscope.store.series import MetricCurve
 from isoscope.types import Array, Reading
@@ -112,6 +116,8 @@ def _difference(
     """Return what a step differs by from the first, paired by document group."""
     if spread is None or begun is None:
         return Difference(value - first)
+    if spread.centre is not None:
+        return population_difference(value, first, (spread, begun), paired=True)
     return difference_by_group(value, first, (spread, begun))
 
 

@@ -1,0 +1,59 @@
+"""What units of a trajectory return, and how it looks in a table."""
+
+import msgspec
+
+from isoscope.display import Results
+from isoscope.lab.trajectory.results import (
+    COURSES,
+    Course,
+    OnsetFound,
+    SuddenFound,
+    course_tables,
+)
+from isoscope.lab.trajectory.theories import Theories
+from isoscope.lab.trajectory.worker import StepRecord
+from isoscope.measures.difference import Difference
+from isoscope.types import Reading
+
+
+def test_the_record_of_a_step_survives_a_file():
+    reading = Reading("", "resid.0", "all", "", 7, "isoscore", 0.5, 0.4, 0.6, 9, 3, ("few",))
+    record = StepRecord(step=7, name="step_7", readings=[reading], left_out=["twonn: few"])
+    assert msgspec.convert(
+        msgspec.msgpack.decode(msgspec.msgpack.encode(record)), StepRecord
+    ) == (record)
+
+
+def course(measure, group=""):
+    none = SuddenFound(None, None, None, None, None)
+    ends = [0.0, 0.0], [1.0, 1.0]
+    difference = Difference(0.25, 0.1, 0.4, 0.01)
+    onset = OnsetFound(10, 0.01)
+    place = "norm.out", "all", group, measure
+    curve = [0, 10], [0.25, 0.5], *ends
+    return Course(*place, *curve, [difference], onset, none, [])
+
+
+def test_the_table_shows_the_usual_measures_and_counts_the_others():
+    found = Results(
+        [course("mean-share"), course("twonn"), course("mean-share", "frequency 0")],
+        COURSES,
+        shared={"series": "s", "checkpoints": 2, "first": 0, "last": 10},
+    )
+    (table,) = course_tables(found)
+    assert len(table.rows) == 1 and table.caption == "s, 2 checkpoints, step 0 to 10"
+    assert any("2 more lines" in text for text in table.warnings + table.notes)
+    assert found[0].change.value == 0.25
+
+
+def test_a_band_along_one_direction_shares_all_of_it():
+    import numpy as np
+
+    rows = np.outer([1.0, 2.0, 3.0, 4.0], [3.0, 4.0]) / 5  # lengths 1 to 4, one direction
+    theories = Theories(None, None, np.zeros(0), None)
+    theories._rows_of_band("embed.weight", "frequency 0", rows, np.array([-0.6, -0.8]))
+    found = {each.measure: each.value for each in theories.found}
+    assert found["row-norm"] == 2.5
+    np.testing.assert_allclose(found["common-share"], 2.5**2 / 7.5)
+    np.testing.assert_allclose(found["away-projection"], 2.5)
+    np.testing.assert_allclose(found["away-cosine"], 1.0)
