@@ -21,10 +21,14 @@ NOT_RUN = "Not run."
 Key = tuple[str, str, int, float]
 
 
-@cache
 def found() -> dict[Key, dict]:
     """Return the cells by test, world, number of checkpoints and change."""
-    cells = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    return _cells(RESULTS)
+
+
+@cache
+def _cells(path: Path) -> dict[Key, dict]:
+    cells = json.loads(path.read_text()) if path.exists() else []
     return {(c["test"], c["world"], c["n"], c["change"]): c for c in cells}
 
 
