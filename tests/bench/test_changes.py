@@ -49,5 +49,4 @@ def test_a_share_is_marked_where_it_is_surely_not_nominal(script, monkeypatch, t
     monkeypatch.setattr(page, "RESULTS", path)
     for hits, word in ((50, "5.0"), (90, "9.0 (above)"), (20, "2.0 (below)")):
         path.write_text(json.dumps([{**cell, "found": hits}]))
-        page.found.cache_clear()
         assert f"| lead | 30 | – | – | {word} | – |" in page.false_alarms()
