@@ -45,8 +45,8 @@ def test_jumps_are_counted_with_their_places(script):
 def test_a_share_is_marked_where_it_is_surely_not_nominal(script, monkeypatch, tmp_path):
     page = script("changes_page")
     cell = {"test": "lead", "world": "walk", "n": 30, "change": 0, "draws": 1000, "silent": 0}
-    path = tmp_path / "changes.json"
-    monkeypatch.setattr(page, "RESULTS", path)
     for hits, word in ((50, "5.0"), (90, "9.0 (above)"), (20, "2.0 (below)")):
+        path = tmp_path / f"{hits}.json"
+        monkeypatch.setattr(page, "RESULTS", path)
         path.write_text(json.dumps([{**cell, "found": hits}]))
         assert f"| lead | 30 | – | – | {word} | – |" in page.false_alarms()
