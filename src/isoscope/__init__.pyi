@@ -10,6 +10,7 @@ from isoscope.api import check, compare, figure, load, merge, read, report
 from isoscope.causes.cause import Cause
 from isoscope.display.results import Results
 from isoscope.lab.dimensions.results import SiteDimensions
+from isoscope.lab.explain.heads import HeadCosines
 from isoscope.lab.matrices.results import MatrixIsotropy
 from isoscope.lab.norm.results import FinalNorm, NormSteps, RoleOutliers
 from isoscope.lab.probe.results import Probe
@@ -19,6 +20,7 @@ from isoscope.study.keywords import Progress, Say
 from isoscope.types import Reading
 
 __all__ = [
+    "attention",
     "check",
     "compare",
     "dimensions",
@@ -37,6 +39,40 @@ __all__ = [
     "sweep",
     "zero",
 ]
+
+def attention(
+    model: Any,
+    corpus: Any = None,
+    *,
+    dtype: str | None = None,
+    device: str = "cpu",
+    trust_remote_code: bool = False,
+    column: str | None = None,
+    target: str | None = None,
+    id: str | None = None,
+    per: str | None = None,
+    kind: str | None = None,
+    skip_bad: bool = False,
+    queries: str = "16",
+    tokens: int | None = 100000,
+    length: int = 512,
+    batch: int = 32,
+    unit: int | None = None,
+    device_map: str | None = None,
+    untrained: bool = False,
+    prompt: str | None = None,
+    no_bos: bool = False,
+    sinks: float = 10.0,
+    seed: int = 0,
+    threads: int | None = None,
+    engine: str = "here",
+    workers: int = 1,
+    output: str | PathLike[str] | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> Results[Reading]:
+    """Read every attention head of a model: its queries, its keys and its scores."""
 
 def dimensions(
     run: Any,
@@ -61,7 +97,7 @@ def explain(
     workers: int = 1,
     progress: Progress | None = None,
     say: Say | None = None,
-) -> Results[Cause]:
+) -> Results[Cause | HeadCosines]:
     """Explain what the mean cosine of each site is owed to."""
 
 def matrices(
