@@ -56,8 +56,8 @@ def dimensions(
 
 def drift(
     *,
-    arch: Literal["bert", "gpt2", "gpt_neox", "llama", "vit", "wav2vec2"] | Sequence[Literal["bert", "gpt2", "gpt_neox", "llama", "vit", "wav2vec2"]] = ("bert", "gpt2"),
-    at: Literal["input", "norm-bias", "query-bias", "key-bias", "query-key-bias"] | Sequence[Literal["input", "norm-bias", "query-bias", "key-bias", "query-key-bias"]] = ("input",),
+    arch: str | Sequence[str] = ("bert", "gpt2"),
+    at: str | Sequence[str] = ("input",),
     norms: float | Sequence[float] = (0.0, 10.0, 27.7, 100.0, 300.0, 1000.0),
     initialisations: int = 20,
     tokens: int = 512,

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, reduce
 from math import isfinite
+from os import PathLike, fspath
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -144,6 +145,8 @@ class Option:
     def _one(self, value: object) -> object:
         if self.plain is float and isinstance(value, int) and not isinstance(value, bool):
             return float(value)
+        if self.about.path and isinstance(value, PathLike):
+            return cast(object, fspath(value))
         if self.about.numbers and type(value) is int:
             return str(value)
         if self.plain is float and isinstance(value, str) and self.about.commas:

@@ -42,7 +42,6 @@ def test_many_layers_are_shuffled_at_random_and_p_is_never_zero():
     t = rho * np.sqrt(11 / (1 - rho**2))
     stats = pytest.importorskip("scipy.stats")
     assert p == pytest.approx(2 * stats.t.sf(abs(t), 11), rel=0.05)  # its approximation
-    assert permutation_test(x, y, seed=1)[1] == p
 
 
 def test_ranks_are_shared():

@@ -14,8 +14,8 @@ add(
         """,
         spec_at="isoscope.lab.drift.spec:DriftSpec",
         examples=(
-            "isoscope drift --width 32 --heads 4 --tokens 32 --initialisations 3 -o runs/drift",
-            "isoscope drift --arch vit --at norm-bias --width 32 --heads 4 --tokens 32 --json",
+            "isoscope drift --width 96 --tokens 32 --initialisations 3 -o runs/drift",
+            "isoscope drift --arch vit --at norm-bias --width 96 --tokens 32 --json",
             "isoscope drift --survey runs/minilm",
         ),
         noun="initialisations",

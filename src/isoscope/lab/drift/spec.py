@@ -1,6 +1,6 @@
 """The spec of `isoscope drift`."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from isoscope.display import Results
 from isoscope.engine.plan import Plan, Unit
@@ -10,8 +10,6 @@ from isoscope.study.option import about
 from isoscope.study.run import Runnable
 
 NORMS = (0.0, 10.0, 27.7, 100.0, 300.0, 1000.0)
-Arch = Literal["bert", "gpt2", "gpt_neox", "llama", "vit", "wav2vec2"]
-Place = Literal["input", "norm-bias", "query-bias", "key-bias", "query-key-bias"]
 
 
 class Initialisation(Unit, frozen=True, tag=True):
@@ -48,11 +46,11 @@ class DriftSpec(Runnable[Results[DriftRecord]], frozen=True, kw_only=True):
     worker_at: ClassVar[str] = "isoscope.lab.drift.worker:DriftWorker"
 
     arch: Annotated[
-        tuple[Arch, ...],
+        tuple[str, ...],
         about("bert, gpt2, gpt_neox, llama, vit or wav2vec2.", "ARCH,ARCH", commas=True),
     ] = ("bert", "gpt2")
     at: Annotated[
-        tuple[Place, ...],
+        tuple[str, ...],
         about(
             "Where drift is added: input, or norm-bias, query-bias, key-bias and "
             "query-key-bias of the first block.",

@@ -10,7 +10,7 @@ from isoscope.accumulate.survey import Survey
 from isoscope.display import Results
 from isoscope.engine import Notify, Scratch, Ticks
 from isoscope.errors import ConfigError
-from isoscope.lab.drift.architecture import ARCHITECTURES, check_heads, check_place
+from isoscope.lab.drift.architecture import ARCHITECTURES, PLACES, check_heads, check_place
 from isoscope.lab.drift.correlation import correlate
 from isoscope.lab.drift.results import (
     DRIFT,
@@ -23,6 +23,7 @@ from isoscope.lab.drift.results import (
     reading_of,
 )
 from isoscope.lab.drift.spec import DriftPlan, DriftSpec, Initialisation, SurveyedLayers
+from isoscope.registry import check_names
 from isoscope.store import load, new_origin, save
 from isoscope.store.state import State
 from isoscope.study.run import Finished, Live, Planner, need_torch
@@ -42,6 +43,8 @@ class DriftWorker(Planner[Results[DriftRecord]]):
         self.surveys = [load(run) for run in spec.survey or ()]
         if self.surveys:
             return
+        check_names("arch", spec.arch, ARCHITECTURES)
+        check_names("place of drift", spec.at, PLACES)
         self.norms = check_norms(spec)
         check_heads(spec.arch, spec.width, spec.heads)
         for name in spec.arch:
