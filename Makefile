@@ -85,6 +85,7 @@ simulate: $(DEV)  ## the tables of docs/statistics.md: bias and coverage, two ho
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/simulate.py rows
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/explain.py
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/simulate.py differences
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python bench/changes.py
 	for part in minilm smollm planted changed; do \
 	    OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python bench/intervals.py $$part; done
 	$(BIN)/python bench/pages.py

@@ -1,4 +1,4 @@
-"""Write the tables of statistics, benchmarks and control from bench/results, or check them.
+"""Write the tables of statistics, benchmarks, control and trajectories from bench/results.
 
 python bench/pages.py           write the tables into the pages
 python bench/pages.py --check   exit 1 where a page says something else
@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from statistics import median, quantiles
 
+from changes_page import TABLES as CHANGES
 from control_page import TABLES as CONTROL
 from intervals_page import TABLES as INTERVALS
 from markdown_table import table
@@ -429,6 +430,7 @@ TABLES = {
         "step": of_a_step,
     },
     "control.md": CONTROL,
+    "trajectory-statistics.md": CHANGES,
 }
 
 

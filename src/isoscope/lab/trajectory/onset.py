@@ -9,6 +9,7 @@ takes that into account: the signs of whole groups are flipped at random (Westfa
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf, sqrt
 
 import numpy as np
@@ -18,7 +19,7 @@ from isoscope.measures.interval import two_sided
 from isoscope.types import Array
 
 LEVEL = 0.05
-FLIPS = 4000
+FLIPS = 2000
 _EXACT = 12  # groups up to which all flips are tried
 _SEED = 17
 _TIE = 1e-9  # of a statistic: two that are closer are equal
@@ -118,6 +119,7 @@ def step_down(alone: Array) -> list[float]:
     return corrected.tolist()
 
 
+@lru_cache(maxsize=8)
 def _signs(groups: int) -> Array:
     """Return sign patterns, (flips, groups), the first of which changes nothing."""
     if groups <= _EXACT:

@@ -16,7 +16,10 @@ import numpy as np
 from isoscope.types import Array
 
 MEMORIES = (0.0, 0.4, 0.7, 0.9, 1.0)  # of the noise: from white noise to a random walk
-BENDS = (1e-5, 3e-4, 1e-2, 0.3, 10.0, 1e3)  # variance of the drift over that of the noise
+BENDS = (0.1, 10.0, 1e3, 1e5, 1e7)  # how far the drift goes over all checkpoints, in variances
+SWELLS = (-2.0, 0.0, 2.0)  # logarithm of the noise at the end over that at the beginning
+RISES = (1 / 16, 1 / 50)  # scales of smooth rises, of the length of the curve
+NARROWEST = 1.0  # of them, in checkpoints
 LOST = 3  # values of a curve that go into its level, its slope and its slope in the logarithm
 FEWEST = 8  # checkpoints with which anything can be fitted
 LONG_GAP = 3.0  # times its neighbours, from which on a gap counts as long as it is
@@ -34,6 +37,7 @@ class Model:
     colour: Array  # (grid, m, m): shocks to curves, whose first values are zero
     volume: Array  # (grid,): half the logarithm of the determinant of the covariance
     jump: Array  # (grid, m, n - 1): the shocks of a jump before each checkpoint but the first
+    rise: Array  # (grid, m, rises): those of smooth rises in the same places
 
 
 def places(steps: Sequence[int]) -> tuple[float, ...]:
@@ -60,7 +64,7 @@ def places(steps: Sequence[int]) -> tuple[float, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def model(at: tuple[float, ...]) -> Model:
     """Return the operators for checkpoints at these places."""
     x = np.asarray(at)
@@ -68,8 +72,9 @@ def model(at: tuple[float, ...]) -> Model:
     early = np.log1p(x) * x[-1] / np.log1p(x[-1])  # steep first, as training mostly is
     contrast = _without_lines(x, early)  # (n - LOST, n)
     drifts = [np.zeros((n, n))]
-    drifts += [bend * _drift(u) for u in (x, early) for bend in BENDS]
+    drifts += [bend * _drift(u) / x[-1] ** 3 for u in (x, early) for bend in BENDS]
     step = np.tril(np.ones((n, n)))[:, 1:]  # (n, n - 1)
+    louder = [np.exp(swell * (x[LOST:] / x[-1] - 0.5)) for swell in SWELLS]
     apart = np.abs(np.subtract.outer(x, x))
     shock, colour, volume = [], [], []
     for memory in MEMORIES:
@@ -78,11 +83,21 @@ def model(at: tuple[float, ...]) -> Model:
             noise = np.power(memory, apart) / (1 - memory**2)
         for drift in drifts:
             root = np.linalg.cholesky(contrast @ (noise + drift) @ contrast.T)
-            shock.append(np.linalg.solve(root, contrast))
-            colour.append(root)
-            volume.append(np.log(np.diag(root)).sum())
+            quiet = np.linalg.solve(root, contrast)
+            for loud in louder:
+                shock.append(quiet / loud[:, None])
+                colour.append(root * loud)
+                volume.append(np.log(np.diag(root) * loud).sum())
     seen = np.stack(shock)
-    return Model(seen, np.stack(colour), np.array(volume), seen @ step)
+    widths = sorted({max(share * float(x[-1]), NARROWEST) for share in RISES})
+    rises = np.column_stack([_rises(x, width) for width in widths])
+    return Model(seen, np.stack(colour), np.array(volume), seen @ step, seen @ rises)
+
+
+def _rises(x: Array, width: float) -> Array:
+    """Return sigmoids, each in the middle between two checkpoints, (n, n - 1)."""
+    middle = (x[1:] + x[:-1]) / 2
+    return 0.5 + 0.5 * np.tanh((x[:, None] - middle) / (2 * width))
 
 
 def _drift(u: Array) -> Array:

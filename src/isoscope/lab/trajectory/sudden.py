@@ -3,7 +3,8 @@
 The curve is fitted twice, as trend and noise (`isoscope.lab.trajectory.shocks`) and with a jump
 between two checkpoints as well, wherever one fits best. Twice the logarithm of the ratio of the
 likelihoods is compared with what curves without a jump reach, simulated for every trend and
-noise that the curve may have; the largest p-value of those counts.
+noise that the curve may have. A single smooth rise, a sigmoid of any height, is a trend, too:
+the jump has to fit better than that.
 """
 
 from collections.abc import Sequence
@@ -25,12 +26,13 @@ from isoscope.lab.trajectory.shocks import (
 from isoscope.types import Array
 
 LEVEL = 0.05
-PLAUSIBLE = 2.0  # a trend and noise this much less likely, in the logarithm, still counts
-PLACED = 3.0  # places this much less likely, in the logarithm, are inside the interval
-SIMULATED = 1000  # curves without a jump
+PLAUSIBLE = 2.5  # a trend and noise this much less likely, in the logarithm, still counts
+PLACED = 4.0  # places this much less likely, in the logarithm, are inside the interval
+SIMULATED = 500  # curves without a jump
+_HOPELESS = 0.25  # a p-value above which no more curves are simulated
 _EDGE = 2  # checkpoints on either side of a jump, at least
 _TAIL = 0.1  # share of simulated curves to which the tail of p-values is fitted
-_AT_ONCE = 100  # simulated curves, which bounds the memory
+_AT_ONCE = 50  # simulated curves, which bounds the memory
 _SEED = 17
 
 
@@ -102,31 +104,78 @@ def _by_error_alone(size: float, error: float) -> float:
 def fit_jumps(of: Model, curves: Array) -> Fits:
     """Return curves (curves, n) fitted without and with a jump."""
     shocks = all_shocks(of, curves)  # (grid, curves, m)
-    jump = of.jump[:, :, _EDGE - 1 : of.jump.shape[2] - _EDGE + 1]  # (grid, m, places)
-    length = np.linalg.norm(jump, axis=1)  # (grid, places)
-    along = shocks @ (jump / length[:, None])  # (grid, curves, places)
     plain = likelihood(of, shocks)
-    total = np.square(shocks).sum(-1)[..., None]
-    left = np.maximum(total - np.square(along), 1e-12 * total)
-    jumped = -0.5 * shocks.shape[-1] * np.log(left) - of.volume[:, None, None]
-    profile = jumped.max(axis=0)
+    along, length = _along(shocks, _jumps(of))
+    left = _left(shocks)[..., None] - np.square(along)  # (grid, curves, places)
+    jumped = _score(of, shocks, left)
+    profile = jumped.max(axis=0)  # (curves, places)
     place, each = profile.argmax(axis=1), np.arange(len(curves))
     best = jumped[:, each, place].argmax(axis=0)
     return Fits(
-        gain=2 * (profile.max(axis=1) - plain.max(axis=0)),
+        gain=2 * (profile.max(axis=1) - _smooth(of, shocks)),
         plain=plain,
         profile=profile,
         size=along[best, each, place] / length[best, place],
     )
 
 
+def _gains(of: Model, curves: Array) -> Array:
+    """Return the gain of `fit_jumps` alone, in a third of the time."""
+    shocks = all_shocks(of, curves)
+    return 2 * (_best(of, shocks, _jumps(of)) - _smooth(of, shocks))
+
+
+def _smooth(of: Model, shocks: Array) -> Array:
+    """Return the log-likelihood of each curve without a jump, with or without a smooth rise."""
+    return np.maximum(likelihood(of, shocks).max(axis=0), _best(of, shocks, of.rise))
+
+
+def _best(of: Model, shocks: Array, shapes: Array) -> Array:
+    """Return the log-likelihood of each curve with the shape that fits best."""
+    along, _ = _along(shocks, shapes)
+    return _score(of, shocks, (_left(shocks) - np.square(along).max(axis=-1))[..., None]).max(
+        axis=(0, 2)
+    )
+
+
+def _jumps(of: Model) -> Array:
+    """Return the jumps that have two checkpoints on either side, as shocks."""
+    return of.jump[:, :, _EDGE - 1 : 1 - _EDGE]
+
+
+def _along(shocks: Array, shapes: Array) -> tuple[Array, Array]:
+    """Return how much of shapes (grid, m, shapes) is in shocks, and the lengths of shapes."""
+    length = np.maximum(np.linalg.norm(shapes, axis=1), np.finfo(float).tiny)
+    return shocks @ (shapes / length[:, None]), length
+
+
+def _left(shocks: Array) -> Array:
+    return np.square(shocks).sum(-1)
+
+
+def _score(of: Model, shocks: Array, left: Array) -> Array:
+    """Return the log-likelihood from sums of squares that are left, (grid, curves, shapes)."""
+    left = np.maximum(left, 1e-12 * _left(shocks)[..., None])
+    return -0.5 * shocks.shape[-1] * np.log(left) - of.volume[:, None, None]
+
+
 def chance(at: tuple[float, ...], fits: Fits) -> list[float]:
-    """Return the p-value of each curve: the largest over all trends and noises it may have."""
-    plausible = fits.plain >= fits.plain.max(axis=0) - PLAUSIBLE
-    return [
-        max(_beyond(_without_jump(at, int(kind)), float(gain)) for kind in np.flatnonzero(may))
-        for gain, may in zip(fits.gain, plausible.T, strict=True)
-    ]
+    """Return the p-value of each curve: the mean over the kinds of trend and noise it may have.
+
+    Kinds count by their likelihood. A few simulated curves tell where there is nothing.
+    """
+    found: list[float] = []
+    for gain, plain in zip(fits.gain, fits.plain.T, strict=True):
+        kinds = np.flatnonzero(plain >= plain.max() - PLAUSIBLE)
+        weights = np.exp(plain[kinds] - plain.max())
+        p = 1.0
+        for count in (_AT_ONCE, SIMULATED):
+            each = [_beyond(_without_jump(at, int(kind), count), float(gain)) for kind in kinds]
+            p = float(weights @ each / weights.sum())
+            if p > _HOPELESS:
+                break
+        found.append(p)
+    return found
 
 
 def _beyond(simulated: Array, gain: float) -> float:
@@ -137,14 +186,14 @@ def _beyond(simulated: Array, gain: float) -> float:
     return _TAIL * exp(-(gain - tail[0]) / float((tail - tail[0]).mean()))
 
 
-@lru_cache(maxsize=1024)
-def _without_jump(at: tuple[float, ...], kind: int) -> Array:
+@lru_cache(maxsize=2048)
+def _without_jump(at: tuple[float, ...], kind: int, count: int) -> Array:
     """Return the sorted gains of simulated curves of one trend and noise without a jump."""
     of = model(at)
     random = np.random.default_rng([_SEED, kind])
     gains: list[Array] = []
-    for _ in range(SIMULATED // _AT_ONCE):
+    for _ in range(count // _AT_ONCE):
         noise = random.normal(size=(_AT_ONCE, of.colour.shape[1])) @ of.colour[kind].T
         curves = np.pad(noise, ((0, 0), (len(at) - noise.shape[1], 0)))
-        gains.append(fit_jumps(of, curves).gain)
+        gains.append(_gains(of, curves))
     return np.sort(np.concatenate(gains))
