@@ -268,6 +268,53 @@ def test_what_takes_up_more_than_the_room_waits_in_unfinished_files(tmp_path):
     assert len(nodes(tmp_path)) == 5
 
 
+def test_a_unit_that_is_merged_at_once_is_written_once(tmp_path, monkeypatch):
+    written = []
+    before = StateWriter.__init__
+    monkeypatch.setattr(
+        StateWriter,
+        "__init__",
+        lambda self, path: (written.append(path), before(self, path))[1],
+    )
+    keeper = SummaryKeeper(8, tmp_path, clock=lambda: 0.0, room=0)
+    counts = []
+    for unit in range(8):
+        keeper.add(unit, work(unit))
+        counts.append(len(written))
+    assert counts == [1, 2, 3, 4, 5, 6, 7, 8]  # with every node of its own it would be 15
+    assert len(waiting(tmp_path)) == 1
+    assert bits(keeper.total(), tmp_path) == whole_of_eight(tmp_path)
+
+
+def whole_of_eight(folder):
+    path = folder / "eight"
+    write_state(path, merged(0, 8))
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("broken", [1, 3])
+def test_a_merge_that_fails_counts_no_unit_twice(tmp_path, monkeypatch, broken):
+    keeper = SummaryKeeper(4, tmp_path, patience=0)
+    for unit in range(broken):
+        keeper.add(unit, work(unit))
+    add = StateWriter.add
+
+    def full(self, saved):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(StateWriter, "add", full)
+    with pytest.raises(StoreError, match="No space left"):
+        keeper.add(broken, work(broken))
+    monkeypatch.setattr(StateWriter, "add", add)
+    keeper.flush()
+    again = SummaryKeeper(4, tmp_path, patience=0)
+    for unit in again.missing():
+        again.add(unit, work(unit))
+    path = tmp_path / "expected"
+    write_state(path, merged(0, 4))
+    assert bits(again.total(), tmp_path) == path.read_bytes()
+
+
 def test_what_failed_to_be_put_out_of_memory_leaves_nothing_behind(tmp_path, monkeypatch):
     keeper = SummaryKeeper(UNITS, tmp_path, clock=lambda: 0.0, room=0)
 

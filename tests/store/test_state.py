@@ -81,7 +81,7 @@ def test_a_dropped_site_stays_dropped(tmp_path):
 
 def test_nothing_is_left_behind_by_a_failure(tmp_path):
     with pytest.raises(KeyError), StateWriter(tmp_path / "a") as out:
-        out.add(survey(1))
+        out.add(survey(1).to_state())
         raise KeyError
     assert list(tmp_path.iterdir()) == []
 
@@ -108,7 +108,7 @@ def test_writing_looks_at_each_array_once(tmp_path):
             return {"places": places, "trouble": {}}, CountedDict(arrays)
 
     with StateWriter(tmp_path / "a") as out:
-        out.add(Big())
+        out.add(Big().to_state())
     assert CountedDict.seen == 3200
     assert len(StateReader(tmp_path / "a").places) == 400
 
@@ -145,7 +145,7 @@ ARRAY_KINDS = st.sampled_from([np.float64, np.float32, np.int64, np.uint64, np.u
 def test_the_library_of_the_format_reads_arrays_bit_by_bit(tmp_path_factory, array):
     path = tmp_path_factory.mktemp("state") / "s"
     with StateWriter(path) as out:
-        out.add(Single(array))
+        out.add(Single(array).to_state())
     back = load_file(path)
     for name, expected in (("0.K.x", array), ("0.K.y", array.T)):
         assert back[name].dtype == expected.dtype

@@ -22,12 +22,14 @@ from isoscope.accumulate.survey import Accumulators, Place, Survey
 from isoscope.store.atomic import sync, write_whole, writing
 from isoscope.store.schema import plain_values
 from isoscope.store.state import (
+    AsRead,
+    Joined,
+    Readable,
     State,
     StateReader,
     StateWriter,
     copy_state,
     file_digest,
-    join_parts,
     write_state,
 )
 
@@ -37,7 +39,8 @@ TOP = 64  # the level above all nodes
 _UNIT_FILE = re.compile(r"unit-(\d{1,12})-([0-9a-f]{32})\.msgpack")
 _NODE_FILE = re.compile(r"node-(\d{1,2})-(\d{1,12})-([0-9a-f]{32})\.safetensors")
 T = TypeVar("T")
-Content: TypeAlias = "Survey | StateWriter | Path"  # in memory, in an unfinished file, written
+# In memory, in an unfinished file, written; or not settled yet, which no node stays.
+Content: TypeAlias = "Survey | StateWriter | Path | Unsettled"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -115,6 +118,14 @@ class Tree(Generic[T]):
         return [self.nodes[node] for node in sorted(self.nodes, key=lambda node: node.first)]
 
 
+@dataclass(frozen=True, eq=False)
+class Unsettled:
+    """A node that is still in parts: they are merged, place by place, when it is written."""
+
+    content: Readable
+    parts: tuple["StateWriter | Path", ...] = ()  # that are of no more use once it is
+
+
 class SummaryKeeper:
     """The finished units of a stage, merged as far up the tree as they go.
 
@@ -161,8 +172,20 @@ class SummaryKeeper:
         """Keep the summaries of a unit."""
         assert isinstance(result, Survey)
         node = Node(0, unit)
-        self.tree.put(node, self._settle(node, result))
+        beside = self.tree.nodes.get(node.sibling)
+        if beside is None or isinstance(beside, Survey):
+            self._put(node, self._settle(node, result))
+        else:  # merged with what is in a file, and written once
+            self._put(node, Unsettled(AsRead(result)))
         self._make_room()
+
+    def _put(self, node: Node, content: Content) -> None:
+        """Take in a node, merge upwards, and write what came of that."""
+        self.tree.put(node, content)
+        for each, found in list(self.tree.nodes.items()):
+            if isinstance(found, Unsettled):
+                # Taken out meanwhile, as in `Tree.put`.
+                self.tree.nodes[each] = self._write_parts(each, self.tree.nodes.pop(each))
 
     def _settle(self, node: Node, survey: Survey) -> "Survey | StateWriter":
         """Return a survey as it is read back from a file; in one if it is beyond the room.
@@ -185,7 +208,7 @@ class SummaryKeeper:
     def adopt(self, node: Node, name: str) -> None:
         """Take over a node that another process has written to the folder."""
         assert self.folder is not None
-        self.tree.put(node, self.folder / name)
+        self._put(node, self.folder / name)
         self._make_room()
 
     def _make_room(self) -> None:
@@ -223,7 +246,9 @@ class SummaryKeeper:
         for number, each in enumerate(rest):
             first = self._merge(first, each, Node(TOP, number))
         self.tree.nodes.clear()
-        return State(_readable(first))
+        if isinstance(first, Unsettled):
+            first = self._write_parts(Node(TOP, len(rest)), first)
+        return State(_opened(first))
 
     @property
     def _has_place(self) -> bool:
@@ -241,7 +266,7 @@ class SummaryKeeper:
         if not self._has_place:
             return
         for node, content in list(self.tree.nodes.items()):
-            if not isinstance(content, Path):
+            if isinstance(content, Survey | StateWriter):
                 self.tree.nodes[node] = self._file_of(node, content)
         if self._covered:
             with writing(self._place):
@@ -270,33 +295,43 @@ class SummaryKeeper:
                 self.tree.nodes[node] = path
         for node in list(self.tree.nodes):  # a kill may have come between two merges
             if node in self.tree.nodes:
-                self.tree.put(node, self.tree.nodes[node])
+                self._put(node, self.tree.nodes[node])
         self._write()
 
     def _join(self, node: Node, left: Content, right: Content) -> Content:
         for half in (Node(node.level - 1, node.index * 2 + side) for side in (0, 1)):
             self._sizes.pop(half, None)
-        whole = self._merge(left, right, node)
-        self._covered += [each for each in (left, right) if isinstance(each, Path)]
-        return whole
+        return self._merge(left, right, node)
 
-    def _merge(self, left: Content, right: Content, node: Node) -> "Survey | StateWriter":
-        """Return two nodes as one: in memory if both are there, else in an unfinished file."""
+    def _merge(self, left: Content, right: Content, node: Node) -> Content:
+        """Return two nodes as one: merged if both are in memory, else what writes it."""
         if isinstance(left, Survey) and isinstance(right, Survey):
             left.merge(right)
             return self._settle(node, left)
         if isinstance(left, StateWriter) and _are_apart(left.reader(), _readable(right)):
             with writing(self._place):
                 copy_state(_readable(right), left)  # matrices beside what the passes gave
-            if isinstance(right, StateWriter):
-                right.discard()
+            self._give_up(_parts(right))
             return left
+        return Unsettled(
+            Joined(_readable(left), _readable(right)), (*_parts(left), *_parts(right))
+        )
+
+    def _write_parts(self, node: Node, content: Content) -> StateWriter:
+        """Write a node that is still in parts to an unfinished file."""
+        assert isinstance(content, Unsettled)
         with self._unfinished(node.name) as out:
-            join_parts(_readable(left), _readable(right), out)
-        for each in (left, right):
+            copy_state(content.content, out)
+        self._give_up(content.parts)
+        return out
+
+    def _give_up(self, parts: "tuple[StateWriter | Path, ...]") -> None:
+        """Discard unfinished files that are merged; files wait until the whole is written."""
+        for each in parts:
             if isinstance(each, StateWriter):
                 each.discard()
-        return out
+            else:
+                self._covered.append(each)
 
     @contextmanager
     def _unfinished(self, name: str) -> Generator[StateWriter]:
@@ -367,16 +402,27 @@ def count_units(folder: Path, units: int) -> int:
     return len(done & {*range(units)})
 
 
-def _are_apart(left: Survey | StateReader, right: Survey | StateReader) -> bool:
+def _are_apart(left: Readable, right: Readable) -> bool:
     """Whether two states have no site and no source in common: one lies beside the other."""
     mine = {*left.sites, *left.trouble, *left.seen}
     return not mine & {*right.sites, *right.trouble, *right.seen}
 
 
-def _readable(content: Content) -> Survey | StateReader:
+def _readable(content: Content) -> Readable:
+    return content.content if isinstance(content, Unsettled) else _opened(content)
+
+
+def _opened(content: Survey | StateWriter | Path) -> Survey | StateReader:
     if isinstance(content, StateWriter):
         return content.reader()
     return StateReader(content) if isinstance(content, Path) else content
+
+
+def _parts(content: Content) -> "tuple[StateWriter | Path, ...]":
+    """Return the files that a node is in."""
+    if isinstance(content, Unsettled):
+        return content.parts
+    return () if isinstance(content, Survey) else (content,)
 
 
 class RecordKeeper:

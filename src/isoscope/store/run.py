@@ -312,7 +312,7 @@ def merge_states(runs: Sequence[Run], out: Path) -> None:
         for place in places:
             if place[0] not in trouble:
                 those = [run for run in runs if place in run.places]
-                merged.add(_merge_place(those, place, alone=len(runs) == 1))
+                merged.add(_merge_place(those, place, alone=len(runs) == 1).to_state())
         merged.note(trouble)
 
 

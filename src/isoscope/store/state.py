@@ -1,15 +1,17 @@
 """The state of a run: a safetensors file of arrays, whose header says what they are.
 
-States are written, read and merged one place (site and class of rows) at a time, so that
-memory holds one place and not a model: arrays go to a temporary file one after the other,
-and are put behind the header when that is known.
+States are written, read and merged place by place (site and class of rows), so that memory
+holds a few places and not a model: arrays go to a temporary file one after the other, and are
+put behind the header when that is known.
 """
 
 import hashlib
 import json
 import shutil
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol, TypedDict, cast
@@ -17,12 +19,14 @@ from typing import Protocol, TypedDict, cast
 import msgspec
 import numpy as np
 
-from isoscope.accumulate.survey import Place, PlaceState, Survey, same_in_all
+from isoscope.accumulate.survey import Place, PlaceState, Survey, SurveyState, same_in_all
 from isoscope.store.atomic import link_or_copy
 from isoscope.store.schema import plain_values
 from isoscope.types import Array
 
 META = "survey"
+_THREADS = 2  # places that are merged at a time, while another is written
+Saved = tuple[SurveyState, dict[str, Array]]  # what `Survey.to_state` returns
 _TYPES = {
     "float64": "F64",
     "float32": "F32",
@@ -99,9 +103,9 @@ class StateWriter:
         self._data.flush()
         return StateReader(None, _Unfinished(self._data_path, self._arrays), self._header)
 
-    def add(self, survey: Survey) -> None:
-        """Write what a survey holds behind what is there."""
-        meta, arrays = survey.to_state()
+    def add(self, saved: Saved) -> None:
+        """Write what `Survey.to_state` returned behind what is there."""
+        meta, arrays = saved
         header = msgspec.convert(meta, StateHeader)
         self.note(header.trouble)
         first = len(self._header.places)
@@ -280,7 +284,7 @@ class State:
             return
         with StateWriter(path) as out:
             for place in self._content.places:
-                out.add(self._content.part([place]))
+                out.add(self._content.part([place]).to_state())
             out.note(self.trouble, self.seen)
 
     def file(self, spare: Callable[[], Path], name: str) -> Path:
@@ -298,53 +302,132 @@ class State:
             return file_digest(self.file(lambda: Path(folder), "state"))
 
 
-def write_state(path: Path, content: Survey | StateReader) -> None:
-    """Write a state file, one place at a time."""
+class Readable(Protocol):
+    """A state of which one place at a time is read: in memory, in a file, or two as one."""
+
+    @property
+    def trouble(self) -> Mapping[str, str]:
+        """Sites that could not be measured: why."""
+        ...
+
+    @property
+    def seen(self) -> Mapping[str, int]:
+        """The rows of each source."""
+        ...
+
+    @property
+    def same(self) -> Mapping[str, str]:
+        """Sites that have the rows of another, which holds the summaries of both."""
+        ...
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """Site and class or variant of all summaries."""
+        ...
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The sites that have summaries, each once."""
+        ...
+
+    def part(self, places: Iterable[Place], /) -> Survey:
+        """Return a survey of some places."""
+        ...
+
+
+class AsRead:
+    """A survey in memory whose parts are what its file would give, without the file.
+
+    A place is read once, and let go of then.
+    """
+
+    def __init__(self, survey: Survey) -> None:
+        self._survey = survey
+        self.trouble, self.seen, self.same = survey.trouble, survey.seen, survey.same
+        self.places, self.sites = survey.places, survey.sites
+
+    def part(self, places: Iterable[Place]) -> Survey:
+        """Return a survey of some places."""
+        wanted = list(places)
+        saved = self._survey.part(wanted).to_state()
+        for place in wanted:
+            if place[0] not in self.same.values():  # else another site has these rows too
+                self._survey.held.pop(place, None)
+        return Survey.from_state(*saved)
+
+
+class Joined:
+    """Two states as one: each place is merged when it is read; one in memory is used up.
+
+    With `overlay`, the second is a later pass over the same rows, and what it has found lies
+    beside what the first has.
+    """
+
+    def __init__(self, first: Readable, second: Readable, *, overlay: bool = False) -> None:
+        self._first, self._second, self._overlay = first, second, overlay
+        self.trouble = first_reasons(first.trouble, second.trouble)
+        names = dict.fromkeys((*first.seen, *second.seen))
+        self.seen: Mapping[str, int] = {
+            name: first.seen.get(name, 0) + (0 if overlay else second.seen.get(name, 0))
+            for name in names
+            if not overlay or name in first.seen
+        }
+        same = same_in_all([first, second])
+        self.same = {site: of for site, of in same.items() if site not in self.trouble}
+        self.places: tuple[Place, ...] = tuple(
+            place
+            for place in dict.fromkeys((*first.places, *second.places))
+            if place[0] not in self.trouble
+        )
+        self.sites = tuple(dict.fromkeys(site for site, _ in self.places))
+
+    def part(self, places: Iterable[Place]) -> Survey:
+        """Return a survey of some places."""
+        wanted = list(places)
+        survey, more = _as_read(self._first, wanted), _as_read(self._second, wanted)
+        if not self._overlay:
+            survey.merge(more)
+            return survey
+        for place in more.held:
+            survey.held.setdefault(place, {}).update(more.held[place])
+        return survey
+
+
+def _as_read(content: Readable, places: Sequence[Place]) -> Survey:
+    """Return some places as a file would give them, also where two states were just merged."""
+    part = content.part(places)
+    return Survey.from_state(*part.to_state()) if isinstance(content, Joined) else part
+
+
+def write_state(path: Path, content: Readable) -> None:
+    """Write a state file, place by place."""
     with StateWriter(path) as out:
         copy_state(content, out)
 
 
-def copy_state(content: Survey | StateReader, out: StateWriter) -> None:
-    """Write what a survey or a file holds, one place at a time."""
-    for place in content.places:
-        if place[0] not in content.same:
-            out.add(content.part([place]))
+def copy_state(content: Readable, out: StateWriter) -> None:
+    """Write a state place by place, in their order; the next ones are merged meanwhile."""
+    places = [place for place in content.places if place[0] not in content.same]
+    for part in _in_order(lambda place: content.part([place]).to_state(), places):
+        out.add(part)
     out.note(content.trouble, content.seen, content.same)
 
 
+def _in_order(work: Callable[[Place], Saved], places: Sequence[Place]) -> Iterator[Saved]:
+    """Yield what is made of each place, in their order; a few are made at a time."""
+    waiting: deque[Future[Saved]] = deque()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for place in places:
+            waiting.append(pool.submit(work, place))
+            if len(waiting) > _THREADS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
 def join_states(left: Path, right: Path, out: Path, *, overlay: bool = False) -> None:
-    """Write the merge of two state files, one place at a time; see `join_parts`."""
-    with StateWriter(out) as whole:
-        join_parts(StateReader(left), StateReader(right), whole, overlay=overlay)
-
-
-def join_parts(
-    first: Survey | StateReader,
-    second: Survey | StateReader,
-    out: StateWriter,
-    *,
-    overlay: bool = False,
-) -> None:
-    """Write the merge of two states, one place at a time; a first one in memory is used up.
-
-    With `overlay`, the first is written with what the second, a later pass over the same
-    rows, has found beside it.
-    """
-    trouble = first_reasons(first.trouble, second.trouble)
-    names = dict.fromkeys((*first.seen, *second.seen))
-    seen = {name: first.seen.get(name, 0) + second.seen.get(name, 0) for name in names}
-    same = same_in_all([first, second])
-    for place in dict.fromkeys((*first.places, *second.places)):
-        if place[0] in trouble or place[0] in same:
-            continue
-        survey, more = first.part([place]), second.part([place])
-        if overlay:
-            survey.held.setdefault(place, {}).update(more.held.get(place, {}))
-        else:
-            survey.merge(more)
-        out.add(survey)
-    same = {site: source for site, source in same.items() if site not in trouble}
-    out.note(trouble, first.seen if overlay else seen, same)
+    """Write the merge of two state files, place by place; see `Joined`."""
+    write_state(out, Joined(StateReader(left), StateReader(right), overlay=overlay))
 
 
 def first_reasons(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -112,10 +113,12 @@ def assemble(
     kind = class_of(config, gguf=gguf is not None)
     if seed is None:
         paths = [folder / gguf] if gguf else weight_files(folder)
-        model = read_trained(
-            kind, config, paths, placement, gguf=gguf is not None, trust=trust, say=say
-        )
-        sha = sha_of_files(paths)
+        with ThreadPoolExecutor(1) as pool:  # a large model takes a minute to hash
+            hashing = pool.submit(sha_of_files, paths)
+            model = read_trained(
+                kind, config, paths, placement, gguf=gguf is not None, trust=trust, say=say
+            )
+            sha = hashing.result()
     else:
         model = build_untrained(kind, config, placement, trust=trust, seed=seed)
         sha = sha_of_weights(model)
