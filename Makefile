@@ -16,8 +16,9 @@ GEMMA := $(VENV)/.gemma
 # The demo needs less than the full environment, but that serves it as well.
 LIGHT := $(if $(wildcard $(DEV)),$(DEV),$(CORE))
 
-# Two test workers on two cores: more BLAS threads would only fight each other.
-JOBS ?= 2
+# One test worker more than cores: those that wait for a browser or another process leave a
+# core idle a third of the time. More BLAS threads would only fight each other.
+JOBS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMEXPR_NUM_THREADS=1
 # Hundreds of tests start a process: without bytecode each would compile the package anew. Tests
 # stay in the order of their files, so that most fixtures are built by one worker only.

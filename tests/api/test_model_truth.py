@@ -128,6 +128,7 @@ def smollm_kept(smollm_opened, hooks_of):
     return texts, kept, {"embed.weight": matrix, "unembed.weight": matrix}
 
 
+@pytest.mark.slow
 @pytest.mark.real
 @pytest.mark.timeout(600)
 def test_smollm_reads_as_its_stored_rows(smollm_opened, smollm_kept):

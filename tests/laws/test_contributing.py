@@ -85,6 +85,7 @@ def add_wrong(root):
         index.write_text(index.read_text().replace(line, added))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_guide_followed_to_the_letter_passes_the_laws_and_mistakes_fail_them(copy):
     follow(GUIDE, copy)

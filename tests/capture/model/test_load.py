@@ -90,6 +90,7 @@ def test_minilm_is_read(minilm):
     assert alike > 0.6 > 0.2 > unlike
 
 
+@pytest.mark.slow
 @pytest.mark.real
 def test_smollm2_is_read_from_its_gguf_file_and_knows_english(smollm_opened, smollm_said):
     loaded = smollm_opened.loaded

@@ -127,6 +127,7 @@ def test_minilm_has_its_own_tokens_and_no_others(minilm, said):
     assert said == []
 
 
+@pytest.mark.slow
 @pytest.mark.real
 def test_smollm_is_read_without_bos_as_its_file_says(smollm_opened, smollm_said):
     tokenizer = smollm_opened.loaded.tokenizer

@@ -100,6 +100,7 @@ def test_a_damaged_file_of_steps_is_a_remark_on_the_page(small, tmp_path):
     assert any("series.msgpack" in text for text in exhibit.remarks)
 
 
+@pytest.mark.slow
 def test_the_page_of_154_steps_of_25_sites_is_below_one_and_a_half_megabytes(tmp_path):
     assert len(PYTHIA) == 154 and len(sites_of(21)) == 25
     run = write_series(tmp_path / "run", lines=False)
