@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from isoscope.errors import TooFewRowsError
 from isoscope.measures.interval import Spread, interval
-from isoscope.measures.view import GroupView, View
+from isoscope.measures.view import GroupView, Spectrum, View
 from isoscope.registry import Registry
 from isoscope.types import Note
 
@@ -64,6 +64,12 @@ class Measure:
     def default(self) -> bool:
         """Whether it is computed of any rows by default: one pass is enough for it."""
         return self.offered == "always" and not self.second_pass
+
+    @property
+    def views(self) -> tuple[type[View], ...]:
+        """What its reading is made of: what it reads, and halves of that for its interval."""
+        by_halves = issubclass(self.reads, Spectrum) and not self.by_participation
+        return (self.reads, *(self.reads.half_views() if by_halves else ()))
 
     @property
     def note(self) -> Note:

@@ -100,7 +100,7 @@ def log_spread(seen: Halves) -> Spread | None:
 
 def _of_rows(seen: Halves, parts: SampledParts) -> Spread:
     """Leave groups of sampled rows out of Himeno and Yamada's sums, exactly."""
-    whole, groups = seen.moments.whole, parts.fourths()
+    whole, groups = seen.moments.whole, parts.fourths
     trace = float(np.trace(whole.scatter))
     length = float(np.einsum("ij,ij->", whole.scatter, whole.scatter))
     value = log(from_sums(whole.count, trace, length, whole.quartic))

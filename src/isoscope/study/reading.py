@@ -42,8 +42,8 @@ from isoscope.measures.interval import (
 )
 from isoscope.measures.mean_cosine import mean_cosine, mean_cosines_without_each
 from isoscope.measures.population import estimate
-from isoscope.measures.view import GroupView, Summaries, Units, View
-from isoscope.measures.view.spectrum import decompose
+from isoscope.measures.view import GroupView, RawSpectrum, Spectrum, Summaries, Units, View
+from isoscope.measures.view.axes import decompose
 from isoscope.site import HEADS, MATRICES, Site
 from isoscope.study.threads import THREADS, map_in_threads
 from isoscope.study.warn import about_bias, about_rows
@@ -120,7 +120,7 @@ def second_passes(
             second = moments.whole.scatter / moments.count
             second += moments.mean[:, None] * moments.mean
             with threadpool_limits(1):
-                axes = decompose(second, moments.width, least=-1.0)[1]
+                axes = decompose(second)[1][:, ::-1]
             fresh[kind] = Partitions(moments.width, axes)
     return fresh
 
@@ -261,6 +261,7 @@ def _spread(
 def _summarise(here: Mapping[Kind, Accumulator[object]], names: Sequence[str]) -> Summaries:
     """Return the summaries of a site, also of second passes that were not made."""
     summaries = finalize_all(here)
+    summaries.both_spectra = {Spectrum, RawSpectrum} <= {MEASURES[name].reads for name in names}
     if any(MEASURES[name].second_pass for name in names):
         with suppress(TooFewRowsError):
             _from_sample(here, summaries)
@@ -309,8 +310,8 @@ def _from_sample(here: Mapping[Kind, Accumulator[object]], summaries: Summaries)
 
 
 def _views(names: Iterable[str]) -> list[type[View]]:
-    """Return the views that measures look at, each once."""
-    return list(dict.fromkeys(MEASURES[name].reads for name in names))
+    """Return the views that readings are made of, each once."""
+    return list(dict.fromkeys(view for name in names for view in MEASURES[name].views))
 
 
 def _make_view(summaries: Summaries, view: type[View]) -> list[Reading]:

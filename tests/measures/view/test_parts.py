@@ -124,7 +124,7 @@ def test_sums_of_fourth_order_are_those_of_the_sampled_rows(summaries):
     centred = rows - rows.mean(axis=0)
     scatter = centred.T @ centred
     sample = every[Reservoir]
-    for cell, found in enumerate(parts_of(every).fourths()):
+    for cell, found in enumerate(parts_of(every).fourths):
         y = sample.rows[sample.cells == cell] - rows.mean(axis=0)
         own = y.T @ y
         exact = [

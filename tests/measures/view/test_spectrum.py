@@ -1,5 +1,7 @@
 """Spectra of the covariance and of the raw second moments, whole and without a group."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from isoscope.measures.alpha import slope
 from isoscope.measures.effective_rank import entropy_rank
 from isoscope.measures.participation import ratio
 from isoscope.measures.view import RawSpectrum, Spectrum
-from isoscope.measures.view.spectrum import decompose, no_spread
+from isoscope.measures.view.axes import Axes, no_spread, nonzero_values
 
 
 def planted(n=4096, d=8, groups=32, seed=1):
@@ -117,14 +119,53 @@ def test_identical_rows_have_no_covariance_but_second_moments(viewed):
 
 
 def test_eigenvalues_past_the_rank_or_below_zero_are_zero():
-    matrix = np.diag([3.0, 2.0, 1.0, -1e-17])
-    values, vectors = decompose(matrix, 2)
-    np.testing.assert_allclose(values, [3, 2, 0, 0])
-    np.testing.assert_allclose(np.abs(vectors[:, 0]), [1, 0, 0, 0], atol=1e-12)
+    values = np.array([-1e-17, 1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(nonzero_values(values, 2), [0, 0, 2, 3])
+    np.testing.assert_array_equal(nonzero_values(values, 4), [0, 1, 2, 3])
+    assert values[0] < 0  # what is given stays
     with pytest.raises(UndefinedError):
-        decompose(np.zeros((2, 2)), 2)
-    assert not decompose(np.zeros((2, 2)), 2, least=-1.0)[0].any()
+        nonzero_values(np.zeros(2), 2)
     assert no_spread().slug == "no-spread"
+
+
+@pytest.fixture
+def decomposed(monkeypatch):
+    """Return a list to which each decomposition adds its name."""
+    calls = []
+
+    def count(name, of, matrix):
+        calls.extend([name] * (matrix.ndim == 2))  # not the many small ones of sketches
+        return of(matrix)
+
+    for name in ("eigh", "eigvalsh"):
+        monkeypatch.setattr(np.linalg, name, partial(count, name, getattr(np.linalg, name)))
+    return calls
+
+
+@pytest.mark.parametrize("documents", [True, False])
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (None, 3),  # all rows and two halves, of which those about zero follow
+        (["rankme"], 3),
+        (["rankme", "alpha", "effective-rank-debiased"], 3),
+        (["isoscore", "participation"], 1),
+        (["isoscore-debiased", "mean-cosine"], 0),
+    ],
+)
+def test_nothing_is_decomposed_twice(decomposed, documents, names, expected):
+    rows, ids = planted(n=640, d=60)
+    measure(rows, document=ids if documents else None, measures=names)
+    assert decomposed == ["eigh"] * expected
+
+
+def test_axes_are_let_go_when_both_spectra_have_been_made(summaries):
+    every = summaries(*planted(n=640, d=60))
+    every.both_spectra = True
+    for view in (Spectrum, RawSpectrum):
+        assert (every.view(Axes)._kept is None) == (view is Spectrum)  # before it
+        every.view(view)
+    assert every.view(Axes)._kept is None
 
 
 SPECTRAL = [

@@ -7,6 +7,7 @@ sample of them shows the same, exactly and at no cost.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from math import sqrt
 from typing import Self
 
@@ -26,6 +27,7 @@ from isoscope.measures.view.summaries import Summaries, View
 from isoscope.types import Array
 
 _TINY = 1e-6  # of the largest: smaller eigenvalues of a float32 sketch are rounding
+_CELLS = 8  # groups of sampled rows, of about 64 each, that are worked on at once
 _BATCH = 8  # groups whose sketches are worked on at once
 _SAFE = 1e-5  # of the largest: with no smaller eigenvalue a matrix has a plain inverse
 
@@ -109,7 +111,7 @@ class SampledParts:
         """
         sampled = self.scale * sum(
             float(np.square(np.vecdot(rows, rows)).sum())
-            for rows in self._by_cell(self.moments.mean)
+            for _, rows, _ in self._some_cells(self.moments.mean)
         )
         missed = self.moments.whole.quartic / sampled if sampled > 0 else 1.0
         return sqrt(max(missed, 1.0) / self.scale)
@@ -126,32 +128,47 @@ class SampledParts:
 
         With `here`, which groups these eigenvectors are of, only of those.
         """
-        energy = [
-            np.square(turned, out=turned).sum(axis=0)
-            for turned in (part @ vectors for part in self._by_cell(centre, here))
-        ]
-        return calibrate(np.array(energy), values * rows)
+        energy = np.empty((len(self.keys), len(values)))
+        for cells, part, starts in self._some_cells(centre, here):
+            turned = part @ vectors
+            energy[cells] = np.add.reduceat(np.square(turned, out=turned), starts, axis=0)
+        return calibrate(energy if here is None else energy[here], values * rows)
 
+    @lazy
     def fourths(self) -> Array:
-        """Return sums over each group's sampled rows y, about the mean of all.
+        """Sums over each group's sampled rows y, about the mean of all.
 
         One line per group: how many, sum of |y|^2, sum of y' M y with M the scatter of all
         rows, sum of (y . y')^2 over pairs of the group, sum of |y|^4.
         """
         scatter = self.moments.whole.scatter
         out: list[tuple[float, ...]] = []
-        for rows in self._by_cell(self.moments.mean):
-            r = np.vecdot(rows, rows)
-            pull = np.vecdot(rows, rows @ scatter).sum()
-            own = np.square(rows @ rows.T).sum()
-            out.append((len(rows), r.sum(), pull, own, np.square(r).sum()))
+        for _, part, starts in self._some_cells(self.moments.mean):
+            pulls = np.vecdot(part, part @ scatter)
+            for first, last in pairwise([*starts.tolist(), len(part)]):
+                rows, pull = part[first:last], pulls[first:last].sum()
+                r = np.vecdot(rows, rows)
+                own = np.square(rows @ rows.T).sum()
+                out.append((len(rows), r.sum(), pull, own, np.square(r).sum()))
         return np.array(out)
 
-    def _by_cell(self, centre: Array, here: Array | None = None) -> Iterator[Array]:
-        """Yield each group's sampled rows about a centre, in float64: all at once are many."""
-        cells = np.arange(len(self.keys)) if here is None else np.flatnonzero(here)
-        for cell in cells:
-            yield self.sample.rows[self.sample.cells == cell] - centre
+    def _some_cells(
+        self, centre: Array, here: Array | None = None
+    ) -> Iterator[tuple[Array, Array, Array]]:
+        """Yield some groups at a time: which, their sampled rows, and where each begins.
+
+        Rows are about a centre, in float64: all at once are many, and those of one group too
+        few for a fast product.
+        """
+        sizes = np.bincount(self.sample.cells)
+        chosen = np.arange(len(sizes)) if here is None else np.flatnonzero(here)
+        order = np.argsort(self.sample.cells, kind="stable")
+        ends = np.cumsum(sizes)
+        for start in range(0, len(chosen), _CELLS):
+            cells = chosen[start : start + _CELLS]
+            rows = [order[ends[cell] - sizes[cell] : ends[cell]] for cell in cells]
+            starts = np.cumsum([0, *map(len, rows)])[:-1]
+            yield cells, self.sample.rows[np.concatenate(rows)] - centre, starts
 
 
 Parts = SketchedParts | SampledParts

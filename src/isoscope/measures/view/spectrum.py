@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 from isoscope.accumulate import Groups, GroupsSummary, Moments, MomentsSummary, Reservoir
 from isoscope.accumulate.sums import lazy
 from isoscope.errors import TooFewRowsError, UndefinedError
+from isoscope.measures.view.axes import AXES, no_spread, nonzero_values
 from isoscope.measures.view.parts import (
     Parts,
     SketchedParts,
@@ -35,6 +36,7 @@ class Spectrum(GroupView):
     needs = (Moments, Groups, Reservoir)
     for_intervals = (Groups, Reservoir)
     _spent: ClassVar[int] = 1  # rows that the mean has used up
+    _about_zero: ClassVar[bool] = False
     values: Array  # (d,)
     rank: int  # how many of them can be more than rounding
     rows: int
@@ -44,34 +46,41 @@ class Spectrum(GroupView):
 
     @classmethod
     def of(cls, summaries: Summaries) -> Self:
-        """Return the spectrum of the covariance."""
-        moments = summaries.of(Moments)
-        return cls._decompose(summaries, moments.covariance, moments.mean)
+        """Return the spectrum of all rows."""
+        return cls.of_part(summaries, None)
 
     @classmethod
-    def _decompose(cls, summaries: Summaries, matrix: Array, centre: Array) -> Self:
-        """Return the spectrum of second moments about a centre, (d, d)."""
+    def of_part(cls, summaries: Summaries, half: int | None) -> Self:
+        """Return the spectrum of all rows, or of a half of the documents."""
         moments, parts = summaries.of(Moments), parts_of(summaries)
-        rows = moments.count
-        rank = min(rows - cls._spent, moments.width)
-        values, vectors = eigenpairs(matrix, rank, axes=parts is not None)
-        whole = cls(
-            values=values,
+        sums = moments.whole if half is None else moments.halves[half]
+        count = int(sums.count)
+        rank = min(count - cls._spent, moments.width)
+        axes = summaries.view(AXES[half])
+        values, vectors = axes.pairs(about_zero=cls._about_zero)
+        values = nonzero_values(values, rank)
+        found = cls(
+            values=np.ascontiguousarray(values[::-1]),
             rank=rank,
-            rows=rows,
+            rows=moments.count,
             documents=moments.documents,
             sizes=np.zeros(0),
             energy=np.zeros((0, len(values))),
             keys=np.zeros(0, dtype=np.uint64),
-            summaries=summaries,
+            summaries=summaries if half is None else None,
+            seen_rows=0 if half is None else count,
         )
         if parts is None:
-            return whole
+            return found
+        # documents are dealt to halves by their keys
+        here = None if half is None else parts.keys % np.uint64(2) == half
+        centre = np.zeros_like(sums.origin) if cls._about_zero else sums.origin
+        energy = parts.along(centre, values, vectors, count - cls._spent, here)
         return replace(
-            whole,
-            sizes=parts.sizes,
-            energy=parts.along(centre, values, vectors, rows - cls._spent),
-            keys=parts.keys,
+            found,
+            sizes=parts.sizes if here is None else parts.sizes[here],
+            energy=np.ascontiguousarray(energy[:, ::-1]),
+            keys=parts.keys if here is None else parts.keys[here],
             thinning=parts.thinning,
         )
 
@@ -95,10 +104,16 @@ class Spectrum(GroupView):
             raise no_spread()  # all of it was in that group
         return self.changed(values=np.maximum(scatter, 0.0) / left)
 
+    @classmethod
+    def half_views(cls) -> "tuple[type[HalfSpectrum], type[HalfSpectrum]]":
+        """Return the views of its halves."""
+        return FirstHalfSpectrum, SecondHalfSpectrum
+
     def halves(self) -> "tuple[Spectrum, Spectrum]":
         """Return the same of each half of the documents."""
         assert self.summaries is not None
-        return self.summaries.view(HalfSpectra).spectra
+        first, second = self.half_views()
+        return self.summaries.view(first).spectrum, self.summaries.view(second).spectrum
 
     def with_participation(self, ratio: float) -> Self:
         """Return a spectrum of this trace and participation ratio: all values but one equal.
@@ -116,18 +131,12 @@ class RawSpectrum(Spectrum):
     """Eigenvalues of the second moments about zero: squared singular values over n."""
 
     _spent: ClassVar[int] = 0
-
-    def halves(self) -> tuple[Spectrum, Spectrum]:
-        """Return the same of each half of the documents."""
-        assert self.summaries is not None
-        return self.summaries.view(RawHalfSpectra).spectra
+    _about_zero: ClassVar[bool] = True
 
     @classmethod
-    def of(cls, summaries: Summaries) -> Self:
-        """Return the spectrum of the second moments about zero."""
-        moments = summaries.of(Moments)
-        second = moments.whole.scatter / moments.count + np.outer(moments.mean, moments.mean)
-        return cls._decompose(summaries, second, np.zeros(moments.width))
+    def half_views(cls) -> "tuple[type[HalfSpectrum], type[HalfSpectrum]]":
+        """Return the views of its halves."""
+        return RawFirstHalfSpectrum, RawSecondHalfSpectrum
 
 
 @dataclass(frozen=True)
@@ -176,14 +185,8 @@ class Halves(View):
 
     def covariances(self) -> tuple[Array, Array]:
         """Return the covariance of each half."""
+        refuse_few_rows(self.moments)
         first, second = self.moments.halves
-        if min(first.count, second.count) < 2:
-            raise TooFewRowsError(
-                "a debiased reading needs at least 2 rows in each half of the documents, "
-                f"got {int(first.count)} and {int(second.count)}",
-                hint="give more documents; they are dealt to halves by a hash of their id",
-                slug="too-few-documents",
-            )
         return first.scatter / (first.count - 1), second.scatter / (second.count - 1)
 
     def unbiased_covariances(self) -> tuple[Array, Array]:
@@ -237,67 +240,60 @@ class Halves(View):
 
 
 @dataclass(frozen=True)
-class HalfSpectra(View):
-    """The spectrum of each half, with the parts that groups of the half have in it."""
+class HalfSpectrum(View):
+    """The spectrum of a half, with the parts that groups of the half have in it."""
 
     needs = (Moments, Groups, Reservoir)
     for_intervals = (Reservoir,)
-    _about_zero: ClassVar[bool] = False
-    spectra: tuple[Spectrum, Spectrum]
+    _half: ClassVar[int] = 0
+    _kind: ClassVar[type[Spectrum]] = Spectrum
+    spectrum: Spectrum
 
     @classmethod
     def of(cls, summaries: Summaries) -> Self:
-        """Return the spectra of the covariances of two halves, or of raw second moments."""
-        halves, parts = summaries.view(Halves), parts_of(summaries)
-        first, second = (
-            cls._spectrum(halves.moments, parts, half, covariance)
-            for half, covariance in enumerate(halves.covariances())
-        )
-        return cls((first, second))
-
-    @classmethod
-    def _spectrum(
-        cls, whole: MomentsSummary, parts: Parts | None, half: int, covariance: Array
-    ) -> Spectrum:
-        moments = whole.halves[half]
-        count, kind = int(moments.count), RawSpectrum if cls._about_zero else Spectrum
-        spent, centre = 0 if cls._about_zero else 1, moments.origin
-        if cls._about_zero:
-            covariance = moments.scatter / count + np.outer(centre, centre)
-            centre = np.zeros_like(centre)
-        rank = min(count - spent, len(covariance))
-        values, vectors = eigenpairs(covariance, rank, axes=parts is not None)
-        found = kind(
-            values=values,
-            rank=rank,
-            rows=whole.count,
-            seen_rows=count,
-            documents=whole.documents,
-            sizes=np.zeros(0),
-            energy=np.zeros((0, len(values))),
-            keys=np.zeros(0, dtype=np.uint64),
-        )
-        if parts is None:
-            return found
-        here = parts.keys % np.uint64(2) == half  # as documents are dealt to halves
-        return replace(
-            found,
-            sizes=parts.sizes[here],
-            energy=parts.along(centre, values, vectors, count - spent, here),
-            keys=parts.keys[here],
-            thinning=parts.thinning,
-        )
+        """Return the spectrum of the half."""
+        refuse_few_rows(summaries.of(Moments))
+        return cls(cls._kind.of_part(summaries, cls._half))
 
     @property
     def count(self) -> int:
-        """How many rows they rest on."""
-        return sum(half.seen_rows for half in self.spectra)
+        """How many rows it rests on."""
+        return self.spectrum.seen_rows
 
 
-class RawHalfSpectra(HalfSpectra):
-    """The same of the second moments about zero."""
+class FirstHalfSpectrum(HalfSpectrum):
+    """The covariance of the first half."""
 
-    _about_zero: ClassVar[bool] = True
+
+class SecondHalfSpectrum(HalfSpectrum):
+    """The covariance of the second half."""
+
+    _half: ClassVar[int] = 1
+
+
+class RawFirstHalfSpectrum(HalfSpectrum):
+    """The second moments of the first half about zero."""
+
+    _kind: ClassVar[type[Spectrum]] = RawSpectrum
+
+
+class RawSecondHalfSpectrum(HalfSpectrum):
+    """The second moments of the second half about zero."""
+
+    _half: ClassVar[int] = 1
+    _kind: ClassVar[type[Spectrum]] = RawSpectrum
+
+
+def refuse_few_rows(moments: MomentsSummary) -> None:
+    """Raise where a half has no covariance."""
+    first, second = moments.halves
+    if min(first.count, second.count) < 2:
+        raise TooFewRowsError(
+            "a debiased reading needs at least 2 rows in each half of the documents, "
+            f"got {int(first.count)} and {int(second.count)}",
+            hint="give more documents; they are dealt to halves by a hash of their id",
+            slug="too-few-documents",
+        )
 
 
 def unbiased_weights(rows: float, groups: GroupsSummary) -> tuple[float, float]:
@@ -322,40 +318,6 @@ def unbiased_weights(rows: float, groups: GroupsSummary) -> tuple[float, float]:
         return 1.0, 0.0
     share = min((own - 1) / ((n - 1) * between), 1 / (count - 1))
     return 1 - share * (count - 1), share
-
-
-def eigenpairs(matrix: Array, rank: int, *, axes: bool) -> tuple[Array, Array]:
-    """Return eigenvalues, largest first, and eigenvectors where they are wanted, else (d, 0).
-
-    Without vectors it takes a third of the time.
-    """
-    if axes:
-        return decompose(matrix, rank)
-    values = _largest_first(np.linalg.eigvalsh(matrix), rank, least=0.0)
-    return values, np.zeros((len(values), 0))
-
-
-def decompose(matrix: Array, rank: int, *, least: float = 0.0) -> tuple[Array, Array]:
-    """Return eigenvalues, largest first, and eigenvectors; those past the rank are zero."""
-    values, vectors = np.linalg.eigh(matrix)
-    return _largest_first(values, rank, least=least), vectors[:, ::-1]
-
-
-def _largest_first(values: Array, rank: int, *, least: float) -> Array:
-    values = np.maximum(values[::-1], 0.0)
-    values[rank:] = 0.0
-    if values[0] <= least:
-        raise no_spread()
-    return values
-
-
-def no_spread() -> UndefinedError:
-    """Return the error for rows that are all alike."""
-    return UndefinedError(
-        "a spectrum needs rows that differ, got identical rows",
-        hint="check how the vectors were made; all of them are the same",
-        slug="no-spread",
-    )
 
 
 @lru_cache(maxsize=256)
