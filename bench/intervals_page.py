@@ -19,9 +19,10 @@ NOT_RUN = "Not run."
 
 @cache
 def found(part: str, run: str = "intervals") -> list[dict]:
-    """Return the results of a part, empty where it was not run."""
+    """Return the finished results of a part, empty where it was not run."""
     path = RESULTS / f"{run}-{part}.json"
-    return json.loads(path.read_text()) if path.exists() else []
+    records = json.loads(path.read_text()) if path.exists() else []
+    return [each for each in records if "ran" not in each]
 
 
 def exact(hits: int, of: int) -> tuple[float, float]:
