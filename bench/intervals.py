@@ -5,20 +5,21 @@
     python bench/intervals.py planted    topics, unequal lengths, few directions, tails, sinks
     python bench/intervals.py changed    two collections of one population: "changed" is false
 
-Goes on where it stopped. Results go to bench/results/intervals-PART.json as they come, from
-which bench/intervals_page.py writes tables of docs/statistics.md. intervals-first-PART.json is
-the first run of these designs, of the code as it was when they were written.
+Is resumed where it stopped, also within a cell. Results go to bench/results/intervals-PART.json
+as they come, from which bench/intervals_page.py writes tables of docs/statistics.md.
+intervals-first-PART.json is the first run of these designs, of the code as it was when they
+were written.
 """
 
 import json
 import re
 import sys
 import zlib
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic
 
 import numpy as np
 from populations import PLANTED, Population, everywhere, real
@@ -46,6 +47,8 @@ NAMES = tuple(
     if each.default and each.reads not in (Neighbours, FarNeighbours, Pairs)
 )
 REAL, OTHERS = (50, 100, 200), (10, 33, 100, 400)  # documents
+EVERY = 20  # seconds between two savings
+Work = Callable[[dict], Iterator[None]]  # adds one repetition after another to a record
 
 
 def readings(rows: np.ndarray, documents: np.ndarray | None, name: str) -> dict[str, Reading]:
@@ -77,16 +80,14 @@ def kind_of(warning: str) -> str:
     return re.sub(r"\s*\(.*?\)", "", re.sub(r"\d[\d.,]*", "N", warning)).partition(":")[0]
 
 
-def covered(population: Population, documents: int, truth: dict[str, float]) -> dict:
-    """Return, measure by measure, how many intervals hold the truth, warned or not."""
-    of = {
-        name: {"draws": 0, "held": 0, "warned": 0, "warned held": 0, "none": 0, "sum": 0.0}
-        for name in NAMES
-        if name in truth
-    }
-    kinds, kinds_held = Counter(), Counter()
-    for seed in range(FIRST_SEED, FIRST_SEED + REPETITIONS):
-        salt = zlib.crc32(f"{population.name} {documents}".encode())
+def covered(population: Population, documents: int, found: dict) -> Iterator[None]:
+    """Count, measure by measure, how many intervals hold the truth, warned or not."""
+    truth = truths(population)
+    fresh = {"draws": 0, "held": 0, "warned": 0, "warned held": 0, "none": 0, "sum": 0.0}
+    of = found.setdefault("of", {name: dict(fresh) for name in NAMES if name in truth})
+    kinds = found.setdefault("warnings", {})
+    salt = zlib.crc32(f"{population.name} {documents}".encode())
+    for seed in range(FIRST_SEED + found["ran"], FIRST_SEED + REPETITIONS):
         rng = np.random.default_rng([seed, salt])
         for name, each in readings(*population.draw(documents, rng), f"draw {seed}").items():
             if name not in of:  # a companion
@@ -97,17 +98,18 @@ def covered(population: Population, documents: int, truth: dict[str, float]) -> 
                 of[name]["none"] += 1
             elif each.warnings:
                 of[name]["warned"] += 1
-                of[name]["warned held"] += holds
+                of[name]["warned held"] += int(holds)
             else:
                 of[name]["draws"] += 1
-                of[name]["held"] += holds
+                of[name]["held"] += int(holds)
             for kind in {kind_of(text) for text in each.warnings}:
-                kinds[kind] += 1
-                kinds_held[kind] += holds
+                fired, held = kinds.get(kind, (0, 0))
+                kinds[kind] = [fired + 1, held + int(holds)]
+        found["ran"] += 1
+        yield
     for name, counts in of.items():
         counts["truth"] = round(truth[name], 6)
         counts["mean"] = round(counts.pop("sum") / REPETITIONS, 6)
-    return {"of": of, "warnings": {kind: [n, kinds_held[kind]] for kind, n in kinds.items()}}
 
 
 # --- nothing has changed -------------------------------------------------------------------
@@ -157,10 +159,12 @@ def pairs() -> dict[str, Callable[[], Pair]]:
     }
 
 
-def changed(name: str, draw: Pair) -> dict:
-    """Return how many readings are said to have changed, with a caveat or without."""
-    of = {each: {"pairs": 0, "changed": 0, "caveat": 0} for each in NAMES}
-    for seed in range(FIRST_SEED, FIRST_SEED + REPETITIONS):
+def changed(name: str, draw: Pair, found: dict) -> Iterator[None]:
+    """Count how many readings are said to have changed, with a caveat or without."""
+    of = found.setdefault(
+        "of", {each: {"pairs": 0, "changed": 0, "caveat": 0} for each in NAMES}
+    )
+    for seed in range(FIRST_SEED + found["ran"], FIRST_SEED + REPETITIONS):
         rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
         with TemporaryDirectory(prefix="isoscope-") as folder:
             runs = [Path(folder) / "a", Path(folder) / "b"]
@@ -171,8 +175,9 @@ def changed(name: str, draw: Pair) -> dict:
             for each in single_questions(*map(load, runs)):
                 of[each.measure]["pairs"] += 1
                 kind = "caveat" if each.warnings else "changed"
-                of[each.measure][kind] += each.verdict == "changed"
-    return {"of": of}
+                of[each.measure][kind] += int(each.verdict == "changed")
+        found["ran"] += 1
+        yield
 
 
 def single_questions(first: Run, second: Run) -> list[Change]:
@@ -185,36 +190,48 @@ def single_questions(first: Run, second: Run) -> list[Change]:
 # --- running -------------------------------------------------------------------------------
 
 
-def cells(part: str) -> list[tuple[str, int, Callable[[], dict]]]:
+def cells(part: str) -> list[tuple[str, int, Work]]:
     """Return what is to be run: a name, a number of documents, and the work."""
     if part == "changed":
         return [
-            (name, 0, lambda name=name, make=make: changed(name, make()))
+            (name, 0, lambda found, name=name, make=make: changed(name, make(), found))
             for name, make in pairs().items()
         ]
-    found = []
-    for population in PLANTED if part == "planted" else real(part):
-        truth = truths(population)
-        found += [
-            (population.name, size, lambda p=population, s=size, t=truth: covered(p, s, t))
-            for size in (OTHERS if part == "planted" else REAL)
-        ]
-    return found
+    populations, sizes = (PLANTED, OTHERS) if part == "planted" else (real(part), REAL)
+    return [
+        (each.name, size, lambda found, each=each, size=size: covered(each, size, found))
+        for each in populations
+        for size in sizes
+    ]
+
+
+def save(path: Path, records: list[dict]) -> None:
+    """Write records, a line each, all or nothing."""
+    new = path.with_suffix(".part")
+    new.write_text("[\n" + ",\n".join(json.dumps(each) for each in records) + "\n]\n")
+    new.replace(path)
 
 
 def main() -> None:
-    """Run what has not been run."""
+    """Run what has not been run; a record that is not finished says how far it is."""
     part, path = sys.argv[1], Path(sys.argv[2]) if len(sys.argv) > 2 else RESULTS
     path = path.with_stem(f"{path.stem}-{part}")
-    done = json.loads(path.read_text()) if path.exists() else []
-    ran = {(each["name"], each["documents"]) for each in done}
+    records = json.loads(path.read_text()) if path.exists() else []
+    known = {(each["name"], each["documents"]): each for each in records}
+    saved = monotonic()
     for name, size, work in cells(part):
-        if (name, size) in ran:
+        found = known.get((name, size))
+        if found is None:
+            found = {"part": part, "name": name, "documents": size, "ran": 0}
+            records.append(found)
+        if "ran" not in found:
             continue
-        done.append({"part": part, "name": name, "documents": size} | work())
-        new = path.with_suffix(".part")
-        new.write_text("[\n" + ",\n".join(json.dumps(each) for each in done) + "\n]\n")
-        new.replace(path)
+        for _ in work(found):
+            if monotonic() - saved > EVERY:
+                save(path, records)
+                saved = monotonic()
+        del found["ran"]
+        save(path, records)
         print(name, size, flush=True)
 
 

@@ -19,9 +19,10 @@ NOT_RUN = "Not run."
 
 @cache
 def found(part: str, run: str = "intervals") -> list[dict]:
-    """Return the results of a part, empty where it was not run."""
+    """Return the finished results of a part, empty where it was not run."""
     path = RESULTS / f"{run}-{part}.json"
-    return json.loads(path.read_text()) if path.exists() else []
+    records = json.loads(path.read_text()) if path.exists() else []
+    return [each for each in records if "ran" not in each]
 
 
 def exact(hits: int, of: int) -> tuple[float, float]:
@@ -109,17 +110,24 @@ def warned() -> str:
         "planted": lambda part, _: part not in REAL,
     }
     shown: dict[str, list[str]] = {}
+    some: list[str] = []  # how many readings have any warning
     for belongs in groups.values():
         fired, holds, total = Counter(), Counter(), 0
+        marked = right_of_marked = 0
         for part in PARTS:
             for cell in latest(part):
                 if not belongs(part, cell):
                     continue
-                total += sum(c["draws"] + c["warned"] + c["none"] for c in cell["of"].values())
+                counts = cell["of"].values()
+                total += sum(c["draws"] + c["warned"] + c["none"] for c in counts)
+                marked += sum(c["warned"] for c in counts)
+                right_of_marked += sum(c["warned held"] for c in counts)
                 for kind, (n, right) in cell["warnings"].items():
                     fired[kind] += n
                     holds[kind] += right
         shown[""] = [*shown.get("", []), f"{total:,} readings"]
+        share = f"{100 * marked / total:.1f}" if total else "–"
+        some.append(f"{share} ({_per_cent(right_of_marked, marked)})")
         for kind in {*fired, *shown} - {""}:
             cells = shown.setdefault(kind, [])
             cells += ["–"] * (len(shown[""]) - 1 - len(cells))
@@ -132,7 +140,7 @@ def warned() -> str:
         return NOT_RUN
     total_row = ["of", *shown.pop("")]
     rows = [[kind, *cells] for kind, cells in sorted(shown.items())]
-    return table(["warning", *groups], [total_row, *rows])
+    return table(["warning", *groups], [total_row, ["any", *some], *rows])
 
 
 def unchanged() -> str:

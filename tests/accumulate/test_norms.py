@@ -129,3 +129,25 @@ def test_a_tail_of_fewer_than_ten_rows_is_not_judged():
 def test_rows_of_one_length_have_no_tail():
     assert tail(np.ones(2000), 0.01) == np.inf
     assert tail(np.zeros(2000), 0.01) is None
+
+
+@pytest.mark.parametrize(("between", "within"), [(0.2, 0.2), (0.2, 0.05), (0.0, 0.3)])
+def test_variance_between_documents_is_told_from_that_within(feed, make_block, between, within):
+    found = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        apart = between * rng.standard_normal((150, 1)) + within * rng.standard_normal((150, 8))
+        rows = rows_of_lengths(np.abs(1 + apart).ravel())
+        summary = feed(Norms(4), make_block(rows, [8] * 150)).finalize()
+        found.append(summary.between_documents(8.0 * len(rows)))
+    share, variation = np.mean(found, axis=0)
+    assert share == pytest.approx(between**2 / (between**2 + within**2), abs=0.15)
+    assert variation == pytest.approx(between, abs=0.04)
+
+
+def test_rows_on_their_own_differ_as_documents_do(feed, make_block):
+    norms = np.array([1.0, 2.0, 3.0, 4.0] * 10)
+    summary = feed(Norms(4), make_block(rows_of_lengths(norms))).finalize()
+    share, variation = summary.between_documents(40.0)
+    assert share == 1.0
+    assert variation == pytest.approx(norms.std(ddof=1) / norms.mean(), rel=1e-6)

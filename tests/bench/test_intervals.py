@@ -1,5 +1,7 @@
 """The populations behind the tables of intervals: what is drawn, and what is true of it."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -56,10 +58,15 @@ def test_sinks_are_as_frequent_in_the_population_as_in_draws(script):
     assert shares[0] > 0.02
 
 
-def test_a_draw_is_counted_once_warned_or_not(script, pool, monkeypatch):
+def test_a_draw_is_counted_once_warned_or_not_also_after_a_stop(script, pool, monkeypatch):
     intervals = script("intervals")
     monkeypatch.setattr(intervals, "REPETITIONS", 3)
-    found = intervals.covered(pool, 12, intervals.truths(pool))
+    found, stopped = {"ran": 0}, {"ran": 0}
+    assert len(list(intervals.covered(pool, 12, found))) == 3
+    next(intervals.covered(pool, 12, stopped))
+    stopped = json.loads(json.dumps(stopped))  # what is saved
+    assert len(list(intervals.covered(pool, 12, stopped))) == 2
+    assert stopped == found
     for counts in found["of"].values():
         assert counts["draws"] + counts["warned"] + counts["none"] == 3
         assert counts["held"] <= counts["draws"]

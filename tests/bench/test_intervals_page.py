@@ -52,6 +52,7 @@ def test_a_warning_is_counted_by_kind_of_population(script, monkeypatch):
     assert [each.strip() for each in lines[2].split("|")[1:-1]] == [
         "of", "10 readings", "0 readings", "10 readings",
     ]  # fmt: skip
+    assert lines[3] == "| any | 10.0 (100) | – (–) | 10.0 (100) |"
     assert "| few | 10.0 (100) | – | – |" in lines
     assert "| odd | – | – | 10.0 (0) |" in lines
     assert "| x | 100 | 90 | 89 to 89 | none | 100 | – |" in page.held()

@@ -262,6 +262,34 @@ def test_sinks_of_one_length_are_no_tail(warned, cloud):
     assert warned("norms have a heavy tail", rows, in_documents(120, 100)) == []
 
 
+UNSEEN = "too few to show a heavy tail"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_few_documents_that_differ_in_length_cannot_show_a_tail(warned, cloud, seed):
+    # also where no long one was drawn, which is where the interval misses
+    rng = np.random.default_rng(seed)
+    scales = np.sort(rng.lognormal(0, 0.5, 60))[:50]
+    rows = cloud(n=1000) * np.repeat(scales, 20)[:, None]
+    assert warned(UNSEEN, rows, in_documents(50, 20)) == NORMS
+
+
+def test_documents_of_one_length_or_very_many_have_no_unseen_tail(warned, cloud):
+    rows = cloud(n=4000)
+    assert warned(UNSEEN, rows, in_documents(200, 20)) == []
+    rows[::20] *= 30  # a sink in every document: norms differ within documents
+    assert warned(UNSEEN, rows, in_documents(200, 20)) == []
+    scales = np.random.default_rng(3).lognormal(0, 0.5, 1000)
+    rows = cloud(n=4000) * np.repeat(scales, 4)[:, None]
+    assert warned(UNSEEN, rows, in_documents(1000, 4)) == []
+
+
+def test_few_rows_of_their_own_cannot_show_a_tail_either(warned, cloud):
+    scales = np.random.default_rng(3).lognormal(0, 0.5, (1000, 1))
+    assert warned(UNSEEN, (cloud(n=1000) * scales)[:300]) == NORMS
+    assert warned(UNSEEN, cloud(n=1000) * scales) == []
+
+
 # --- neighbours --------------------------------------------------------------------------
 NAMES = ["mean-cosine", "isoscore", "twonn"]
 

@@ -58,6 +58,26 @@ class NormsSummary(ByGroup):
         beyond = np.log(norms[first:] / norms[first]) @ counts[first:]
         return float(longer[first] / beyond) if beyond > 0 else np.inf
 
+    def between_documents(self, pairs: float) -> tuple[float, float]:
+        """Return the share of the variance of norms between documents, and its variation.
+
+        The variation is its root over the mean norm: by how much the lengths of documents
+        differ. `pairs` is the sum of their squared numbers of rows. With B between and W
+        within documents the mean of n norms has the variance B pairs / n^2 + W / n, which
+        groups of documents show. An estimate: the share may be above 1.
+        """
+        n, groups = float(self.sizes.sum()), len(self.sizes)
+        mean = float(self.sizes @ self.mean) / n
+        off = self.sizes * (self.mean - mean)
+        total = float(self.spread.sum() + off @ (self.mean - mean)) / max(n - 1, 1.0)
+        if groups < 2 or mean <= 0 or total <= 0:
+            return 0.0, 0.0
+        share = 1.0  # every row is a document
+        if pairs > n:
+            seen = float(off @ off) / n**2 * groups / (groups - 1)
+            share = max((seen / total - 1 / n) / (pairs / n**2 - 1 / n), 0.0)
+        return share, float(np.sqrt(share * total) / mean)
+
 
 class Norms(Cellwise[NormsSummary]):
     """Mean and spread of norms, and a histogram whose bins grow by one per cent.

@@ -44,6 +44,10 @@ SHOWN_ROWS, SHOWN_TEXT = 3, 40  # rows of a warning, characters of a text
 LONG_ROW = 10  # times the median norm
 TAILS = (0.01, 0.001)  # shares of the longest rows
 LIGHT_TAIL = 5.0  # index of a tail from which on intervals of norms cover
+SHOW_TAIL = 1000  # documents or rows from which on a heavy tail of their lengths shows
+UNEVEN = 0.2  # variation of lengths between documents below which no tail matters
+UNEVEN_ROWS = 0.25  # the same of independent rows, whose intervals miss less often
+BETWEEN = 0.1  # share of the variance of norms below which documents do not decide it
 ALIKE = 0.03  # of the way from random rows to equal ones, from which on neighbours are alike
 ALIKE_ERRORS = 5.0  # standard errors
 UNLIKE_ERRORS = 4.0  # by which neighbours are less alike than random rows: a sequence too
@@ -76,7 +80,8 @@ def about_rows(summaries: Summaries, reads: type[View], *, debiased: bool = Fals
     if alike := _alike_neighbours(summaries):
         warnings.append(alike)
     if reads in _OF_NORMS:
-        warnings += [each for each in (list_long(summaries), _heavy_tail(summaries)) if each]
+        tail = _heavy_tail(summaries) or _unseen_tail(summaries)
+        warnings += [each for each in (list_long(summaries), tail) if each]
     if reads in _SAMPLED or summaries.sampled & set(reads.needs):
         sample = summaries.of(Reservoir)
         if sample.seen > sample.count:
@@ -214,6 +219,28 @@ def _heavy_tail(summaries: Summaries) -> str:
     if not known or max(known) >= LIGHT_TAIL:
         return ""
     return f"norms have a heavy tail (index {max(known):.1f}): the interval may be too narrow"
+
+
+def _unseen_tail(summaries: Summaries) -> str:
+    """Return a warning where few documents of unequal length decide how much norms vary.
+
+    Whether the next one is far longer, they do not show: where no long one was drawn the
+    interval is too narrow, and nothing in the sample tells. What tells is that the lengths
+    of documents differ, and that there are few.
+    """
+    if Norms not in summaries:
+        return ""
+    tally = summaries.of(Tally)
+    if tally.documents < LEAST_DOCUMENTS or tally.count**2 >= SHOW_TAIL * tally.pairs:
+        return ""
+    share, variation = summaries.of(Norms).between_documents(tally.pairs)
+    if share < BETWEEN or variation < (UNEVEN_ROWS if tally.independent else UNEVEN):
+        return ""
+    many = f"{tally.documents} {'rows' if tally.independent else 'documents'}"
+    return (
+        f"norms differ by {variation:.0%} between {many}, too few to show a heavy tail: "
+        "the interval may be too narrow"
+    )
 
 
 def _named(summaries: Summaries) -> NamedRowsSummary:
