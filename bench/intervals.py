@@ -16,10 +16,12 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
+from unittest.mock import patch
 
 import numpy as np
 from populations import PLANTED, Population, everywhere, real
@@ -32,8 +34,9 @@ from isoscope.comparison.side import Side
 from isoscope.measures import MEASURES
 from isoscope.measures.view import FarNeighbours, Neighbours, Pairs
 from isoscope.store import Run, load
+from isoscope.study import measure_choice
 from isoscope.study.lanes import run
-from isoscope.study.reading import kinds_for, read_survey
+from isoscope.study.reading import Spreads, kinds_for, read_survey
 from isoscope.types import DEBIASED_TWINS, Change, Chunk, Reading
 
 RESULTS = Path(__file__).parent / "results" / "intervals.json"
@@ -166,13 +169,13 @@ def changed(name: str, draw: Pair, found: dict) -> Iterator[None]:
     )
     for seed in range(FIRST_SEED + found["ran"], FIRST_SEED + REPETITIONS):
         rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
-        with TemporaryDirectory(prefix="isoscope-") as folder:
+        with TemporaryDirectory(prefix="isoscope-") as folder, kept_spreads() as spreads:
             runs = [Path(folder) / "a", Path(folder) / "b"]
             for target, (rows, documents) in zip(runs, draw(rng), strict=True):
                 iso.measure(
                     rows, document=documents, measures=NAMES, output=target, name="rows"
                 )
-            for each in single_questions(*map(load, runs)):
+            for each in single_questions(*map(load, runs), *spreads):
                 of[each.measure]["pairs"] += 1
                 kind = "caveat" if each.warnings else "changed"
                 of[each.measure][kind] += int(each.verdict == "changed")
@@ -180,9 +183,30 @@ def changed(name: str, draw: Pair, found: dict) -> Iterator[None]:
         yield
 
 
-def single_questions(first: Run, second: Run) -> list[Change]:
+@contextmanager
+def kept_spreads() -> Iterator[list[Spreads]]:
+    """Keep what the intervals of runs are made of while they are measured.
+
+    `compare` would work it out anew from the sums of each run, in as much time again.
+    """
+    kept: list[Spreads] = []
+
+    def read(survey, names, **how):
+        kept.append({})
+        return read_survey(survey, names, **{**how, "spreads": kept[-1]})
+
+    with patch.object(measure_choice, "read_survey", read):
+        yield kept
+
+
+def single_questions(
+    first: Run, second: Run, of_first: Spreads, of_second: Spreads
+) -> list[Change]:
     """Return what `compare` says of each measure when asked for that one alone."""
     sides, how = (Side.of(first, "all"), Side.of(second, "all")), pairing(first, second)
+    for side, spreads in zip(sides, (of_first, of_second), strict=True):
+        for (site, _, measure), spread in spreads.items():
+            side._spreads.setdefault(site, {})[measure] = spread
     keys = [key for key in sides[0].readings if key in sides[1].readings and key[2] in NAMES]
     return [changes(sides, [(key, key)], how, NEGLIGIBLE)[0] for key in keys]
 

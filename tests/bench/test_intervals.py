@@ -78,3 +78,17 @@ def test_a_warning_is_known_by_its_words(script):
     kind_of = script("intervals").kind_of
     assert kind_of("only 12 documents: the interval is rough") == "only N documents"
     assert kind_of("n < 10 d (640 rows, 64 dimensions): biased") == "n < N d"
+
+
+def test_changes_are_those_of_compare(script, pool, monkeypatch, tmp_path):
+    intervals = script("intervals")
+    rng = np.random.default_rng(3)
+    with intervals.kept_spreads() as spreads:
+        for name in ("a", "b"):
+            rows, documents = pool.draw(40, rng)
+            intervals.iso.measure(
+                rows, document=documents, measures=intervals.NAMES, output=tmp_path / name
+            )
+    runs = intervals.load(tmp_path / "a"), intervals.load(tmp_path / "b")
+    for each in intervals.single_questions(*runs, *spreads):
+        assert each == intervals.iso.compare(*runs, measures=[each.measure])[0]
