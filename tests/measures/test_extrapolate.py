@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from isoscope.measures.extrapolate import FARTHEST, doubt, extrapolate
+from isoscope.measures.extrapolate import (
+    FARTHEST,
+    Estimate,
+    doubt,
+    extrapolate,
+    warn_of_doubt,
+)
 from isoscope.measures.interval import Spread, beyond, quantile
 
 
@@ -32,6 +38,13 @@ def test_few_documents_for_the_dimensions_are_warned_of(measured):
     (text,) = reading.warnings
     assert text.startswith("may be biased low, by ")
     assert text.endswith("too few documents for its spectrum")
+
+
+def test_a_doubt_without_end_has_no_number():
+    spread = Spread(np.ones(8), np.arange(8, dtype=np.uint64))
+    found = Estimate(1.0, (0.0, 2.0), spread, np.inf)
+    (text,) = warn_of_doubt(found, low=False, independent=False)
+    assert text.startswith("may be biased high, by an unknown amount beyond its interval: ")
 
 
 # --- skewed parts --------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import inf, sqrt
+from math import inf, isfinite, sqrt
 
 import numpy as np
 
@@ -85,10 +85,8 @@ def warn_of_doubt(found: Estimate, *, low: bool, independent: bool) -> list[str]
     if found.doubt <= TOLERABLE * found.spread.error:
         return []
     kind, side = "rows" if independent else "documents", "low" if low else "high"
-    return [
-        f"may be biased {side}, by {found.doubt:.2g} beyond its interval: too few {kind} for "
-        "its spectrum"
-    ]
+    by = f"by {found.doubt:.2g}" if isfinite(found.doubt) else "by an unknown amount"
+    return [f"may be biased {side}, {by} beyond its interval: too few {kind} for its spectrum"]
 
 
 def _are_few(seen: Spectrum) -> bool:
