@@ -1,12 +1,10 @@
 """Running batches through a model while a listener hears its sites, within its memory."""
 
-import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import itemgetter
-from pathlib import Path
 from typing import TypeVar
 
 import torch
@@ -188,21 +186,6 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(
         words in str(error).lower() for words in _OUT_OF_MEMORY
     )
-
-
-def free_memory() -> int:
-    """Return the bytes of memory that are free to be used."""
-    bound = os.environ.get("ISOSCOPE_MEMORY")
-    if bound and bound.isdigit():
-        return int(bound)
-    with suppress(OSError, ValueError, IndexError):  # not every system has it
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (OSError, ValueError, AttributeError):
-        return 4 * 2**30
 
 
 def halve(batches: Sequence[Sequence[T]], times: int) -> Iterator[Sequence[T]]:

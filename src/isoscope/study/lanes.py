@@ -37,8 +37,13 @@ KnownBy = Literal["content", "order", "source"]
 
 
 def block_rows(width: int, itemsize: int = 4) -> int:
-    """Return how many rows a block should have: an even number, so that no pair is cut."""
-    return min(max(BLOCK_BYTES // max(width * itemsize, 1), 256), 65_536) // 2 * 2
+    """Return how many rows a block should have: an even number, so that no pair is cut.
+
+    At least 256, but for rows so wide that these would be more than two usual blocks.
+    """
+    row = max(width * itemsize, 1)
+    least = min(256, max(2 * BLOCK_BYTES // row, 2))
+    return min(max(BLOCK_BYTES // row, least), 65_536) // 2 * 2
 
 
 @dataclass(frozen=True, slots=True)
