@@ -8,9 +8,9 @@ from operator import itemgetter
 from typing import TypeVar
 
 import torch
-from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
+from isoscope.blas import one_blas_thread
 from isoscope.capture.feed.base import Batch, Feed, Prepared
 from isoscope.capture.listener import Listener
 from isoscope.capture.model.pooling import Pooling
@@ -208,7 +208,7 @@ def threads(number: int) -> Generator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(number)
     try:
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             yield
     finally:
         torch.set_num_threads(before)

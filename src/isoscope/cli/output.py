@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from threading import Lock, Timer
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
@@ -54,11 +54,12 @@ def show_table(table: "Table") -> None:
 
 
 def note(text: str, *, quiet: bool) -> None:
-    """Print a remark to stderr, beside the data."""
+    """Print a remark to stderr, beside the data; where that is full, the data still count."""
     if not quiet:
         from isoscope.escape import plain
 
-        click.echo(plain(text), err=True)
+        with suppress(OSError):
+            click.echo(plain(text), err=True)
 
 
 def show_file(path: "Path", facts: dict[str, str | int], *, as_json: bool) -> None:

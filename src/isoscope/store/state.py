@@ -13,14 +13,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Protocol, TypedDict, cast
 
 import msgspec
 import numpy as np
 
 from isoscope.accumulate.survey import Place, PlaceState, Survey, SurveyState, same_in_all
-from isoscope.store.atomic import link_or_copy
+from isoscope.store.atomic import SpareFolder, link_or_copy, writing
 from isoscope.store.schema import plain_values
 from isoscope.types import Array
 
@@ -266,12 +265,9 @@ class State:
                     self._content.held.setdefault(place, {}).update(found)
             return self
         whole = spare / "whole.state"
-        join_states(
-            self.file(lambda: spare, "first.state"),
-            second.file(lambda: spare, "second.state"),
-            whole,
-            overlay=True,
-        )
+        first = self.file(lambda: spare, "first.state")
+        with writing(spare):
+            join_states(first, second.file(lambda: spare, "second.state"), whole, overlay=True)
         return State(whole)
 
     def write(self, path: Path) -> None:
@@ -292,13 +288,14 @@ class State:
         if isinstance(self._content, StateReader) and self._content.path:
             return self._content.path
         path = spare() / name
-        path.unlink(missing_ok=True)
-        write_state(path, self._content)
+        with writing(path.parent):
+            path.unlink(missing_ok=True)
+            write_state(path, self._content)
         return path
 
     def digest(self) -> str:
         """Return what identifies this content: of its bytes as a file."""
-        with TemporaryDirectory(prefix="isoscope-") as folder:
+        with SpareFolder() as folder:
             return file_digest(self.file(lambda: Path(folder), "state"))
 
 

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from itertools import count, islice
 from typing import Annotated, TypeAlias
 
-from threadpoolctl import threadpool_limits
-
 from isoscope.accumulate.survey import Survey
+from isoscope.blas import one_blas_thread
 from isoscope.display import READINGS, Results
 from isoscope.engine.allocator import trim
 from isoscope.errors import RowError, TooFewRowsError
@@ -221,7 +220,7 @@ def _read_each(
             trim()  # matrices of many sizes leave holes
         return found
 
-    with threadpool_limits(1):  # here, since it is of the process and not of a thread
+    with one_blas_thread():  # here, since it is of the process and not of a thread
         yield from map_in_threads(read, take(), THREADS if by_site else 1)
 
 

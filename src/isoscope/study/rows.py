@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from isoscope.source import RowSource, open_source
 from isoscope.source.bytes import of_file
 from isoscope.source.row_source import Segment
 from isoscope.store import Origin, new_origin, save
+from isoscope.store.atomic import SpareFolder
 from isoscope.store.state import State
 from isoscope.study.lanes import LANES, KnownBy, Progress, block_rows, run
 from isoscope.study.measure_choice import Computed, Reads, read_state
@@ -263,7 +263,7 @@ def finish_readings(
     Summaries of a second stage are laid over those of the first. The config of a run has the
     flags of the spec, replaced by those in `flags`.
     """
-    with TemporaryDirectory(prefix="isoscope-") as spare:
+    with SpareFolder() as spare:
         state = done.state
         for second in done.found[1:]:
             assert isinstance(second, State)
