@@ -64,6 +64,7 @@ class MeasureSpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
     room: ClassVar[int] = 8 << 20  # of wide rows, one range at a time
     plans: ClassVar[type[Plan]] = RowsPlan
     worker_at: ClassVar[str] = "isoscope.study.rows:RowsWorker"
+    reads_again: ClassVar[str] = "isoscope.study.saved_runs:read"
 
     vectors: Annotated[
         str | None,
@@ -279,7 +280,16 @@ def finish_readings(
 
         if done.target is not None:
             config = {done.spec.command: done.spec.to_config(absolute=True) | dict(flags or {})}
-            save(done.target, state, readings, origin(), config, done.overwrite, resume=True)
+            save(
+                done.target,
+                state,
+                readings,
+                origin(),
+                config,
+                done.overwrite,
+                resume=True,
+                id=done.id,
+            )
         return readings()
 
 

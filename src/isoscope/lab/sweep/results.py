@@ -1,5 +1,6 @@
 """What a sweep found, weight by weight: records of cells, lines of weights, their tables."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, sqrt
@@ -26,7 +27,7 @@ from isoscope.measures.difference import NO_SPREAD as ROUNDING
 from isoscope.measures.difference import Difference, holm, paired_difference
 from isoscope.measures.interval import exact_quantile
 from isoscope.site import is_layer
-from isoscope.store import Origin, Run
+from isoscope.store import Origin, Run, load
 from isoscope.types import Reading, SweepCell, SweepGrid, SweepWeight
 
 TASK = "task"  # the site of how well the task is done
@@ -67,6 +68,13 @@ class SweepLine(Record):
     loss: float  # of held-out examples, mean over seeds
     before: Means
     after: Means  # mean over seeds
+
+
+def read_sweep(path: str | os.PathLike[str]) -> Results[SweepLine]:
+    """Return one line per weight of a sweep that was saved."""
+    run = load(path)
+    name = run.origin.model.model if run.origin.model is not None else ""
+    return sweep_results(run.readings, run.origin, name)
 
 
 def sweep_results(

@@ -44,6 +44,7 @@ class SweepSpec(Runnable[Results[SweepLine]], frozen=True, kw_only=True):
     keeps: ClassVar[str] = "records"
     plans: ClassVar[type[Plan]] = SweepPlan
     worker_at: ClassVar[str] = "isoscope.lab.sweep.worker:SweepWorker"
+    reads_again: ClassVar[str] = "isoscope.lab.sweep.results:read_sweep"
     torch_for: ClassVar[str] = "a sweep"
 
     load: ModelSpec
