@@ -76,6 +76,7 @@ class MeasureFacts:
     isotropic: float | str | None  # with many rows: a number, or how it goes with the width d
     collapsed: float | str | None
     unmoved_by: list[str]
+    as_published: bool  # whether the paper or its code computes it otherwise
     formula: str
     misleads: str
     cite: str
@@ -92,6 +93,7 @@ def describe_measures() -> list[MeasureFacts]:
             isotropic=_limit(each.isotropic),
             collapsed=_limit(each.collapsed),
             unmoved_by=sorted(each.unmoved_by),
+            as_published=each.published is not None,
             formula=each.note.formula,
             misleads=each.note.misleads,
             cite=each.cite,
