@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import ClassVar, Generic, Protocol, TypeVar, cast
@@ -16,9 +15,9 @@ from isoscope.errors import (
     EngineError,
     RowError,
     RunExistsError,
-    SourceError,
     StoreError,
     TooFewRowsError,
+    need_packages,
 )
 from isoscope.store.keepers import ROOM, RecordKeeper, SummaryKeeper
 from isoscope.store.origin import versions
@@ -111,13 +110,7 @@ class Runnable(Spec, Generic[R_co], frozen=True, kw_only=True):
 
 def need_torch(who: str = "a survey") -> None:
     """Refuse to begin where the packages of models are missing."""
-    for package in ("torch", "transformers"):
-        if find_spec(package) is None:
-            raise SourceError(
-                f"{who} needs {package}, got none",
-                hint="pip install 'isoscope[hf]'",
-                slug="extra-missing",
-            )
+    need_packages(who, ("torch", "transformers"), "hf")
 
 
 def run(
