@@ -304,7 +304,7 @@ class Run:
         path = self.path / STATE
         with reading(path):
             _same(path, self.manifest.files[STATE])
-            return StateReader(path)
+            return StateReader(path, trusted=False)
 
 
 def merge_states(runs: Sequence[Run], out: Path) -> None:
