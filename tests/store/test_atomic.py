@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 
+import isoscope
 from isoscope.accumulate import ArrayBlock, Tally
 from isoscope.accumulate.survey import Survey
 from isoscope.errors import StoreError
@@ -155,3 +156,16 @@ def test_a_state_that_does_not_fit_on_the_disk_is_a_store_error(here, monkeypatc
     with pytest.raises(StoreError, match="No space left on device") as caught:
         State(survey).digest()
     assert caught.value.slug == "store-write"
+
+
+@pytest.mark.parametrize("mask", [0o002, 0o027, 0o077])
+def test_modes_of_a_run_are_those_of_any_file(here, mask):
+    before = os.umask(mask)
+    try:
+        isoscope.measure(np.eye(5) + 0.1, output=here / "run")
+        (here / "plain").write_text("")
+    finally:
+        os.umask(before)
+    run, plain = here / "run", (here / "plain").stat().st_mode & 0o777
+    assert run.stat().st_mode & 0o777 == 0o777 & ~mask
+    assert {each.stat().st_mode & 0o777 for each in run.iterdir()} == {plain}
