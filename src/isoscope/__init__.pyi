@@ -120,6 +120,7 @@ def measure(
     text: Any = None,
     name: str | None = None,
     by_order: bool = False,
+    truncate_dim: int | None = None,
     skip_bad: bool = False,
     seed: int = 0,
     threads: int = 2,

@@ -1,7 +1,9 @@
 """Errors a user can cause: the problem, a hint and an address; the command line prints them."""
 
 import re
+from collections.abc import Sequence
 from functools import partial
+from importlib.util import find_spec
 from typing import ClassVar
 
 from isoscope.escape import plain
@@ -78,6 +80,17 @@ def _keyword(found: re.Match[str]) -> str:
     return f"{name}={value}" if is_number else f'{name}="{value}"'
 
 
+def need_packages(who: str, packages: Sequence[str], extra: str) -> None:
+    """Refuse to begin where a package is missing; the error names the extra to install."""
+    for package in packages:
+        if find_spec(package) is None:
+            raise MissingPackageError(
+                f"{who} needs {package}, got none",
+                hint=f"pip install 'isoscope[{extra}]'",
+                slug="extra-missing",
+            )
+
+
 class UnknownNameError(IsoscopeError):
     """No measure, column, site or the like has this name."""
 
@@ -96,6 +109,10 @@ class ColumnError(SourceError):
 
 class DocumentError(SourceError):
     """One document, image or sound file cannot be used; the others are not affected."""
+
+
+class MissingPackageError(SourceError, ImportError):
+    """A package is not installed that only some of isoscope needs."""
 
 
 class RowError(SourceError):

@@ -137,9 +137,10 @@ def test_a_sweep_that_was_killed_is_resumed_with_the_same_numbers(
 def test_a_run_that_is_there_is_replaced_only_on_request(swept, tiny, reviews):
     run, found = swept
     with pytest.raises(IsoscopeError) as caught:
-        iso.sweep(tiny, reviews, output=run, **QUICK)
+        iso.sweep(tiny, reviews, output=run, **QUICK | {"seed": 7})
     assert caught.value.slug == "store-exists"
     assert f"isoscope report {run}" in caught.value.hint
+    assert iso.sweep(tiny, reviews, output=run, **QUICK).to_dict() == found.to_dict()
     again = iso.sweep(tiny, reviews, output=run, overwrite=True, **QUICK)
     assert again.to_dict() == found.to_dict()
     assert [path.name for path in run.parent.iterdir()] == ["sweep"]

@@ -246,3 +246,30 @@ def test_an_interrupt_leaves_nothing_behind(place, environment, sent, code, said
         assert sorted(each.name for each in place.iterdir()) == [
             "big.npy", "other.npy", "vectors.npy",
         ]  # fmt: skip
+
+
+def test_a_finished_run_is_shown_when_it_is_asked_for_again(isoscope):
+    words = ("measure", "vectors.npy", "-o", "runs/again")
+    first, saved = isoscope(*words), Path("runs/again/run.json")
+    assert first.exit_code == 0
+    before = saved.read_bytes()
+    again = isoscope(*words)
+    assert again.exit_code == 0
+    assert again.stdout == first.stdout
+    assert again.stderr.strip() == (
+        "runs/again is finished: shown as it was saved; --overwrite does it again"
+    )
+    assert saved.read_bytes() == before
+    for more in (("--seed", 1), ("-m", "isoscore"), ("--zeta", "0.3")):
+        other = isoscope(*words, *more)
+        assert other.exit_code == 2
+        assert "store-exists" in other.stderr
+
+
+def test_a_finished_run_of_other_content_is_not_shown(isoscope):
+    words = ("measure", "vectors.npy", "-o", "runs/other")
+    assert isoscope(*words).exit_code == 0
+    np.save("vectors.npy", np.load("vectors.npy") + 1)
+    done = isoscope(*words)
+    assert done.exit_code == 2
+    assert "store-exists" in done.stderr

@@ -287,9 +287,15 @@ def other_model(place, tiny):
 
 
 def test_a_finished_run_is_replaced_only_where_that_is_requested(isoscope, model, corpus):
-    assert isoscope("survey", model, corpus, *QUICK, "-o", "run").exit_code == 0
+    first = isoscope("survey", model, corpus, *QUICK, "-o", "run")
+    assert first.exit_code == 0
     before = values("run")
-    refused(isoscope("survey", model, corpus, *QUICK, "-o", "run"), "store-exists")
+    again = isoscope("survey", model, corpus, *QUICK, "-o", "run")
+    assert again.exit_code == 0
+    assert again.stdout == first.stdout
+    refused(
+        isoscope("survey", model, corpus, *QUICK, "--seed", "1", "-o", "run"), "store-exists"
+    )
     killed(
         model, corpus, *MANY, "--seed", "1", "-o", "run", "--overwrite",
         folder=".isoscope-run-units",

@@ -44,7 +44,12 @@ def test_a_run_is_saved_and_read(isoscope, examples):
     groups = {json.loads(line)["group"] for line in read.stdout.splitlines()}
     assert groups == {"", *(f"weight={w},seed={s}" for w in (0, 1) for s in (0, 1))}
     again = isoscope("sweep", "models/minilm", *words, "--weights", 1, *QUICK, "-o", "runs/s")
-    assert again.exit_code == 2 and "store-exists" in again.stderr
+    assert again.exit_code == 0
+    assert again.stdout == done.stdout
+    assert "runs/s is finished: shown as it was saved" in again.stderr
+    assert "saved runs/s" not in again.stderr
+    other = isoscope("sweep", "models/minilm", *words, "--weights", 2, *QUICK, "-o", "runs/s")
+    assert other.exit_code == 2 and "store-exists" in other.stderr
 
 
 def test_bad_rows_are_skipped_with_a_remark_on_request(isoscope, examples):

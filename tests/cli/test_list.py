@@ -11,7 +11,14 @@ def test_every_measure_is_listed_with_its_title(isoscope):
     done = isoscope("list", "measures")
     assert done.exit_code == 0
     head, *lines = done.stdout.splitlines()
-    assert head.split() == ["measure", "isotropic", "collapsed", "passes", "what"]
+    assert head.split() == [
+        "measure",
+        "isotropic",
+        "collapsed",
+        "passes",
+        "--as-published",
+        "what",
+    ]
     assert [line.split()[0] for line in lines] == list(MEASURES)
     for line, measure in zip(lines, MEASURES.values(), strict=True):
         assert line.endswith(measure.title)
@@ -65,3 +72,14 @@ def test_a_wrong_word_gets_the_nearest(isoscope):
     done = isoscope("list", "measure")
     assert done.exit_code == 2
     assert "did you mean 'measures'?" in done.stderr
+
+
+def test_measures_that_papers_compute_otherwise_are_marked(isoscope):
+    table = isoscope("list", "measures").stdout.splitlines()
+    assert "--as-published" in table[0]
+    marked = {line.split()[0] for line in table[1:] if " differs " in line}
+    records = [
+        json.loads(line) for line in isoscope("list", "measures", "--json").stdout.splitlines()
+    ]
+    assert marked == {each["name"] for each in records if each["as_published"]}
+    assert marked == {name for name, each in MEASURES.items() if each.published is not None}

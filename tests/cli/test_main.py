@@ -173,6 +173,23 @@ def test_a_full_disk_under_stdout_is_one_line(shell, command):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")  # noqa: PTH110
+def test_only_gates_leave_with_1_whatever_the_streams_are(shell):
+    ways = ["2> /dev/full", ">&-", "2>&-", "> /dev/full 2> /dev/full", ">&- 2>&-"]
+    done = shell(
+        "".join(
+            f"isoscope list nothing {way}; echo $? >> codes; isoscope list groups {way}; "
+            "echo $? >> codes;\n"
+            for way in ways
+        )
+        + "cat codes"
+    )
+    codes = done.stdout.split()
+    assert codes[0::2] == ["2"] * 5
+    assert "1" not in codes
+    assert "Traceback" not in done.stderr
+
+
 def test_an_interrupt_is_one_line_and_130(place, environment):
     code = (
         "import time, isoscope.api as api\n"

@@ -79,9 +79,11 @@ def test_the_clock_starts_with_the_work_and_not_with_what_came_before():
         ((0, 100, 0.0), "0 of 100 rows"),
         ((500, None, 2.0), "500 rows, 250 rows/s"),
         ((500, 1000, 2.0), "500 of 1,000 rows, 250 rows/s, 2 s left"),
-        ((10, 100_000, 1.0), "10 of 100,000 rows, 10 rows/s, 166 min 39 s left"),
+        ((10, 100_000, 1.0), "10 of 100,000 rows, 10 rows/s, 2 h 46 min left"),
         ((2, 8, 4.0), "2 of 8 rows, 0.5 rows/s, 12 s left"),
         ((1000, 1000, 1.0), "1,000 rows read, computing"),
+        ((2, 6, 200.0, "cells"), "2 of 6 cells, 1 min 40 s each, 6 min 40 s left"),
+        ((6, 6, 600.0, "cells"), "6 cells done, computing"),
     ],
 )
 def test_it_says_how_far_how_fast_and_how_long(arguments, text):

@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -96,3 +97,18 @@ def test_no_runs_are_refused():
 def test_records_that_are_no_readings_are_refused(run, given):
     with pytest.raises(ConfigError, match="shows runs and readings, got causes"):
         exhibits(given(iso.explain(run)))
+
+
+def test_a_page_has_no_folders_of_the_disk_it_was_made_on(run):
+    loaded = iso.load(run)
+    words = [
+        "/usr/bin/isoscope",
+        "measure",
+        "/home/ann/x.npy",
+        "-o",
+        "~/runs/a",
+        "--id=/d/i.npy",
+    ]
+    manifest = msgspec.structs.replace(loaded.manifest, command=[*words, "runs/b"])
+    facts = facts_of(replace(loaded, manifest=manifest))
+    assert facts["Command"] == "isoscope measure x.npy -o a --id=i.npy runs/b"

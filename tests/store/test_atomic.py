@@ -2,10 +2,17 @@
 
 import errno
 import os
+import time
 
+import numpy as np
 import pytest
 
+import isoscope
+from isoscope.accumulate import ArrayBlock, Tally
+from isoscope.accumulate.survey import Survey
+from isoscope.errors import StoreError
 from isoscope.store import atomic
+from isoscope.store.state import State
 
 
 def filled(path, word):
@@ -93,3 +100,72 @@ def test_a_failing_disk_is_one(here, monkeypatch):
     monkeypatch.setattr(atomic.os, "fsync", broken)
     with pytest.raises(OSError, match="input/output"):
         atomic.sync(here)
+
+
+def leave_behind(folder, *, seconds=3600):
+    """Make a folder as a process that was killed leaves it."""
+    folder.mkdir()
+    (folder / "state").write_text("half")
+    before = time.time() - seconds
+    os.utime(folder, (before, before))
+    return folder
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_run(here):
+    old = leave_behind(here / f".isoscope-{'0a' * 8}.partial")
+    young = leave_behind(here / f".isoscope-{'0b' * 8}.partial", seconds=1)
+    others = [leave_behind(here / name) for name in (".isoscope-mine.partial", "isoscope-data")]
+    with atomic.staging(here / "run"):
+        assert not old.exists()
+        assert young.exists()
+        assert all(each.exists() for each in others)
+
+
+def test_what_another_process_holds_is_left_alone(here):
+    with atomic.staging(here / "run") as folder:
+        os.utime(folder, (0, 0))
+        with atomic.staging(here / "other"):
+            assert folder.exists()
+
+
+def test_spare_folders_of_killed_processes_are_removed_too(here, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(here))
+    old = leave_behind(here / ".isoscope-abcdefgh.spare")
+    with atomic.SpareFolder() as held, atomic.SpareFolder() as other:
+        assert not old.exists()
+        assert sorted(map(str, here.iterdir())) == sorted((held, other))
+    assert list(here.iterdir()) == []
+
+
+def test_a_link_is_not_followed(here):
+    target = leave_behind(here / "target")
+    link = here / f".isoscope-{'0c' * 8}.partial"
+    link.symlink_to(target)
+    os.utime(link, (0, 0), follow_symlinks=False)
+    with atomic.staging(here / "run"):
+        assert target.exists()
+
+
+def test_a_state_that_does_not_fit_on_the_disk_is_a_store_error(here, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    survey = Survey()
+    survey.update(("rows", "all"), [Tally], ArrayBlock(np.eye(3)))
+    monkeypatch.setattr("shutil.copyfileobj", full)
+    with pytest.raises(StoreError, match="No space left on device") as caught:
+        State(survey).digest()
+    assert caught.value.slug == "store-write"
+
+
+@pytest.mark.parametrize("mask", [0o002, 0o027, 0o077])
+def test_modes_of_a_run_are_those_of_any_file(here, mask):
+    before = os.umask(mask)
+    try:
+        isoscope.measure(np.eye(5) + 0.1, output=here / "run")
+        (here / "plain").write_text("")
+    finally:
+        os.umask(before)
+    run, plain = here / "run", (here / "plain").stat().st_mode & 0o777
+    assert run.stat().st_mode & 0o777 == 0o777 & ~mask
+    assert {each.stat().st_mode & 0o777 for each in run.iterdir()} == {plain}

@@ -90,7 +90,7 @@ def test_an_old_sweep_is_shown_with_the_name_of_its_model():
     found = sweep_results(run.readings, run.origin).to_dict()
     assert found == near([{**line, "model": "tiny-bert"} for line in EXPECTED["sweep"]])
     grid = grid_of(run)
-    assert (len(grid.weights), len(grid.cells)) == (3, 10)
+    assert (len(grid.weights), len(grid.cells)) == (3, 20)  # a half: means over layers
 
 
 def test_keys_of_other_versions_survive(tmp_path):

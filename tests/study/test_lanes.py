@@ -183,6 +183,30 @@ def test_nothing_but_bad_rows_leaves_nothing(chunks):
 
 
 @pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", [1e-75, 1e-100, 1e-160, 1e-200, 1e-310])
+@pytest.mark.parametrize("skip_bad", [False, True])
+def test_rows_too_short_for_their_squares_are_named_and_zeros_are_not(
+    chunks, cloud, scale, skip_bad
+):
+    rows = cloud()
+    rows[300] = 0
+    rows[[321, 400]] *= scale
+    rows[330, 0] = np.nan if skip_bad else 0
+    with pytest.raises(
+        RowError, match=r"no shorter than 1e-70 in a.npy, got a shorter one in row 321"
+    ) as caught:
+        ran(chunks(rows, 100), skip_bad=skip_bad)
+    assert caught.value.slug == "row-too-small"
+
+
+@pytest.mark.filterwarnings("error")
+def test_short_rows_of_float32_are_measured(chunks, cloud):
+    rows = (cloud() * 1e-38).astype(np.float32)
+    survey, _ = ran(chunks(rows, 100))
+    assert survey.held[PLACE][Tally].zeros == 0
+
+
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("scale", [1e75, 1e100, 1e200])
 @pytest.mark.parametrize("skip_bad", [False, True])
 def test_rows_too_long_for_their_squares_are_named_and_never_skipped(
@@ -269,7 +293,7 @@ def test_the_seed_deals_the_rows_anew(chunks, cloud):
 
 @pytest.mark.parametrize(
     ("width", "itemsize", "rows"),
-    [(768, 4, 8192), (768, 8, 4096), (1, 4, 65_536), (100_000, 8, 256), (12_288, 4, 512)],
+    [(768, 4, 8192), (768, 8, 4096), (1, 4, 65_536), (100_000, 8, 62), (12_288, 4, 512)],
 )
 def test_blocks_have_about_twenty_five_megabytes(width, itemsize, rows):
     assert block_rows(width, itemsize) == rows

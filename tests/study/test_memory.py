@@ -5,13 +5,11 @@ import pytest
 
 from isoscope.accumulate import ArrayBlock
 from isoscope.accumulate.survey import SECOND_PASS, Survey
-from isoscope.capture.runner import free_memory
 from isoscope.hashing import named_documents
 from isoscope.study.measure_choice import measure_names
 from isoscope.study.reading import kinds_for
 from isoscope.study.selection import (
     ROW_CLASSES,
-    as_bytes,
     site_bytes,
 )
 
@@ -39,19 +37,3 @@ def test_a_site_takes_about_what_was_foretold(width):
 
 def test_a_wide_model_takes_gigabytes():
     assert 33 * ROW_CLASSES * site_bytes(4096) > 15 * 2**30
-
-
-def test_the_memory_there_is_can_be_bounded(monkeypatch):
-    monkeypatch.setenv("ISOSCOPE_MEMORY", "123456")
-    assert free_memory() == 123456
-
-
-@pytest.mark.parametrize("nonsense", ["", "much", "-1"])
-def test_a_bound_that_is_no_number_is_none(monkeypatch, nonsense):
-    monkeypatch.setenv("ISOSCOPE_MEMORY", nonsense)
-    assert free_memory() > 2**20
-
-
-def test_bytes_are_reported_in_two_sizes():
-    assert as_bytes(2**20) == "1.0 MiB"
-    assert as_bytes(2**31) == "2.0 GiB"

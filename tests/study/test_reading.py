@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import isoscope
 from isoscope.accumulate import (
     ArrayBlock,
     BandCells,
@@ -214,3 +215,12 @@ def test_the_number_of_threads_changes_no_bit():
     chosen = [each.name for each in MEASURES.values() if each.default]
     survey, _ = run(chunks, ("rows", "all"), kinds_for(chosen))
     assert read_survey(survey, chosen, threads=1) == read_survey(survey, chosen, threads=2)
+
+
+@pytest.mark.parametrize("row", [[1.0, 1.0], [1e-3, 2.0, -7.0, 0.1], [0.3] * 7])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_values_of_identical_rows_lie_inside_their_intervals(row, dtype):
+    found = isoscope.measure(np.tile(np.array(row, dtype=dtype), (50, 1)))
+    known = [each for each in found if each.low is not None]
+    assert {"mean-cosine", "mean-cosine-cross"} <= {each.measure for each in known}
+    assert [each for each in known if not each.low <= each.value <= each.high] == []

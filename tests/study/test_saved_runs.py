@@ -288,3 +288,26 @@ def test_merging_reads_one_place_at_a_time(tmp_path, monkeypatch):
     total = merge([tmp_path / "r0", tmp_path / "r1"], tmp_path / "total")
     assert {reading.n for reading in total} == {600}
     assert {each.name for each in tmp_path.iterdir()} == {"r0", "r1", "total"}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bound", "slope"), [("float32", 1e-7, 1e-4), ("float64", 1e-11, 1e-9)]
+)
+@pytest.mark.parametrize("shift", [0.5, 300.0])
+def test_merged_shards_read_what_the_whole_reads_within_the_bound_of_the_docs(
+    tmp_path, dtype, bound, slope, shift
+):
+    rng = np.random.default_rng(0)
+    (tmp_path / "parts").mkdir()
+    for part in range(4):
+        rows = (rng.normal(size=(400, 8)) + shift).astype(dtype)
+        np.save(tmp_path / "parts" / f"{part}.npy", rows)
+        iso.measure(tmp_path / "parts" / f"{part}.npy", output=tmp_path / f"{part}")
+    whole = {each.measure: each.value for each in iso.measure(tmp_path / "parts")}
+    merged = iso.merge([tmp_path / f"{part}" for part in range(4)], tmp_path / "merged")
+    assert {each.measure for each in merged} == whole.keys()
+    for each in merged:
+        rel = slope if each.measure == "alpha" else bound
+        assert each.value == pytest.approx(whole[each.measure], rel=rel, abs=bound), (
+            each.measure
+        )

@@ -1,18 +1,16 @@
 """Running batches through a model while a listener hears its sites, within its memory."""
 
-import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import itemgetter
-from pathlib import Path
 from typing import TypeVar
 
 import torch
-from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
+from isoscope.blas import one_blas_thread
 from isoscope.capture.feed.base import Batch, Feed, Prepared
 from isoscope.capture.listener import Listener
 from isoscope.capture.model.pooling import Pooling
@@ -190,21 +188,6 @@ def is_out_of_memory(error: BaseException) -> bool:
     )
 
 
-def free_memory() -> int:
-    """Return the bytes of memory that are free to be used."""
-    bound = os.environ.get("ISOSCOPE_MEMORY")
-    if bound and bound.isdigit():
-        return int(bound)
-    with suppress(OSError, ValueError, IndexError):  # not every system has it
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (OSError, ValueError, AttributeError):
-        return 4 * 2**30
-
-
 def halve(batches: Sequence[Sequence[T]], times: int) -> Iterator[Sequence[T]]:
     """Yield batches cut in half `times` times, in the same order."""
     for batch in batches:
@@ -225,7 +208,7 @@ def threads(number: int) -> Generator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(number)
     try:
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             yield
     finally:
         torch.set_num_threads(before)

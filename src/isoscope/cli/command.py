@@ -90,24 +90,28 @@ def run(
     """Do an experiment and print what it found."""
     from isoscope.display import Results
     from isoscope.engine.allocator import give_back
+    from isoscope.store.run import is_finished
     from isoscope.study.measure_choice import refuse_not_finite
 
     if experiment.blocks:
         give_back(*experiment.blocks)
+    output = options.get("output")
+    finished = output is not None and is_finished(Path(str(output)))
+    finished = finished and not options.get("overwrite")
     try:
         with progress(quiet=quiet, noun=experiment.noun, first=experiment.first) as tick:
             results = experiment.function(
                 **options, progress=tick, say=lambda text: note(text, quiet=quiet)
             )
     except KeyboardInterrupt:
-        if options.get("output") is not None:
-            note(_kept_in(Path(str(options["output"]))), quiet=False)
+        if output is not None:
+            note(_kept_in(Path(str(output))), quiet=False)
         raise
     if not isinstance(results, Results):
         raise TypeError(f"expected Results of {experiment.name}, got {type(results).__name__}")
     show(results, style, quiet=quiet)
-    if options.get("output") is not None:
-        note(f"saved {options['output']}", quiet=quiet)
+    if output is not None and not finished:
+        note(f"saved {output}", quiet=quiet)
     refuse_not_finite(results)
 
 

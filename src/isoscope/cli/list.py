@@ -93,6 +93,9 @@ def _measures() -> "tuple[list[dict[str, object]], Table]":
         Column("isotropic", cells(each.isotropic for each in records)),
         Column("collapsed", cells(each.collapsed for each in records)),
         Column("passes", cells("two" if each.second_pass else "one" for each in records)),
+        Column(
+            "--as-published", cells("differs" if each.as_published else "" for each in records)
+        ),
         Column("what", cells(each.title for each in records), words=True, fold=24),
     )
     return [asdict(each) for each in records], Table("", columns)

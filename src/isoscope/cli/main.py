@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from inspect import cleandoc, getdoc
-from typing import Any
+from typing import Any, TextIO
 
 import click
 from click.shell_completion import get_completion_class, shell_complete
@@ -168,6 +168,7 @@ app.add_command(demo.DemoCommand("demo", help=getdoc(demo.demo), epilog=epilog(d
 
 def main() -> None:
     """Run `isoscope`."""
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # A name that the terminal's encoding cannot show is no reason to lose a table.
         with suppress(AttributeError):
@@ -182,14 +183,43 @@ def main() -> None:
     except Exception:  # a bug; Python would leave with 1, which says that a gate tripped
         import traceback
 
-        traceback.print_exc()
+        with suppress(OSError, ValueError, AttributeError):
+            traceback.print_exc()
         sys.exit(CANNOT)
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            _discard_unwritable(stream)
+
+
+def _open_closed_streams() -> None:
+    """Give a program that was started without stdout or stderr ones that lead nowhere.
+
+    Otherwise the next file that is opened would take their number, and what a library prints
+    would end up in it.
+    """
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            empty = os.open(os.devnull, os.O_WRONLY)
+            if empty != number:
+                os.dup2(empty, number)
+            setattr(sys, name, os.fdopen(number, "w"))
 
 
 def _print_error(text: str, code: int) -> int:
-    """Print an error to stderr and return its exit code."""
-    click.echo(f"error: {text}", err=True)
+    """Print an error to stderr, if that can be written to, and return its exit code."""
+    with suppress(OSError, ValueError, AttributeError):  # full, closed, or not there at all
+        click.echo(f"error: {text}", err=True)
+        sys.stderr.flush()
+        return code
+    _discard(sys.stderr)
     return code
+
+
+def _discard(stream: TextIO | None) -> None:
+    """Send a stream nowhere, or Python would try the rest at exit, and leave with 120."""
+    with suppress(OSError, ValueError, AttributeError):
+        assert stream is not None
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _usage(error: click.ClickException) -> str:
@@ -207,12 +237,20 @@ def _usage(error: click.ClickException) -> str:
     return error_text(f"{problem[:1].lower()}{problem[1:]}", hint, "usage")
 
 
+def _discard_unwritable(stream: TextIO | None) -> None:
+    try:
+        if stream is not None:
+            stream.flush()
+    except (OSError, ValueError):
+        _discard(stream)
+
+
 def _exit_code(error: OSError) -> int:
     """Return the exit code: a closed pipe is no error, a full disk is one of the user's."""
     if error.errno not in {errno.EPIPE, *FULL}:
         raise error
-    with suppress(OSError):  # or Python would try the rest at exit, and fail once more
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for stream in (sys.stdout, sys.stderr):
+        _discard_unwritable(stream)
     if error.errno == errno.EPIPE:
         return 0
     problem = f"cannot write the output: {error.strerror}"

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from threading import Lock, Timer
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
@@ -54,11 +54,12 @@ def show_table(table: "Table") -> None:
 
 
 def note(text: str, *, quiet: bool) -> None:
-    """Print a remark to stderr, beside the data."""
+    """Print a remark to stderr, beside the data; where that is full, the data still count."""
     if not quiet:
         from isoscope.escape import plain
 
-        click.echo(plain(text), err=True)
+        with suppress(OSError):
+            click.echo(plain(text), err=True)
 
 
 def show_file(path: "Path", facts: dict[str, str | int], *, as_json: bool) -> None:
@@ -137,14 +138,19 @@ def words(done: int, total: int | None, seconds: float, noun: str = "rows") -> s
 
     >>> words(250_000, 1_000_000, 2.0)
     '250,000 of 1,000,000 rows, 125,000 rows/s, 6 s left'
+    >>> words(2, 6, 200.0, "cells")
+    '2 of 6 cells, 1 min 40 s each, 6 min 40 s left'
     """
+    from isoscope.engine.time import as_time
+
     if total is not None and done >= total:
-        return f"{done:,} {noun} read, computing"
+        return f"{done:,} {noun} {'read' if noun == 'rows' else 'done'}, computing"
     rate = done / seconds if seconds > 0 else 0.0
     parts = [f"{done:,} {noun}" if total is None else f"{done:,} of {total:,} {noun}"]
-    if rate:
+    if rate >= 0.5:
         parts.append(f"{rate:,.0f} {noun}/s" if rate >= 10 else f"{rate:.1f} {noun}/s")
+    elif rate:
+        parts.append(f"{as_time(1 / rate)} each")
     if rate and total is not None:
-        minutes, rest = divmod(round((total - done) / rate), 60)
-        parts.append(f"{minutes} min {rest} s left" if minutes else f"{rest} s left")
+        parts.append(f"{as_time((total - done) / rate)} left")
     return ", ".join(parts)

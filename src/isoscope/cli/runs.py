@@ -20,6 +20,7 @@ EXAMPLES = {
     "read": (
         "isoscope read runs/a",
         "isoscope read runs/a -m mean-cosine -m isoscore --latex",
+        "isoscope read runs/a --wide -m mean-cosine -m isoscore --latex",
         "isoscope read runs/a -s rows --json | head -n 1",
     ),
     "report": (
@@ -62,10 +63,37 @@ def merge(runs: list[Path], target: Path, overwrite: bool, style: str, quiet: bo
 @flags.run
 @measures()
 @sites()
+@click.option("--variant", metavar="NAME", help=flags.ROWS)
+@click.option("--no-bands", is_flag=True, help="Skip readings by token frequency and position.")
+@click.option("--wide", is_flag=True, help="One line per site and one column per measure.")
 @formats
-def read(run: Path, names: tuple[str, ...], sites: tuple[str, ...], style: str) -> None:
-    """Print the readings of a run folder."""
-    show(iso.read(run, measures=names or None, sites=sites or None), style)
+def read(
+    run: Path,
+    names: tuple[str, ...],
+    sites: tuple[str, ...],
+    variant: str | None,
+    no_bands: bool,
+    wide: bool,
+    style: str,
+) -> None:
+    """Print the readings of a run folder.
+
+    With --wide in any format: a table of layers for a paper with --latex or --markdown, all
+    measures with their intervals with --csv.
+    """
+    found = iso.read(
+        run,
+        measures=names or None,
+        sites=sites or None,
+        variant=variant,
+        bands=not no_bands,
+    )
+    if wide:
+        from isoscope.display import side_by_side
+
+        show(side_by_side(found), style)
+    else:
+        show(found, style)
 
 
 @flags.runs

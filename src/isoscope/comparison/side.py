@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from isoscope.accumulate import Tally, accumulator_of
@@ -21,6 +20,7 @@ from isoscope.measures.difference import (
 )
 from isoscope.measures.interval import Spread
 from isoscope.store import Run, load, open_run
+from isoscope.store.atomic import SpareFolder
 from isoscope.store.atomic import reading as reading_of
 from isoscope.store.schema import SERIES
 from isoscope.store.series import SeriesParts
@@ -157,7 +157,7 @@ def two_runs(
     first: Any, second: Any, measures: Sequence[str] | None = None
 ) -> Generator[tuple[Run, Run]]:
     """Yield two runs; vectors are measured into a temporary folder first."""
-    with TemporaryDirectory(prefix="isoscope-") as folder:
+    with SpareFolder() as folder:
         sides = _run_of(first), _run_of(second)
         yield (
             sides[0] or _measure(first, Path(folder) / "a", measures, sides[1]),

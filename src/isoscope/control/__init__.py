@@ -1,5 +1,10 @@
 """Measures in training: penalties on hidden states, and watches of the geometry."""
 
+from isoscope.errors import need_packages
+
+need_packages("isoscope.control", ("torch",), "hf")  # before it is imported
+
+# ruff: noqa: E402
 from isoscope.control.penalty.isoscore_debiased import DebiasedIsotropy
 from isoscope.control.penalty.isoscore_star import IStar, streamed
 from isoscope.control.penalty.mean_cosine import CosReg, MeanCosine

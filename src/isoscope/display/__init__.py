@@ -15,6 +15,7 @@ from isoscope.display.number import count, format_value, short
 from isoscope.display.readings import READINGS, USUAL, usual_measures
 from isoscope.display.results import DATA, RecordLayout, Results
 from isoscope.display.table import Column, Table, non_empty, warning_column
+from isoscope.display.wide import SiteReadings, side_by_side
 from isoscope.escape import for_html, for_markdown, plain
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Record",
     "RecordLayout",
     "Results",
+    "SiteReadings",
     "Table",
     "Value",
     "as_html",
@@ -40,6 +42,7 @@ __all__ = [
     "numbers",
     "plain",
     "short",
+    "side_by_side",
     "texts",
     "usual_measures",
     "warning_column",

@@ -14,7 +14,7 @@ WIDEST = 6  # measures side by side; with more, only the usual ones
 FULL_TABLE = "all measures of a site: isoscope read RUN -s SITE; everything: --json or --csv"
 _NAMES = ("run", "site", "variant", "group", "step")
 _FOLD = {"run": 12, "site": 12, "group": 12}  # narrowest widths on a terminal
-_Place = tuple[str, str, str, str, str]  # run, site, variant, group, step
+Place = tuple[str, str, str, str, str]  # run, site, variant, group, step
 
 
 def record(reading: Reading) -> Line:
@@ -49,7 +49,7 @@ def _names(readings: Sequence[Reading]) -> tuple[str, list[Column]]:
     """Return the caption and the columns of names that differ."""
     shared: list[str] = []
     columns: list[Column] = []
-    places = [_place(each) for each in readings]
+    places = [place_of(each) for each in readings]
     for name, cells in zip(_NAMES, zip(*places, strict=True), strict=False):
         if len(set(cells)) > 1:
             columns.append(
@@ -88,9 +88,9 @@ def layer_table(readings: Sequence[Reading], *, left_out: Sequence[str] = ()) ->
     without special tokens is only in the table of all readings, and so are bands.
     """
     readings = [each for each in readings if not each.group] or readings
-    places = _shown_places(readings)
-    cells = {(_place(each), each.measure): each for each in readings}
-    first = {place: next(r for r in readings if _place(r) == place) for place in places}
+    places = shown_places(readings)
+    cells = {(place_of(each), each.measure): each for each in readings}
+    first = {place: next(r for r in readings if place_of(r) == place) for place in places}
     names = [
         Column(
             name, tuple(plain(place[at]) for place in places), words=True, fold=_FOLD.get(name)
@@ -122,18 +122,20 @@ def usual_measures(readings: Sequence[Reading]) -> list[str]:
     return [name for name in USUAL if name in have] or have[:WIDEST]
 
 
-def _shown_places(readings: Sequence[Reading]) -> list[_Place]:
-    rows = {(_place(each), each.measure): each.n for each in readings}
-    places: dict[_Place, None] = {}
+def shown_places(readings: Sequence[Reading]) -> list[Place]:
+    """Return the places of a layer table: without variants that have the rows of `all`."""
+    rows = {(place_of(each), each.measure): each.n for each in readings}
+    places: dict[Place, None] = {}
     for each in readings:
-        place = _place(each)
+        place = place_of(each)
         whole = rows.get(((*place[:2], "all", *place[3:]), each.measure))
         if each.variant == "all" or (each.variant == "no-sink" and each.n != whole):
             places[place] = None
-    return list(places) or list(dict.fromkeys(_place(each) for each in readings))
+    return list(places) or list(dict.fromkeys(place_of(each) for each in readings))
 
 
-def _place(each: Reading) -> _Place:
+def place_of(each: Reading) -> Place:
+    """Return what tells the lines of a layer table apart."""
     step = "" if each.step is None else str(each.step)
     return (each.run, each.site, each.variant, each.group, step)
 

@@ -9,7 +9,6 @@ from contextlib import suppress
 from itertools import pairwise
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from isoscope.accumulate import (
     Moments,
@@ -19,6 +18,7 @@ from isoscope.accumulate import (
     accumulator_of,
 )
 from isoscope.accumulate.survey import Survey, variants
+from isoscope.blas import one_blas_thread
 from isoscope.causes.cause import site_causes
 from isoscope.errors import StoreError, TooFewRowsError, UndefinedError
 from isoscope.hashing import ordinal_documents, type_hashes
@@ -135,7 +135,7 @@ def matrix_cells(
 
     # (d, d) second moments; their eigenvectors are the right singular vectors of the matrix
     second = moments.whole.scatter / moments.count + np.outer(moments.mean, moments.mean)
-    with threadpool_limits(1):
+    with one_blas_thread():
         axes = np.linalg.eigh(second)[1][:, ::-1][:, :2]
     axes = axes * np.where(axes.sum(axis=0) < 0, -1.0, 1.0)  # eigenvectors have no sign
     if axes.shape[1] < 2:

@@ -193,7 +193,19 @@ def _command(words: Sequence[str]) -> str:
     if not words:
         return ""
     name = Path(words[0]).name.replace("__main__.py", "isoscope")
-    return " ".join([name, *words[1:]])[:300]
+    return " ".join([name, *map(_without_folder, words[1:])])[:300]
+
+
+def _without_folder(word: str) -> str:
+    """Return a word of a command without the folders of an absolute path: pages go to others.
+
+    >>> _without_folder("/home/ann/secret/vectors.npy"), _without_folder("--output=~/runs/a")
+    ('vectors.npy', '--output=a')
+    """
+    flag, equals, value = word.rpartition("=") if word.startswith("-") else ("", "", word)
+    if not value.startswith(("/", "~")) and not Path(value).is_absolute():
+        return word
+    return f"{flag}{equals}{Path(value).name}"
 
 
 def facts_of(run: Run) -> dict[str, str]:

@@ -5,7 +5,10 @@ import errno
 import os
 import re
 import shutil
+import stat
 import sys
+import tempfile
+import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,10 +16,20 @@ from typing import cast
 
 from isoscope.errors import IsoscopeError, StoreError
 
+try:
+    import fcntl
+except ImportError:  # not on this platform: nothing is known of who holds a folder
+    fcntl = None
+
 PARTIAL = ".partial"  # being written; left behind only by a killed process, never read
 DAMAGED = "the run is damaged; copy it again, or measure it again with its config.yaml"
+SPARE = ".spare"  # a temporary folder of a run that is not written anywhere
 REPLACED = ".old"  # the run that was there before, where folders cannot be swapped
 
+_LEFTOVER = re.compile(
+    rf"\.isoscope-(?:[0-9a-f]{{16}}{re.escape(PARTIAL)}|\w{{8}}{re.escape(SPARE)})"
+)
+_YOUNG = 60.0  # seconds
 _AT_CWD, _EXCHANGE = -100, 2  # of renameat2(2)
 _NOT_HERE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
@@ -62,15 +75,93 @@ def staging(target: Path) -> Generator[Path]:
     """Yield a new empty folder beside the target, removed at the end unless put in place.
 
     Beside it, because a rename is one step only within a file system. The name is
-    random, so what a killed process left behind is in nobody's way.
+    random, so what a killed process left behind is in nobody's way; it is removed here.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(target.parent)
     folder = target.parent / f".isoscope-{os.urandom(8).hex()}{PARTIAL}"
     folder.mkdir()
+    held = _hold(folder)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        _let_go(held)
+
+
+class SpareFolder:
+    """A temporary folder that is removed at the end, or by the next run after a kill."""
+
+    def __init__(self) -> None:
+        place = Path(tempfile.gettempdir())
+        remove_leftovers(place)
+        self.name = tempfile.mkdtemp(prefix=".isoscope-", suffix=SPARE)
+        self._held = _hold(Path(self.name))
+        self._process: int | None = os.getpid()
+
+    def __enter__(self) -> str:
+        return self.name
+
+    def __exit__(self, *_: object) -> None:
+        self.cleanup()
+
+    def __del__(self) -> None:
+        self.cleanup()
+
+    def cleanup(self) -> None:
+        """Remove the folder with all that is in it."""
+        if self._process == os.getpid():  # and not in a fork of the process that made it
+            self._process = None
+            shutil.rmtree(self.name, ignore_errors=True)
+            _let_go(self._held)
+
+
+def remove_leftovers(place: Path) -> None:
+    """Remove temporary folders whose process was killed: those that nobody holds any more.
+
+    Young ones stay, since their process may be about to take hold of them.
+    """
+    with suppress(OSError):
+        names = [each.name for each in os.scandir(place) if _LEFTOVER.fullmatch(each.name)]
+        for folder in (place / name for name in names):
+            with suppress(OSError):
+                found = folder.lstat()
+                own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+                if own and time.time() - found.st_mtime > _YOUNG:
+                    _remove_if_free(folder)
+
+
+def _remove_if_free(folder: Path) -> None:
+    if fcntl is None:
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(descriptor)
+
+
+def _hold(folder: Path) -> int | None:
+    """Take hold of a folder, as long as this process lives; None where that is not known."""
+    if fcntl is None:
+        return None
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _let_go(descriptor: int | None) -> None:
+    if descriptor is not None:
+        with suppress(OSError):
+            os.close(descriptor)
 
 
 def put_in_place(folder: Path, target: Path) -> None:

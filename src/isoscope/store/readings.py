@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # imported where needed: `isoscope measure` without -o does w
     import pyarrow
 
 EDITION = b"isoscope.schema"
+MOST_ROWS, WIDEST = 2**53, 2**22  # that a reading can be of
 
 
 def reading_schema() -> "pyarrow.Schema":
@@ -88,6 +89,9 @@ def read_readings(path: Path) -> list[Reading]:
         raise ValueError(f"expected the columns of a reading, got {table.schema.names}")
     found = msgspec.convert(table.to_pylist(), list[Reading])
     _check_finite(found)
+    for each in found:
+        if not (0 <= each.n <= MOST_ROWS and 0 <= each.d <= WIDEST):
+            raise ValueError(f"expected numbers of rows and dimensions, got {each.n}, {each.d}")
     return found
 
 

@@ -72,6 +72,11 @@ def check_target(
     return target
 
 
+def is_finished(target: Path) -> bool:
+    """Whether a folder holds a run that is whole."""
+    return (target / MANIFEST).is_file()
+
+
 def is_unfinished(target: Path) -> bool:
     """Whether a folder holds units of a run that is not whole yet, and nothing else."""
     if not target.is_dir() or (target / MANIFEST).exists():
@@ -109,12 +114,14 @@ def save(
     *,
     resume: bool = False,
     series: bytes | None = None,
+    id: str = "",
 ) -> Path:
     """Write a run folder whole, or leave everything as it was.
 
     A function that returns the readings is called while the state is being written. The
     folder in which the units of this run were kept is replaced by it. `series` is the
-    content of the file that only runs of a series have.
+    content of the file that only runs of a series have, `id` the digest of what the run was
+    measured with.
     """
     import yaml
 
@@ -137,7 +144,7 @@ def save(
             (folder / SERIES).write_bytes(series)
             sync(folder / SERIES)
             marks[SERIES] = mark(folder / SERIES)
-        (folder / MANIFEST).write_bytes(_manifest(found, origin, marks))
+        (folder / MANIFEST).write_bytes(_manifest(found, origin, marks, id))
         sync(folder / MANIFEST)
         check_target(path, overwrite, resume=resume)  # someone else may have been faster
         put_in_place(folder, target)
@@ -187,7 +194,9 @@ def _may_write(target: Path) -> None:
         raise PermissionError(f"{str(nearest)!r} may not be written to")
 
 
-def _manifest(readings: Sequence[Reading], origin: Origin, marks: dict[str, FileMark]) -> bytes:
+def _manifest(
+    readings: Sequence[Reading], origin: Origin, marks: dict[str, FileMark], id: str
+) -> bytes:
     manifest = Manifest(
         schema=SCHEMA,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -197,6 +206,7 @@ def _manifest(readings: Sequence[Reading], origin: Origin, marks: dict[str, File
         files=marks,
         left_out=plain_texts(getattr(readings, "left_out", ())),
         warnings=plain_texts(dict.fromkeys(w for each in readings for w in each.warnings)),
+        id=id,
     )
     return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
 
@@ -294,7 +304,7 @@ class Run:
         path = self.path / STATE
         with reading(path):
             _same(path, self.manifest.files[STATE])
-            return StateReader(path)
+            return StateReader(path, trusted=False)
 
 
 def merge_states(runs: Sequence[Run], out: Path) -> None:

@@ -47,6 +47,7 @@ class Manifest(msgspec.Struct, frozen=True):
     files: dict[str, FileMark]
     left_out: list[str]
     warnings: list[str]
+    id: str = ""  # of what the run was measured with; runs of older versions have none
 
 
 def plain_values(value: object) -> Plain:

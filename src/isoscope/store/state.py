@@ -13,14 +13,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Protocol, TypedDict, cast
 
 import msgspec
 import numpy as np
 
+from isoscope.accumulate.layout import check_place
 from isoscope.accumulate.survey import Place, PlaceState, Survey, SurveyState, same_in_all
-from isoscope.store.atomic import link_or_copy
+from isoscope.store.atomic import SpareFolder, link_or_copy, writing
 from isoscope.store.schema import plain_values
 from isoscope.types import Array
 
@@ -180,8 +180,11 @@ class StateReader:
         path: Path | None,
         file: _TensorFile | None = None,
         header: StateHeader | None = None,
+        *,
+        trusted: bool = True,
     ) -> None:
         self.path = path  # None of one that is not finished
+        self._unchecked = not trusted  # whether its arrays may be anything
         if path is not None:
             from safetensors import safe_open
 
@@ -211,10 +214,15 @@ class StateReader:
         for place in places:
             if place in self._places:
                 number, meta = self._places[place]
-                for name in self._names.get(number, ()):
-                    array = self._file.get_tensor(name)
+                here = {
+                    name.partition(".")[2]: self._file.get_tensor(name)
+                    for name in self._names.get(number, ())
+                }
+                if self._unchecked:
+                    _check(meta, here)
+                for name, array in here.items():
                     # Merging happens in place.
-                    arrays[f"{len(found)}.{name.partition('.')[2]}"] = (
+                    arrays[f"{len(found)}.{name}"] = (
                         array if array.flags.writeable else array.copy()
                     )
                 found.append(meta)
@@ -229,6 +237,15 @@ class StateReader:
     def survey_of(self, site: str) -> Survey:
         """Return a survey of one site, with all its classes and variants."""
         return self.part(place for place in self._places if place[0] == site)
+
+
+def _check(place: PlaceState, arrays: Mapping[str, Array]) -> None:
+    """Raise ValueError where the arrays of a place are not those of its accumulators."""
+    states: dict[str, dict[str, Array]] = {}
+    for name, array in arrays.items():
+        kind, _, part = name.partition(".")
+        states.setdefault(kind, {})[part] = array
+    check_place(place["kinds"], states)
 
 
 class State:
@@ -266,12 +283,9 @@ class State:
                     self._content.held.setdefault(place, {}).update(found)
             return self
         whole = spare / "whole.state"
-        join_states(
-            self.file(lambda: spare, "first.state"),
-            second.file(lambda: spare, "second.state"),
-            whole,
-            overlay=True,
-        )
+        first = self.file(lambda: spare, "first.state")
+        with writing(spare):
+            join_states(first, second.file(lambda: spare, "second.state"), whole, overlay=True)
         return State(whole)
 
     def write(self, path: Path) -> None:
@@ -292,13 +306,14 @@ class State:
         if isinstance(self._content, StateReader) and self._content.path:
             return self._content.path
         path = spare() / name
-        path.unlink(missing_ok=True)
-        write_state(path, self._content)
+        with writing(path.parent):
+            path.unlink(missing_ok=True)
+            write_state(path, self._content)
         return path
 
     def digest(self) -> str:
         """Return what identifies this content: of its bytes as a file."""
-        with TemporaryDirectory(prefix="isoscope-") as folder:
+        with SpareFolder() as folder:
             return file_digest(self.file(lambda: Path(folder), "state"))
 
 

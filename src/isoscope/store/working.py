@@ -7,13 +7,12 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 
 import msgspec
 
 from isoscope.errors import LockedError, StoreError
-from isoscope.store.atomic import reading, write_whole, writing
+from isoscope.store.atomic import SpareFolder, reading, write_whole, writing
 from isoscope.store.origin import versions
 from isoscope.store.run import BEGUN, PLAN, check_target, is_unfinished
 
@@ -131,7 +130,7 @@ class Working:
         self.overwrite = overwrite
         self.notes: list[str] = []
         self.folder: Path | None = None if target is None else _folder_for(target)
-        self._spare: TemporaryDirectory[str] | None = None
+        self._spare: SpareFolder | None = None
         self._lock: Lock | None = None
         self._begun_here = False
         self._was_empty = False
@@ -228,7 +227,7 @@ class Working:
     def spare(self) -> Path:
         """Return a temporary folder that is removed at the end."""
         if self._spare is None:
-            self._spare = TemporaryDirectory(prefix="isoscope-")
+            self._spare = SpareFolder()
         return Path(self._spare.name)
 
     def note(self, text: str) -> None:

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from isoscope.accumulate import Adjacent, ArrayBlock, Block, Groups, NamedRows, RowNames
+from isoscope.accumulate.block import RowsOnDevice
 from isoscope.accumulate.survey import Kind, Place, Survey
+from isoscope.blas import one_blas_thread
 from isoscope.errors import RowError
 from isoscope.hashing import named_documents, ordinal_documents, row_documents
 from isoscope.study.warn import row_name
@@ -29,6 +30,7 @@ LANES = 2
 IN_FLIGHT = 3  # blocks at once, so that memory does not depend on the length of the stream
 BLOCK_BYTES = 25_165_824  # 8192 rows of 768 float32 numbers
 LONGEST = 1e70  # of a billion such rows the sum of fourth powers does not overflow
+SHORTEST = 1e-70  # below it fourth powers vanish, and then the squares lose their digits
 
 Progress = Callable[[int], None]
 # What rows without a document are known by: their order in a file and their content, their
@@ -37,8 +39,13 @@ KnownBy = Literal["content", "order", "source"]
 
 
 def block_rows(width: int, itemsize: int = 4) -> int:
-    """Return how many rows a block should have: an even number, so that no pair is cut."""
-    return min(max(BLOCK_BYTES // max(width * itemsize, 1), 256), 65_536) // 2 * 2
+    """Return how many rows a block should have: an even number, so that no pair is cut.
+
+    At least 256, but for rows so wide that these would be more than two usual blocks.
+    """
+    row = max(width * itemsize, 1)
+    least = min(256, max(2 * BLOCK_BYTES // row, 2))
+    return min(max(BLOCK_BYTES // row, least), 65_536) // 2 * 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +232,7 @@ def run(
 
     cuts = whole_documents(chunks, seed=seed, known_by=known_by)
     with ExitStack() as stack:
-        stack.enter_context(threadpool_limits(1))
+        stack.enter_context(one_blas_thread())
         workers = [stack.enter_context(ThreadPoolExecutor(1)) for _ in taken]
         try:
             for number, cut in enumerate(cuts):
@@ -249,13 +256,35 @@ def run(
 
 def _measurable(block: Block) -> bool:
     """Whether squares of the rows can be summed; NaN and infinity compare as false."""
-    return not len(block) or bool((block.squares <= LONGEST**2).all())
+    if not len(block):
+        return True
+    squares = block.squares
+    if not (squares <= LONGEST**2).all():
+        return False
+    return not _short(block.rows, squares).size
+
+
+def _short(rows: Array | RowsOnDevice, squares: Array) -> Array:
+    """Return which rows are so short that their squares lose digits; zeros are not."""
+    short = np.flatnonzero(squares < SHORTEST**2)
+    return short[(rows[short] != 0).any(axis=1)] if len(short) else short
 
 
 def unmeasurable(cut: Cut) -> RowError:
     """Return the error that names the first row which is not made of usable numbers."""
     bad = np.flatnonzero(~np.isfinite(cut.rows).all(axis=1))
     if not len(bad):
+        with np.errstate(over="ignore", under="ignore"):
+            short = _short(cut.rows, np.vecdot(cut.rows, cut.rows).astype(np.float64))
+        if cut.rows.dtype == np.float64 and len(short):
+            first = int(short[0])
+            return RowError(
+                f"expected rows of zeros or no shorter than {SHORTEST:g} in "
+                f"{cut.places[first] or 'the rows'}, got a shorter one in row "
+                f"{cut.ordinals[first]} (counted from 0){_called(cut, first)}",
+                hint="multiply the vectors by a constant, or set such rows to zero",
+                slug="row-too-small",
+            )
         with np.errstate(over="ignore"):
             lengths = cast(Array, np.linalg.norm(cut.rows / LONGEST, axis=1))
         first = int(np.argmax(lengths > 1))

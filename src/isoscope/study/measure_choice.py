@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from itertools import count, islice
 from typing import Annotated, TypeAlias
 
-from threadpoolctl import threadpool_limits
-
 from isoscope.accumulate.survey import Survey
+from isoscope.blas import one_blas_thread
 from isoscope.display import READINGS, Results
 from isoscope.engine.allocator import trim
 from isoscope.errors import RowError, TooFewRowsError
@@ -77,6 +76,7 @@ class MeasureFacts:
     isotropic: float | str | None  # with many rows: a number, or how it goes with the width d
     collapsed: float | str | None
     unmoved_by: list[str]
+    as_published: bool  # whether the paper or its code computes it otherwise
     formula: str
     misleads: str
     cite: str
@@ -93,6 +93,7 @@ def describe_measures() -> list[MeasureFacts]:
             isotropic=_limit(each.isotropic),
             collapsed=_limit(each.collapsed),
             unmoved_by=sorted(each.unmoved_by),
+            as_published=each.published is not None,
             formula=each.note.formula,
             misleads=each.note.misleads,
             cite=each.cite,
@@ -221,7 +222,7 @@ def _read_each(
             trim()  # matrices of many sizes leave holes
         return found
 
-    with threadpool_limits(1):  # here, since it is of the process and not of a thread
+    with one_blas_thread():  # here, since it is of the process and not of a thread
         yield from map_in_threads(read, take(), THREADS if by_site else 1)
 
 

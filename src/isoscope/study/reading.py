@@ -7,7 +7,6 @@ from functools import partial
 from math import inf
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from isoscope.accumulate import (
     ACCUMULATORS,
@@ -28,6 +27,7 @@ from isoscope.accumulate import (
     accumulator_of,
 )
 from isoscope.accumulate.survey import SECOND_PASS, Kind, Place, Survey, variants
+from isoscope.blas import one_blas_thread
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.hashing import GROUPS
 from isoscope.measures import MEASURES, Measure, level
@@ -50,6 +50,8 @@ from isoscope.study.warn import about_bias, about_rows
 from isoscope.types import Reading
 
 Spreads = dict[tuple[str, str, str], Spread]  # by site, variant and measure
+_ROUNDING = 1e-12
+_SINGLE = 1e-6  # by which float32 may be off
 _AIDS: tuple[Kind, ...] = (Tally, Copies)  # what warnings are made of
 _CAUSES: tuple[Kind, ...] = (Directions, BandCells, Sinks)  # what explanations are
 
@@ -119,7 +121,7 @@ def second_passes(
         if kind is Partitions:
             second = moments.whole.scatter / moments.count
             second += moments.mean[:, None] * moments.mean
-            with threadpool_limits(1):
+            with one_blas_thread():
                 axes = decompose(second)[1][:, ::-1]
             fresh[kind] = Partitions(moments.width, axes)
     return fresh
@@ -142,7 +144,7 @@ def read_survey(
     """
     readings: list[Reading] = []
     left_out: dict[str, str] = {}
-    with threadpool_limits(1):  # eigenvalues change their last bits with the threads
+    with one_blas_thread():  # eigenvalues change their last bits with the threads
         for site, alike, here in variants(survey.held):
             chosen = measurable(here) if names is None else tuple(names)
             parts: dict[str, Spread] | None = None if spreads is None else {}
@@ -181,7 +183,7 @@ def survey_spreads(
     It is what intervals are made of; two runs of the same documents are compared by it.
     """
     found: dict[tuple[str, str], Spread] = {}
-    with threadpool_limits(1):
+    with one_blas_thread():
         for site, alike, here in variants(survey.held):
             if variant not in alike:
                 continue
@@ -331,7 +333,10 @@ def _readings(
 ) -> list[Reading]:
     """Return the reading of a measure and of what belongs beside it."""
     view, compute, published = _computation(record, summaries, options)
-    value = compute(view)
+    value, d = compute(view), summaries.of(Tally).width
+    inside = _within(value, record, view.count, d)
+    if abs(inside - value) <= _SINGLE:
+        value = inside  # float32 rows that are equal have cosines of 1.0000001
     around, own, found = _around(record, view, compute, value, published=published)
     if spreads is not None and around is not None:
         if own is None or record.spread is not None:
@@ -346,10 +351,11 @@ def _readings(
         warnings += record.warn(view, value, _error(around))
     if published:
         warnings.append("as published, not as isoscope defines it")
-    d = summaries.of(Tally).width
-    low, high = (_within(end, record, view.count, d) for end in around or (None, None))
-    if found is not None and low is not None and high is not None:
-        low, high = min(low, value), max(high, value)
+    low, high = (
+        None if end is None else _within(end, record, view.count, d)
+        for end in around or (None, None)
+    )
+    low, high = _around_value(low, high, value, always=found is not None)
     if around is None and not any(w.startswith("no interval") for w in warnings):
         warnings.append("no interval: it is not defined without some of the groups")
     first = Reading(
@@ -375,6 +381,18 @@ def _readings(
         for c in record.companions(view, published)
     ]
     return [first, *beside]
+
+
+def _around_value(
+    low: float | None, high: float | None, value: float, *, always: bool
+) -> tuple[float | None, float | None]:
+    """Return an interval that reaches the value, where only rounding keeps it from that."""
+    if low is None or high is None:
+        return low, high
+    tiny = _ROUNDING * max(abs(value), 1.0)  # identical rows are off by this much
+    if always or low - tiny <= value <= high + tiny:
+        return min(low, value), max(high, value)
+    return low, high
 
 
 def _around(
@@ -403,10 +421,8 @@ def _error(around: tuple[float, float] | None) -> float | None:
     return None if around is None else (around[1] - around[0]) / 2 / quantile(GROUPS - 1)
 
 
-def _within(end: float | None, record: Measure, n: int, d: int) -> float | None:
-    """Return an end of an interval, moved into what the measure can be."""
-    if end is None:
-        return None
+def _within(end: float, record: Measure, n: int, d: int) -> float:
+    """Return a value or an end of an interval, moved into what the measure can be."""
     least, most = (level(bound, n, d) for bound in record.bounds)
     return min(max(end, -inf if least is None else least), inf if most is None else most)
 

@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, ClassVar
+
+import numpy as np
 
 from isoscope.accumulate import Adjacent, NamedRows, Tally
 from isoscope.accumulate.survey import Kind, Place, Survey
@@ -18,6 +20,7 @@ from isoscope.source import RowSource, open_source
 from isoscope.source.bytes import of_file
 from isoscope.source.row_source import Segment
 from isoscope.store import Origin, new_origin, save
+from isoscope.store.atomic import SpareFolder
 from isoscope.store.state import State
 from isoscope.study.lanes import LANES, KnownBy, Progress, block_rows, run
 from isoscope.study.measure_choice import Computed, Reads, read_state
@@ -25,6 +28,7 @@ from isoscope.study.option import about
 from isoscope.study.passes import SiteKinds
 from isoscope.study.reading import second_passes
 from isoscope.study.run import Finished, Live, Runnable
+from isoscope.study.wide_rows import check_cut, check_memory, fitting_measures
 from isoscope.types import Chunk, Reading
 
 ROWS: Place = ("rows", "all")
@@ -60,6 +64,7 @@ class MeasureSpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
     room: ClassVar[int] = 8 << 20  # of wide rows, one range at a time
     plans: ClassVar[type[Plan]] = RowsPlan
     worker_at: ClassVar[str] = "isoscope.study.rows:RowsWorker"
+    reads_again: ClassVar[str] = "isoscope.study.saved_runs:read"
 
     vectors: Annotated[
         str | None,
@@ -116,6 +121,9 @@ class MeasureSpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
             local=True,
         ),
     ] = False
+    truncate_dim: Annotated[
+        int | None, about("Cut vectors to their first N numbers.", "N", least=1)
+    ] = None
     skip_bad: Annotated[bool, about("Drop and count rows that hold NaN or infinity.")] = False
     seed: Annotated[
         int, about("Seed of halves, groups and samples.", "N", least=0, most=2**63 - 1)
@@ -133,7 +141,6 @@ class RowsWorker:
 
     def __init__(self, spec: MeasureSpec, notify: Notify, live: Live) -> None:
         self.spec = spec
-        self.names = spec.reads.names()
         named = any(live.get(role, spec.value(role)) is not None for role in ("id", "text"))
         self.source = open_source(
             live.get("vectors", spec.vectors),
@@ -144,11 +151,14 @@ class RowsWorker:
             name=spec.name,
             skip_bad=spec.skip_bad,
         )
-        self._rows = block_rows(self.source.width, self.source.itemsize)
+        self.width = check_cut(spec.truncate_dim, self.source)
+        self._rows = block_rows(self.width, self.source.itemsize)
+        self.names, self._left_out = fitting_measures(spec.reads, self.width)
         wanted = {NamedRows: named, Adjacent: not self.source.has_documents}
         also = tuple(kind for kind, needed in wanted.items() if needed)
         kinds = SiteKinds(self.names, causes=False, also=also)
         self.first, self.second = kinds.first(ROWS[0]), kinds.second(ROWS[0])
+        check_memory(kinds.of(ROWS[0]), self.source, self.width, self._rows, spec.threads)
         self._before: Survey | None = None
 
     def content(self) -> dict[str, str]:
@@ -184,7 +194,7 @@ class RowsWorker:
         """Sum the rows of one range."""
         assert isinstance(unit, Rows)
         return sum_rows(
-            self.source.chunks(self._rows, unit.segment),
+            self._chunks(unit.segment),
             ROWS,
             self.first if self._before is None else self.second,
             before=self._before,
@@ -195,6 +205,13 @@ class RowsWorker:
             dropped=lambda: self.source.skipped,
             known_by=self._known_by,
         )
+
+    def _chunks(self, segment: Segment | None) -> Iterator[Chunk]:
+        """Yield the rows of a range, cut to the width that is measured."""
+        for chunk in self.source.chunks(self._rows, segment):
+            if self.width < self.source.width:
+                chunk = replace(chunk, rows=np.ascontiguousarray(chunk.rows[:, : self.width]))
+            yield chunk
 
     @property
     def _known_by(self) -> KnownBy:
@@ -225,7 +242,9 @@ class RowsWorker:
             ]
             return new_origin(sources=sources, settings=settings, seed=self.spec.seed)
 
-        return finish_readings(done, self.names, self.source.name, options, origin)
+        return finish_readings(
+            done, self.names, self.source.name, options, origin, left_out=self._left_out
+        )
 
 
 def finish_readings(
@@ -237,6 +256,7 @@ def finish_readings(
     *,
     order: Sequence[str] = (),
     remarks: tuple[str, ...] = (),
+    left_out: Sequence[str] = (),
     flags: Mapping[str, object] | None = None,
 ) -> Results[Reading]:
     """Return the readings of all stages, and write the run where there is a target.
@@ -244,7 +264,7 @@ def finish_readings(
     Summaries of a second stage are laid over those of the first. The config of a run has the
     flags of the spec, replaced by those in `flags`.
     """
-    with TemporaryDirectory(prefix="isoscope-") as spare:
+    with SpareFolder() as spare:
         state = done.state
         for second in done.found[1:]:
             assert isinstance(second, State)
@@ -255,11 +275,21 @@ def finish_readings(
         def readings() -> Results[Reading]:
             found = read_state(state, names, name, options, order)
             found.remarks = remarks
+            found.left_out = (*left_out, *found.left_out)
             return found
 
         if done.target is not None:
             config = {done.spec.command: done.spec.to_config(absolute=True) | dict(flags or {})}
-            save(done.target, state, readings, origin(), config, done.overwrite, resume=True)
+            save(
+                done.target,
+                state,
+                readings,
+                origin(),
+                config,
+                done.overwrite,
+                resume=True,
+                id=done.id,
+            )
         return readings()
 
 

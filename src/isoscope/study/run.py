@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import ClassVar, Generic, Protocol, TypeVar, cast
@@ -12,9 +11,18 @@ from typing import ClassVar, Generic, Protocol, TypeVar, cast
 from isoscope.engine import Job, Notify, Tracker, engine_for
 from isoscope.engine.base import Engine, Stage, Worker
 from isoscope.engine.plan import Plan
-from isoscope.errors import EngineError, RowError, SourceError, StoreError, TooFewRowsError
+from isoscope.errors import (
+    EngineError,
+    RowError,
+    RunExistsError,
+    StoreError,
+    TooFewRowsError,
+    need_packages,
+)
 from isoscope.store.keepers import ROOM, RecordKeeper, SummaryKeeper
 from isoscope.store.origin import versions
+from isoscope.store.run import load
+from isoscope.store.schema import plain_values
 from isoscope.store.state import State
 from isoscope.store.working import Working, open_target
 from isoscope.study.experiment import load_at
@@ -85,6 +93,7 @@ class Runnable(Spec, Generic[R_co], frozen=True, kw_only=True):
     room: ClassVar[int] = ROOM  # bytes of summaries that may wait in memory for others
     plans: ClassVar[type[Plan]] = Plan
     worker_at: ClassVar[str] = ""  # "module:Class", called with the spec, `notify` and `live`
+    reads_again: ClassVar[str] = ""  # "module:function": from a folder to what `run` returned
     torch_for: ClassVar[str] = ""  # what cannot be done without torch and transformers, if so
 
     def open(self, notify: Notify, live: Live | None = None) -> Planner[R_co]:
@@ -101,13 +110,7 @@ class Runnable(Spec, Generic[R_co], frozen=True, kw_only=True):
 
 def need_torch(who: str = "a survey") -> None:
     """Refuse to begin where the packages of models are missing."""
-    for package in ("torch", "transformers"):
-        if find_spec(package) is None:
-            raise SourceError(
-                f"{who} needs {package}, got none",
-                hint="pip install 'isoscope[hf]'",
-                slug="extra-missing",
-            )
+    need_packages(who, ("torch", "transformers"), "hf")
 
 
 def run(
@@ -117,11 +120,19 @@ def run(
     live: Live | None = None,
     notify: Notify | None = None,
 ) -> R:
-    """Do what a spec says and return its results; an unfinished run is resumed."""
+    """Do what a spec says and return its results.
+
+    An unfinished run is resumed; one that is finished, of the same spec and content, is read.
+    """
     execution, notify = execution or Execution(), notify or Notify()
     engine = engine_for(execution.engine, execution.workers)
     _refuse_live(spec, engine, execution, live)
-    target = open_target(execution.output, execution.overwrite)
+    try:
+        target = open_target(execution.output, execution.overwrite)
+    except RunExistsError:
+        if (finished := _read_again(spec, execution, live, notify)) is None:
+            raise
+        return finished
     with Working(target, overwrite=execution.overwrite) as working:
         worker = spec.open(notify, live)
         id, plan = _make_plan(spec, worker, working)
@@ -130,6 +141,37 @@ def run(
         except (RowError, TooFewRowsError):  # as it would be every time: nothing to resume
             working.restart()
             raise
+
+
+def _read_again(
+    spec: Runnable[R], execution: Execution, live: Live | None, notify: Notify
+) -> R | None:
+    """Return what a finished run found; None where it is another one, or cannot be read."""
+    if not spec.reads_again or execution.output is None:
+        return None
+    path = Path(execution.output)
+    try:
+        saved = load(path)
+        if not saved.manifest.id or _other_options(spec, saved.config.get(spec.command)):
+            return None
+    except StoreError:
+        return None
+    worker = spec.open(notify, live)
+    same = saved.manifest.id == digest(spec.resolve(worker.content()))
+    if not same or saved.manifest.versions.get("isoscope") != versions()["isoscope"]:
+        return None
+    notify.tell(f"{path} is finished: shown as it was saved; --overwrite does it again")
+    return cast(Callable[[Path], R], load_at(spec.reads_again))(path)
+
+
+def _other_options(spec: Spec, saved: object) -> bool:
+    """Whether a config certainly has other options: a model need not be opened for that."""
+    if not isinstance(saved, dict):
+        return True
+    mine = cast(Mapping[str, object], plain_values(spec.to_config(absolute=True)))
+    config = cast(Mapping[str, object], saved)
+    known = {name for name, value in mine.items() if value is not None and name in config}
+    return any(config[name] != mine[name] for name in known)
 
 
 def _make_plan(spec: Runnable[R], worker: Planner[R], working: Working) -> tuple[str, Plan]:

@@ -79,8 +79,16 @@ def read(
     *,
     measures: Sequence[str] | None = None,
     sites: Sequence[str] | None = None,
+    variant: str | None = None,
+    bands: bool = True,
 ) -> Results[Reading]:
-    """Return the readings of a run folder; measures not yet read come from its summaries."""
+    """Return the readings of a run folder; measures not yet read come from its summaries.
+
+    With a `variant` only those of such rows, where there are several; without `bands` those
+    of all rows alone, and not of rare and frequent tokens or early and late positions.
+    """
+    if variant is not None and variant not in VARIANTS:
+        raise unknown("variant", variant, VARIANTS)
     found = open_run(run)
     options = options_of(found.settings)
     kept, left_out = list(found.readings), tuple(found.left_out)
@@ -109,6 +117,12 @@ def read(
     if sites is not None:
         _known_sites(sites, (each.site for each in kept))
         kept = [each for each in kept if each.site in sites]
+    if variant is not None:
+        # Matrices and vectors on disk have one variant only.
+        several = {each.site for each in kept if each.variant != "all"}
+        kept = [each for each in kept if each.variant == variant or each.site not in several]
+    if not bands:
+        kept = [each for each in kept if not each.group] or kept
     return Results(
         kept,
         READINGS,

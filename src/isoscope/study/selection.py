@@ -15,6 +15,7 @@ from isoscope.accumulate.row_bands import FREQUENCIES, POSITIONS
 from isoscope.accumulate.vocabulary import KEPT, SAMPLED, TYPES
 from isoscope.errors import ConfigError, SourceError, TooFewRowsError
 from isoscope.hashing import GROUPS
+from isoscope.memory import as_bytes, free_memory
 from isoscope.site import DECODER, POOLED, is_matrix
 from isoscope.source.corpus.corpus import Corpus
 from isoscope.study.frequency import Frequencies, read_frequencies
@@ -188,8 +189,6 @@ def turns_for(
     subject: ModelSites, sites: tuple[str, ...], turns: int | None, say: Callable[[str], None]
 ) -> int:
     """Return in how many turns the sites are done, and say so where it is more than one."""
-    from isoscope.capture.runner import free_memory
-
     widths = [subject.sites.widths.get(site, 0) for site in sites if not is_matrix(site)]
     needed, free = sum(ROW_CLASSES * site_bytes(width) for width in widths), free_memory()
     if turns is None:
@@ -277,15 +276,6 @@ def site_bytes(d: int) -> int:
     occurrences = SAMPLED * KEPT * (4 * d + 16)
     bands = GROUPS * len(FREQUENCIES) * POSITIONS * (4 * d + 8)
     return scatters + groups + SIZE * d * 4 + types + occurrences + bands
-
-
-def as_bytes(number: int) -> str:
-    """Return a number of bytes for people to read.
-
-    >>> as_bytes(5_000_000), as_bytes(3 * 2**30)
-    ('4.8 MiB', '3.0 GiB')
-    """
-    return f"{number / 2**20:.1f} MiB" if number < 2**30 else f"{number / 2**30:.1f} GiB"
 
 
 def prepare_document(

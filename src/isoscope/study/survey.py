@@ -220,6 +220,8 @@ class SurveySpec(SurveyedSpec[Results[Reading]], frozen=True, kw_only=True):
     command: ClassVar[str] = "survey"
     plans: ClassVar[type[Plan]] = SurveyPlan
     worker_at: ClassVar[str] = "isoscope.study.survey:ModelWorker"
+    torch_for: ClassVar[str] = "a survey"
+    reads_again: ClassVar[str] = "isoscope.study.saved_runs:read"
 
     load: ModelSpec
 

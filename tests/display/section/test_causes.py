@@ -8,7 +8,7 @@ import pytest
 
 import isoscope as iso
 from isoscope.display.page.section import Exhibit
-from isoscope.display.section.causes import show
+from isoscope.display.section.causes import SECTION, show
 from isoscope.types import CAUSE_ORDER, CauseShares
 
 
@@ -107,3 +107,27 @@ def test_sinks_of_a_real_survey_are_named(sunken):
 
 def test_without_causes_there_is_no_section():
     assert show([Exhibit("a", [])]) is None
+
+
+def test_two_runs_are_side_by_side(exhibits):
+    panel = show([exhibits.exhibit(name) for name in ("one", "two")])
+    assert "run" not in panel.positions
+    shown = [(each.name, {row["run"] for row in each.rows()}) for each in panel.charts]
+    assert shown == [
+        ("causes-removal-0", {"one"}),
+        ("causes-removal-1", {"two"}),
+        ("causes-0", {"one"}),
+        ("causes-1", {"two"}),
+    ]
+    assert (
+        show([exhibits.exhibit(n) for n in ("one", "two", "three")]).positions["run"] == "one"
+    )
+
+
+def test_a_page_of_one_site_has_the_table_and_no_chart_of_one_bar(demo):
+    alone = replace(demo, curves=[replace(demo.curves_of(CauseShares)[0], site="rows")])
+    panel = SECTION.on_page([alone])
+    assert panel.charts == ()
+    assert "<details>" not in panel.body and "outlier dimensions" in panel.body
+    assert SECTION.on_page([demo]).charts
+    assert show([alone]).charts  # a figure for a paper may still be drawn

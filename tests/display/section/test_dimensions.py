@@ -43,9 +43,15 @@ def test_a_colour_means_the_same_in_every_run(exhibits):
     assert color["scale"]["domain"] == [1, most]
 
 
-def test_several_runs_are_chosen_from(exhibits):
-    panel = show([exhibits.exhibit("one"), exhibits.exhibit("two")])
+def test_two_runs_are_side_by_side_and_several_are_chosen_from(exhibits):
+    panel = show([exhibits.exhibit(name) for name in ("one", "two")])
+    assert "run" not in panel.positions
+    assert [{row["run"] for row in each.rows()} for each in panel.charts] == [{"one"}, {"two"}]
+    assert all(each.half and not each.wide for each in panel.charts)
+    assert [each.spec["title"]["text"] for each in panel.charts] == ["one", "two"]
+    panel = show([exhibits.exhibit(name) for name in ("one", "two", "three")])
     assert panel.positions["run"] == "one"
+    assert len(panel.charts) == 1
     assert (
         largest_scores([exhibits.exhibit("one"), exhibits.exhibit("two")]).columns[0].head
         == "run"

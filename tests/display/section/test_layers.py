@@ -3,7 +3,7 @@
 import altair as alt
 
 from isoscope.display.page.section import Exhibit
-from isoscope.display.section.profiles import show_layers, show_series
+from isoscope.display.section.profiles import LAYERS, show_layers, show_series
 from isoscope.types import Reading
 
 
@@ -94,3 +94,19 @@ def test_steps_are_the_axis_and_a_site_is_chosen(exhibits):
 
 def test_a_run_without_steps_has_no_series(demo):
     assert show_series([demo]) is None
+
+
+def test_a_page_of_one_site_has_no_profile_of_single_dots(demo):
+    one = Reading("a", "rows", "all", "", None, "isoscore", 0.5, None, None, 9, 3)
+    assert LAYERS.on_page([Exhibit("a", [one]), Exhibit("b", [one])]) is None
+    assert LAYERS.on_page([Exhibit("a", [one]), demo]) is not None
+    assert show_layers([Exhibit("a", [one])]).charts  # for `isoscope figure`
+
+
+def test_axes_have_titles_and_short_numbers(demo):
+    chart = show_layers([demo]).charts[0]
+    for layer in chart.spec["layer"]:
+        encoding = layer["encoding"]
+        assert encoding["x"]["title"] == "site"
+        if encoding["y"]["field"] == "value":
+            assert "'.2~e'" in encoding["y"]["axis"]["labelExpr"]

@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from isoscope.display.page.section import Exhibit
 from isoscope.display.section.verdict import findings, output_site, show
-from isoscope.types import Reading, SinkShare
+from isoscope.types import CauseShare, CauseShares, DimensionScores, Reading, SinkShare
 
 
 def test_three_sentences_are_about_the_output(demo):
@@ -80,3 +82,44 @@ def test_a_biased_number_is_called_so(demo):
     rank = findings(replace(demo, readings=readings, curves=[]))[2]
     assert rank.figure == f"{1.3 * 24:.0f} or more"
     assert rank.rule.endswith(f"; {bias}")
+
+
+def test_a_tiny_number_is_short_and_never_zero_of_zero():
+    each = Reading("a", "rows", "all", "", None, "mean-cosine", -7e-5, -7.1e-5, -6.9e-5, 9, 3)
+    (only,) = findings(Exhibit("a", [each], noun="vectors"))
+    assert only.figure == "-7.0e-05 ± 1e-06"
+    assert len(only.figure) <= 16
+
+
+def collection(*curves):
+    values = {"mean-cosine": 0.4, "mean-share": 0.41, "effective-rank-debiased": 12.0}
+    readings = [
+        Reading("a", "rows", "all", "", None, name, value, None, None, 900, 64)
+        for name, value in values.items()
+    ]
+    return Exhibit("a", readings, list(curves), noun="vectors")
+
+
+def test_the_verdict_of_a_collection_names_causes_and_dimensions_by_number():
+    names = "41 (81%), 7 (19%); zeroed, the mean cosine is -0.000"
+    cause = CauseShare("dimensions", 0.998, 0.99, 1.0, names, named=True, falls_to=-0.0003)
+    alike, shared, carried, rank = findings(
+        collection(CauseShares("rows", "all", cosine=0.4, causes=(cause,)))
+    )
+    assert (alike.figure, shared.figure, rank.figure) == ("0.40", "41 %", "12")
+    assert carried.figure == "100 %"
+    assert carried.text == (
+        "of the mean cosine is carried by dimensions 41 (81%), 7 (19%); without them it falls "
+        "to 0.00"
+    )
+    assert carried.rule == "causes by removal at rows, 95 % interval 99 to 100 %"
+
+
+def test_dimensions_that_stand_out_are_named_where_they_carry_no_cosine():
+    score = np.array([1.0, 60.0, 8.0])
+    scores = DimensionScores("rows", "all", np.arange(3), np.arange(1, 4), np.arange(3), score)
+    *_, outlier, _ = findings(collection(scores))
+    assert outlier.figure == "60"
+    assert outlier.text == (
+        "times the average is the mean square of dimensions 1, 2 or less, in this order"
+    )

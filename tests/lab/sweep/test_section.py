@@ -1,12 +1,19 @@
 """Task against isotropy: dots, means, differences, and what the verdict says."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from isoscope.display.page.section import Exhibit
 from isoscope.display.section.verdict import findings as verdict
+from isoscope.lab.sweep.results import grid_of
 from isoscope.lab.sweep.section import findings, show
+from isoscope.site import is_layer
+from isoscope.store import load
 from isoscope.types import SweepCell, SweepGrid, SweepWeight
 
+OLD = Path(__file__).parents[2] / "store" / "schema1"
 SEEDS = (0, 1)
 METRIC = {-3.0: (0.5, 0.6), 0.0: (0.8, 0.84), 3.0: (0.82, 0.9)}
 GEOMETRY = {-3.0: 0.05, 0.0: 0.2, 3.0: 0.5}
@@ -23,14 +30,14 @@ def made(
     cells = [
         SweepCell(measure, site, w, s, GEOMETRY[w] + 0.01 * s + shift, METRIC[w][s])
         for measure, shift in (("isoscore-star", 0.1), ("isoscore-debiased", 0.0))
-        for site in ("resid.0", "resid.1", "resid")
+        for site in ("layers", "resid.0", "resid.1", "resid")
         for w in METRIC
         for s in SEEDS
     ]
     cells += [
         SweepCell(measure, site, 0.0, None, 0.22, None)
         for measure in ("isoscore-star", "isoscore-debiased")
-        for site in ("resid.0", "resid.1", "resid")
+        for site in ("layers", "resid.0", "resid.1", "resid")
     ]
     grid = SweepGrid(
         "task", "all", task, "accuracy", "istar", 0.51, learnt,
@@ -52,9 +59,13 @@ def test_seeds_are_dots_and_means_have_their_weight_as_label():
     assert before["geometry"] == 0.22 and before["metric"] is None
 
 
-def test_switches_choose_measure_and_layer_and_begin_with_all_layers():
+def test_switches_choose_measure_and_layer_and_begin_with_the_mean_over_layers():
     panel = show([made()])
-    assert panel.positions == {"measure": "isoscore-star", "site": "resid"}
+    assert panel.positions == {"measure": "isoscore-debiased", "site": "layers"}
+    layer = next(switch for switch in panel.switches if switch.name == "site")
+    assert [title for _, title in layer.choices] == [
+        "mean over layers", "all layers as one cloud", "resid.0", "resid.1",
+    ]  # fmt: skip
     star, debiased = (
         panel.charts[0].rows(measure=name, site="resid.0")
         for name in ("isoscore-star", "isoscore-debiased")
@@ -76,7 +87,7 @@ def test_two_sweeps_get_a_switch_and_a_line_each():
     assert panel.positions["run"] == "a"
     assert {r["run"] for r in panel.charts[0].rows(run="b")} == {"b"}
     assert panel.lead[-1].startswith("b: sst2 with the penalty istar")
-    assert panel.body.count("<tr>") == 1 + 6
+    assert panel.body.count("<tr>") == 1 + 6 + 1 + 2 * 4  # weights, and their geometry
 
 
 def test_a_run_that_is_no_sweep_has_no_such_section(demo):
@@ -90,6 +101,35 @@ def test_the_verdict_is_about_the_task_the_best_weight_and_the_geometry():
     assert best.figure == "+0.040" and "seeds alone may do" in best.text
     assert "p = 0.4 after Holm" in best.rule
     assert moved.figure == "0.055 to 0.51" and "0.22 before fine-tuning" in moved.text
+    assert "the debiased IsoScore, the mean over layers" in moved.text
+
+
+def test_the_page_names_what_the_table_of_the_command_line_names():
+    panel = show([made()])
+    assert "geometry of held-out texts, mean over layers and seeds" in panel.body
+    heads = re.findall(r"<th [^>]*>([^<]*)</th>", panel.body)
+    assert heads[:2] == ["weight", "accuracy"]
+    assert heads[-3:] == ["weight", "isoscore-debiased", "isoscore-star"]
+    cells = panel.charts[0]
+    assert cells.title == "Accuracy against isotropy"
+    (name,) = {r["label"] for r in cells.rows(site="layers") if r["kind"] == "before"} - {
+        "IsoScore* of held-out texts, mean over layers"
+    }
+    assert name == "IsoScore, debiased of held-out texts, mean over layers"
+
+
+def test_a_run_on_disk_has_the_mean_over_its_layers():
+    grid = grid_of(load(OLD / "sweep"))
+    layers = [each for each in grid.cells if each.site == "layers"]
+    assert layers
+    for each in layers:
+        here = (each.measure, each.weight, each.seed)
+        own = [
+            other.geometry
+            for other in grid.cells
+            if (other.measure, other.weight, other.seed) == here and is_layer(other.site)
+        ]
+        assert each.geometry == pytest.approx(sum(own) / len(own))
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from isoscope.capture.model.folder import first_line, refused_pickle, unreadable
 from isoscope.capture.model.heads import class_with_more
 from isoscope.capture.model.load import Takes
 from isoscope.capture.model.quiet import quiet
-from isoscope.capture.runner import free_memory
 from isoscope.errors import IsoscopeError
+from isoscope.memory import free_memory
 
 # Classes of models have it, Auto classes `from_config`.
 FROM_CONFIG = "_from_config"

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
-from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from isoscope.accumulate import Groups, Moments, Reservoir
 from isoscope.accumulate.survey import Kind, Survey, variants
+from isoscope.blas import one_blas_thread
 from isoscope.capture.feed import Feed, Marks, PositionLayout, Prepared, feed_for
 from isoscope.capture.listener import Listener, Marked
 from isoscope.capture.model.pooling import MODES, Pooling, read_pooling
@@ -215,7 +215,7 @@ class Observer:
         whole = self._of_all_processes(survey)
         lost, found = set(whole.trouble), dict[tuple[str, str], float]()
         for site, _, here in variants(whole.held):
-            with threadpool_limits(1, user_api="blas"):  # its threads would wait for torch's
+            with one_blas_thread():  # its threads would wait for torch's
                 summaries = finalize_all(here, intervals=False)
                 values = read_values(summaries, self._of_package)
                 if DEAD in self.measures and here[Moments].count > 1:

@@ -63,7 +63,7 @@ def page(
     """Return the report of some runs, with the sections that have something to show."""
     finite = [exhibit.finite.printable for exhibit in exhibits]
     kept = limit_readings(finite)
-    shown = [(section, panel) for section in sections if (panel := section.show(kept))]
+    shown = [(section, panel) for section in sections if (panel := section.on_page(kept))]
     title = ", ".join(exhibit.name for exhibit in finite)
     values: dict[str, Value] = {
         "charts": {
@@ -227,8 +227,10 @@ def _switch(section: Section, switch: Switch) -> str:
         f"{' checked' * (value == switch.chosen)}><span>{for_html(text)}</span></label>"
         for value, text in switch.choices
     )
+    hidden = " hidden" * (len(switch.choices) == 1)  # nothing to choose
     return (
-        f'<fieldset class="choice"><legend>{for_html(switch.label)}</legend>{radios}</fieldset>'
+        f'<fieldset class="choice"{hidden}><legend>{for_html(switch.label)}</legend>'
+        f"{radios}</fieldset>"
     )
 
 

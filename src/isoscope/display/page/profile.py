@@ -24,6 +24,11 @@ from isoscope.site import Site, last_of_stream, order_regions
 from isoscope.types import VARIANTS, Reading
 
 OPEN = 6  # charts that are visible before "Show all" is pressed
+# Labels of numbers: 2.4e-8 and not 0.0000000236.
+NUMBERS = (
+    "datum.value !== 0 && abs(datum.value) < 1e-3 ? format(datum.value, '.2~e') : "
+    "format(datum.value, ',.5~g')"
+)
 Row = dict[str, Cell]
 COLUMNS = ("run", "site", "at", "order", "stretch", "value", "low", "high", "level", "n")
 _CHOICES = ("variant", "part", "form", "step")  # columns that switches filter
@@ -102,8 +107,9 @@ def _profile(axis: Axis, runs: tuple[str, ...], level: bool) -> ChartSpec:
     dash = alt.StrokeDash("run:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
     shapes = [SHAPES[place % len(SHAPES)] for place in range(len(runs))]
     shape = alt.Shape("run:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)
-    value = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False))
-    low = alt.Y("low:Q", title=None)
+    numbers = alt.Axis(labelExpr=NUMBERS)
+    value = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False), axis=numbers)
+    low = alt.Y("low:Q", title=None, axis=numbers)
     tooltip = [
         alt.Tooltip("run:N"),
         alt.Tooltip("site:N"),

@@ -193,6 +193,26 @@ class Chart:
         }
         return replace(self, title=self.forms[form][1], columns=columns, forms={})
 
+    def beside(self, column: str, values: Sequence[str]) -> "tuple[Chart, ...]":
+        """Return a chart of half the width for each value of a column, side by side."""
+        found: list[Chart] = []
+        for number, value in enumerate(values):
+            kept = [each == value for each in self.columns[column]]
+            columns = {name: list(compress(c, kept)) for name, c in self.columns.items()}
+            found.append(
+                replace(
+                    self,
+                    name=f"{self.name}-{number}",
+                    title=f"{value}: {self.title[:1].lower()}{self.title[1:]}",
+                    columns=columns,
+                    spec={**self.spec, "title": {"text": value}},
+                    alt=f"{value}: {self.alt}",
+                    wide=False,
+                    half=True,
+                )
+            )
+        return tuple(found)
+
     def rows(self, **chosen: Position) -> list[dict[str, Cell]]:
         """Return the rows that remain with the switches in these positions."""
         rows = [
@@ -238,6 +258,12 @@ class Section:
     title: str
     show: Callable[[Sequence[Exhibit]], Panel | None]
     first: bool = False  # before what pages show of every run
+    # Where a page has something else than a figure for a paper, such as of a single site.
+    show_on_page: Callable[[Sequence[Exhibit]], Panel | None] | None = None
+
+    def on_page(self, exhibits: Sequence[Exhibit]) -> Panel | None:
+        """Return what a page shows of these runs."""
+        return (self.show_on_page or self.show)(exhibits)
 
 
 def as_columns(names: Iterable[str], rows: Iterable[Mapping[str, Cell]]) -> Columns:

@@ -41,6 +41,12 @@ DEPENDS = (
     "position: the part that depends on each, the mean of coming first and last. Mean: the "
     "part that all rows share. These add up to 100 %."
 )
+BESIDE = 2  # runs that are shown side by side; of more, one is chosen
+OF_VECTORS = (
+    "What share of the mean cosine the dimensions that stand out carry, and what it really "
+    "falls to when they are set to zero. Vectors have no token frequencies and positions to "
+    "depend on."
+)
 NEGLIGIBLE = 5e-4  # share of the mean cosine that is rounding: half of 0.1 %
 LABELLED = 0.08  # share from which on a part of a bar is labelled with its number
 WIDE = 16  # pixels, the narrowest bar that has room for numbers
@@ -55,14 +61,21 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     curves = [(e.name, curve) for e in exhibits for curve in e.curves_of(CauseShares)]
     if not curves:
         return None
-    switches = run_switch(list(dict.fromkeys(run for run, _ in curves)))
+    runs = list(dict.fromkeys(run for run, _ in curves))
+    beside = len(runs) == BESIDE
+    switches = [] if beside else run_switch(runs)
     parts = order_regions(Site.parse(curve.site).region for _, curve in curves)
     if len(parts) > 1:
         switches.append(Switch("part", "Sites", tuple((p, p) for p in parts), parts[0]))
     sites = order_sites(curve.site for _, curve in curves)
     labels = list(dict.fromkeys(Site.parse(site).label for site in sites))
     charts = [_chart(curves, scale, labels) for scale in (REMOVAL, DEPENDENCE)]
-    shown = [chart for chart in charts if chart is not None]
+    shown = [
+        each
+        for chart in charts
+        if chart is not None
+        for each in (chart.beside("run", runs) if beside else (chart,))
+    ]
     leads = [REMOVED, DEPENDS]
     lead = (
         LEAD,
@@ -70,6 +83,14 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
         *_missing_causes([curve for _, curve in curves]),
     )
     return Panel(lead, tuple(switches), tuple(shown), _details(curves, len(exhibits) > 1))
+
+
+def show_on_page(exhibits: Sequence[Exhibit]) -> Panel | None:
+    """Return the tables alone where there is one site, of which a bar would be no chart."""
+    curves = [(e.name, curve) for e in exhibits for curve in e.curves_of(CauseShares)]
+    if len({curve.site for _, curve in curves}) != 1:
+        return show(exhibits)
+    return Panel((OF_VECTORS,), body=_details(curves, len(exhibits) > 1, folded=False))
 
 
 def _chart(
@@ -110,7 +131,7 @@ def _chart(
 
 def _base(labels: Sequence[str]) -> alt.Chart:
     return alt.Chart(alt.NamedData(ROWS)).encode(
-        x=alt.X("at:O", sort=list(labels), title=None),
+        x=alt.X("at:O", sort=list(labels), title="site"),
         order=alt.Order("order:Q"),
     )
 
@@ -223,8 +244,10 @@ def _percent(share: float) -> str:
     return "0" if text == "-0" else text
 
 
-def _details(curves: Sequence[tuple[str, CauseShares]], several: bool) -> str:
-    """Return the shares as collapsed tables, for readers who cannot see colours."""
+def _details(
+    curves: Sequence[tuple[str, CauseShares]], several: bool, *, folded: bool = True
+) -> str:
+    """Return the shares as tables, for readers who cannot see colours; folded beside charts."""
     captions = {
         REMOVAL: "By removal: shares of the mean cosine in per cent, with 95 % intervals",
         DEPENDENCE: "By dependence: shares of the mean cosine of rows of the same frequency "
@@ -235,6 +258,8 @@ def _details(curves: Sequence[tuple[str, CauseShares]], several: bool) -> str:
         for scale in captions
         if any(each.scale == scale for _, curve in curves for each in curve.causes)
     ]
+    if not folded:
+        return "".join(tables)
     return f"<details><summary>The shares as tables</summary>{''.join(tables)}</details>"
 
 
@@ -266,7 +291,9 @@ def _named(each: CauseShare | None) -> str:
 
 
 def _falls_to(each: CauseShare | None) -> str:
-    return "" if each is None or each.falls_to is None else f"{each.falls_to:.3f}"
+    if each is None or each.falls_to is None:
+        return ""
+    return f"{round(each.falls_to, 3) + 0.0:.3f}"  # no minus in front of zero
 
 
 def _with_interval(each: CauseShare | None) -> str:
@@ -280,4 +307,4 @@ def _with_interval(each: CauseShare | None) -> str:
     return text
 
 
-SECTION = Section("causes", "Causes", show)
+SECTION = Section("causes", "Causes", show, show_on_page=show_on_page)

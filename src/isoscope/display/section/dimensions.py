@@ -28,6 +28,7 @@ LEAD = (
     "much squared length as 100 average ones. Each cell shows the largest score among a few "
     "neighbouring dimensions."
 )
+BESIDE = 2  # runs that are shown side by side; of more, one is chosen
 TOP = 8  # dimensions in the table
 OUTLIER = 5.0  # score from which on the table counts a site
 CELLS = ("first", "end", "largest", "score")
@@ -52,8 +53,10 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
         wide=True,
         least_height=0.55 * height,
     )
-    switches = (*run_switch(runs), *variant_switch(variants))
-    return Panel((LEAD,), switches, (chart,), as_html(largest_scores(exhibits)))
+    beside = len(runs) == BESIDE
+    charts = chart.beside("run", runs) if beside else (chart,)
+    switches = (*([] if beside else run_switch(runs)), *variant_switch(variants))
+    return Panel((LEAD,), switches, charts, as_html(largest_scores(exhibits)))
 
 
 def _spec(sites: Sequence[str], most: float, height: int) -> ChartSpec:
@@ -127,9 +130,10 @@ def largest_scores(exhibits: Sequence[Exhibit]) -> Table:
         Column("at", tuple(tops[key][1] for key in keys), words=True),
         Column(f"sites with {OUTLIER:g} or more", tuple(map(str, counts))),
     )
-    return Table(
-        "The largest outlier scores, all rows", columns if len(exhibits) > 1 else columns[1:]
-    )
+    shown = columns if len(exhibits) > 1 else columns[1:]
+    if len({site for scores in found.values() for _, site in scores}) == 1:
+        shown = shown[:-2]  # of one site there is nothing to say about where
+    return Table("The largest outlier scores, all rows", shown)
 
 
 SECTION = Section("dimensions", "Dimensions", show)

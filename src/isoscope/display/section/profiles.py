@@ -50,7 +50,7 @@ def show_layers(exhibits: Sequence[Exhibit]) -> Panel | None:
     if not readings:
         return None
     sites = order_sites(each.site for each in readings)
-    axis = Axis(tuple(dict.fromkeys(Site.parse(site).label for site in sites)))
+    axis = Axis(tuple(dict.fromkeys(Site.parse(site).label for site in sites)), "site")
     charts = profile_charts(
         "layers",
         exhibits,
@@ -60,6 +60,12 @@ def show_layers(exhibits: Sequence[Exhibit]) -> Panel | None:
         over="over depth",
     )
     return Panel((LAYERS_LEAD,), profile_switches(readings), charts)
+
+
+def show_depth(exhibits: Sequence[Exhibit]) -> Panel | None:
+    """Return the charts of several sites: one alone has no depth, and its numbers a table."""
+    sites = {r.site for each in exhibits for r in each.readings if not r.group}
+    return show_layers(exhibits) if len(sites) > 1 else None
 
 
 def show_series(exhibits: Sequence[Exhibit]) -> Panel | None:
@@ -159,6 +165,6 @@ def _family(each: Reading) -> str:
     return first if first in FAMILIES and each.step is None else ""
 
 
-LAYERS = Section("layers", "Layer profile", show_layers)
+LAYERS = Section("layers", "Layer profile", show_layers, show_on_page=show_depth)
 SERIES = Section("series", "Over training", show_series)
 BANDS = Section("bands", "Frequency and position", show_bands)

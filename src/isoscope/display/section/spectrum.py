@@ -30,6 +30,7 @@ LEAD = (
 )
 HEIGHT = 300
 LONGEST = 24  # characters of the name of a run beside a mark
+NEAR = 1.08  # ratio of two ranks whose marks share their words
 MARKS = {"effective-rank": "effective rank", "participation": "participation"}
 COLUMNS = ("run", "site", "variant", "kind", "rank", "value", "rows", "text")
 
@@ -115,12 +116,16 @@ def _points(
         pairs = zip(curve.rank, values, strict=True)
         found += [(kind, float(rank), float(value), "") for rank, value in pairs if value > 0]
     run = f", {exhibit.name[:LONGEST]}" if several else ""
+    marks: list[tuple[float, str]] = []
     for measure, name in MARKS.items():
         reading = exhibit.estimate(measure, curve.site, curve.variant)
         if reading is not None and reading.value > 0:
             form = "" if reading.measure == measure else "debiased "
-            text = f"{form}{name} {reading.value:.3g}{run}"
-            found.append(("mark", float(reading.value), None, text))
+            marks.append((float(reading.value), f"{form}{name} {reading.value:.3g}"))
+    if len(marks) > 1 and max(marks)[0] < NEAR * min(marks)[0]:  # words would lie on words
+        text = " and ".join(text for _, text in marks)
+        marks = [(marks[0][0], text), *((rank, "") for rank, _ in marks[1:])]
+    found += [("mark", rank, None, f"{text}{run}" if text else "") for rank, text in marks]
     return found
 
 

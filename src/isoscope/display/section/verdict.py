@@ -7,10 +7,14 @@ from isoscope.display.number import count
 from isoscope.display.page.section import Exhibit, Finding, Panel, Section
 from isoscope.escape import for_html
 from isoscope.site import POOLED, STREAM, Site, output_of
-from isoscope.types import Reading, SinkShare
+from isoscope.types import CauseShare, CauseShares, DimensionScores, Reading, SinkShare
 
+COLLECTION = "rows"  # the site of vectors that are there already
+CARRIED = 0.1  # share of the mean cosine from which on dimensions are reported
+OUTLIER, TOP = 5.0, 3  # outlier score of dimensions that are named, and how many of them
 SINK_SHARES = (0.9, 0.5)  # shares of the variance from which on sinks are reported first
 
+PLACES = 4  # behind the point of a figure; smaller ones are in powers of ten
 WHOLE = {"tokens": "texts", "frames": "recordings", "patches": "images"}
 
 
@@ -24,6 +28,10 @@ def findings(exhibit: Exhibit) -> list[Finding]:
     site = output_site(exhibit)
     if site is None or exhibit.findings:
         return list(exhibit.findings)
+    if exhibit.sites == [COLLECTION]:
+        rank = _effective_rank(exhibit, site)
+        found = (_mean_cosine(exhibit, site), *_causes(exhibit, site), rank)
+        return [each for each in found if each is not None]
     last = _sinks(exhibit) or _effective_rank(exhibit, site)
     found = (_mean_cosine(exhibit, site), _mean_share(exhibit, site), last)
     return [each for each in found if each is not None]
@@ -51,6 +59,52 @@ def _mean_share(exhibit: Exhibit, site: str) -> Finding | None:
     rows = _noun(exhibit, site)
     text = f"of the squared length of {rows} lies in one vector, their mean"
     return Finding(_percent(each.value), text, _rule(each))
+
+
+def _causes(exhibit: Exhibit, site: str) -> list[Finding]:
+    """Return what the mean cosine of a collection is owed to, dimensions by their numbers."""
+    found = [curve for curve in exhibit.curves_of(CauseShares) if curve.site == site]
+    causes = [each for curve in found for each in curve.causes]
+    dimensions = next((each for each in causes if each.cause == "dimensions"), None)
+    sentences = [_scores(exhibit, site)]
+    if dimensions is not None and dimensions.named and dimensions.share >= CARRIED:
+        names = dimensions.detail.partition("; zeroed")[0]
+        several = "," in names
+        text = f"of the mean cosine is carried by dimension{'s' * several} {names}"
+        if dimensions.falls_to is not None:
+            rest = round(dimensions.falls_to, 2) + 0.0  # no minus in front of zero
+            text += f"; without {'them' if several else 'it'} it falls to {rest:.2f}"
+        rule = f"causes by removal at {site}{_around(dimensions)}"
+        sentences = [Finding(_percent(dimensions.share), text, rule)]
+    share = _mean_share(exhibit, site)
+    return [each for each in (share, *sentences) if each is not None]
+
+
+def _scores(exhibit: Exhibit, site: str) -> Finding | None:
+    """Return the dimensions whose squares are far above the average."""
+    curves = [c for c in exhibit.curves_of(DimensionScores) if c.site == site]
+    found = [
+        (float(score), int(dimension))
+        for curve in curves[:1]
+        for dimension, score in zip(curve.largest, curve.score, strict=True)
+        if score >= OUTLIER
+    ]
+    top = sorted(found, reverse=True)[:TOP]
+    if not top:
+        return None
+    one = len(top) == 1
+    names = ", ".join(str(dimension) for _, dimension in top)
+    text = (
+        f"times the average is the mean square of dimension{'s' * (not one)} {names}"
+        f"{'' if one else ' or less, in this order'}"
+    )
+    return Finding(f"{top[0][0]:.3g}", text, f"outlier score of {OUTLIER:g} or more at {site}")
+
+
+def _around(each: CauseShare) -> str:
+    if each.low is None or each.high is None:
+        return ""
+    return f", 95 % interval {100 * each.low:.0f} to {100 * each.high:.0f} %"
 
 
 def _sinks(exhibit: Exhibit) -> Finding | None:
@@ -97,7 +151,9 @@ def _figure(each: Reading) -> str:
     if each.low is None or each.high is None or each.high <= each.low:
         return f"{each.value:.2f}"
     half = max(each.high - each.value, each.value - each.low)
-    places = min(max(2, -floor(log10(half))), 5)
+    places = max(2, -floor(log10(half)))
+    if places > PLACES:  # so that it stays a number, and beside the sentence
+        return f"{each.value:.1e} ± {half:.0e}"
     return f"{each.value:.{places}f} ± {half:.{places}f}"
 
 

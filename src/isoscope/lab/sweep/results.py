@@ -1,5 +1,6 @@
 """What a sweep found, weight by weight: records of cells, lines of weights, their tables."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, sqrt
@@ -26,12 +27,13 @@ from isoscope.measures.difference import NO_SPREAD as ROUNDING
 from isoscope.measures.difference import Difference, holm, paired_difference
 from isoscope.measures.interval import exact_quantile
 from isoscope.site import is_layer
-from isoscope.store import Origin, Run
+from isoscope.store import Origin, Run, load
 from isoscope.types import Reading, SweepCell, SweepGrid, SweepWeight
 
+LAYERS = "layers"  # in place of a site: the mean over all layers
 TASK = "task"  # the site of how well the task is done
 LOSS = "loss"
-SHOWN = ("isoscore-star", "isoscore-debiased", "mean-cosine", "twonn")
+SHOWN = ("isoscore-debiased", "isoscore-star", "mean-cosine", "twonn")
 MEANS = "geometry of held-out texts, mean over layers and seeds; by layer with --json"
 PAIRED = "differences to weight 0 over the same seeds"
 HOLM = "; p after Holm, for looking at {count}"
@@ -67,6 +69,13 @@ class SweepLine(Record):
     loss: float  # of held-out examples, mean over seeds
     before: Means
     after: Means  # mean over seeds
+
+
+def read_sweep(path: str | os.PathLike[str]) -> Results[SweepLine]:
+    """Return one line per weight of a sweep that was saved."""
+    run = load(path)
+    name = run.origin.model.model if run.origin.model is not None else ""
+    return sweep_results(run.readings, run.origin, name)
 
 
 def sweep_results(
@@ -308,6 +317,20 @@ def _grid_cells(run: Run, metric: str) -> Iterator[SweepCell]:
         if (each.site, each.measure, each.step) == (TASK, metric, last)
         and (cell := cell_of(each.group)) is not None
     }
+    found = list(_site_cells(run, metrics, last))
+    layers: dict[tuple[str, float, int | None, float | None], list[float]] = {}
+    for each in found:
+        if is_layer(each.site):
+            key = (each.measure, each.weight, each.seed, each.metric)
+            layers.setdefault(key, []).append(each.geometry)
+    for (measure, weight, seed, value), over in layers.items():
+        yield SweepCell(measure, LAYERS, weight, seed, fmean(over), value)
+    yield from found
+
+
+def _site_cells(
+    run: Run, metrics: Mapping[tuple[float, int], float], last: int
+) -> Iterator[SweepCell]:
     for each in run.readings:
         cell = cell_of(each.group)
         if each.measure not in SHOWN or each.site == TASK:

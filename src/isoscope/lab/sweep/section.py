@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from isoscope.display import Column, Table, as_html, format_value, non_empty
+from isoscope.display import Column, Table, as_html, format_value, non_empty, short
 from isoscope.display.page.quantity import title_of
 from isoscope.display.page.section import (
     ROWS,
@@ -24,13 +24,14 @@ from isoscope.display.page.section import (
     run_switch,
 )
 from isoscope.display.page.theme import SHAPES
-from isoscope.lab.sweep.results import grid_of
+from isoscope.lab.sweep.results import LAYERS, MEANS, SHOWN, grid_of
 from isoscope.site import order_sites
 from isoscope.store import Run
 from isoscope.types import SweepGrid, SweepWeight
 
 CELL = ("measure", "site", "weight", "seed", "geometry", "metric")
-ALL_LAYERS = "resid"  # the site of all layers as one cloud
+ONE_CLOUD = "resid"  # the site of all layers as one cloud
+ISOTROPY = "isoscore-debiased"  # that the verdict is about, and charts begin with
 SIGNS = ("weight below 0", "weight 0", "weight above 0")
 LEAD = (
     "Each dot is a model that was fine-tuned with one weight of the penalty and one seed: how "
@@ -43,6 +44,7 @@ APART = (
 )
 NOT_LEARNT = "not learnt: the runs without penalty do not beat that by a t test at 5 %"
 UNKNOWN = "one seed cannot tell whether it was learnt"
+PLACES = {LAYERS: "mean over layers", ONE_CLOUD: "all layers as one cloud"}
 TITLES = {
     "isoscore-star": "IsoScore*",
     "isoscore-debiased": "IsoScore, debiased",
@@ -70,7 +72,7 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     charts = (
         Chart(
             name="sweep-cells",
-            title="Task against isotropy",
+            title=f"{metric[:1].upper()}{metric[1:]} against isotropy",
             spec=_against(metric),
             columns=cells,
             alt=f"{metric} of each fine-tuned model against the geometry of its layers.",
@@ -90,7 +92,9 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
         f"judged by {grid.metric}; knowing nothing gives {grid.baseline:.3g}{_doubt(grid)}."
         for name, grid in sweeps
     ]
-    return Panel((LEAD, APART, *leads), _switches(sweeps, cells), charts, _table(sweeps))
+    return Panel(
+        (LEAD, APART, *leads), _switches(sweeps, cells), charts, _table(sweeps, metric)
+    )
 
 
 def draw_sweep(run: Run) -> Drawn:
@@ -138,11 +142,7 @@ def _best(penalty: str, weights: Sequence[SweepWeight]) -> Finding:
 
 def _range(grid: SweepGrid) -> list[Finding]:
     """Return how far apart the lowest and the highest weight are, and where the model began."""
-    places = [
-        each
-        for each in grid.cells
-        if (each.measure, each.site) == ("isoscore-debiased", ALL_LAYERS)
-    ]
+    places = [each for each in grid.cells if (each.measure, each.site) == (ISOTROPY, LAYERS)]
     before = [each.geometry for each in places if each.seed is None]
     weights = sorted({each.weight for each in places if each.seed is not None})
     if len(weights) < 2 or not before:
@@ -153,10 +153,10 @@ def _range(grid: SweepGrid) -> list[Finding]:
         for weight in (low, high)
     )
     text = (
-        f"is the debiased IsoScore of all layers as one cloud, from weight {low:g} to weight "
+        f"is the debiased IsoScore, the mean over layers, from weight {low:g} to weight "
         f"{high:g}; it was {before[0]:.2g} before fine-tuning"
     )
-    rule = "isoscore-debiased at resid of held-out texts, means over seeds"
+    rule = f"{ISOTROPY} of held-out texts, mean over layers and seeds"
     return [Finding(f"{least:.2g} to {most:.2g}", text, rule)]
 
 
@@ -168,7 +168,8 @@ def _columns(sweeps: Sequence[NamedGrid]) -> Columns:
         for each in grid.cells:
             where = (each.measure, each.site)
             if each.seed is None or each.metric is None:
-                rows.append((run, "before", *where, 0.0, -1, each.geometry, None, "", ""))
+                name = _place_title(*where)
+                rows.append((run, "before", *where, 0.0, -1, each.geometry, None, "", name))
                 continue
             cells = (*where, each.weight, each.seed, each.geometry, each.metric)
             rows.append((run, "seed", *cells, _sign(each.weight), ""))
@@ -194,7 +195,8 @@ def _differences(sweeps: Sequence[NamedGrid]) -> Columns:
 
 def _against(metric: str) -> dict[str, Any]:
     base = alt.Chart(alt.NamedData(ROWS))
-    x = alt.X("geometry:Q", title="geometry of held-out texts", scale=_ROOM)
+    axis = alt.Axis(format=".3~g", tickCount=5)
+    x = alt.X("geometry:Q", title=" ", scale=_ROOM, axis=axis)
     y = alt.Y("metric:Q", title=metric, scale=_ROOM)
     color = alt.Color(
         "sign:N", scale=alt.Scale(domain=list(SIGNS)), legend=alt.Legend(title=None)
@@ -222,8 +224,13 @@ def _against(metric: str) -> dict[str, Any]:
         base.transform_filter(kind("mean"))
         .mark_text(dx=9, dy=-9, align="left", fontWeight=600)
         .encode(x=x, y=y, text="label:N"),
+        # The title of the axis, which changes with the switches.
+        base.transform_filter(kind("before"))
+        .mark_text(align="right", baseline="top", dy=26)
+        .encode(x=alt.value("width"), y=alt.value("height"), text="label:N"),
     ]
-    return _whole(layers, "Task against isotropy", "numbers are weights of the penalty")
+    title = f"{metric} against isotropy"
+    return _whole(layers, title[:1].upper() + title[1:], "numbers are weights of the penalty")
 
 
 def _by_weight(metric: str) -> dict[str, Any]:
@@ -261,10 +268,12 @@ def _whole(layers: Sequence[Any], title: str, says: str) -> dict[str, Any]:
 
 def _switches(sweeps: Sequence[NamedGrid], cells: Columns) -> tuple[Switch, ...]:
     measures = list(dict.fromkeys(map(str, cells["measure"])))
-    sites = order_sites(map(str, cells["site"]))
-    sites.sort(key=lambda site: site != ALL_LAYERS)
+    measures.sort(key=lambda name: name != ISOTROPY)
+    there = dict.fromkeys(map(str, cells["site"]))
+    sites = [site for site in PLACES if site in there]
+    sites += order_sites(site for site in there if site not in PLACES)
     titles = [(name, TITLES.get(name, title_of(name))) for name in measures]
-    places = [(s, "all layers as one cloud" if s == ALL_LAYERS else s) for s in sites]
+    places = [(site, PLACES.get(site, site)) for site in sites]
     shown = (("measure", "Geometry", titles), ("site", "Layer", places))
     return (
         *run_switch([run for run, _ in sweeps]),
@@ -276,14 +285,20 @@ def _switches(sweeps: Sequence[NamedGrid], cells: Columns) -> tuple[Switch, ...]
     )
 
 
+def _place_title(measure: str, site: str) -> str:
+    """Return what the axis of the geometry is called."""
+    where = PLACES.get(site, f"at {site}")
+    return f"{TITLES.get(measure, title_of(measure))} of held-out texts, {where}"
+
+
 def _doubt(grid: SweepGrid) -> str:
     if grid.learnt is None:
         return f"; {UNKNOWN}"
     return "" if grid.learnt else f". It was {NOT_LEARNT}"
 
 
-def _table(sweeps: Sequence[NamedGrid]) -> str:
-    """Return the weights as a table that folds away."""
+def _table(sweeps: Sequence[NamedGrid], metric: str) -> str:
+    """Return the weights as tables that fold away, with the columns of the command line."""
     rows = [(run, each) for run, grid in sweeps for each in grid.weights]
     apart = [
         ("", "") if each.value is None else format_value(each.value, each.low, each.high)
@@ -294,7 +309,7 @@ def _table(sweeps: Sequence[NamedGrid]) -> str:
     columns = (
         Column("run", tuple(run if len(sweeps) > 1 else "" for run, _ in rows), words=True),
         Column("weight", tuple(f"{each.weight:g}" for _, each in rows)),
-        Column("metric", tuple(means)),
+        Column(metric, tuple(means)),
         Column("difference", tuple(value for value, _ in apart)),
         Column("95 % interval", tuple(interval for _, interval in apart)),
         Column(
@@ -302,7 +317,40 @@ def _table(sweeps: Sequence[NamedGrid]) -> str:
         ),
     )
     table = as_html(Table("Mean and standard deviation over seeds", non_empty(columns)))
-    return f"<details><summary>The weights as a table</summary>{table}</details>"
+    shapes = as_html(geometry) if (geometry := _geometry_table(sweeps)).rows else ""
+    return f"<details><summary>The weights as a table</summary>{table}{shapes}</details>"
+
+
+def _geometry_table(sweeps: Sequence[NamedGrid]) -> Table:
+    """Return what the table of the command line has: measures by weight, over the layers."""
+    found: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for run, grid in sweeps:
+        for each in grid.cells:
+            if each.site == LAYERS:
+                weight = "before" if each.seed is None else f"{each.weight:g}"
+                here = found.setdefault((run, weight), {})
+                here.setdefault(each.measure, []).append(each.geometry)
+    places = sorted(found, key=lambda place: (place[0], place[1] != "before"))
+    measures = [name for name in SHOWN if any(name in here for here in found.values())]
+    return Table(
+        MEANS,
+        non_empty(
+            (
+                Column(
+                    "run", tuple(r if len(sweeps) > 1 else "" for r, _ in places), words=True
+                ),
+                Column("weight", tuple(weight for _, weight in places)),
+                *(
+                    Column(name, tuple(_mean(found[place].get(name)) for place in places))
+                    for name in measures
+                ),
+            )
+        ),
+    )
+
+
+def _mean(values: Sequence[float] | None) -> str:
+    return short(float(np.mean(values))) if values else ""
 
 
 def _sign(weight: float) -> str:

@@ -30,6 +30,10 @@ class SweepPlan(Plan, frozen=True, kw_only=True):
     weights: tuple[float, ...]
     seeds: tuple[int, ...]
 
+    def size(self, stage: int, unit: int, /) -> int:
+        """Return 1 for a cell; the model as it came takes a moment and does not count."""
+        return int(isinstance(self.stages[stage][unit], Cell))
+
 
 class SweepSpec(Runnable[Results[SweepLine]], frozen=True, kw_only=True):
     """Fine-tune a model on a task with a penalty, once for each weight and seed.
@@ -44,6 +48,7 @@ class SweepSpec(Runnable[Results[SweepLine]], frozen=True, kw_only=True):
     keeps: ClassVar[str] = "records"
     plans: ClassVar[type[Plan]] = SweepPlan
     worker_at: ClassVar[str] = "isoscope.lab.sweep.worker:SweepWorker"
+    reads_again: ClassVar[str] = "isoscope.lab.sweep.results:read_sweep"
     torch_for: ClassVar[str] = "a sweep"
 
     load: ModelSpec

@@ -224,6 +224,7 @@ class SweepWorker(Planner[Results[SweepLine]]):
                 {"sweep": flags},
                 done.overwrite,
                 resume=True,
+                id=done.id,
             )
         return sweep_results(readings, origin, loaded.name)
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from math import sqrt
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from isoscope.accumulate import Moments, Reservoir, accumulator_of
 from isoscope.accumulate.row_bands import FREQUENCIES, frequency_bands
 from isoscope.accumulate.survey import Accumulators, variants
+from isoscope.blas import one_blas_thread
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.lab.matrices.worker import partition_of
 from isoscope.lab.norm.parameters import Affine, final_affines
@@ -47,7 +47,7 @@ class Theories:
 
     def read(self) -> "Theories":
         """Compute all of them, on one thread: eigenvalues change their last bits with more."""
-        with threadpool_limits(1):
+        with one_blas_thread():
             self._matrices()
             self._hull()
             self._norms()

@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import msgspec
 from msgspec.structs import replace as with_fields
@@ -51,6 +50,7 @@ from isoscope.measures.view.spectrum import effective_rows, spectrum_curve
 from isoscope.registry import unknown
 from isoscope.site import Site, is_matrix
 from isoscope.store import new_origin, save
+from isoscope.store.atomic import SpareFolder
 from isoscope.store.series import (
     GroupParts,
     MetricCurve,
@@ -250,7 +250,7 @@ class TrajectoryWorker(Planner[Results[Course]]):
         plan = self.planned.survey
         worker.check_like(self.planned, unit)
         identity = worker.subject.loaded.identity
-        with TemporaryDirectory(prefix="isoscope-") as spare:
+        with SpareFolder() as spare:
             state = worker.survey(plan, scratch, ticks, str(identity["sha"]), Path(spare))
             spreads: Spreads = {}
             options = self.spec.reads.options(documents=True)

@@ -5,10 +5,10 @@ from functools import lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from isoscope.accumulate import Groups, GroupsSummary, Moments, MomentsSummary, Reservoir
 from isoscope.accumulate.sums import lazy
+from isoscope.blas import one_blas_thread
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measures.view.axes import AXES, no_spread, nonzero_values
 from isoscope.measures.view.parts import (
@@ -381,7 +381,7 @@ def spectrum_curve(
 
     `rows` is the effective number of rows.
     """
-    with threadpool_limits(1):
+    with one_blas_thread():
         values = np.linalg.eigvalsh(moments.covariance)[::-1]
     width = len(values)
     rank = min(moments.count - 1, width)
