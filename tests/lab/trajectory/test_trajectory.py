@@ -322,10 +322,10 @@ def test_steps_that_names_do_not_tell_are_refused(checkpoints, corpus, tmp_path)
 
 
 def test_other_shapes_and_vocabularies_are_refused_before_anything_is_loaded(
-    checkpoints, speaker, corpus, tmp_path
+    checkpoints, decoder, corpus, tmp_path
 ):
     series = some(tmp_path / "mixed", checkpoints, (0, 10))
-    shutil.copytree(speaker, series / "step_20")
+    shutil.copytree(decoder, series / "step_20")
     refused(series, corpus, "series-shapes", "'step_0' to 'step_20'")
     shutil.rmtree(series / "step_20")
     settings = series / "step_10" / "tokenizer_config.json"
