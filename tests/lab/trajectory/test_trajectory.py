@@ -406,7 +406,7 @@ def test_the_log_of_the_trainer_is_a_file_of_metrics(tmp_path):
 def test_paths_with_commas_and_a_list_are_series_too(checkpoints, corpus):
     paths = [checkpoints / "step_10", checkpoints / "step_0"]
     options = {"sites": "norm.out", "measures": "mean-cosine", "no_theories": True}
-    listed = iso.trajectory(paths, corpus, **options)
+    listed = iso.trajectory(tuple(paths), corpus, **options)
     assert listed[0].steps == [0, 10]
     joined = iso.trajectory(",".join(map(str, paths)), corpus, **options)
     assert joined[0].values == listed[0].values
