@@ -20,6 +20,7 @@ BENDS = (0.1, 10.0, 1e3, 1e5, 1e7)  # how far the drift goes over all checkpoint
 SWELLS = (-2.0, 0.0, 2.0)  # logarithm of the noise at the end over that at the beginning
 RISES = (1 / 16, 1 / 50)  # scales of smooth rises, of the length of the curve
 NARROWEST = 1.0  # of them, in checkpoints
+EDGE = 2  # checkpoints on either side of a jump, at least
 LOST = 3  # values of a curve that go into its level, its slope and its slope in the logarithm
 FEWEST = 8  # checkpoints with which anything can be fitted
 LONG_GAP = 3.0  # times its neighbours, from which on a gap counts as long as it is
@@ -36,8 +37,9 @@ class Model:
     shock: Array  # (grid, m, n): curves to their m = n - LOST shocks
     colour: Array  # (grid, m, m): shocks to curves, whose first values are zero
     volume: Array  # (grid,): half the logarithm of the determinant of the covariance
-    jump: Array  # (grid, m, n - 1): the shocks of a jump before each checkpoint but the first
-    rise: Array  # (grid, m, rises): those of smooth rises in the same places
+    jump: Array  # (grid, m, n - 2 EDGE + 1): unit shocks of a jump in each place
+    length: Array  # (grid, n - 2 EDGE + 1): of the shocks of a jump of size one
+    rise: Array  # (grid, m, rises): unit shocks of smooth rises
 
 
 def places(steps: Sequence[int]) -> tuple[float, ...]:
@@ -73,7 +75,7 @@ def model(at: tuple[float, ...]) -> Model:
     contrast = _without_lines(x, early)  # (n - LOST, n)
     drifts = [np.zeros((n, n))]
     drifts += [bend * _drift(u) / x[-1] ** 3 for u in (x, early) for bend in BENDS]
-    step = np.tril(np.ones((n, n)))[:, 1:]  # (n, n - 1)
+    step = np.tril(np.ones((n, n)))[:, EDGE : n - EDGE + 1]  # (n, n - 2 EDGE + 1)
     louder = [np.exp(swell * (x[LOST:] / x[-1] - 0.5)) for swell in SWELLS]
     apart = np.abs(np.subtract.outer(x, x))
     shock, colour, volume = [], [], []
@@ -91,7 +93,15 @@ def model(at: tuple[float, ...]) -> Model:
     seen = np.stack(shock)
     widths = sorted({max(share * float(x[-1]), NARROWEST) for share in RISES})
     rises = np.column_stack([_rises(x, width) for width in widths])
-    return Model(seen, np.stack(colour), np.array(volume), seen @ step, seen @ rises)
+    jump, length = _unit(seen @ step)
+    rise, _ = _unit(seen @ rises)
+    return Model(seen, np.stack(colour), np.array(volume), jump, length, rise)
+
+
+def _unit(shapes: Array) -> tuple[Array, Array]:
+    """Return shapes (grid, m, shapes) of length one, and the lengths they had."""
+    length = np.maximum(np.linalg.norm(shapes, axis=1), np.finfo(float).tiny)
+    return shapes / length[:, None], length
 
 
 def _rises(x: Array, width: float) -> Array:

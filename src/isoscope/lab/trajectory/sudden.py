@@ -15,6 +15,7 @@ from math import erfc, exp, hypot, sqrt
 import numpy as np
 
 from isoscope.lab.trajectory.shocks import (
+    EDGE,
     FEWEST,
     Model,
     all_shocks,
@@ -30,7 +31,6 @@ PLAUSIBLE = 2.5  # a trend and noise this much less likely, in the logarithm, st
 PLACED = 4.0  # places this much less likely, in the logarithm, are inside the interval
 SIMULATED = 500  # curves without a jump
 _HOPELESS = 0.25  # a p-value above which no more curves are simulated
-_EDGE = 2  # checkpoints on either side of a jump, at least
 _TAIL = 0.1  # share of simulated curves to which the tail of p-values is fitted
 _AT_ONCE = 50  # simulated curves, which bounds the memory
 _SEED = 17
@@ -88,12 +88,12 @@ def find_sudden(
     size = float(fits.size[0])
     p = chance(at, fits)[0]
     if errors is not None:
-        after = int(best) + _EDGE
+        after = int(best) + EDGE
         p = max(p, _by_error_alone(size, hypot(errors[after - 1], errors[after])))
     if p > LEVEL:
         return Sudden(None, None, None, size, p)
-    low, high = int(steps[first + _EDGE]), int(steps[len(likely) - 1 - last + _EDGE])
-    return Sudden(int(steps[best + _EDGE]), low, high, size, p)
+    low, high = int(steps[first + EDGE]), int(steps[len(likely) - 1 - last + EDGE])
+    return Sudden(int(steps[best + EDGE]), low, high, size, p)
 
 
 def _by_error_alone(size: float, error: float) -> float:
@@ -105,7 +105,7 @@ def fit_jumps(of: Model, curves: Array) -> Fits:
     """Return curves (curves, n) fitted without and with a jump."""
     shocks = all_shocks(of, curves)  # (grid, curves, m)
     plain = likelihood(of, shocks)
-    along, length = _along(shocks, _jumps(of))
+    along = shocks @ of.jump  # (grid, curves, places)
     left = _left(shocks)[..., None] - np.square(along)  # (grid, curves, places)
     jumped = _score(of, shocks, left)
     profile = jumped.max(axis=0)  # (curves, places)
@@ -115,14 +115,14 @@ def fit_jumps(of: Model, curves: Array) -> Fits:
         gain=2 * (profile.max(axis=1) - _smooth(of, shocks)),
         plain=plain,
         profile=profile,
-        size=along[best, each, place] / length[best, place],
+        size=along[best, each, place] / of.length[best, place],
     )
 
 
 def _gains(of: Model, curves: Array) -> Array:
     """Return the gain of `fit_jumps` alone, in a third of the time."""
     shocks = all_shocks(of, curves)
-    return 2 * (_best(of, shocks, _jumps(of)) - _smooth(of, shocks))
+    return 2 * (_best(of, shocks, of.jump) - _smooth(of, shocks))
 
 
 def _smooth(of: Model, shocks: Array) -> Array:
@@ -131,26 +131,15 @@ def _smooth(of: Model, shocks: Array) -> Array:
 
 
 def _best(of: Model, shocks: Array, shapes: Array) -> Array:
-    """Return the log-likelihood of each curve with the shape that fits best."""
-    along, _ = _along(shocks, shapes)
-    return _score(of, shocks, (_left(shocks) - np.square(along).max(axis=-1))[..., None]).max(
-        axis=(0, 2)
-    )
-
-
-def _jumps(of: Model) -> Array:
-    """Return the jumps that have two checkpoints on either side, as shocks."""
-    return of.jump[:, :, _EDGE - 1 : 1 - _EDGE]
-
-
-def _along(shocks: Array, shapes: Array) -> tuple[Array, Array]:
-    """Return how much of shapes (grid, m, shapes) is in shocks, and the lengths of shapes."""
-    length = np.maximum(np.linalg.norm(shapes, axis=1), np.finfo(float).tiny)
-    return shocks @ (shapes / length[:, None]), length
+    """Return the log-likelihood of each curve with the unit shape that fits best."""
+    along = shocks @ shapes  # (grid, curves, shapes)
+    closest = np.maximum(along.max(axis=-1), -along.min(axis=-1))
+    left = _left(shocks) - np.square(closest)
+    return _score(of, shocks, left[..., None]).max(axis=(0, 2))
 
 
 def _left(shocks: Array) -> Array:
-    return np.square(shocks).sum(-1)
+    return np.einsum("gcm,gcm->gc", shocks, shocks)
 
 
 def _score(of: Model, shocks: Array, left: Array) -> Array:
