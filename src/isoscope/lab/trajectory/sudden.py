@@ -28,6 +28,7 @@ from isoscope.types import Array
 
 LEVEL = 0.05
 PLAUSIBLE = 2.5  # a trend and noise this much less likely, in the logarithm, still counts
+POWER = 8  # of the mean of p-values over kinds: towards the largest of them
 PLACED = 4.0  # places this much less likely, in the logarithm, are inside the interval
 SIMULATED = 500  # curves without a jump
 _HOPELESS = 0.25  # a p-value above which no more curves are simulated
@@ -149,9 +150,11 @@ def _score(of: Model, shocks: Array, left: Array) -> Array:
 
 
 def chance(at: tuple[float, ...], fits: Fits) -> list[float]:
-    """Return the p-value of each curve: the mean over the kinds of trend and noise it may have.
+    """Return the p-value of each curve: a mean over the kinds of trend and noise it may have.
 
-    Kinds count by their likelihood. A few simulated curves tell where there is nothing.
+    Kinds count by their likelihood. The mean is of a high power, near the largest p-value: the
+    plain mean takes it for known how noisy the curve is, and raises 6.5 % of false alarms under
+    AR(1) noise with 0.5. A few simulated curves tell where there is nothing.
     """
     found: list[float] = []
     for gain, plain in zip(fits.gain, fits.plain.T, strict=True):
@@ -160,11 +163,20 @@ def chance(at: tuple[float, ...], fits: Fits) -> list[float]:
         p = 1.0
         for count in (_AT_ONCE, SIMULATED):
             each = [_beyond(_without_jump(at, int(kind), count), float(gain)) for kind in kinds]
-            p = float(weights @ each / weights.sum())
+            p = _mean_of_power(np.array(each), weights)
             if p > _HOPELESS:
                 break
         found.append(p)
     return found
+
+
+def _mean_of_power(values: Array, weights: Array) -> float:
+    """Return the mean of p-values by weight, taken of their eighth power."""
+    largest = float(values.max())
+    if largest == 0:
+        return 0.0
+    shares = np.power(values / largest, POWER)
+    return largest * float(weights @ shares / weights.sum()) ** (1 / POWER)
 
 
 def _beyond(simulated: Array, gain: float) -> float:
