@@ -18,6 +18,7 @@ from isoscope.lab.trajectory.shocks import (
     EDGE,
     FEWEST,
     Model,
+    Places,
     all_shocks,
     is_flat,
     likelihood,
@@ -149,7 +150,7 @@ def _score(of: Model, shocks: Array, left: Array) -> Array:
     return -0.5 * shocks.shape[-1] * np.log(left) - of.volume[:, None, None]
 
 
-def chance(at: tuple[float, ...], fits: Fits) -> list[float]:
+def chance(at: Places, fits: Fits) -> list[float]:
     """Return the p-value of each curve: a mean over the kinds of trend and noise it may have.
 
     Kinds count by their likelihood. The mean is of a high power, near the largest p-value: the
@@ -188,13 +189,13 @@ def _beyond(simulated: Array, gain: float) -> float:
 
 
 @lru_cache(maxsize=2048)
-def _without_jump(at: tuple[float, ...], kind: int, count: int) -> Array:
+def _without_jump(at: Places, kind: int, count: int) -> Array:
     """Return the sorted gains of simulated curves of one trend and noise without a jump."""
     of = model(at)
     random = np.random.default_rng([_SEED, kind])
     gains: list[Array] = []
     for _ in range(count // _AT_ONCE):
         noise = random.normal(size=(_AT_ONCE, of.colour.shape[1])) @ of.colour[kind].T
-        curves = np.pad(noise, ((0, 0), (len(at) - noise.shape[1], 0)))
+        curves = np.pad(noise, ((0, 0), (len(at.order) - noise.shape[1], 0)))
         gains.append(_gains(of, curves))
     return np.sort(np.concatenate(gains))
