@@ -21,7 +21,7 @@ from isoscope.lab.trajectory.shocks import best_shocks, have_pattern, model, pla
 from isoscope.lab.trajectory.sudden import PLACED, chance, fit_jumps
 
 RESULTS = Path(__file__).parent / "results" / "changes.json"
-DRAWS = {12: 1000, 21: 1000, 30: 1000, 154: 400}
+DRAWS = 1000
 AT_ONCE = 50
 LEVEL = 0.05
 GROUPS = 32  # of documents
@@ -278,8 +278,8 @@ def main(tests: list[str]) -> None:
     for test, world, n, change in cells():
         if (test, world, n, change) in known or (tests and test not in tests):
             continue
-        found = run(test, world, n, change, DRAWS[n])
-        cell = {"test": test, "world": world, "n": n, "change": change, "draws": DRAWS[n]}
+        found = run(test, world, n, change, DRAWS)
+        cell = {"test": test, "world": world, "n": n, "change": change, "draws": DRAWS}
         done.append({**cell, **found})
         print(done[-1], flush=True)
         beside = RESULTS.with_suffix(".new")

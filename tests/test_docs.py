@@ -98,7 +98,11 @@ def test_every_option_of_a_few_words_has_its_error_on_the_page():
     from isoscope.study.experiment import built_in
 
     options = [each for found in built_in() for each in found.spec.options().values()]
-    slugs = {f"unknown-{option.flag}" for option in options if option.words}
+    slugs = {
+        f"unknown-{(option.about.noun or option.flag).replace(' ', '-')}"
+        for option in options
+        if option.words
+    }
     assert slugs and slugs - set(headings(DOCS / "errors.md")) == set()
 
 

@@ -1,5 +1,6 @@
 """An option is described once: its type, default, bounds and help line."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
@@ -23,6 +24,7 @@ class Outer(Part, frozen=True, kw_only=True):
     mode: Annotated[Literal["mean", "last"] | None, about("How.", "MODE")] = None
     weights: Annotated[tuple[float, ...], about("Weights.", "W,W", commas=True)] = (0.0,)
     many: Annotated[tuple[str, ...], about("A thing; repeat it.", flag="-m/--thing")] = ()
+    folders: Annotated[tuple[str, ...], about("Folders.", commas=True, path=True)] = ()
     seed: Annotated[int, about("Seed.", "N", least=0, most=2**63 - 1)] = 0
 
 
@@ -31,7 +33,8 @@ OPTIONS = named_options(Outer)
 
 def test_parts_are_flattened_and_their_defaults_are_those_of_the_spec():
     assert list(OPTIONS) == [
-        "place", "depth", "names", "share", "count", "mode", "weights", "many", "seed"
+        "place", "depth", "names", "share", "count", "mode", "weights", "many", "folders",
+        "seed",
     ]  # fmt: skip
     assert OPTIONS["depth"].default == 5
     assert OPTIONS["depth"].path == ("inner", "depth")
@@ -56,6 +59,9 @@ def test_flags_follow_from_names_unless_they_are_given():
         ("weights", [1, 2], (1.0, 2.0)),
         ("weights", 3, (3.0,)),
         ("many", "a,b", ("a,b",)),
+        ("place", Path("a"), "a"),
+        ("folders", Path("a,b"), ("a,b",)),
+        ("folders", (Path("a"), "b"), ("a", "b")),
         ("share", 1, 1.0),
         ("count", None, None),
         ("count", 2, 2),

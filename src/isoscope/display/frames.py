@@ -56,6 +56,11 @@ class Record:
 
 def plain_value(value: object) -> Value:
     """Return a value of a record as JSON has it: arrays as lists, NaN and infinity as None."""
+    kind = type(value)
+    if value is None or kind is str or kind is int or kind is bool:
+        return cast(Value, value)
+    if kind is float:  # first: the curves of a long series are a million numbers
+        return cast(float, value) if isfinite(cast(float, value)) else None
     if isinstance(value, Record):
         return value.to_dict()
     if is_dataclass(value) and not isinstance(value, type):

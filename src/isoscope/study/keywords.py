@@ -7,7 +7,7 @@ from types import NoneType
 from typing import Any, ForwardRef, TypeGuard, TypeVar, cast, get_args, get_origin
 
 from isoscope.engine import Notify
-from isoscope.study.option import Option, Part, build, is_list, named_options
+from isoscope.study.option import Option, Part, build, named_options
 from isoscope.study.run import Runnable, run
 from isoscope.study.spec import Execution, refuse_unknown
 
@@ -79,9 +79,7 @@ def call(
     for name, option in spec.options().items():
         value = settings.get(name)
         if _is_path(value):
-            settings[name] = os.fspath(value)
-        elif option.about.path and option.many and is_list(value):
-            settings[name] = [os.fspath(each) if _is_path(each) else each for each in value]
+            settings[name] = value if option.many else os.fspath(value)
         elif option.about.live and value is not None and not isinstance(value, str):
             live[name], settings[name] = value, None
     checked = spec.of(**settings)

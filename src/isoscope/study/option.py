@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, reduce
 from math import isfinite
+from os import PathLike, fspath
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -69,6 +70,7 @@ class About:
     path: bool = False  # names content, which ids hash in place of the name
     local: bool = False  # may differ between runs that are merged
     live: bool = False  # Python may pass an object in place of a name
+    noun: str = ""  # what errors call one of its words, where it is not the flag
 
 
 about = About  # as annotations of fields write it
@@ -118,7 +120,7 @@ class Option:
         value = self._shape(value)
         for each in value if is_list(value) else [value]:
             if self.words and isinstance(each, str) and each not in self.words:
-                raise unknown(self.flag, each, self.words)
+                raise unknown(self.about.noun or self.flag, each, self.words)
         try:
             found = cast(object, msgspec.convert(value, self.type, strict=True))
         except msgspec.ValidationError:
@@ -135,7 +137,7 @@ class Option:
         if isinstance(value, str):
             parts = value.split(",") if self.about.commas else [value]
             value = [part.strip() for part in parts if part.strip()]
-        elif isinstance(value, int | float):
+        elif isinstance(value, int | float | PathLike):
             value = [value]
         if not has_entries(value):
             raise self._wrong(value)
@@ -144,6 +146,8 @@ class Option:
     def _one(self, value: object) -> object:
         if self.plain is float and isinstance(value, int) and not isinstance(value, bool):
             return float(value)
+        if self.about.path and isinstance(value, PathLike):
+            return cast(object, fspath(value))
         if self.about.numbers and type(value) is int:
             return str(value)
         if self.plain is float and isinstance(value, str) and self.about.commas:

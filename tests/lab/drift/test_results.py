@@ -7,19 +7,14 @@ import numpy as np
 import pytest
 
 import isoscope as iso
-from isoscope.display.page.section import Exhibit
-from isoscope.errors import IsoscopeError, StoreError
+from isoscope.errors import StoreError
 from isoscope.lab.drift.results import (
     DriftFixedPoint,
     DriftPoint,
     results_of_run,
 )
-from isoscope.lab.drift.section import SECTION, draw_drift
-from isoscope.lab.drift.spec import DriftSpec
 from isoscope.measures.interval import exact_quantile
 from isoscope.store import load
-
-TINY = {"width": 16, "heads": 2, "tokens": 8, "initialisations": 2}
 
 
 def points(found, arch, measure, at="input"):
@@ -85,49 +80,6 @@ def test_a_run_folder_gives_the_same_results_back(drift_run):
         results_of_run(run)
 
 
-def test_both_engines_and_a_run_that_is_resumed_give_the_same(tmp_path):
-    options = {**TINY, "arch": "bert,llama", "norms": [0, 8]}
-    here = iso.drift(**options)
-    pool = iso.drift(**options, engine="pool", workers=2)
-    assert pool.to_dict() == here.to_dict()
-
-    class Stop(Exception):
-        pass
-
-    def stop(done, _of):
-        if done == 2:
-            raise Stop
-
-    with pytest.raises(Stop):
-        iso.drift(**options, output=tmp_path / "run", progress=stop)
-    done = []
-    again = iso.drift(
-        **options, output=tmp_path / "run", progress=lambda n, _of: done.append(n)
-    )
-    assert again.to_dict() == here.to_dict()
-
-
-def test_drift_after_the_norm_and_a_stack():
-    found = iso.drift(
-        arch="gpt2", at="norm-bias,key-bias", norms=[0, 32], blocks=2, std=0.1, **TINY
-    )
-    rows = [e for e in found if isinstance(e, DriftPoint)]
-    assert {(each.at, each.block) for each in rows} == {
-        (at, block) for at in ("norm-bias", "key-bias") for block in (0, 1)
-    }
-    assert not any(isinstance(each, DriftFixedPoint) for each in found)
-    before, _, after, _ = (e.mean for e in points(found, "gpt2", "score-spread", "norm-bias"))
-    assert after > 2 * before
-    before, _, after, _ = (e.mean for e in points(found, "gpt2", "score-spread", "key-bias"))
-    assert after == pytest.approx(before, rel=1e-4)
-
-
-def test_one_initialisation_has_no_intervals():
-    found = iso.drift(arch="vit", norms=[1], **{**TINY, "initialisations": 1})
-    assert all(e.sd is None and e.low is None and e.next_low is None for e in found[:8])
-    assert "NaN" not in found.to_json()
-
-
 def test_every_format_has_every_record(drift_run):
     _, found = drift_run
     lines = [json.loads(line) for line in found.to_json().splitlines()]
@@ -136,65 +88,6 @@ def test_every_format_has_every_record(drift_run):
     assert len(found.to_csv().splitlines()) == 1 + len(lines)
     assert len(found.to_pandas()) == len(found.to_polars()) == len(lines)
     assert found.to_latex() and "closed forms" in found.to_markdown()
-
-
-@pytest.mark.parametrize(
-    ("options", "problem", "slug"),
-    [
-        ({"arch": "bart"}, "no arch is called 'bart'", "unknown-arch"),
-        ({"at": "inputs"}, "no at is called 'inputs'", "unknown-at"),
-        ({"heads": 5}, "a width that 5 heads divide", "drift-width"),
-        ({"initialisations": 0}, "at least 1 as initialisations, got 0", "number-too-small"),
-        ({"tokens": 1}, "at least 2 as tokens, got 1", "number-too-small"),
-        ({"norms": [-1.0]}, "at least 0 as norms, got -1.0", "number-range"),
-        ({"norms": [float("nan")]}, "at least 0 as norms, got nan", "number-range"),
-        ({"norms": [float("inf")]}, "expected finite numbers as norms", "drift-norms"),
-        ({"norms": []}, "expected finite numbers as norms", "drift-norms"),
-        ({"std": float("nan")}, "as std, got nan", "number-range"),
-        ({"arch": "bert", "at": "norm-bias"}, "no norm in front", "drift-place"),
-    ],
-)
-def test_bad_input_is_one_clear_error(tmp_path, options, problem, slug):
-    with pytest.raises(IsoscopeError, match=problem) as caught:
-        iso.drift(**{**TINY, **options}, output=tmp_path / "run")
-    assert caught.value.slug == slug
-    assert not (tmp_path / "run").exists()
-
-
-def test_the_default_norms_and_sizes_are_those_of_the_published_experiment():
-    spec = DriftSpec()
-    assert (spec.shape.width, spec.shape.heads, spec.shape.inner) == (768, 12, 3072)
-    assert (spec.tokens, spec.std, spec.initialisations) == (512, 0.02, 20)
-
-
-# --- the page -----------------------------------------------------------------------------
-
-
-def test_the_section_draws_points_in_front_of_lines(drift_run):
-    drawn = draw_drift(load(drift_run[0]))
-    panel = SECTION.show([Exhibit("small", [], drawn.curves)])
-    assert [chart.name for chart in panel.charts] == [
-        "drift-cosine-in", "drift-cosine-attention", "drift-cosine-out", "drift-mean-norm-out",
-        "drift-score-spread", "drift-attention-entropy", "drift-largest-probability",
-    ]  # fmt: skip
-    rows = panel.charts[4].rows(at="input", block="0")
-    means = {(r["arch"], r["norm"]): r["value"] for r in rows if r["kind"] == "mean"}
-    lines = {(r["arch"], r["norm"]): r["value"] for r in rows if r["kind"] == "closed"}
-    assert len(means) == 12 and means.keys() < lines.keys()
-    assert all(lines[key] == pytest.approx(value, rel=0.1) for key, value in means.items())
-    assert SECTION.show([Exhibit("other", [])]) is None
-    texts = [f"{each.figure} {each.text}" for each in drawn.findings]
-    assert any(text.startswith("×") and "bert (post-norm)" in text for text in texts)
-    assert any(text.startswith("no fixed point of vit") for text in texts)
-
-
-def test_a_report_and_a_figure_are_made_of_a_run(drift_run, tmp_path):
-    page = iso.report(drift_run[0], tmp_path / "page.html")
-    text = (tmp_path / "page.html").read_text()
-    assert '<section id="drift"' in text and "All points as a table" in text
-    assert page is not None
-    iso.figure(drift_run[0], tmp_path / "drift.svg", kind="drift", measures=["score-spread"])
-    assert "Spread of scores" in (tmp_path / "drift.svg").read_text()
 
 
 # --- the table of the notes, at full size -------------------------------------------------

@@ -46,6 +46,28 @@ def test_the_table_shows_the_usual_measures_and_counts_the_others():
     assert found[0].change.value == 0.25
 
 
+def test_older_theories_have_tables_of_their_own_with_the_chance_beside_the_hull():
+    found = Results(
+        [
+            course("mean-share"),
+            course("hull-if-isotropic"),
+            course("hull-has-origin"),
+            course("row-norm", "frequency 0"),
+            course("away-cosine", "frequency 0"),
+            course("row-norm"),
+        ],
+        COURSES,
+        shared={"series": "s", "checkpoints": 2, "first": 0, "last": 10},
+    )
+    first, theories, bands = course_tables(found)
+    assert any("1 more line" in text for text in first.warnings)
+    assert [row[1:] for row in theories.rows] == [
+        ("hull-has-origin", "0.25", "0.50"), ("hull-if-isotropic", "0.25", "0.50")
+    ]  # fmt: skip
+    assert "Wendel" in theories.notes[0]
+    assert bands.rows == [("norm.out", "0", "0.25 to 0.50", "0.25 to 0.50")]
+
+
 def test_a_band_along_one_direction_shares_all_of_it():
     import numpy as np
 

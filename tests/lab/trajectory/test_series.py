@@ -6,7 +6,14 @@ import pytest
 
 import isoscope as iso
 from isoscope.errors import IsoscopeError
-from isoscope.lab.trajectory.series import MACHINA, PYTHIA, step_of
+from isoscope.lab.trajectory.series import (
+    MACHINA,
+    PYTHIA,
+    find_checkpoints,
+    read_files,
+    step_of,
+)
+from isoscope.lab.trajectory.spec import TrajectorySpec
 
 NAME = "lab/series"
 OPTIONS = {"sites": "norm.out", "measures": "mean-cosine", "no_theories": True}
@@ -32,10 +39,50 @@ def test_pythia_has_154_steps_and_machina_21_of_them():
         ("epoch=3", 3),
         ("main", None),
         ("v1.5", None),
+        ("epoch_0.5", None),
+        ("step_1e5", None),
+        ("step_5", 5),
     ],
 )
 def test_the_step_is_told_from_the_name(name, step):
     assert step_of(name) == step
+
+
+def made(folder, names):
+    for name in names:
+        (folder / name).mkdir(parents=True)
+        (folder / name / "config.json").write_text("{}")
+    return folder
+
+
+def test_what_the_trainer_leaves_beside_checkpoints_is_ignored(tmp_path):
+    folder = made(tmp_path, ("checkpoint-500", "checkpoint-1000"))
+    (folder / "runs").mkdir()
+    (folder / "config.json").write_text("{}")
+    (folder / "latest").symlink_to(folder / "checkpoint-1000")
+    found = find_checkpoints(TrajectorySpec.of(series=str(folder)))
+    assert [(each.step, each.name) for each in found] == [
+        (500, "checkpoint-500"), (1000, "checkpoint-1000")
+    ]  # fmt: skip
+
+
+def test_known_lists_are_revisions_in_the_order_of_steps():
+    spec = TrajectorySpec.of(series="lab/series", revisions="machina,step1000,step7000")
+    found = find_checkpoints(spec)
+    assert len(found) == 22 and [each.step for each in found[:3]] == [0, 1000, 7000]
+    assert found[1].where == "lab/series@step1000"
+    assert len(find_checkpoints(TrajectorySpec.of(series="a/b", revisions="pythia"))) == 154
+
+
+def test_a_torch_file_that_is_cut_is_known_before_it_is_loaded(tmp_path):
+    import torch
+
+    folder = made(tmp_path, ("step_1",)) / "step_1"
+    weights = folder / "pytorch_model.bin"
+    torch.save({"a": torch.ones(64)}, weights)
+    assert read_files(str(folder)).problem == ""
+    weights.write_bytes(weights.read_bytes()[:-30])
+    assert "that is cut" in read_files(str(folder)).problem
 
 
 @pytest.fixture
@@ -72,6 +119,22 @@ def test_a_cut_download_names_the_checkpoint_and_is_resumed(served, corpus, tmp_
     served.cuts = 0
     found = iso.trajectory(NAME, corpus, revisions="step0,step10", output=target, **OPTIONS)
     assert found[0].steps == [0, 10]
+
+
+def test_a_first_checkpoint_that_cannot_be_loaded_is_skipped_where_that_is_asked_for(
+    served, checkpoints, corpus, tmp_path
+):
+    empty = tmp_path / "empty"
+    shutil.copytree(checkpoints / "step_0", empty)
+    (empty / "model.safetensors").write_bytes(b"nothing")
+    served.repositories[NAME]["step0"] = empty
+    options = {"revisions": "step0,step10,step20", **OPTIONS}
+    with pytest.raises(IsoscopeError, match="checkpoint step0 of step 0") as caught:
+        iso.trajectory(NAME, corpus, **options)
+    assert "--skip-broken" in caught.value.hint
+    found = iso.trajectory(NAME, corpus, skip_broken=True, **options)
+    assert found[0].steps == [10, 20] and found.shared["series"] == NAME
+    assert any("step0" in text for text in found.remarks)
 
 
 def test_free_deletes_what_was_downloaded_and_nothing_else(served, corpus, tmp_path):

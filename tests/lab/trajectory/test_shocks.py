@@ -18,7 +18,26 @@ PYTHIA = [0, *(2**k for k in range(10)), *range(1000, 144_000, 1000)]
 
 
 def test_pythia_is_counted_one_by_one():
-    assert places(PYTHIA) == tuple(float(i) for i in range(154))
+    assert places(PYTHIA).order == tuple(float(i) for i in range(154))
+
+
+@pytest.mark.parametrize(
+    "steps", [PYTHIA, PYTHIA[1:], [2**k for k in range(12)], [2**k - 1 for k in range(12)]]
+)
+def test_trends_in_the_logarithm_of_the_step_leave_no_shocks(steps):
+    at = places(steps)
+    assert at.early[-1] == pytest.approx(at.order[-1])
+    x, log = np.asarray(at.order), np.asarray(at.early)
+    found = all_shocks(model(at), np.stack([x**0, x, log]))
+    assert np.abs(found).max() < 1e-5
+    assert abs(log[1] * x[2] - log[2] * x[1]) > 0.02 * log[2] * x[2]
+
+
+def test_early_steps_are_those_of_the_logarithm():
+    steps = np.array(PYTHIA)
+    assert places(PYTHIA).early == pytest.approx(153 * np.log1p(steps) / np.log1p(steps[-1]))
+    equal = np.arange(21)
+    assert places(7000 * equal).early == pytest.approx(20 * np.log1p(equal) / np.log(21))
 
 
 def test_steps_out_of_order_are_refused():

@@ -8,14 +8,14 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
+from math import comb
 
 import numpy as np
 import pytest
 
 import isoscope as iso
 from isoscope.errors import ConfigError, IsoscopeError
-from isoscope.lab.trajectory.curves import THEORIES
+from isoscope.lab.trajectory.curves import NO_MEASURES
 from isoscope.store.run import load
 from isoscope.store.series import SeriesParts
 
@@ -37,7 +37,7 @@ def same_files(left, right):
 
 def own(readings):
     """Return readings without what only a trajectory reads."""
-    extra = {*THEORIES, "norm-reference", "norm-cosine-bias-alone", "hull-if-isotropic", "loss"}
+    extra = {*NO_MEASURES, "loss"}
     return [
         replace(each, step=None, run="", warnings=())
         for each in readings
@@ -236,13 +236,37 @@ def test_rows_are_projected_on_the_negative_mean_of_the_final_states(
             states.append(model.transformer(input_ids=ids).last_hidden_state[0].double())
     mean = torch.cat(states).mean(dim=0)
     along = -(model.lm_head.weight.double() @ mean) / mean.norm()
-    found = next(
-        each.value
+    counts = np.zeros(len(along))
+    for text in corpus.read_text().splitlines():
+        np.add.at(counts, tokenizer(text)["input_ids"][:64], 1)
+    cosines = along / model.lm_head.weight.double().norm(dim=1)
+    readings = {
+        (each.measure, each.group): each.value
         for each in load(followed).readings
-        if (each.step, each.site, each.measure, each.group)
-        == (110, "unembed.weight", "away-projection", "")
-    )
-    assert found == pytest.approx(float(along.mean().detach()), rel=1e-4)
+        if (each.step, each.site) == (110, "unembed.weight")
+    }
+    rare = torch.from_numpy(counts == 0)
+    for name, values in (("away-projection", along), ("away-cosine", cosines)):
+        values = values.detach()
+        assert readings[name, ""] == pytest.approx(float(values.mean()), rel=1e-4)
+        assert readings[name, "frequency 0"] == pytest.approx(
+            float(values[rare].mean()), rel=1e-4
+        )
+
+
+def test_the_hull_is_that_of_four_states_per_dimension_beside_the_chance_of_wendel(followed):
+    found = {
+        (each.step, each.measure): each
+        for each in load(followed).readings
+        if each.measure.startswith("hull-")
+    }
+    width = 24
+    chance = 1 - sum(comb(4 * width - 1, k) for k in range(width)) / 2 ** (4 * width - 1)
+    for step in range(0, 120, 10):
+        wendel, inside = found[step, "hull-if-isotropic"], found[step, "hull-has-origin"]
+        assert (wendel.n, wendel.d, wendel.site) == (4 * width, width, "norm.out")
+        assert wendel.value == pytest.approx(chance, rel=1e-9)
+        assert inside.value == float(found[step, "hull-margin"].value >= 0)
 
 
 def test_the_loss_falls_and_is_that_of_a_survey(followed, checkpoints, corpus, tmp_path):
@@ -271,7 +295,10 @@ def test_results_are_one_curve_per_measure_and_site(checkpoints, corpus, tmp_pat
     assert line.metrics[0].note
     record = json.loads(found.to_json().splitlines()[0])
     assert record["series"] == "few" and record["checkpoints"] == 3
-    assert "onset" in str(found)
+    printed = str(found)
+    assert "onset" in printed and "Older theories" in printed
+    assert "norm-gain" in printed
+    assert "Rows of matrices by frequency" in printed
 
 
 def test_check_compares_the_last_step_with_the_first(followed):
@@ -322,10 +349,10 @@ def test_steps_that_names_do_not_tell_are_refused(checkpoints, corpus, tmp_path)
 
 
 def test_other_shapes_and_vocabularies_are_refused_before_anything_is_loaded(
-    checkpoints, speaker, corpus, tmp_path
+    checkpoints, decoder, corpus, tmp_path
 ):
     series = some(tmp_path / "mixed", checkpoints, (0, 10))
-    shutil.copytree(speaker, series / "step_20")
+    shutil.copytree(decoder, series / "step_20")
     refused(series, corpus, "series-shapes", "'step_0' to 'step_20'")
     shutil.rmtree(series / "step_20")
     settings = series / "step_10" / "tokenizer_config.json"
@@ -376,6 +403,8 @@ def test_a_checkpoint_that_was_replaced_after_it_was_measured_is_refused(
         ("epoch,loss\n0,1\n", "expected a column step"),
         ("step,loss\n0,1\n,2\n", "line 3: expected a step, got none"),
         ("step,loss\n0,x\n10,y\n", "expected numbers at the steps"),
+        ("step,loss\n0.5,1\n10,2\n", "line 2: expected a step, got '0.5'"),
+        ("", "expected a column step, got none"),
     ],
 )
 def test_metrics_with_missing_or_repeated_steps_are_refused(
@@ -385,6 +414,26 @@ def test_metrics_with_missing_or_repeated_steps_are_refused(
     (tmp_path / "steps.csv").write_text(text)
     error = refused(series, corpus, "series-metrics", match, metrics=tmp_path / "steps.csv")
     assert isinstance(error, ConfigError)
+
+
+def test_a_log_of_the_trainer_that_is_none_is_refused(tmp_path):
+    from isoscope.lab.trajectory.metrics import read_metrics
+
+    file = tmp_path / "trainer_state.json"
+    for text, match in (("{", "broken JSON"), ("[]", "expected log_history")):
+        file.write_text(text)
+        with pytest.raises(ConfigError, match=match) as caught:
+            read_metrics(str(file), [0, 10])
+        assert caught.value.slug == "series-metrics"
+
+
+def test_a_metric_of_checkpoints_that_were_skipped_has_no_numbers():
+    from isoscope.lab.trajectory.changes import _link
+    from isoscope.store.series import MetricCurve
+
+    metric = MetricCurve(name="loss", steps=(5, 7), values=(1.0, 2.0))
+    found = _link([0, 10], [0.1, 0.2], metric)
+    assert (found.correlation, found.p, found.steps) == (None, None, 0) and found.note
 
 
 def test_the_log_of_the_trainer_is_a_file_of_metrics(tmp_path):
@@ -406,8 +455,8 @@ def test_the_log_of_the_trainer_is_a_file_of_metrics(tmp_path):
 def test_paths_with_commas_and_a_list_are_series_too(checkpoints, corpus):
     paths = [checkpoints / "step_10", checkpoints / "step_0"]
     options = {"sites": "norm.out", "measures": "mean-cosine", "no_theories": True}
-    listed = iso.trajectory(paths, corpus, **options)
+    listed = iso.trajectory(tuple(paths), corpus, **options)
     assert listed[0].steps == [0, 10]
     joined = iso.trajectory(",".join(map(str, paths)), corpus, **options)
     assert joined[0].values == listed[0].values
-    assert Path(joined.shared["series"]).name
+    assert joined.shared["series"] == checkpoints.name

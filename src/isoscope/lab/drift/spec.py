@@ -58,6 +58,7 @@ class DriftSpec(Runnable[Results[DriftRecord]], frozen=True, kw_only=True):
             "query-key-bias of the first block.",
             "PLACE,PLACE",
             commas=True,
+            noun="place of drift",
         ),
     ] = ("input",)
     norms: Annotated[

@@ -192,6 +192,9 @@ def _link(steps: Sequence[int], values: Sequence[float], metric: MetricCurve) ->
         for step, value in zip(metric.steps, metric.values, strict=True)
         if step in at
     ]
+    if not pairs:
+        note = f"no checkpoint that was measured has a value of {metric.name}"
+        return MetricLink(metric.name, None, None, None, None, None, 0, note)
     both, ours, theirs = (list(each) for each in zip(*pairs, strict=True))
     together, lead = move_together(both, ours, theirs), leads(both, ours, theirs)
     notes = dict.fromkeys(note for note in (together.note, lead.note) if note)

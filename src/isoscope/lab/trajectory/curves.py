@@ -10,7 +10,7 @@ from isoscope.display import format_value
 from isoscope.display.page.quantity import quantities
 from isoscope.display.page.section import Drawn, Finding
 from isoscope.errors import StoreError
-from isoscope.lab.trajectory.results import SHOWN, chance
+from isoscope.lab.trajectory.results import BY_FREQUENCY, SHOWN, THEORY_READINGS, chance
 from isoscope.site import is_matrix, last_of_stream, order_sites
 from isoscope.store import Run
 from isoscope.store.series import SeriesParts
@@ -36,6 +36,8 @@ THEORIES = {  # measure, title; readings that no measure of rows gives
     "away-cosine": "Cosine to the negative mean state by frequency",
     "away-projection": "Projection on the negative mean state by frequency",
 }
+NO_MEASURES = frozenset((*THEORY_READINGS, *BY_FREQUENCY))
+BESIDE = {"hull-has-origin": "hull-if-isotropic"}  # drawn in the chart of another
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +86,7 @@ def draw_trajectory(run: Run) -> Drawn:
             slug="store-damaged",
         ) from error
     last = [each for each in run.readings if each.step == steps[-1]]
-    plain = [each for each in last if each.measure not in THEORIES and each.site != "model"]
+    plain = [each for each in last if each.measure not in NO_MEASURES and each.site != "model"]
     return Drawn([curves], _findings(curves), [LAST_STEP], noun="tokens", readings=plain)
 
 
@@ -99,7 +101,7 @@ def _curves_of(
         and each.variant == "all"
         and not each.group
         and not is_matrix(each.site)
-        and each.measure not in THEORIES
+        and each.measure not in NO_MEASURES
         and each.site != "model"
     ]
     sites = order_sites(each.site for each in whole)
@@ -153,16 +155,18 @@ def _spectra(parts: SeriesParts) -> tuple[tuple[str, int, Array, Array], ...]:
 
 def _theories(readings: Sequence[Reading]) -> tuple[tuple[str, str, int, float], ...]:
     found = [
-        (each.measure, _theory_line(each), each.step or 0, each.value)
+        (name, _theory_line(each), each.step or 0, each.value)
         for name in THEORIES
         for each in readings
-        if each.measure == name and each.variant == "all"
+        if each.measure in (name, BESIDE.get(name)) and each.variant == "all"
     ]
     return tuple(found[:THEORY_CELLS])
 
 
 def _theory_line(each: Reading) -> str:
     """Return what a line of a theory is called: its site, and its band of tokens."""
+    if each.measure in BESIDE.values():
+        return f"{each.site}, chance if isotropic (Wendel)"
     band = each.group.removeprefix("frequency ")
     return f"{each.site}, {band}" if band else each.site
 

@@ -6,7 +6,7 @@ from math import isfinite
 from pathlib import Path
 
 from isoscope.capture.model.folder import read_json
-from isoscope.errors import ConfigError, SourceError
+from isoscope.errors import ConfigError, IsoscopeError, SourceError
 from isoscope.store.series import MetricCurve
 
 STEPS = ("step", "steps", "global_step", "Step")
@@ -87,7 +87,10 @@ def _of_csv(file: Path) -> list[tuple[int, dict[str, float]]]:
 
 def _of_trainer(file: Path) -> list[tuple[int, dict[str, float]]]:
     """Return what the HF Trainer logged: one entry per step and kind of log."""
-    state = read_json(file)
+    try:
+        state = read_json(file)
+    except IsoscopeError as error:
+        raise _unusable(file, error.problem.rpartition(", got ")[2]) from error
     history = state.get(HISTORY) if isinstance(state, dict) else None
     if not isinstance(history, list):
         raise _unusable(file, f"expected {HISTORY}, as trainer_state.json has it, got none")

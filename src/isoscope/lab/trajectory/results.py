@@ -20,12 +20,33 @@ from isoscope.display import (
 from isoscope.measures.difference import Difference
 
 SHOWN = ("mean-cosine-cross", *USUAL, "loss")  # in the table; the others with --json
+THEORY_READINGS = (  # readings that no measure of rows gives, in the order of their table
+    "hull-has-origin",
+    "hull-if-isotropic",
+    "hull-margin",
+    "norm-gain",
+    "norm-bias",
+    "norm-ratio",
+    "norm-reference",
+    "norm-cosine-before",
+    "norm-cosine-gain",
+    "norm-cosine-bias",
+    "norm-cosine-bias-alone",
+    "partition",
+    "partition-centred",
+)
+BY_FREQUENCY = ("row-norm", "common-share", "away-cosine", "away-projection")
+BAND = "frequency "
+HULL = (
+    "hull-has-origin: 1 where the convex hull of final states contains the origin; "
+    "hull-if-isotropic: the chance of that for an isotropic cloud (Wendel)"
+)
 SURE = 0.05
 CORRECTED = (
     "differences are paired by document; p of an onset is corrected for the number of steps, "
     "not for the number of lines"
 )
-MORE = "{count} more lines of other measures, groups and sites: --json, or isoscope report"
+MORE = "{lines} of other measures, groups and sites: --json, or isoscope report"
 
 
 @dataclass(frozen=True)
@@ -93,19 +114,24 @@ def course_tables(found: Results[Course]) -> tuple[Table, ...]:
         for each in found
         if each.measure in SHOWN and not each.group and each.variant == "all"
     ]
+    theories = _theory_lines(found) if lines else []
     lines = lines or list(found)
     shared = found.shared
     caption = plain(
         f"{shared['series']}, {shared['checkpoints']} checkpoints, step {shared['first']} to "
         f"{shared['last']}"
     )
-    more = len(found) - len(lines)
-    remarks = (*found.remarks, *([MORE.format(count=more)] if more else []))
+    more = len(found) - len(lines) - len(theories)
+    remarks = (
+        *found.remarks,
+        *([MORE.format(lines=f"{more} more line{'s' * (more != 1)}")] if more else []),
+    )
     left_out = tuple(map(plain, found.left_out))
     if not lines:
         return (Table(caption, (), tuple(map(plain, remarks)), left_out),)
     return (
         Table(caption, non_empty(_columns(lines)), tuple(map(plain, remarks)), left_out),
+        *_theory_tables(theories),
         *_metric_tables(lines),
     )
 
@@ -124,6 +150,54 @@ def _columns(lines: Sequence[Course]) -> tuple[Column, ...]:
         Column("onset", tuple(_or_dash(each.onset.step) for each in lines)),
         Column("sudden", tuple(map(_sudden, lines))),
     )
+
+
+def _theory_lines(found: Sequence[Course]) -> list[Course]:
+    """Return what older theories are about, in the order of their tables."""
+    named = {name: place for place, name in enumerate(THEORY_READINGS)}
+    lines = [e for e in found if e.measure in named and not e.group and e.variant == "all"]
+    lines.sort(key=lambda each: named[each.measure])  # stable: sites stay in order
+    return lines + [e for e in found if e.measure in BY_FREQUENCY and e.group.startswith(BAND)]
+
+
+def _theory_tables(lines: Sequence[Course]) -> list[Table]:
+    """Return one line per reading, and one per matrix and band of tokens."""
+    whole = [each for each in lines if not each.group]
+    bands: dict[tuple[str, str], dict[str, Course]] = {}
+    for each in lines:
+        if each.group:
+            place = each.site, each.group.removeprefix(BAND)
+            bands.setdefault(place, {})[each.measure] = each
+    tables: list[Table] = []
+    if whole:
+        columns = (
+            Column("site", tuple(plain(e.site) for e in whole), words=True, fold=12),
+            Column("reading", tuple(plain(e.measure) for e in whole), words=True, role="name"),
+            Column("first", tuple(_at(each, 0) for each in whole)),
+            Column("last", tuple(_at(each, -1) for each in whole)),
+        )
+        notes = (HULL,) if any(e.measure == THEORY_READINGS[0] for e in whole) else ()
+        tables.append(Table("Older theories", columns, notes=notes))
+    if bands:
+        columns = (
+            Column("site", tuple(plain(site) for site, _ in bands), words=True, fold=12),
+            Column("frequency", tuple(plain(band) for _, band in bands), words=True),
+            *(
+                Column(name, tuple(_from_to(each.get(name)) for each in bands.values()))
+                for name in BY_FREQUENCY
+            ),
+        )
+        caption = "Rows of matrices by frequency of their token, first to last step"
+        tables.append(Table(caption, non_empty(columns)))
+    return tables
+
+
+def _at(each: Course, step: int) -> str:
+    return format_value(each.values[step], each.low[step], each.high[step])[0]
+
+
+def _from_to(each: Course | None) -> str:
+    return "" if each is None else f"{_at(each, 0)} to {_at(each, -1)}"
 
 
 def _metric_tables(lines: Sequence[Course]) -> list[Table]:

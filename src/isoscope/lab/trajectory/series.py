@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from zipfile import is_zipfile
 
 from isoscope.capture.model.assemble import Location, locate
 from isoscope.capture.model.folder import is_safe, read_json, unreadable, weight_files
@@ -26,9 +27,10 @@ MACHINA = tuple(f"step{i * 143 // 20 * 1000}" for i in range(21))
 KNOWN = {"pythia": PYTHIA, "machina": MACHINA}
 LARGEST_HEADER = 1 << 28  # bytes of JSON before the weights of a file
 _NAMED = re.compile(
-    r"(?:step|steps|checkpoint|ckpt|iter|iteration|epoch)[-_=]?(\d{1,15})(?!\d)", re.IGNORECASE
+    r"(?:step|steps|checkpoint|ckpt|iter|iteration|epoch)[-_=]?(\d{1,15})(?!\.?\d|e\d)",
+    re.IGNORECASE,
 )
-_LAST = re.compile(r"(?:^|[^\d.])(\d{1,15})$")
+_LAST = re.compile(r"(?:^|[^\d.])(?<!\de)(\d{1,15})$")
 Shapes = dict[str, tuple[int, ...]]
 
 
@@ -37,6 +39,8 @@ def step_of(name: str) -> int | None:
 
     >>> [step_of(n) for n in ("step_100", "checkpoint-500", "step1000-tokens4B", "7", "best")]
     [100, 500, 1000, 7, None]
+    >>> step_of("epoch_0.5"), step_of("step_1e5")
+    (None, None)
     """
     found = _NAMED.findall(name) or _LAST.findall(name)
     return int(found[-1]) if found else None
@@ -63,7 +67,8 @@ def _in_order(places: Sequence[tuple[str, str]]) -> list[Checkpoint]:
         if step is None:
             raise ConfigError(
                 f"cannot tell the step of the checkpoint {name!r} from its name",
-                hint="rename it to step_N, checkpoint-N or stepN, where N is the step",
+                hint="rename it to step_N, checkpoint-N or stepN, where N is the step, or list "
+                "the checkpoints to follow as paths with commas between them",
                 slug="series-step",
             )
         if step in found:
@@ -97,8 +102,13 @@ def _revisions(names: Sequence[str], revisions: Sequence[str]) -> list[tuple[str
 
 
 def _folders(folder: Path) -> list[tuple[str, str]]:
-    """Return the checkpoints in a folder; what is no checkpoint is ignored."""
+    """Return the checkpoints in a folder; what is no checkpoint is ignored.
+
+    So are links to other checkpoints of the folder, such as `latest`.
+    """
     found = [each for each in sorted(folder.iterdir()) if _is_checkpoint(each)]
+    named = {each.resolve() for each in found if not each.is_symlink()}
+    found = [each for each in found if not each.is_symlink() or each.resolve() not in named]
     if found:
         return [(each.name, str(each)) for each in found]
     if (folder / "config.json").is_file():
@@ -176,6 +186,9 @@ def read_files(where: str) -> CheckpointFiles | None:
         if is_safe(weights):
             for each in weights:
                 shapes |= read_shapes(each)
+        else:
+            for each in weights:
+                check_archive(each)
         words = _fingerprint(tokenizer_files(folder))
         return CheckpointFiles(shapes, _fingerprint(weights), words)
     except IsoscopeError as error:
@@ -201,6 +214,17 @@ def read_shapes(path: Path) -> Shapes:
         raise unreadable(path, error.strerror or "no content") from error
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise unreadable(path, f"a damaged header ({error!r})") from error
+
+
+def check_archive(path: Path) -> None:
+    """Refuse a file of torch that is cut: a zip archive has its directory at the end."""
+    try:
+        with path.open("rb") as file:
+            is_archive = file.read(4) == b"PK\x03\x04"
+        if is_archive and not is_zipfile(path):
+            raise unreadable(path, f"an archive of {path.stat().st_size} bytes that is cut")
+    except OSError as error:
+        raise unreadable(path, error.strerror or "no content") from error
 
 
 def _fingerprint(paths: Sequence[Path]) -> str:

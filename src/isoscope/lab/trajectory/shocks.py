@@ -10,6 +10,7 @@ places of the checkpoints only and are computed once.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,10 +21,12 @@ BENDS = (0.1, 10.0, 1e3, 1e5, 1e7)  # how far the drift goes over all checkpoint
 SWELLS = (-2.0, 0.0, 2.0)  # logarithm of the noise at the end over that at the beginning
 RISES = (1 / 16, 1 / 50)  # scales of smooth rises, of the length of the curve
 NARROWEST = 1.0  # of them, in checkpoints
+EDGE = 2  # checkpoints on either side of a jump, at least
 LOST = 3  # values of a curve that go into its level, its slope and its slope in the logarithm
 FEWEST = 8  # checkpoints with which anything can be fitted
 LONG_GAP = 3.0  # times its neighbours, from which on a gap counts as long as it is
 _NEIGHBOURS = 2  # gaps on either side that a gap is compared with
+_ON_A_LINE = 0.03  # how far three values are off one, of their size
 _FLAT = 1e-12  # of its size: a curve that varies by less does not vary
 _LAGS = 3  # of the autocorrelation by which shocks are checked
 _SURE = 7.815  # 95 % point of chi-squared with as many degrees of freedom
@@ -36,21 +39,32 @@ class Model:
     shock: Array  # (grid, m, n): curves to their m = n - LOST shocks
     colour: Array  # (grid, m, m): shocks to curves, whose first values are zero
     volume: Array  # (grid,): half the logarithm of the determinant of the covariance
-    jump: Array  # (grid, m, n - 1): the shocks of a jump before each checkpoint but the first
-    rise: Array  # (grid, m, rises): those of smooth rises in the same places
+    jump: Array  # (grid, m, n - 2 EDGE + 1): unit shocks of a jump in each place
+    length: Array  # (grid, n - 2 EDGE + 1): of the shocks of a jump of size one
+    rise: Array  # (grid, m, rises): unit shocks of smooth rises
 
 
-def places(steps: Sequence[int]) -> tuple[float, ...]:
-    """Return where checkpoints stand in a curve: their order, with long gaps kept long.
+class Places(NamedTuple):
+    """Where checkpoints stand on the two axes along which trends are smooth."""
+
+    order: tuple[float, ...]
+    early: tuple[float, ...]  # steep first, as training mostly is; as long as the order
+
+
+def places(steps: Sequence[int]) -> Places:
+    """Return where checkpoints stand in a curve: in their order, and early ones wide apart.
 
     Steps that are equally spaced, that double, or that do first one and then the other, are
     counted one by one; a trend is smooth in that order as well. A gap that is more than three
-    times the median of its neighbours counts as that many checkpoints.
+    times the median of its neighbours counts as that many checkpoints. The second axis is the
+    logarithm of the step, in units of the smallest gap.
 
-    >>> places([0, 1, 2, 4, 8, 16, 32])
+    >>> places([0, 1, 2, 4, 8, 16, 32]).order
     (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
-    >>> places([0, 10, 20, 30, 230, 240, 250, 260])
+    >>> places([0, 10, 20, 30, 230, 240, 250, 260]).order
     (0.0, 1.0, 2.0, 3.0, 23.0, 24.0, 25.0, 26.0)
+    >>> [round(each, 2) for each in places([0, 10, 20, 30]).early]
+    [0.0, 1.5, 2.38, 3.0]
     """
     gaps = np.diff(np.asarray(steps, dtype=float))
     if len(gaps) == 0 or not (gaps > 0).all():
@@ -61,19 +75,35 @@ def places(steps: Sequence[int]) -> tuple[float, ...]:
         others = np.r_[gaps[first:index], gaps[index + 1 : index + 1 + _NEIGHBOURS]]
         ratio = float(gap / np.median(others)) if len(others) else 1.0
         found.append(found[-1] + (ratio if ratio > LONG_GAP else 1.0))
-    return tuple(found)
+    early = _early(np.asarray(found), np.r_[0.0, np.cumsum(gaps)] / gaps.min())
+    return Places(tuple(found), tuple(early.tolist()))
+
+
+def _early(order: Array, since: Array) -> Array:
+    """Return the logarithm of the steps since the first, as long as the order.
+
+    Its slope is taken off a curve beside that of the order, by the first values: these must
+    not be on a line, as 1, 2 and 4 are.
+    """
+    for begin in (1.0, 2.0, 4.0):
+        early = np.log1p(since / begin)
+        (_, x, y), (_, a, b) = order[:3], early[:3]
+        if abs(a * y - b * x) > _ON_A_LINE * b * y:
+            break
+    else:
+        early = np.log1p(order)
+    return early * order[-1] / early[-1]
 
 
 @lru_cache(maxsize=2)
-def model(at: tuple[float, ...]) -> Model:
+def model(at: Places) -> Model:
     """Return the operators for checkpoints at these places."""
-    x = np.asarray(at)
+    x, early = np.asarray(at.order), np.asarray(at.early)
     n = len(x)
-    early = np.log1p(x) * x[-1] / np.log1p(x[-1])  # steep first, as training mostly is
     contrast = _without_lines(x, early)  # (n - LOST, n)
     drifts = [np.zeros((n, n))]
     drifts += [bend * _drift(u) / x[-1] ** 3 for u in (x, early) for bend in BENDS]
-    step = np.tril(np.ones((n, n)))[:, 1:]  # (n, n - 1)
+    step = np.tril(np.ones((n, n)))[:, EDGE : n - EDGE + 1]  # (n, n - 2 EDGE + 1)
     louder = [np.exp(swell * (x[LOST:] / x[-1] - 0.5)) for swell in SWELLS]
     apart = np.abs(np.subtract.outer(x, x))
     shock, colour, volume = [], [], []
@@ -91,7 +121,15 @@ def model(at: tuple[float, ...]) -> Model:
     seen = np.stack(shock)
     widths = sorted({max(share * float(x[-1]), NARROWEST) for share in RISES})
     rises = np.column_stack([_rises(x, width) for width in widths])
-    return Model(seen, np.stack(colour), np.array(volume), seen @ step, seen @ rises)
+    jump, length = _unit(seen @ step)
+    rise, _ = _unit(seen @ rises)
+    return Model(seen, np.stack(colour), np.array(volume), jump, length, rise)
+
+
+def _unit(shapes: Array) -> tuple[Array, Array]:
+    """Return shapes (grid, m, shapes) of length one, and the lengths they had."""
+    length = np.maximum(np.linalg.norm(shapes, axis=1), np.finfo(float).tiny)
+    return shapes / length[:, None], length
 
 
 def _rises(x: Array, width: float) -> Array:

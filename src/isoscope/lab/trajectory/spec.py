@@ -24,7 +24,8 @@ class SeriesSpec(Part, frozen=True, kw_only=True):
     revisions: Annotated[
         tuple[str, ...] | None,
         about(
-            "Revisions of a model on the hub; pythia and machina name known lists of them.",
+            "Revisions of a model on the hub; pythia is its 154 steps, machina the 21 of the "
+            "paper.",
             "R,R",
             commas=True,
             local=True,

@@ -15,8 +15,10 @@ from math import erfc, exp, hypot, sqrt
 import numpy as np
 
 from isoscope.lab.trajectory.shocks import (
+    EDGE,
     FEWEST,
     Model,
+    Places,
     all_shocks,
     is_flat,
     likelihood,
@@ -27,10 +29,10 @@ from isoscope.types import Array
 
 LEVEL = 0.05
 PLAUSIBLE = 2.5  # a trend and noise this much less likely, in the logarithm, still counts
+POWER = 8  # of the mean of p-values over kinds: towards the largest of them
 PLACED = 4.0  # places this much less likely, in the logarithm, are inside the interval
 SIMULATED = 500  # curves without a jump
 _HOPELESS = 0.25  # a p-value above which no more curves are simulated
-_EDGE = 2  # checkpoints on either side of a jump, at least
 _TAIL = 0.1  # share of simulated curves to which the tail of p-values is fitted
 _AT_ONCE = 50  # simulated curves, which bounds the memory
 _SEED = 17
@@ -88,12 +90,12 @@ def find_sudden(
     size = float(fits.size[0])
     p = chance(at, fits)[0]
     if errors is not None:
-        after = int(best) + _EDGE
+        after = int(best) + EDGE
         p = max(p, _by_error_alone(size, hypot(errors[after - 1], errors[after])))
     if p > LEVEL:
         return Sudden(None, None, None, size, p)
-    low, high = int(steps[first + _EDGE]), int(steps[len(likely) - 1 - last + _EDGE])
-    return Sudden(int(steps[best + _EDGE]), low, high, size, p)
+    low, high = int(steps[first + EDGE]), int(steps[len(likely) - 1 - last + EDGE])
+    return Sudden(int(steps[best + EDGE]), low, high, size, p)
 
 
 def _by_error_alone(size: float, error: float) -> float:
@@ -105,7 +107,7 @@ def fit_jumps(of: Model, curves: Array) -> Fits:
     """Return curves (curves, n) fitted without and with a jump."""
     shocks = all_shocks(of, curves)  # (grid, curves, m)
     plain = likelihood(of, shocks)
-    along, length = _along(shocks, _jumps(of))
+    along = shocks @ of.jump  # (grid, curves, places)
     left = _left(shocks)[..., None] - np.square(along)  # (grid, curves, places)
     jumped = _score(of, shocks, left)
     profile = jumped.max(axis=0)  # (curves, places)
@@ -115,14 +117,14 @@ def fit_jumps(of: Model, curves: Array) -> Fits:
         gain=2 * (profile.max(axis=1) - _smooth(of, shocks)),
         plain=plain,
         profile=profile,
-        size=along[best, each, place] / length[best, place],
+        size=along[best, each, place] / of.length[best, place],
     )
 
 
 def _gains(of: Model, curves: Array) -> Array:
     """Return the gain of `fit_jumps` alone, in a third of the time."""
     shocks = all_shocks(of, curves)
-    return 2 * (_best(of, shocks, _jumps(of)) - _smooth(of, shocks))
+    return 2 * (_best(of, shocks, of.jump) - _smooth(of, shocks))
 
 
 def _smooth(of: Model, shocks: Array) -> Array:
@@ -131,26 +133,15 @@ def _smooth(of: Model, shocks: Array) -> Array:
 
 
 def _best(of: Model, shocks: Array, shapes: Array) -> Array:
-    """Return the log-likelihood of each curve with the shape that fits best."""
-    along, _ = _along(shocks, shapes)
-    return _score(of, shocks, (_left(shocks) - np.square(along).max(axis=-1))[..., None]).max(
-        axis=(0, 2)
-    )
-
-
-def _jumps(of: Model) -> Array:
-    """Return the jumps that have two checkpoints on either side, as shocks."""
-    return of.jump[:, :, _EDGE - 1 : 1 - _EDGE]
-
-
-def _along(shocks: Array, shapes: Array) -> tuple[Array, Array]:
-    """Return how much of shapes (grid, m, shapes) is in shocks, and the lengths of shapes."""
-    length = np.maximum(np.linalg.norm(shapes, axis=1), np.finfo(float).tiny)
-    return shocks @ (shapes / length[:, None]), length
+    """Return the log-likelihood of each curve with the unit shape that fits best."""
+    along = shocks @ shapes  # (grid, curves, shapes)
+    closest = np.maximum(along.max(axis=-1), -along.min(axis=-1))
+    left = _left(shocks) - np.square(closest)
+    return _score(of, shocks, left[..., None]).max(axis=(0, 2))
 
 
 def _left(shocks: Array) -> Array:
-    return np.square(shocks).sum(-1)
+    return np.einsum("gcm,gcm->gc", shocks, shocks)
 
 
 def _score(of: Model, shocks: Array, left: Array) -> Array:
@@ -159,10 +150,12 @@ def _score(of: Model, shocks: Array, left: Array) -> Array:
     return -0.5 * shocks.shape[-1] * np.log(left) - of.volume[:, None, None]
 
 
-def chance(at: tuple[float, ...], fits: Fits) -> list[float]:
-    """Return the p-value of each curve: the mean over the kinds of trend and noise it may have.
+def chance(at: Places, fits: Fits) -> list[float]:
+    """Return the p-value of each curve: a mean over the kinds of trend and noise it may have.
 
-    Kinds count by their likelihood. A few simulated curves tell where there is nothing.
+    Kinds count by their likelihood. The mean is of a high power, near the largest p-value: the
+    plain mean takes it for known how noisy the curve is, and raises 6.5 % of false alarms under
+    AR(1) noise with 0.5. A few simulated curves tell where there is nothing.
     """
     found: list[float] = []
     for gain, plain in zip(fits.gain, fits.plain.T, strict=True):
@@ -171,11 +164,20 @@ def chance(at: tuple[float, ...], fits: Fits) -> list[float]:
         p = 1.0
         for count in (_AT_ONCE, SIMULATED):
             each = [_beyond(_without_jump(at, int(kind), count), float(gain)) for kind in kinds]
-            p = float(weights @ each / weights.sum())
+            p = _mean_of_power(np.array(each), weights)
             if p > _HOPELESS:
                 break
         found.append(p)
     return found
+
+
+def _mean_of_power(values: Array, weights: Array) -> float:
+    """Return the mean of p-values by weight, taken of their eighth power."""
+    largest = float(values.max())
+    if largest == 0:
+        return 0.0
+    shares = np.power(values / largest, POWER)
+    return largest * float(weights @ shares / weights.sum()) ** (1 / POWER)
 
 
 def _beyond(simulated: Array, gain: float) -> float:
@@ -187,13 +189,13 @@ def _beyond(simulated: Array, gain: float) -> float:
 
 
 @lru_cache(maxsize=2048)
-def _without_jump(at: tuple[float, ...], kind: int, count: int) -> Array:
+def _without_jump(at: Places, kind: int, count: int) -> Array:
     """Return the sorted gains of simulated curves of one trend and noise without a jump."""
     of = model(at)
     random = np.random.default_rng([_SEED, kind])
     gains: list[Array] = []
     for _ in range(count // _AT_ONCE):
         noise = random.normal(size=(_AT_ONCE, of.colour.shape[1])) @ of.colour[kind].T
-        curves = np.pad(noise, ((0, 0), (len(at) - noise.shape[1], 0)))
+        curves = np.pad(noise, ((0, 0), (len(at.order) - noise.shape[1], 0)))
         gains.append(_gains(of, curves))
     return np.sort(np.concatenate(gains))

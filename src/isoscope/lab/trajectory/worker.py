@@ -159,11 +159,7 @@ class TrajectoryWorker(Planner[Results[Course]]):
             )
             for each in self.checkpoints
         ]
-        first = self._first
-        try:
-            worker = self._surveying(first, self.notify)
-        except IsoscopeError as error:
-            raise _named(first, error) from error
+        first, worker = self._open_first()
         survey = worker.plan(check_loss=False)
         self.tokens.keep(worker.prepared)
         widths = worker.subject.sites.widths
@@ -177,6 +173,18 @@ class TrajectoryWorker(Planner[Results[Course]]):
             vocabulary=vocabulary,
             first=first.name,
         )
+
+    def _open_first(self) -> tuple[Checkpoint, CheckpointWorker]:
+        """Return the first checkpoint that can be loaded; --skip-broken goes on to the next."""
+        whole = [each for each in self.checkpoints if not self._problem(each)]
+        *others, last = whole or self.checkpoints[:1]
+        for each in (*others, last):
+            try:
+                return each, self._surveying(each, self.notify)
+            except IsoscopeError as error:
+                if each is last or not self.spec.skip_broken:
+                    raise _named(each, error) from error
+        raise AssertionError("a series has a checkpoint")
 
     def _check_revisions(self) -> None:
         """Refuse revisions that the hub does not have, before anything is downloaded."""
@@ -365,8 +373,12 @@ class TrajectoryWorker(Planner[Results[Course]]):
 
     @property
     def _name(self) -> str:
-        names: list[str] = list(self.spec.load.series)
-        return names[0] if len(names) > 1 or is_on_hub(names[0]) else Path(names[0]).name
+        first = self.spec.load.series[0]
+        if is_on_hub(first):
+            return first.partition("@")[0]
+        several = len(self.spec.load.series) > 1
+        path = Path(first).expanduser().resolve()
+        return path.parent.name if several else path.name
 
     def _save(
         self,
