@@ -78,14 +78,3 @@ def test_the_order_of_rows_changes_nothing(measured, rows):
         found = measured(np.random.default_rng(seed).permutation(rows), NAME)
         for name in names:
             assert found[name].value == pytest.approx(before[name].value, rel=1e-9, abs=1e-12)
-
-
-def test_the_order_of_rows_in_documents_changes_nothing(measured):
-    rows = np.random.default_rng(9).gamma(0.5, size=(150, 3))
-    names = np.repeat(np.arange(30), 5)
-    before = measured(rows, NAME, document=names)[NAME].value
-    for seed in range(3):
-        order = np.random.default_rng(seed).permutation(len(rows))
-        by_name = order[np.argsort(names[order], kind="stable")]
-        found = measured(rows[by_name], NAME, document=names)[NAME].value
-        assert found == pytest.approx(before, rel=1e-9, abs=1e-12)

@@ -44,9 +44,9 @@ class Clusters(GroupView):
                 hint="give more documents; copies of a row count once",
                 slug="too-few-documents",
             )
-        # The starts of k-means are drawn by number, and the hash of a row, in whose order
-        # rows come, changes with its place in the file or in its document.
-        order = _order(sample.rows)
+        # The starts of k-means are drawn by number. Rows of documents come in the order of
+        # their hashes; the hash of a row without one changes with its place in the file.
+        order = _order(sample.rows) if sample.independent else np.arange(sample.count)
         rows = _centre_and_scale(sample.rows[order])
         labels, silhouette = cluster(rows)
         number = int(labels.max()) + 1
