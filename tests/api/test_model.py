@@ -32,6 +32,8 @@ def values(readings, site="resid.1", variant="all"):
 
 # Units as small as that are hardly sorted by length.
 ALONE, UNSORTED = {"batch": 1}, {"batch": 5, "unit": 90}
+# Rounding decides whether two rows are copies, and from which rows k-means starts.
+JUMP = ("twonn", "cluster-isotropy")
 SOME = ["resid.1", "attn.1", "mlp.1", "norm.mid", "q.1.0", "v.1.0"]
 
 
@@ -50,10 +52,14 @@ def test_batches_change_no_site_at_all(request, model, texts, assert_alike):
     folder = request.getfixturevalue(model)
     there = {row[0] for row in sites(folder)}
     given = {"tokens": None, "all": True, "sites": [each for each in EVERY if each in there]}
-    together = survey(folder, texts, batch=32, **given)
+
+    def read(**how):
+        return [r for r in survey(folder, texts, **how, **given) if r.measure not in JUMP]
+
+    together = read(batch=32)
     assert len({r.site for r in together}) > 20
     for how in (ALONE, UNSORTED):
-        assert_alike(together, survey(folder, texts, **how, **given), rel=1e-4, absolute=1e-4)
+        assert_alike(together, read(**how), rel=1e-4, absolute=1e-4)
 
 
 @pytest.mark.real

@@ -27,7 +27,7 @@ def test_readings_come_back_as_they_were(tmp_path, readings):
 def test_the_last_bit_and_odd_characters_come_back(tmp_path, value):
     words = 'a "quoted"\\ \u2028 line\nwith\x00 2020-01-01'
     odd = Reading(
-        words, "2020-01-01", "1", "", 7, "m", value, None, value, 2**62, 3, (words, "")
+        words, "2020-01-01", "1", "", 7, "m", value, None, value, 2**53, 3, (words, "")
     )
     write_readings(tmp_path / "r", [odd])
     found = read_readings(tmp_path / "r")

@@ -4,7 +4,7 @@
 def as_time(seconds: float) -> str:
     """Return a time in one or two units.
 
-    >>> as_time(6.2), as_time(100), as_time(7300)
+    >>> as_time(6.2), as_time(100), as_time(7320)
     ('6 s', '1 min 40 s', '2 h 2 min')
     """
     whole = max(round(seconds), 0)

@@ -140,6 +140,7 @@ class RowsWorker:
     """An open source of rows."""
 
     def __init__(self, spec: MeasureSpec, notify: Notify, live: Live) -> None:
+        spec.reads.names()  # a misspelt name, before anything is read
         self.spec = spec
         named = any(live.get(role, spec.value(role)) is not None for role in ("id", "text"))
         self.source = open_source(

@@ -8,7 +8,7 @@ import pytest
 import isoscope as iso
 from isoscope.errors import IsoscopeError, StoreError
 from isoscope.exhibit.exhibit import exhibits
-from isoscope.lab.sweep.results import cell_of, grid_of, sweep_results
+from isoscope.lab.sweep.results import LAYERS, cell_of, grid_of, sweep_results
 from isoscope.lab.sweep.section import BEFORE
 
 
@@ -38,12 +38,15 @@ def test_weights_are_the_lines_of_the_sweep(run):
 
 def test_cells_are_the_readings_after_the_last_step(run):
     cells = grid_of(run).cells
-    assert len(cells) == 4 * 4 * (1 + 6)  # measures, sites, before and cells
-    assert sum(each.seed is None for each in cells) == 4 * 4
+    # measures; sites and the mean over layers; before and cells
+    assert len(cells) == 4 * (4 + 1) * (1 + 6)
+    assert sum(each.seed is None for each in cells) == 4 * (4 + 1)
     found = {
         (each.measure, each.site, each.weight, each.seed): (each.geometry, each.metric)
         for each in cells
     }
+    layers = [found["mean-cosine", f"resid.{n}", 3.0, 1][0] for n in range(3)]
+    assert found["mean-cosine", LAYERS, 3.0, 1][0] == pytest.approx(sum(layers) / 3, rel=1e-12)
     for each in run.readings:
         cell = cell_of(each.group)
         if cell and each.step == 4 and (each.measure, each.site) == ("mean-cosine", "resid.1"):

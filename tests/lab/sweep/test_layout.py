@@ -1,7 +1,7 @@
 """The lines of a sweep as tables."""
 
 from isoscope.display import Results
-from isoscope.lab.sweep.results import MEANS, SHOWN, SWEEP_LINES, SweepLine
+from isoscope.lab.sweep.results import MEANS, SWEEP_LINES, SweepLine
 from isoscope.measures.difference import Difference
 
 SHARED = {
@@ -28,7 +28,7 @@ def test_the_task_stands_above_the_geometry():
     assert cells["p (Holm)"] == ("", "<0.001")
     assert geometry.caption == MEANS
     cells = {column.head: column.cells for column in geometry.columns}
-    assert cells == {"weight": ("before", "0", "1"), SHOWN[0]: ("0.3", "0.5", "0.5")}
+    assert cells == {"weight": ("before", "0", "1"), "isoscore-star": ("0.3", "0.5", "0.5")}
 
 
 def test_one_seed_has_no_spread_and_no_weights_have_no_rows():
