@@ -1,6 +1,9 @@
 """isoscope report."""
 
+import base64
 import json
+import re
+import zlib
 
 
 def test_it_prints_the_path_of_the_page(isoscope, runs, place):
@@ -47,7 +50,11 @@ def test_a_run_with_one_measure_has_a_page(isoscope, place):
     assert done.exit_code == 0, done.stderr
     text = (place / "page.html").read_text()
     assert "The verdict needs mean-cosine" in text
-    assert 'data-chart="layers-alpha"' in text
+    assert 'data-chart="layers-' not in text  # a collection has no profile of single dots
+    packed = re.search(r'id="values">([^<]*)<', text)[1]
+    values = json.loads(zlib.decompress(base64.b64decode(packed)))
+    assert values["readings"]["measure"]["words"] == ["alpha"]
+    assert 'id="method-alpha"' in text
 
 
 def test_a_run_that_is_not_there_is_one_clear_line(isoscope, place):

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from isoscope.display.page.figure import convert_figure, draw_figure
-from isoscope.display.section import profiles, spectrum
+from isoscope.display.section import causes, dimensions, profiles, spectrum
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +62,18 @@ def test_the_figure_draws_the_rows_of_the_chosen_variant(demo):
         assert [at for at, _ in found] == [row["at"] for row in rows]
         values = [float(value) for _, value in found]
         assert values == pytest.approx([row["value"] for row in rows], rel=1e-9)
+
+
+def test_long_names_of_two_runs_stay_inside_their_charts_and_apart(exhibits):
+    names = [f"{'WIDE-NAME-' * 17}{step}" for step in (1000, 2000)]
+    for section in (dimensions, causes):
+        panel = section.show([exhibits.exhibit(name) for name in names])
+        drawn = draw_figure(panel.charts, panel.positions, 84.0)
+        heads = re.findall(r"Title text '([^']*)'", drawn)
+        assert set(heads) == {f"WIDE-NAME-WIDE-NAME-…NAME-WIDE-NAME-{n}" for n in (1000, 2000)}
+        assert len(heads) == len(panel.charts)
+        inner = [float(w) for w in re.findall(r'<svg x=[^>]*? width="([\d.]+)"', drawn)]
+        assert max(inner) <= 84 * 72 / 25.4 + 1
 
 
 def test_charts_of_half_a_page_stand_one_above_the_other_in_a_column(demo):

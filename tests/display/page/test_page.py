@@ -104,7 +104,15 @@ def test_several_runs_share_their_charts(exhibits):
     values = values_of(page(runs, sections=SECTIONS).text)
     chart = values["charts"]["layers-isoscore"]
     assert chart["columns"]["run"]["words"] == ["one", "two"]
-    assert values["chosen"]["causes"]["run"] == "one"
+    assert "run" not in values["chosen"]["causes"]  # two are side by side
+    for kind in ("causes-removal", "causes", "dimensions"):
+        beside = [values["charts"][f"{kind}-{place}"] for place in (0, 1)]
+        assert [each["columns"]["run"]["words"] for each in beside] == [["one"], ["two"]]
+        assert kind not in values["charts"]
+    three = values_of(page([*runs, exhibits.exhibit("three")], sections=SECTIONS).text)
+    for section in ("causes", "dimensions"):
+        assert three["chosen"][section]["run"] == "one"
+        assert three["charts"][section]["columns"]["run"]["words"] == ["one", "two", "three"]
 
 
 def test_it_shows_itself_in_a_frame_that_can_do_nothing_else(made):

@@ -107,6 +107,6 @@ def test_axes_have_titles_and_short_numbers(demo):
     chart = show_layers([demo]).charts[0]
     for layer in chart.spec["layer"]:
         encoding = layer["encoding"]
-        assert encoding["x"]["title"] == "site"
+        assert encoding["x"]["axis"]["title"] == "site"
         if encoding["y"]["field"] == "value":
             assert "'.2~e'" in encoding["y"]["axis"]["labelExpr"]

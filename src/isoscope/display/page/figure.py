@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 
 from isoscope.display.page.bundle import VEGA_LITE, require_package
-from isoscope.display.page.section import ROWS, Chart, Position
+from isoscope.display.page.section import ROWS, Chart, ChartSpec, Position
 from isoscope.display.page.theme import config
 
 POINTS_PER_MM = 72 / 25.4
@@ -62,7 +62,10 @@ def _draw(
 ) -> tuple[str, float]:
     """Return one chart as SVG, and its height."""
     spec = chart.spec_at(chosen)
-    title = {"title": {"text": chart.title}} if "title" in spec else {}  # no subtitle
+    heading: ChartSpec = {"text": chart.title}  # no subtitle
+    if chart.heading:
+        heading = {"text": chart.heading, "limit": {"expr": "width"}}
+    title = {"title": heading} if "title" in spec else {}
     svg: str = require_package("vl_convert").vegalite_to_svg(
         {
             **spec,

@@ -142,9 +142,11 @@ def _profile(axis: Axis, runs: tuple[str, ...], level: bool) -> ChartSpec:
 def _horizontal(axis: Axis) -> alt.X:
     title = axis.title or None
     if axis.labels:
-        return alt.X(
-            f"{axis.field}:O", sort=list(axis.labels), title=title, axis=alt.Axis(labelLimit=90)
-        )
+        if title in COLUMNS:  # only the axis is called so: marks tell the column of that name
+            words = alt.Axis(labelLimit=90, title=title)
+            return alt.X(f"{axis.field}:O", sort=list(axis.labels), axis=words)
+        words = alt.Axis(labelLimit=90)
+        return alt.X(f"{axis.field}:O", sort=list(axis.labels), title=title, axis=words)
     kind = "symlog" if axis.logarithmic else "linear"
     numbers = alt.Axis(format="~s", tickCount=5)
     return alt.X(

@@ -19,6 +19,7 @@ Cell: TypeAlias = str | int | float | None
 Columns: TypeAlias = dict[str, list[Cell]]  # names to cells; all of the same length
 ChartSpec: TypeAlias = dict[str, Value]  # a Vega-Lite specification
 Position: TypeAlias = str | tuple[str, ...]  # of a switch: one value, or several
+LONGEST = 40  # characters of the name of a run above a chart
 ROWS = "rows"  # the name of the data set that switches filter
 VARIANT_NAMES = {"all": "all tokens", "no-special": "no special tokens", "no-sink": "no sinks"}
 
@@ -180,6 +181,7 @@ class Chart:
     same_as: str = ""  # a chart before it that has the same columns: they are stored once
     by: str = ""  # the switch that chooses among `specs`
     specs: Mapping[str, ChartSpec] = field(default_factory=dict[str, ChartSpec])
+    heading: str = ""  # above it in a figure for a paper, where that is not the title
 
     def in_form(self, form: str) -> "Chart":
         """Return the chart of one estimate, whatever the position of the switch."""
@@ -199,13 +201,15 @@ class Chart:
         for number, value in enumerate(values):
             kept = [each == value for each in self.columns[column]]
             columns = {name: list(compress(c, kept)) for name, c in self.columns.items()}
+            heading = shorten(value)
             found.append(
                 replace(
                     self,
                     name=f"{self.name}-{number}",
                     title=f"{value}: {self.title[:1].lower()}{self.title[1:]}",
+                    heading=heading,
                     columns=columns,
-                    spec={**self.spec, "title": {"text": value}},
+                    spec={**self.spec, "title": {"text": heading, "limit": {"expr": "width"}}},
                     alt=f"{value}: {self.alt}",
                     wide=False,
                     half=True,
@@ -264,6 +268,18 @@ class Section:
     def on_page(self, exhibits: Sequence[Exhibit]) -> Panel | None:
         """Return what a page shows of these runs."""
         return (self.show_on_page or self.show)(exhibits)
+
+
+def shorten(name: str, longest: int = LONGEST) -> str:
+    """Return a name without its middle where it is long: names of runs often differ at the end.
+
+    >>> shorten("bert"), shorten("a-very-long-name-step-1000", 15)
+    ('bert', 'a-very-…ep-1000')
+    """
+    if len(name) <= longest:
+        return name
+    end = (longest - 1) // 2
+    return f"{name[: longest - 1 - end]}…{name[-end:]}"
 
 
 def as_columns(names: Iterable[str], rows: Iterable[Mapping[str, Cell]]) -> Columns:

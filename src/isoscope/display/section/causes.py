@@ -131,7 +131,8 @@ def _chart(
 
 def _base(labels: Sequence[str]) -> alt.Chart:
     return alt.Chart(alt.NamedData(ROWS)).encode(
-        x=alt.X("at:O", sort=list(labels), title="site"),
+        # Only the axis is called so: bars tell the column of that name.
+        x=alt.X("at:O", sort=list(labels), axis=alt.Axis(title="site")),
         order=alt.Order("order:Q"),
     )
 
