@@ -68,8 +68,9 @@ class Measure:
     @property
     def views(self) -> tuple[type[View], ...]:
         """What its reading is made of: what it reads, and halves of that for its interval."""
-        by_halves = issubclass(self.reads, Spectrum) and not self.by_participation
-        return (self.reads, *(self.reads.half_views() if by_halves else ()))
+        if self.by_participation or not issubclass(self.reads, Spectrum):
+            return (self.reads,)
+        return (self.reads, *self.reads.half_views())
 
     @property
     def note(self) -> Note:

@@ -4,10 +4,10 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
-from typing import Any, ForwardRef, TypeGuard, TypeVar, cast, get_args, get_origin
+from typing import Any, ForwardRef, TypeVar, cast, get_args, get_origin
 
 from isoscope.engine import Notify
-from isoscope.study.option import Option, Part, build, named_options
+from isoscope.study.option import Option, Part, build, is_path, named_options
 from isoscope.study.run import Runnable, run
 from isoscope.study.spec import Execution, refuse_unknown
 
@@ -78,7 +78,7 @@ def call(
     live: dict[str, object] = {}
     for name, option in spec.options().items():
         value = settings.get(name)
-        if _is_path(value):
+        if is_path(value):
             settings[name] = value if option.many else os.fspath(value)
         elif option.about.live and value is not None and not isinstance(value, str):
             live[name], settings[name] = value, None
@@ -93,14 +93,10 @@ def execution_of(values: Mapping[str, object]) -> Execution:
     """Return where work is done, checked."""
     known = named_options(Execution)
     checked = {
-        name: known[name].check(os.fspath(value) if _is_path(value) else value)
+        name: known[name].check(os.fspath(value) if is_path(value) else value)
         for name, value in values.items()
     }
     return build(Execution, checked)
-
-
-def _is_path(value: object) -> TypeGuard[os.PathLike[str]]:
-    return isinstance(value, os.PathLike)
 
 
 def _parameter(option: Option) -> inspect.Parameter:

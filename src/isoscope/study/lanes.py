@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isoscope.accumulate import Adjacent, ArrayBlock, Block, Groups, NamedRows, RowNames
 from isoscope.accumulate.block import RowsOnDevice
@@ -264,10 +265,10 @@ def _measurable(block: Block) -> bool:
     return not _short(block.rows, squares).size
 
 
-def _short(rows: Array | RowsOnDevice, squares: Array) -> Array:
+def _short(rows: Array | RowsOnDevice, squares: Array) -> NDArray[np.intp]:
     """Return which rows are so short that their squares lose digits; zeros are not."""
     short = np.flatnonzero(squares < SHORTEST**2)
-    return short[(rows[short] != 0).any(axis=1)] if len(short) else short
+    return short[np.count_nonzero(rows[short], axis=1) > 0] if len(short) else short
 
 
 def unmeasurable(cut: Cut) -> RowError:
@@ -275,7 +276,8 @@ def unmeasurable(cut: Cut) -> RowError:
     bad = np.flatnonzero(~np.isfinite(cut.rows).all(axis=1))
     if not len(bad):
         with np.errstate(over="ignore", under="ignore"):
-            short = _short(cut.rows, np.vecdot(cut.rows, cut.rows).astype(np.float64))
+            squares = np.linalg.norm(cut.rows, axis=1).astype(np.float64) ** 2
+            short = _short(cut.rows, squares)
         if cut.rows.dtype == np.float64 and len(short):
             first = int(short[0])
             return RowError(

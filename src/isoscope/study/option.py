@@ -137,7 +137,7 @@ class Option:
         if isinstance(value, str):
             parts = value.split(",") if self.about.commas else [value]
             value = [part.strip() for part in parts if part.strip()]
-        elif isinstance(value, int | float | PathLike):
+        elif isinstance(value, int | float) or is_path(value):
             value = [value]
         if not has_entries(value):
             raise self._wrong(value)
@@ -146,8 +146,8 @@ class Option:
     def _one(self, value: object) -> object:
         if self.plain is float and isinstance(value, int) and not isinstance(value, bool):
             return float(value)
-        if self.about.path and isinstance(value, PathLike):
-            return cast(object, fspath(value))
+        if self.about.path and is_path(value):
+            return fspath(value)
         if self.about.numbers and type(value) is int:
             return str(value)
         if self.plain is float and isinstance(value, str) and self.about.commas:
@@ -250,6 +250,11 @@ def leaf(part: Part, path: tuple[str, ...]) -> object:
 def has_entries(value: object) -> TypeGuard[Iterable[object]]:
     """Whether a value is a sequence or a stream, of whatever; a mapping is none."""
     return isinstance(value, Iterable) and not isinstance(value, Mapping)
+
+
+def is_path(value: object) -> TypeGuard[PathLike[str]]:
+    """Whether a value is a path object."""
+    return isinstance(value, PathLike)
 
 
 def is_list(value: object) -> TypeGuard[list[object]]:
