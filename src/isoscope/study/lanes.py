@@ -276,10 +276,10 @@ def unmeasurable(cut: Cut) -> RowError:
     bad = np.flatnonzero(~np.isfinite(cut.rows).all(axis=1))
     if not len(bad):
         with np.errstate(over="ignore", under="ignore"):
-            squares = np.linalg.norm(cut.rows, axis=1).astype(np.float64) ** 2
-            short = _short(cut.rows, squares)
+            squares = cast(Array, np.vecdot(cut.rows, cut.rows))
+            short = cast("list[int]", _short(cut.rows, squares.astype(np.float64)).tolist())
         if cut.rows.dtype == np.float64 and len(short):
-            first = int(short[0])
+            first = short[0]
             return RowError(
                 f"expected rows of zeros or no shorter than {SHORTEST:g} in "
                 f"{cut.places[first] or 'the rows'}, got a shorter one in row "
