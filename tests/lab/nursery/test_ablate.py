@@ -22,12 +22,12 @@ from isoscope.lab.nursery.ablation import (
     effects_of,
 )
 from isoscope.lab.nursery.config import NurseryConfig
-from isoscope.lab.nursery.data import as_pretrained, word_tokenizer
 from isoscope.lab.nursery.ingredients import cells_of, read_factors, training_of
 from isoscope.lab.nursery.language import Language
 from isoscope.lab.nursery.model import NurseryLM
 from isoscope.lab.nursery.section import SECTION
 from isoscope.lab.nursery.spec import Shape, Training
+from isoscope.lab.nursery.windows import as_pretrained, word_tokenizer
 from isoscope.store.run import load
 from isoscope.types import Reading
 

@@ -9,6 +9,7 @@ from nursery_texts import TEXTS, TINY
 from transformers import AutoModelForImageClassification, AutoModelForMaskedLM, AutoTokenizer
 
 import isoscope as iso
+import isoscope.lab.nursery.worker as worker
 from isoscope.errors import (
     ConfigError,
     ResumeError,
@@ -18,8 +19,7 @@ from isoscope.errors import (
     UndefinedError,
     UnknownNameError,
 )
-from isoscope.lab.nursery import worker
-from isoscope.lab.nursery.data import KINDS, draw_figures
+from isoscope.lab.nursery.figures import KINDS, draw_figures
 from isoscope.lab.nursery.spec import Training
 
 LANGUAGE = {"language": "zipf", "vocabulary": 64, **TINY}

@@ -22,7 +22,6 @@ from isoscope.lab.nursery.ablation import (
     EffectLine,
     effects_of,
 )
-from isoscope.lab.nursery.data import SPECIAL
 from isoscope.lab.nursery.ingredients import (
     SIZES,
     cells_of,
@@ -31,6 +30,7 @@ from isoscope.lab.nursery.ingredients import (
     training_of,
 )
 from isoscope.lab.nursery.spec import TrainSpec
+from isoscope.lab.nursery.windows import SPECIAL
 from isoscope.lab.nursery.worker import (
     HELD_OUT_TEXT,
     TrainingDivergedError,

@@ -9,7 +9,7 @@ from torch import nn
 from isoscope.capture.model.quiet import quiet
 from isoscope.capture.sites import token_matrices
 from isoscope.lab.nursery.config import NurseryConfig
-from isoscope.lab.nursery.data import KINDS, PATCH, SIDE
+from isoscope.lab.nursery.figures import KINDS, PATCH, SIDE
 from isoscope.lab.nursery.spec import TrainSpec
 
 ROUND = 8  # llama's feed-forward is 8/3 of the width, rounded up to a multiple of this

@@ -13,8 +13,9 @@ from torch.nn.functional import cross_entropy
 from isoscope.capture.model.quiet import quiet
 from isoscope.control import Penalty, PenaltyListener, penalised
 from isoscope.lab.nursery.architecture import build_model
-from isoscope.lab.nursery.data import Images, Windows, as_pretrained
+from isoscope.lab.nursery.figures import Images
 from isoscope.lab.nursery.spec import TrainSpec
+from isoscope.lab.nursery.windows import Windows, as_pretrained
 from isoscope.training.train import check_finite
 from isoscope.types import Array
 

@@ -18,7 +18,7 @@ from isoscope.display import READINGS, Results
 from isoscope.engine import Notify, Scratch, Ticks
 from isoscope.errors import UndefinedError
 from isoscope.lab.nursery.architecture import build_model, count_parameters
-from isoscope.lab.nursery.data import Images, Windows, as_pretrained, make_images, open_windows
+from isoscope.lab.nursery.figures import Images, make_images
 from isoscope.lab.nursery.learner import Learner
 from isoscope.lab.nursery.results import (
     HELD_OUT,
@@ -29,6 +29,7 @@ from isoscope.lab.nursery.results import (
     metrics_csv,
 )
 from isoscope.lab.nursery.spec import Train, TrainPlan, TrainSpec
+from isoscope.lab.nursery.windows import Windows, as_pretrained, open_windows
 from isoscope.lab.sweep.penalties import Choice
 from isoscope.store import new_origin, save
 from isoscope.store.state import State
