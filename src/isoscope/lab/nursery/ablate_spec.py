@@ -52,9 +52,9 @@ class AblateSpec(Runnable[Results[EffectLine]], frozen=True, kw_only=True):
         ),
     ] = ("tie", "norm", "attention", "frequency")
     seeds: Annotated[int, about("Seeds of each cell.", "N", least=1)] = 3
-    shape: Shape = Shape(layers=4, width=64, vocabulary=1024)
+    shape: Shape = Shape(layers=4, width=64, vocabulary=512)
     train: Training = Training(
-        steps=400, batch=32, length=64, learning_rate=3e-3, checkpoints=8
+        steps=200, batch=32, length=64, learning_rate=3e-3, checkpoints=8
     )
     tokens: Annotated[
         int, about("Held-out tokens that are measured at every checkpoint.", "N", least=64)

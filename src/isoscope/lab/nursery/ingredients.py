@@ -22,7 +22,7 @@ LEVELS: dict[str, tuple[str, ...]] = {
     "rms": ("layer", "rms"),
     "final-bias": ("without", "with"),
     "objective": ("causal", "masked"),
-    "width": ("32", "64", "128", "256"),
+    "width": ("16", "32", "64", "128"),
 }
 # What a factor that is not varied is set to.
 USUAL = {
