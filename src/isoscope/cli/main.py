@@ -81,10 +81,26 @@ class Commands(click.Group):
             self.list_commands(ctx)
         return super().get_command(ctx, cmd_name)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List all commands; those of two words that begin alike are one line."""
+        words = dict.fromkeys(name.partition(" ")[0] for name in self.list_commands(ctx))
+        found = {word: self.get_command(ctx, word) for word in words}
+        named = {word: each for word, each in found.items() if each is not None}
+        InOrder(commands=named).format_commands(ctx, formatter)
+
+
+class InOrder(click.Group):
+    """A group whose commands are listed in the order in which they were added."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return all names."""
+        return list(self.commands)
+
 
 def _family(commands: click.Group, name: str) -> click.Group:
     """Return the commands of two words that begin with this one, by their second word."""
-    found = click.Group(name, help=f"The commands that begin with {name}.")
+    words = " and ".join(f"{name} {second}" for second in FAMILIES[name])
+    found = InOrder(name, help=f"The commands {words}.")
     for second in FAMILIES[name]:
         found.add_command(commands.commands[f"{name} {second}"], second)
     return found

@@ -23,7 +23,7 @@ add(
 add(
     Experiment(
         "nursery ablate",
-        """Train models that differ in one ingredient each, and estimate what each does.
+        """Train models that differ in one ingredient, and compare.
 
         Every combination of the factors' levels is trained from several seeds on a synthetic
         language of known entropy, and its trajectory measured. Prints main effects and
