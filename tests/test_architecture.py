@@ -44,8 +44,9 @@ MAY_IMPORT = {
         "display",
     },
 }
-# The command line, the public functions, and the package itself may import every folder.
-EVERYTHING = {"cli", "api", "__init__", "__main__"}
+# The command line, the public functions, and the package itself may import every folder, and so
+# may what registers the nursery's model with transformers when the package is imported.
+EVERYTHING = {"cli", "api", "auto_classes", "__init__", "__main__"}
 TORCH_AT_IMPORT = {"capture", "lab", "control", "training"}
 TORCH_IN_FUNCTIONS = TORCH_AT_IMPORT | EVERYTHING | {"engine", "claims", "study"}
 # What neither `import isoscope` nor the command line may load before it is needed.

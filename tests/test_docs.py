@@ -218,8 +218,8 @@ def test_every_command_has_its_section_and_every_section_its_command():
 def test_every_flag_is_on_the_command_line_page_and_every_flag_there_exists():
     page = (DOCS / "cli.md").read_text()
     for section in re.split(r"^## isoscope ", page, flags=re.MULTILINE)[1:]:
-        name = section.split(maxsplit=1)[0]
-        shown = isoscope(name, "--help").partition("Examples:")[0]
+        name = section.splitlines()[0]
+        shown = isoscope(*name.split(), "--help").partition("Examples:")[0]
         there, told = (
             set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", s)) for s in (shown, section)
         )

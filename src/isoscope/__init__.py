@@ -3,6 +3,11 @@
 from collections.abc import Callable
 from importlib import import_module
 
+from isoscope.auto_classes import install
+
+install()
+del install
+
 
 def __getattr__(name: str) -> Callable[..., object] | list[str]:
     """Import a public function on first use: `import isoscope` costs next to nothing."""

@@ -13,6 +13,8 @@ from isoscope.lab.dimensions.results import SiteDimensions
 from isoscope.lab.drift.results import DriftRecord
 from isoscope.lab.matrices.results import MatrixIsotropy
 from isoscope.lab.norm.results import FinalNorm, NormSteps, RoleOutliers
+from isoscope.lab.nursery.ablation import EffectLine
+from isoscope.lab.nursery.results import TrainedStep
 from isoscope.lab.probe.results import Probe
 from isoscope.lab.sweep.results import SweepLine
 from isoscope.lab.trajectory.results import Course
@@ -32,6 +34,8 @@ __all__ = [
     "measure",
     "merge",
     "norm",
+    "nursery_ablate",
+    "nursery_train",
     "probe",
     "read",
     "report",
@@ -151,6 +155,70 @@ def norm(
     """Describe what the norms of a model hold, and what the final one does to the mean
     cosine.
     """
+
+def nursery_ablate(
+    *,
+    factors: str | Sequence[str] = ("tie", "norm", "attention", "frequency"),
+    seeds: int = 3,
+    layers: int = 4,
+    width: int = 64,
+    heads: int | None = None,
+    vocabulary: int = 512,
+    steps: int = 200,
+    batch: int = 32,
+    length: int = 64,
+    learning_rate: float = 0.003,
+    checkpoints: int = 8,
+    seed: int = 0,
+    threads: int | None = None,
+    tokens: int = 4096,
+    permutations: int = 200,
+    engine: str = "here",
+    workers: int = 1,
+    output: str | PathLike[str] | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> Results[EffectLine]:
+    """Train small models that differ in one ingredient each, and estimate what each does."""
+
+def nursery_train(
+    corpus: Any = None,
+    *,
+    column: str | None = None,
+    language: Literal["zipf", "uniform"] | None = None,
+    arch: Literal["nursery", "gpt_neox", "gpt2", "llama", "bert", "vit"] = "nursery",
+    tied: bool = False,
+    norm_place: Literal["pre", "post"] = "pre",
+    norm_kind: Literal["layer", "rms"] = "layer",
+    no_final_bias: bool = False,
+    mixer: Literal["attention", "convolution"] = "attention",
+    objective: Literal["causal", "masked"] | None = None,
+    residual: Literal["parallel", "sequential"] | None = None,
+    layers: int = 4,
+    width: int = 128,
+    heads: int | None = None,
+    vocabulary: int = 2048,
+    tokenizer: Literal["bpe", "bytes"] = "bpe",
+    hold_out: float = 0.1,
+    steps: int = 600,
+    batch: int = 16,
+    length: int = 128,
+    learning_rate: float = 0.002,
+    checkpoints: int = 12,
+    seed: int = 0,
+    threads: int | None = None,
+    penalty: str | None = None,
+    weight: float = 1.0,
+    watch: int | None = None,
+    engine: str = "here",
+    workers: int = 1,
+    output: str | PathLike[str] | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> Results[TrainedStep]:
+    """Train a small model from its first step, and save checkpoints at log-spaced steps."""
 
 def probe(
     model: Any,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from isoscope.study.experiment import BUILT_IN, find_experiment
+from isoscope.study.experiment import BUILT_IN, find_experiment, python_name
 
 if TYPE_CHECKING:
     from isoscope.comparison.check import check
@@ -41,7 +41,7 @@ WHERE = {
     "report": "isoscope.exhibit.render",
     "survey_module": "isoscope.study.torch_module",
 }
-EXPERIMENTS = {name.replace("-", "_"): name for name in BUILT_IN}  # by the name in Python
+EXPERIMENTS = {python_name(name): name for name in BUILT_IN}
 PUBLIC = sorted({*WHERE, *EXPERIMENTS} - {"demo"})  # what the package itself lists
 
 

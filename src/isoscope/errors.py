@@ -18,11 +18,13 @@ SWITCHES = {
     "by-order",
     "free",
     "no-bos",
+    "no-final-bias",
     "no-theories",
     "overwrite",
     "per-layer",
     "skip-bad",
     "skip-broken",
+    "tied",
     "trust-remote-code",
     "untrained",
 }

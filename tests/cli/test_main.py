@@ -221,8 +221,8 @@ def test_a_name_no_terminal_can_show_is_no_reason_to_fail(shell):
 def test_commands_are_listed_in_the_order_of_work():
     assert list(app.commands) == [
         "measure", "survey", "merge", "read", "report", "figure", "compare", "check",
-        "dimensions", "drift", "explain", "matrices", "norm", "probe", "sweep", "trajectory",
-        "zero", "list", "help", "demo",
+        "dimensions", "drift", "explain", "matrices", "norm", "nursery train",
+        "nursery ablate", "probe", "sweep", "trajectory", "zero", "list", "help", "demo",
     ]  # fmt: skip
 
 
@@ -247,3 +247,13 @@ def test_a_misspelt_command_is_one_line_and_the_nearest_name(isoscope):
     said = isoscope("mesure", "vectors.npy").stderr.splitlines()
     assert said[0] == "error: no command is called 'mesure'"
     assert said[1] == "  hint: did you mean 'measure'?"
+
+
+def test_commands_of_two_words_are_one_line_and_have_a_page_of_their_own(isoscope):
+    listed = isoscope("--help").stdout
+    assert "nursery     The commands nursery train and nursery ablate." in listed
+    page = isoscope("nursery", "--help").stdout
+    assert page.index("  train  ") < page.index("  ablate  ")
+    done = isoscope("nursery", "trian")
+    assert done.exit_code == 2 and "did you mean 'train'?" in done.stderr
+    assert isoscope("help", "nursery train").stdout.startswith("Usage: isoscope")

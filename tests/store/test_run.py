@@ -242,3 +242,21 @@ def test_places_are_reported_and_read_one_by_one(here, survey, readings, origin,
     assert back.survey_at(("none", "all")).held == {}
     assert [list(each.held) for each in back.by_site(["other"])] == [[("other", "all")]]
     assert [len(each.held) for each in back.by_site()] == [2, 1]
+
+
+def test_files_such_as_checkpoints_are_part_of_a_run(here, survey, readings, origin, config):
+    files = here / "files"
+    (files / "step_0").mkdir(parents=True)
+    (files / "step_0" / "weights").write_bytes(b"numbers")
+    (files / "metrics.csv").write_text("step\n")
+    folder = save(here / "run", survey, readings(), origin(), config, files=files)
+    assert (folder / "step_0" / "weights").read_bytes() == b"numbers"
+    marks = load(folder).manifest.files
+    assert marks["step_0/weights"] == mark(folder / "step_0" / "weights")
+    assert "metrics.csv" in marks
+    # it is replaced with them, and not with anything else in it
+    save(here / "run", survey, readings(), origin(), config, overwrite=True)
+    assert not (folder / "step_0").exists()
+    (folder / "metrics.csv").touch()
+    with pytest.raises(StoreError, match=r"also holds 'metrics\.csv'"):
+        save(here / "run", survey, readings(), origin(), config, overwrite=True)

@@ -1,5 +1,7 @@
 """The training loop by itself, on a line that is learnt."""
 
+import io
+
 import numpy as np
 import pytest
 import torch
@@ -83,3 +85,40 @@ def test_a_copy_of_weights_does_not_move_with_them():
     assert not torch.equal(kept["weight"], layer.weight)
     layer.load_state_dict(kept)
     assert torch.equal(kept["weight"], layer.weight)
+
+
+@pytest.mark.parametrize("stop", [1, 7, 20])
+def test_a_snapshot_goes_on_to_the_same_weights(stop):
+    kept = {}
+
+    def fitted(resume=None):
+        torch.manual_seed(1)
+        layers = nn.Sequential(nn.Linear(1, 4), nn.Dropout(0.3), nn.Linear(4, 1))
+        rows = torch.linspace(-1, 1, 40)[:, None]
+
+        def loss_of(places):
+            loss = nn.functional.mse_loss(layers(rows[places]), 3 * rows[places])
+            return float(loss.detach()), loss
+
+        def after(step, snapshot):
+            if step == stop and resume is None:
+                torch.save(snapshot(), buffer := io.BytesIO())
+                kept["snapshot"] = buffer
+
+        values = train(
+            [layers],
+            Recipe(20, 8, 0.1),
+            LENGTHS,
+            loss_of,
+            seed=0,
+            evaluate=lambda _: None,
+            resume=resume,
+            after=after,
+        )
+        return values, copy_weights(layers)
+
+    whole, weights = fitted()
+    kept["snapshot"].seek(0)
+    again, resumed = fitted(torch.load(kept["snapshot"], weights_only=True))
+    assert again == whole
+    assert all(torch.equal(weights[name], resumed[name]) for name in weights)

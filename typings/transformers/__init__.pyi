@@ -18,6 +18,9 @@ from transformers.models.auto.image_processing_auto import (
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING as MODEL_FOR_CAUSAL_LM_MAPPING,
 )
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_MASKED_LM_MAPPING as MODEL_FOR_MASKED_LM_MAPPING,
+)
 from transformers.models.auto.modeling_auto import MODEL_MAPPING as MODEL_MAPPING
 from transformers.models.auto.tokenization_auto import AutoTokenizer as AutoTokenizer
 from transformers.models.bert.tokenization_bert import BertTokenizer as BertTokenizer

@@ -17,7 +17,7 @@ from isoscope.cli import help as helping
 from isoscope.cli import list as listing
 from isoscope.cli.command import SpecCommand, epilog
 from isoscope.errors import IsoscopeError, error_text
-from isoscope.study.experiment import BUILT_IN, find_experiment, others
+from isoscope.study.experiment import BUILT_IN, FAMILIES, find_experiment, others
 
 CANNOT, INTERRUPTED, TERMINATED = 2, 130, 143  # 1 is for gates
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -75,9 +75,35 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command; other packages are looked through where it is none of ours."""
+        if cmd_name in FAMILIES:
+            return _family(self, cmd_name)
         if cmd_name not in self.commands:
             self.list_commands(ctx)
         return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List all commands; those of two words that begin alike are one line."""
+        words = dict.fromkeys(name.partition(" ")[0] for name in self.list_commands(ctx))
+        found = {word: self.get_command(ctx, word) for word in words}
+        named = {word: each for word, each in found.items() if each is not None}
+        InOrder(commands=named).format_commands(ctx, formatter)
+
+
+class InOrder(click.Group):
+    """A group whose commands are listed in the order in which they were added."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return all names."""
+        return list(self.commands)
+
+
+def _family(commands: click.Group, name: str) -> click.Group:
+    """Return the commands of two words that begin with this one, by their second word."""
+    words = " and ".join(f"{name} {second}" for second in FAMILIES[name])
+    found = InOrder(name, help=f"The commands {words}.")
+    for second in FAMILIES[name]:
+        found.add_command(commands.commands[f"{name} {second}"], second)
+    return found
 
 
 def _command_of(name: str) -> SpecCommand:

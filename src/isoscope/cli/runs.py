@@ -120,8 +120,8 @@ def report(runs: list[Path], target: Path, overwrite: bool, style: str, quiet: b
     "--kind",
     metavar="KIND",
     default="layers",
-    help="Chart: layers, series, spectrum, dimensions, causes, bands, norm, embeddings, sweep "
-    "or trajectory.",
+    help="Chart: layers, series, spectrum, dimensions, causes, bands, norm, embeddings, sweep, "
+    "trajectory or ablation.",
 )
 @measures()
 @click.option("-s", "--site", metavar="SITE", help="The site of a spectrum, bands or a series.")

@@ -50,9 +50,24 @@ class Scratch:
         self.used = True
         return place
 
+    @property
+    def kept(self) -> Path:
+        """A folder for files that are part of the result; it is there until the run is whole.
+
+        What is in it may be written again by a unit that is resumed, and is not cleared.
+        """
+        place = kept_files(self._base(), self._name)
+        place.mkdir(parents=True, exist_ok=True)
+        return place
+
     def clear(self) -> None:
         """Remove it, once the unit is kept."""
         shutil.rmtree(self._base() / self._name, ignore_errors=True)
+
+
+def kept_files(scratch: Path, name: str) -> Path:
+    """Return the folder of the files that a unit has kept; `name` is stage and unit."""
+    return scratch / f"kept-{name}"
 
 
 @dataclass(frozen=True)

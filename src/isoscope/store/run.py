@@ -21,7 +21,15 @@ import msgspec
 from isoscope.accumulate.survey import SECOND_PASS, Place, Survey
 from isoscope.errors import RunExistsError, StoreError
 from isoscope.site import is_matrix
-from isoscope.store.atomic import find_replaced, put_in_place, reading, staging, sync, writing
+from isoscope.store.atomic import (
+    find_replaced,
+    link_or_copy,
+    put_in_place,
+    reading,
+    staging,
+    sync,
+    writing,
+)
 from isoscope.store.keepers import count_units
 from isoscope.store.origin import Origin, Settings, versions
 from isoscope.store.readings import read_readings, write_readings
@@ -115,13 +123,14 @@ def save(
     resume: bool = False,
     series: bytes | None = None,
     id: str = "",
+    files: Path | None = None,
 ) -> Path:
     """Write a run folder whole, or leave everything as it was.
 
     A function that returns the readings is called while the state is being written. The
     folder in which the units of this run were kept is replaced by it. `series` is the
     content of the file that only runs of a series have, `id` the digest of what the run was
-    measured with.
+    measured with; what is in the folder `files`, such as checkpoints, becomes a part of it.
     """
     import yaml
 
@@ -144,11 +153,26 @@ def save(
             (folder / SERIES).write_bytes(series)
             sync(folder / SERIES)
             marks[SERIES] = mark(folder / SERIES)
+        if files is not None:
+            marks |= _add_files(files, folder)
         (folder / MANIFEST).write_bytes(_manifest(found, origin, marks, id))
         sync(folder / MANIFEST)
         check_target(path, overwrite, resume=resume)  # someone else may have been faster
         put_in_place(folder, target)
     return target
+
+
+def _add_files(source: Path, folder: Path) -> dict[str, FileMark]:
+    """Give all files of a folder a second name in a run; return their marks by name."""
+    marks: dict[str, FileMark] = {}
+    for path in sorted(each for each in source.rglob("*") if each.is_file()):
+        name = path.relative_to(source)
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        link_or_copy(path, target)
+        sync(target)
+        marks[name.as_posix()] = mark(target)
+    return marks
 
 
 def _write_state(state: State, path: Path) -> FileMark:
@@ -174,7 +198,7 @@ def _may_replace(target: Path, overwrite: bool) -> None:
             hint="choose another name, or remove it yourself",
             slug="store-foreign",
         )
-    known = {*FILES, SERIES}
+    known = {*FILES, SERIES, *_added_names(target)}
     foreign = sorted(each.name for each in target.iterdir() if each.name not in known)
     if foreign:
         raise StoreError(
@@ -182,6 +206,14 @@ def _may_replace(target: Path, overwrite: bool) -> None:
             hint="move what is not part of the run elsewhere, or choose another name",
             slug="store-foreign",
         )
+
+
+def _added_names(target: Path) -> set[str]:
+    """Return the names in a run folder that belong to files such as checkpoints."""
+    with suppress(OSError, msgspec.MsgspecError, ValueError):
+        manifest = msgspec.json.decode(_content(target / MANIFEST), type=Manifest)
+        return {name.partition("/")[0] for name in manifest.files}
+    return set()
 
 
 def _may_write(target: Path) -> None:

@@ -30,17 +30,29 @@ GROUP = "isoscope.experiments"  # the entry points with which other packages bri
 EXECUTION = "isoscope.study.spec:Execution"  # engine and run folder
 PLACE = "isoscope.study.spec:EngineOptions"  # engine alone, where no run folder is written
 LAB = Path(__file__).parents[1] / "lab"
+# Folders of lab/ with several experiments, whose commands have two words.
+FAMILIES = {"nursery": ("train", "ablate")}
 # The experiments of this package, and the light modules that register them: each folder of
-# lab/ is an experiment of that name, registered by its `__init__.py`.
+# lab/ is an experiment of that name, or a family of them, registered by its `__init__.py`.
 BUILT_IN = {
     "measure": "isoscope.study",
     "survey": "isoscope.study",
     **{
-        each.name.replace("_", "-"): f"isoscope.lab.{each.name}"
+        f"{each.name.replace('_', '-')} {second}".strip(): f"isoscope.lab.{each.name}"
         for each in iter_modules([str(LAB)])
         if each.ispkg
+        for second in FAMILIES.get(each.name, ("",))
     },
 }
+
+
+def python_name(name: str) -> str:
+    """Return what the function of an experiment is called.
+
+    >>> python_name("nursery train")
+    'nursery_train'
+    """
+    return name.replace("-", "_").replace(" ", "_")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from types import NoneType
 from typing import Any, ForwardRef, TypeVar, cast, get_args, get_origin
 
 from isoscope.engine import Notify
+from isoscope.study.experiment import python_name
 from isoscope.study.option import Option, Part, build, is_path, named_options
 from isoscope.study.run import Runnable, run
 from isoscope.study.spec import Execution, refuse_unknown
@@ -37,7 +38,7 @@ def function_of(spec: type[Runnable[R]], where: type[Part] = Execution) -> Calla
     def function(*arguments: object, **options: object) -> R:
         return call(spec, arguments, options, where)
 
-    function.__name__ = function.__qualname__ = spec.command.replace("-", "_")
+    function.__name__ = function.__qualname__ = python_name(spec.command)
     function.__module__ = spec.__module__
     function.__doc__ = spec.__doc__
     function.__signature__ = signature(spec, where, _result_of(spec))

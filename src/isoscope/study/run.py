@@ -9,7 +9,7 @@ from tempfile import mkdtemp
 from typing import ClassVar, Generic, Protocol, TypeVar, cast
 
 from isoscope.engine import Job, Notify, Tracker, engine_for
-from isoscope.engine.base import Engine, Stage, Worker
+from isoscope.engine.base import Engine, Stage, Worker, kept_files
 from isoscope.engine.plan import Plan
 from isoscope.errors import (
     EngineError,
@@ -65,6 +65,11 @@ class Finished:
     target: Path | None
     overwrite: bool
     notes: tuple[str, ...] = ()
+    scratch: Callable[[], Path] = Path  # the folder of all units' scratch
+
+    def kept(self, unit: int, stage: int = 0) -> Path:
+        """Return the folder of the files that a unit has kept; it may not be there."""
+        return kept_files(self.scratch(), f"{stage + 1}-{unit}")
 
     @property
     def state(self) -> State:
@@ -245,8 +250,9 @@ def _do_stages(
             total = keeper.total()
             found.append(total)
             before = total if isinstance(total, State) else None
+    notes = tuple(working.notes)
     return Finished(
-        spec, plan, found, id, working.target, working.overwrite, tuple(working.notes)
+        spec, plan, found, id, working.target, working.overwrite, notes, working.scratch
     )
 
 

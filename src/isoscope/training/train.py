@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count, islice
 from math import isfinite
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ DECAY = 0.01  # of weights, towards zero
 MOST = 1.0  # norm that gradients are cut to
 POOL = 16  # batches within which examples of like length stand together
 Weights = dict[str, Tensor]
+Snapshot = dict[str, Any]  # all that training goes on from, as torch writes it to a file
 
 
 @dataclass(frozen=True)
@@ -58,12 +60,17 @@ def train(
     seed: int,
     evaluate: Callable[[int], None],
     begin_epoch: Callable[[int], None] | None = None,
+    resume: Snapshot | None = None,
+    after: Callable[[int, Callable[[], Snapshot]], None] | None = None,
 ) -> list[float]:
     """Train modules on examples of these lengths, and return the value of each step.
 
     `loss_of` takes the places of the examples of a batch and returns the value to record and
     the loss to minimise. `evaluate` is called after the steps of the recipe, `begin_epoch` at
     the start of an epoch. The order of examples follows from the seed alone.
+
+    `after` is called with the number of each step that is done, and a function that returns
+    a snapshot: training that is resumed from it ends with the same weights.
     """
     parameters = [p for module in modules for p in module.parameters() if p.requires_grad]
     optimiser = torch.optim.AdamW(
@@ -77,7 +84,10 @@ def train(
         optimiser, partial(_rise_and_fall, recipe.steps)
     )
     values: list[float] = []
-    for step, (epoch, places) in enumerate(_batches(lengths, recipe, seed), start=1):
+    state = State(modules, optimiser, schedule, values)
+    done = 0 if resume is None else state.load(resume)
+    batches = enumerate(_batches(lengths, recipe, seed), start=1)
+    for step, (epoch, places) in islice(batches, done, None):
         if begin_epoch is not None and epoch is not None:
             begin_epoch(epoch)
         for module in modules:
@@ -91,7 +101,40 @@ def train(
         values.append(value)
         if step in recipe.evaluate_at:
             evaluate(step)
+        if after is not None:
+            after(step, partial(state.snapshot, step))
     return values
+
+
+@dataclass(frozen=True)
+class State:
+    """What changes while modules are trained."""
+
+    modules: Sequence[nn.Module]
+    optimiser: torch.optim.Optimizer
+    schedule: torch.optim.lr_scheduler.LambdaLR
+    values: list[float]
+
+    def snapshot(self, step: int) -> Snapshot:
+        """Return all that training goes on from; it is to be written before the next step."""
+        return {
+            "step": step,
+            "modules": [module.state_dict() for module in self.modules],
+            "optimiser": self.optimiser.state_dict(),
+            "schedule": self.schedule.state_dict(),
+            "random": torch.get_rng_state(),
+            "values": list(self.values),
+        }
+
+    def load(self, found: Snapshot) -> int:
+        """Go back to a snapshot, and return its step."""
+        for module, weights in zip(self.modules, found["modules"], strict=True):
+            module.load_state_dict(weights)
+        self.optimiser.load_state_dict(found["optimiser"])
+        self.schedule.load_state_dict(found["schedule"])
+        torch.set_rng_state(found["random"])
+        self.values.extend(found["values"])
+        return int(found["step"])
 
 
 def epoch_batches(lengths: Array, batch: int, seed: int, epoch: int) -> list[list[int]]:

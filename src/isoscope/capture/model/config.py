@@ -90,6 +90,13 @@ def class_of(config: "PretrainedConfig", *, gguf: bool) -> ModelClass:
             fits = kind.config_class
             if fits is not None and isinstance(config, fits):
                 return getattr(transformers, name)
+        for head in (
+            transformers.MODEL_FOR_CAUSAL_LM_MAPPING,
+            transformers.MODEL_FOR_MASKED_LM_MAPPING,
+        ):
+            kind = head.get(type(config), None)  # one that was registered, such as ours
+            if getattr(kind, "__name__", None) == name:
+                return kind
     # GGUF files name no class; what has a language model's head was made as one.
     if gguf and type(config) in transformers.MODEL_FOR_CAUSAL_LM_MAPPING:
         return getattr(transformers, CAUSAL)

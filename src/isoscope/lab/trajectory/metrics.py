@@ -11,7 +11,7 @@ from isoscope.store.series import MetricCurve
 
 STEPS = ("step", "steps", "global_step", "Step")
 HISTORY = "log_history"
-IGNORED = {*STEPS, "epoch"}
+IGNORED = {*STEPS, "epoch", "tokens"}  # how far training is, and no metric of it
 
 
 def read_metrics(path: str, steps: Sequence[int]) -> list[MetricCurve]:
