@@ -24,6 +24,9 @@ from transformers.models.auto.modeling_auto import (
 from transformers.models.auto.modeling_auto import MODEL_MAPPING as MODEL_MAPPING
 from transformers.models.auto.tokenization_auto import AutoTokenizer as AutoTokenizer
 from transformers.models.bert.tokenization_bert import BertTokenizer as BertTokenizer
+from transformers.models.vit.image_processing_pil_vit import (
+    ViTImageProcessorPil as ViTImageProcessorPil,
+)
 from transformers.tokenization_utils_base import BatchEncoding as BatchEncoding
 from transformers.tokenization_utils_base import (
     PreTrainedTokenizerBase as PreTrainedTokenizerBase,

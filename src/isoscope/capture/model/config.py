@@ -3,7 +3,7 @@
 import pickle
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from isoscope.capture.model.folder import (
     first_line,
@@ -96,7 +96,7 @@ def class_of(config: "PretrainedConfig", *, gguf: bool) -> ModelClass:
         ):
             kind = head.get(type(config), None)  # one that was registered, such as ours
             if getattr(kind, "__name__", None) == name:
-                return kind
+                return cast(ModelClass, kind)
     # GGUF files name no class; what has a language model's head was made as one.
     if gguf and type(config) in transformers.MODEL_FOR_CAUSAL_LM_MAPPING:
         return getattr(transformers, CAUSAL)

@@ -13,7 +13,7 @@ What the switches change:
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -65,7 +65,7 @@ class NurseryAttention(nn.Module):
         queries, keys, values = split.transpose(1, 2).chunk(3, dim=-1)  # (b, heads, n, width)
         attend: Callable[..., tuple[Tensor, Tensor | None]]
         attend = ALL_ATTENTION_FUNCTIONS.get_interface(
-            self.config._attn_implementation,  # pyright: ignore[reportPrivateUsage]
+            self.config._attn_implementation or "eager",  # pyright: ignore[reportPrivateUsage]
             eager_attention,
         )
         mixed, _ = attend(
@@ -168,7 +168,8 @@ class NurseryPreTrainedModel(PreTrainedModel):
 
     config_class = NurseryConfig
     base_model_prefix = "nursery"
-    _no_split_modules: ClassVar[list[str]] = ["NurseryBlock"]
+    config: NurseryConfig  # pyright: ignore[reportIncompatibleVariableOverride]
+    _no_split_modules = ["NurseryBlock"]  # noqa: RUF012
     _supports_sdpa = True
     _supports_attention_backend = True
 
@@ -242,7 +243,7 @@ class NurseryModel(NurseryPreTrainedModel):
 class NurseryLM(NurseryPreTrainedModel, GenerationMixin):
     """The model with a head over the vocabulary: predicts the next token, or masked ones."""
 
-    _tied_weights_keys: ClassVar[dict[str, str]] = {"lm_head.weight": "nursery.embed_in.weight"}
+    _tied_weights_keys = {"lm_head.weight": "nursery.embed_in.weight"}  # noqa: RUF012
 
     def __init__(self, config: NurseryConfig) -> None:
         super().__init__(config)
@@ -254,9 +255,9 @@ class NurseryLM(NurseryPreTrainedModel, GenerationMixin):
         """Return the head."""
         return self.lm_head
 
-    def set_output_embeddings(self, value: nn.Module) -> None:
+    def set_output_embeddings(self, new_embeddings: nn.Module) -> None:
         """Replace the head."""
-        self.lm_head = value
+        self.lm_head = new_embeddings
 
     def forward(
         self,
@@ -278,7 +279,7 @@ class NurseryLM(NurseryPreTrainedModel, GenerationMixin):
         )
         states = found.last_hidden_state
         logits = self.lm_head(states[:, -logits_to_keep:] if logits_to_keep else states)
-        loss = None
+        loss: Any = None
         if labels is not None:
             ahead = self.config.objective == "causal"
             said, wanted = (logits[:, :-1], labels[:, 1:]) if ahead else (logits, labels)
