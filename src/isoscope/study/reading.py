@@ -335,8 +335,9 @@ def _readings(
     view, compute, published = _computation(record, summaries, options)
     value, d = compute(view), summaries.of(Tally).width
     inside = _within(value, record, view.count, d)
-    if abs(inside - value) <= _SINGLE:
-        value = inside  # float32 rows that are equal have cosines of 1.0000001
+    # float32 rows that are equal have cosines of 1.0000001; RankMe has 1e-7 in its definition
+    if abs(inside - value) <= _SINGLE and not any(map(callable, record.bounds)):
+        value = inside
     around, own, found = _around(record, view, compute, value, published=published)
     if spreads is not None and around is not None:
         if own is None or record.spread is not None:
