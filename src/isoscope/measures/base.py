@@ -9,6 +9,7 @@ from typing import Any, Literal
 from isoscope.errors import TooFewRowsError
 from isoscope.measures.interval import Spread, interval
 from isoscope.measures.view import GroupView, Spectrum, View
+from isoscope.measures.view.axes import Axes, FirstHalfAxes, SecondHalfAxes
 from isoscope.registry import Registry
 from isoscope.types import Note
 
@@ -67,10 +68,11 @@ class Measure:
 
     @property
     def views(self) -> tuple[type[View], ...]:
-        """What its reading is made of: what it reads, and halves of that for its interval."""
-        if self.by_participation or not issubclass(self.reads, Spectrum):
+        """What its reading is made of; none of them waits for another one."""
+        if not issubclass(self.reads, Spectrum):
             return (self.reads,)
-        return (self.reads, *self.reads.half_views())
+        # those of halves are for its interval
+        return (Axes,) if self.by_participation else (Axes, FirstHalfAxes, SecondHalfAxes)
 
     @property
     def note(self) -> Note:

@@ -100,7 +100,7 @@ def log_spread(seen: Halves) -> Spread | None:
 
 def _of_rows(seen: Halves, parts: SampledParts) -> Spread:
     """Leave groups of sampled rows out of Himeno and Yamada's sums, exactly."""
-    whole, groups = seen.moments.whole, parts.fourths
+    whole, groups = seen.moments.whole, seen.fourths
     trace = float(np.trace(whole.scatter))
     length = float(np.einsum("ij,ij->", whole.scatter, whole.scatter))
     value = log(from_sums(whole.count, trace, length, whole.quartic))
@@ -111,7 +111,7 @@ def _of_rows(seen: Halves, parts: SampledParts) -> Spread:
                     whole.count - n, trace - t, length - 2 * pull + own, whole.quartic - q
                 )
             )
-            for n, t, pull, own, q in groups
+            for n, t, own, q, pull in groups
         ]
     )
     influence = (value - without) * (whole.count - groups[:, 0]) / whole.count

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from math import inf
 from pathlib import Path
 from time import monotonic
 from typing import Generic, TypeAlias, TypeVar
@@ -197,7 +198,7 @@ class SummaryKeeper:
         for place, here in survey.held.items():
             meta, arrays = Survey({place: here}).to_state()
             size += sum(array.nbytes for array in arrays.values())
-            if size > self.room and self._has_place:
+            if size > self._room:
                 with self._unfinished(node.name) as out:
                     copy_state(survey, out)
                 return out
@@ -215,7 +216,7 @@ class SummaryKeeper:
         """Write all nodes when it is time; else put those beyond the room out of memory."""
         if self.folder is not None and self.clock() - self._written >= self.patience:
             self._write()
-        elif self._has_place and sum(self._sizes.values()) > self.room:
+        elif sum(self._sizes.values()) > self._room:
             for node, content in list(self.tree.nodes.items()):
                 if isinstance(content, Survey):
                     with self._unfinished(node.name) as out:
@@ -253,6 +254,11 @@ class SummaryKeeper:
     @property
     def _has_place(self) -> bool:
         return self.folder is not None or self.spare is not None
+
+    @property
+    def _room(self) -> float:
+        """How many bytes may wait; the only unit of a stage waits for no other."""
+        return self.room if self._has_place and self.tree.units > 1 else inf
 
     @property
     def _place(self) -> Path:

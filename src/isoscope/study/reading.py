@@ -42,8 +42,7 @@ from isoscope.measures.interval import (
 )
 from isoscope.measures.mean_cosine import mean_cosine, mean_cosines_without_each
 from isoscope.measures.population import estimate
-from isoscope.measures.view import GroupView, RawSpectrum, Spectrum, Summaries, Units, View
-from isoscope.measures.view.axes import decompose
+from isoscope.measures.view import GroupView, Spectrum, Summaries, Units, View
 from isoscope.site import HEADS, MATRICES, Site
 from isoscope.study.threads import THREADS, map_in_threads
 from isoscope.study.warn import about_bias, about_rows
@@ -122,7 +121,7 @@ def second_passes(
             second = moments.whole.scatter / moments.count
             second += moments.mean[:, None] * moments.mean
             with one_blas_thread():
-                axes = decompose(second)[1][:, ::-1]
+                axes = np.linalg.eigh(second)[1][:, ::-1]
             fresh[kind] = Partitions(moments.width, axes)
     return fresh
 
@@ -263,7 +262,8 @@ def _spread(
 def _summarise(here: Mapping[Kind, Accumulator[object]], names: Sequence[str]) -> Summaries:
     """Return the summaries of a site, also of second passes that were not made."""
     summaries = finalize_all(here)
-    summaries.both_spectra = {Spectrum, RawSpectrum} <= {MEASURES[name].reads for name in names}
+    reads = (MEASURES[name].reads for name in names)
+    summaries.spectra = frozenset(r.about_zero for r in reads if issubclass(r, Spectrum))
     if any(MEASURES[name].second_pass for name in names):
         with suppress(TooFewRowsError):
             _from_sample(here, summaries)
@@ -312,7 +312,7 @@ def _from_sample(here: Mapping[Kind, Accumulator[object]], summaries: Summaries)
 
 
 def _views(names: Iterable[str]) -> list[type[View]]:
-    """Return the views that readings are made of, each once."""
+    """Return the views that readings are made of and that take time, each once."""
     return list(dict.fromkeys(view for name in names for view in MEASURES[name].views))
 
 

@@ -7,8 +7,9 @@ from isoscope.accumulate import Groups, Moments, Reservoir
 from isoscope.hashing import named_documents
 from isoscope.measures.interval import interval
 from isoscope.measures.participation import participation
-from isoscope.measures.view import Spectrum
+from isoscope.measures.view import Halves, Spectrum
 from isoscope.measures.view.parts import (
+    PrincipalAxes,
     SampledParts,
     SketchedParts,
     calibrate,
@@ -20,6 +21,14 @@ from isoscope.measures.view.parts import (
 def planted(n=600, d=8, seed=1):
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, d)) / np.arange(1, d + 1) ** 0.5 + 1
+
+
+def axes_of(rows):
+    """Return the axes of rows, about the mean and about zero."""
+    n, mean = len(rows), rows.mean(axis=0)
+    values, vectors = np.linalg.eigh(np.cov(rows.T))
+    raw, others = np.linalg.eigh(rows.T @ rows / n)
+    return PrincipalAxes(mean, vectors, {False: values, True: raw}, vectors.T @ others)
 
 
 def names_of(rows, each=6):
@@ -58,12 +67,14 @@ def test_documents_are_known_by_sketches_and_rows_by_a_sample(summaries):
 
 def test_parts_along_axes_are_exact_while_all_is_seen(known):
     every, rows, cells, _ = known
-    mean = rows.mean(axis=0)
-    values, vectors = np.linalg.eigh(np.cov(rows.T))
-    found = parts_of(every).along(mean, values, vectors, len(rows) - 1)
-    exact = np.einsum("dj,kde,ej->kj", vectors, second_moments(rows, cells, mean), vectors)
-    np.testing.assert_allclose(found, exact, atol=1e-5 * exact.max())
-    np.testing.assert_allclose(found.sum(axis=0), values * (len(rows) - 1), rtol=1e-9)
+    axes = axes_of(rows)
+    for about_zero, found in parts_of(every).along(axes).items():
+        centre = np.zeros(8) if about_zero else axes.mean
+        onto = axes.vectors @ axes.turn if about_zero else axes.vectors
+        exact = np.einsum("dj,kde,ej->kj", onto, second_moments(rows, cells, centre), onto)
+        np.testing.assert_allclose(found, exact, atol=1e-5 * exact.max())
+        whole = axes.values[about_zero] * (len(rows) - (not about_zero))
+        np.testing.assert_allclose(found.sum(axis=0), whole, rtol=1e-5)
 
 
 def test_sizes_are_rows(known):
@@ -99,11 +110,13 @@ def test_products_with_the_other_half_are_exact_while_all_is_seen(known, half):
 
 def test_groups_in_a_wide_space_still_add_up_to_what_is_known(summaries):
     rows = planted(d=100)
-    values, vectors = np.linalg.eigh(np.cov(rows.T))
-    parts = parts_of(summaries(rows, names_of(rows)))
-    found = parts.along(rows.mean(axis=0), values, vectors, 599)
-    np.testing.assert_allclose(found.sum(axis=0), values * 599, rtol=1e-9)
-    assert (found >= 0).all()
+    axes = axes_of(rows)
+    found = parts_of(summaries(rows, names_of(rows))).along(axes)
+    for about_zero, whole in ((False, 599), (True, 600)):
+        known = axes.values[about_zero] * whole
+        parts = calibrate(found[about_zero], known)
+        np.testing.assert_allclose(parts.sum(axis=0), known, rtol=1e-9)
+    assert (found[False] >= 0).all() and (found[True] >= 0).all()
 
 
 def test_a_sample_stands_for_all_rows(summaries):
@@ -112,10 +125,9 @@ def test_a_sample_stands_for_all_rows(summaries):
     parts = parts_of(every)
     assert every[Reservoir].count == 2048
     assert parts.sizes.sum() == pytest.approx(8192)
-    values, vectors = np.linalg.eigh(np.cov(rows.T))
-    along = parts.along(rows.mean(axis=0), values, vectors, 8191)
-    np.testing.assert_allclose(along.sum(axis=0), values * 8191, rtol=1e-9)
     assert parts.scale == pytest.approx(4)
+    seen = every.view(Spectrum)
+    np.testing.assert_allclose(seen.energy.sum(axis=0), seen.values * 8191, rtol=1e-9)
 
 
 def test_sums_of_fourth_order_are_those_of_the_sampled_rows(summaries):
@@ -124,15 +136,15 @@ def test_sums_of_fourth_order_are_those_of_the_sampled_rows(summaries):
     centred = rows - rows.mean(axis=0)
     scatter = centred.T @ centred
     sample = every[Reservoir]
-    for cell, found in enumerate(parts_of(every).fourths):
+    for cell, found in enumerate(every.view(Halves).fourths):
         y = sample.rows[sample.cells == cell] - rows.mean(axis=0)
         own = y.T @ y
         exact = [
             len(y),
             np.trace(own),
-            (own * scatter).sum(),
             (own * own).sum(),
             ((y**2).sum(axis=1) ** 2).sum(),
+            (own * scatter).sum(),
         ]
         np.testing.assert_allclose(found, exact, rtol=1e-6)
 

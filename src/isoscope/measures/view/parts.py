@@ -7,7 +7,6 @@ sample of them shows the same, exactly and at no cost.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from math import sqrt
 from typing import Self
 
@@ -33,6 +32,20 @@ _SAFE = 1e-5  # of the largest: with no smaller eigenvalue a matrix has a plain 
 
 
 @dataclass(frozen=True)
+class PrincipalAxes:
+    """Axes V of the covariance of some rows, and those of their second moments about zero.
+
+    Values are by whether they are about zero; those that nobody reads are not there. Axes
+    about zero are V times `turn`.
+    """
+
+    mean: Array  # (d,)
+    vectors: Array  # (d, d), V
+    values: dict[bool, Array]  # (d,) in the order of the axes
+    turn: Array  # (d, d); empty where nothing is about zero
+
+
+@dataclass(frozen=True)
 class SketchedParts:
     """Groups of documents, whose scatters are known by their sketches."""
 
@@ -49,20 +62,18 @@ class SketchedParts:
         """Which groups of documents they are."""
         return self.groups.keys
 
-    def along(
-        self,
-        centre: Array,
-        values: Array,
-        vectors: Array,
-        rows: float,
-        here: Array | None = None,
-    ) -> Array:
-        """Return each group's second moment along each eigenvector, (groups, d).
+    def along(self, axes: PrincipalAxes, here: Array | None = None) -> dict[bool, Array]:
+        """Return each group's second moment along each axis, (groups, d).
 
-        With `here`, which groups these eigenvectors are of, only of those.
+        With `here`, which groups these axes are of, only of those.
         """
         groups = self.groups if here is None else self.groups.only(here)
-        return calibrate(energy_along(groups, centre, values, vectors), values * rows)
+        found: dict[bool, Array] = {}
+        for about_zero, values in axes.values.items():
+            vectors = axes.vectors @ axes.turn if about_zero else axes.vectors
+            centre = np.zeros_like(axes.mean) if about_zero else axes.mean
+            found[about_zero] = energy_along(groups, centre, values, vectors)
+        return found
 
     def within(self, half: int, centre: Array) -> tuple[Array, Array]:
         """Return rows and scatter traces of the groups of a half."""
@@ -116,40 +127,35 @@ class SampledParts:
         missed = self.moments.whole.quartic / sampled if sampled > 0 else 1.0
         return sqrt(max(missed, 1.0) / self.scale)
 
-    def along(
-        self,
-        centre: Array,
-        values: Array,
-        vectors: Array,
-        rows: float,
-        here: Array | None = None,
-    ) -> Array:
-        """Return each group's second moment along each eigenvector, (groups, d).
+    def along(self, axes: PrincipalAxes, here: Array | None = None) -> dict[bool, Array]:
+        """Return each group's second moment along each axis, (groups, d).
 
-        With `here`, which groups these eigenvectors are of, only of those.
+        With `here`, which groups these axes are of, only of those.
         """
-        energy = np.empty((len(self.keys), len(values)))
-        for cells, part, starts in self._some_cells(centre, here):
-            turned = part @ vectors
-            energy[cells] = np.add.reduceat(np.square(turned, out=turned), starts, axis=0)
-        return calibrate(energy if here is None else energy[here], values * rows)
+        shape = (len(self.keys), len(axes.mean))
+        found = {about_zero: np.empty(shape) for about_zero in axes.values}
+        step = axes.mean @ axes.vectors  # from zero to the mean, along the axes
+        for cells, part, starts in self._some_cells(axes.mean, here):
+            turned = part @ axes.vectors
+            if False in found:
+                found[False][cells] = _sums_of_squares(turned, starts)
+            if True in found:
+                turned += step
+                found[True][cells] = _sums_of_squares(turned @ axes.turn, starts)
+        return found if here is None else {each: found[each][here] for each in found}
 
-    @lazy
     def fourths(self) -> Array:
-        """Sums over each group's sampled rows y, about the mean of all.
+        """Return sums over each group's sampled rows y, about the mean of all.
 
-        One line per group: how many, sum of |y|^2, sum of y' M y with M the scatter of all
-        rows, sum of (y . y')^2 over pairs of the group, sum of |y|^4.
+        One line per group: how many, sum of |y|^2, sum of (y . y')^2 over pairs of the
+        group, sum of |y|^4.
         """
-        scatter = self.moments.whole.scatter
         out: list[tuple[float, ...]] = []
         for _, part, starts in self._some_cells(self.moments.mean):
-            pulls = np.vecdot(part, part @ scatter)
-            for first, last in pairwise([*starts.tolist(), len(part)]):
-                rows, pull = part[first:last], pulls[first:last].sum()
+            for rows in np.split(part, starts[1:]):
                 r = np.vecdot(rows, rows)
                 own = np.square(rows @ rows.T).sum()
-                out.append((len(rows), r.sum(), pull, own, np.square(r).sum()))
+                out.append((len(rows), r.sum(), own, np.square(r).sum()))
         return np.array(out)
 
     def _some_cells(
@@ -169,6 +175,12 @@ class SampledParts:
             rows = [order[ends[cell] - sizes[cell] : ends[cell]] for cell in cells]
             starts = np.cumsum([0, *map(len, rows)])[:-1]
             yield cells, self.sample.rows[np.concatenate(rows)] - centre, starts
+
+
+def _sums_of_squares(rows: Array, starts: Array) -> Array:
+    """Return the sum of squares of each column over the rows of each group, (groups, d)."""
+    parts = np.split(rows, starts[1:])
+    return np.array([np.einsum("ij,ij->j", part, part) for part in parts])
 
 
 Parts = SketchedParts | SampledParts

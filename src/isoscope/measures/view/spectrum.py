@@ -9,10 +9,11 @@ import numpy as np
 from isoscope.accumulate import Groups, GroupsSummary, Moments, MomentsSummary, Reservoir
 from isoscope.accumulate.sums import lazy
 from isoscope.blas import one_blas_thread
-from isoscope.errors import TooFewRowsError, UndefinedError
-from isoscope.measures.view.axes import AXES, no_spread, nonzero_values
+from isoscope.errors import UndefinedError
+from isoscope.measures.view.axes import AXES, Axes, no_spread, refuse_few_rows
 from isoscope.measures.view.parts import (
     Parts,
+    SampledParts,
     SketchedParts,
     calibrate,
     parts_of,
@@ -36,7 +37,7 @@ class Spectrum(GroupView):
     needs = (Moments, Groups, Reservoir)
     for_intervals = (Groups, Reservoir)
     _spent: ClassVar[int] = 1  # rows that the mean has used up
-    _about_zero: ClassVar[bool] = False
+    about_zero: ClassVar[bool] = False
     values: Array  # (d,)
     rank: int  # how many of them can be more than rounding
     rows: int
@@ -53,34 +54,25 @@ class Spectrum(GroupView):
     def of_part(cls, summaries: Summaries, half: int | None) -> Self:
         """Return the spectrum of all rows, or of a half of the documents."""
         moments, parts = summaries.of(Moments), parts_of(summaries)
-        sums = moments.whole if half is None else moments.halves[half]
-        count = int(sums.count)
-        rank = min(count - cls._spent, moments.width)
         axes = summaries.view(AXES[half])
-        values, vectors = axes.pairs(about_zero=cls._about_zero)
-        values = nonzero_values(values, rank)
+        along, mine = axes.along(about_zero=cls.about_zero), axes.mine
         found = cls(
-            values=np.ascontiguousarray(values[::-1]),
-            rank=rank,
+            values=along.values,
+            rank=along.rank,
             rows=moments.count,
             documents=moments.documents,
             sizes=np.zeros(0),
-            energy=np.zeros((0, len(values))),
+            energy=along.energy,
             keys=np.zeros(0, dtype=np.uint64),
             summaries=summaries if half is None else None,
-            seen_rows=0 if half is None else count,
+            seen_rows=0 if half is None else axes.count,
         )
         if parts is None:
             return found
-        # documents are dealt to halves by their keys
-        here = None if half is None else parts.keys % np.uint64(2) == half
-        centre = np.zeros_like(sums.origin) if cls._about_zero else sums.origin
-        energy = parts.along(centre, values, vectors, count - cls._spent, here)
         return replace(
             found,
-            sizes=parts.sizes if here is None else parts.sizes[here],
-            energy=np.ascontiguousarray(energy[:, ::-1]),
-            keys=parts.keys if here is None else parts.keys[here],
+            sizes=parts.sizes if mine is None else parts.sizes[mine],
+            keys=parts.keys if mine is None else parts.keys[mine],
             thinning=parts.thinning,
         )
 
@@ -104,16 +96,10 @@ class Spectrum(GroupView):
             raise no_spread()  # all of it was in that group
         return self.changed(values=np.maximum(scatter, 0.0) / left)
 
-    @classmethod
-    def half_views(cls) -> "tuple[type[HalfSpectrum], type[HalfSpectrum]]":
-        """Return the views of its halves."""
-        return FirstHalfSpectrum, SecondHalfSpectrum
-
-    def halves(self) -> "tuple[Spectrum, Spectrum]":
+    def halves(self) -> tuple[Self, Self]:
         """Return the same of each half of the documents."""
         assert self.summaries is not None
-        first, second = self.half_views()
-        return self.summaries.view(first).spectrum, self.summaries.view(second).spectrum
+        return self.of_part(self.summaries, 0), self.of_part(self.summaries, 1)
 
     def with_participation(self, ratio: float) -> Self:
         """Return a spectrum of this trace and participation ratio: all values but one equal.
@@ -131,12 +117,7 @@ class RawSpectrum(Spectrum):
     """Eigenvalues of the second moments about zero: squared singular values over n."""
 
     _spent: ClassVar[int] = 0
-    _about_zero: ClassVar[bool] = True
-
-    @classmethod
-    def half_views(cls) -> "tuple[type[HalfSpectrum], type[HalfSpectrum]]":
-        """Return the views of its halves."""
-        return RawFirstHalfSpectrum, RawSecondHalfSpectrum
+    about_zero: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -205,6 +186,18 @@ class Halves(View):
         return first, second
 
     @lazy
+    def fourths(self) -> Array:
+        """Sums over each group's sampled rows y about the mean, one line per group.
+
+        How many, sum of |y|^2, of (y . y')^2 over pairs of the group, of |y|^4, and of
+        y' M y with M the scatter of all rows: along its axes M is diagonal.
+        """
+        assert isinstance(self.parts, SampledParts)
+        along = self.summaries.view(Axes).along(about_zero=False)
+        pulls = along.shown @ (along.values * (self.count - 1))
+        return np.column_stack([self.parts.fourths(), pulls])
+
+    @lazy
     def shares(self) -> tuple[HalfShares, ...]:
         """The shares of the groups of each half; none where rows are independent."""
         if not isinstance(self.parts, SketchedParts):
@@ -237,63 +230,6 @@ class Halves(View):
         assert isinstance(self.parts, SketchedParts)
         groups = self.parts.groups.only(self.parts.groups.halves == half)
         return unbiased_weights(self.moments.halves[half].count, groups)
-
-
-@dataclass(frozen=True)
-class HalfSpectrum(View):
-    """The spectrum of a half, with the parts that groups of the half have in it."""
-
-    needs = (Moments, Groups, Reservoir)
-    for_intervals = (Reservoir,)
-    _half: ClassVar[int] = 0
-    _kind: ClassVar[type[Spectrum]] = Spectrum
-    spectrum: Spectrum
-
-    @classmethod
-    def of(cls, summaries: Summaries) -> Self:
-        """Return the spectrum of the half."""
-        refuse_few_rows(summaries.of(Moments))
-        return cls(cls._kind.of_part(summaries, cls._half))
-
-    @property
-    def count(self) -> int:
-        """How many rows it rests on."""
-        return self.spectrum.seen_rows
-
-
-class FirstHalfSpectrum(HalfSpectrum):
-    """The covariance of the first half."""
-
-
-class SecondHalfSpectrum(HalfSpectrum):
-    """The covariance of the second half."""
-
-    _half: ClassVar[int] = 1
-
-
-class RawFirstHalfSpectrum(HalfSpectrum):
-    """The second moments of the first half about zero."""
-
-    _kind: ClassVar[type[Spectrum]] = RawSpectrum
-
-
-class RawSecondHalfSpectrum(HalfSpectrum):
-    """The second moments of the second half about zero."""
-
-    _half: ClassVar[int] = 1
-    _kind: ClassVar[type[Spectrum]] = RawSpectrum
-
-
-def refuse_few_rows(moments: MomentsSummary) -> None:
-    """Raise where a half has no covariance."""
-    first, second = moments.halves
-    if min(first.count, second.count) < 2:
-        raise TooFewRowsError(
-            "a debiased reading needs at least 2 rows in each half of the documents, "
-            f"got {int(first.count)} and {int(second.count)}",
-            hint="give more documents; they are dealt to halves by a hash of their id",
-            slug="too-few-documents",
-        )
 
 
 def unbiased_weights(rows: float, groups: GroupsSummary) -> tuple[float, float]:

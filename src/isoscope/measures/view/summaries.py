@@ -35,14 +35,13 @@ V = TypeVar("V", bound="View")
 class Summaries(dict[Kind, object]):
     """Summaries by the accumulator they come from; one that failed holds its error.
 
-    Without intervals, views leave out each group's part, which only intervals need. Where
-    spectra about the mean and about zero are both to be read, one is kept for the other.
+    Without intervals, views leave out each group's part, which only intervals need.
     """
 
-    def __init__(self, *, intervals: bool = True, both_spectra: bool = False) -> None:
+    def __init__(self, *, intervals: bool = True) -> None:
         super().__init__()
         self.intervals = intervals
-        self.both_spectra = both_spectra
+        self.spectra: frozenset[bool] = frozenset()  # to be read: about zero or the mean
         self.sampled: set[Kind] = set()  # made from the sample, not from all rows
         self._views: dict[type[View], View | IsoscopeError] = {}
         self._making: dict[type[View], Lock] = {}
