@@ -268,13 +268,35 @@ def test_what_takes_up_more_than_the_room_waits_in_unfinished_files(tmp_path):
     assert len(nodes(tmp_path)) == 5
 
 
+def test_what_is_merged_at_once_is_not_written_on_its_own(tmp_path, monkeypatch):
+    begun = []
+    begin = StateWriter.__init__
+    monkeypatch.setattr(
+        StateWriter, "__init__", lambda self, path: begun.append(path.name) or begin(self, path)
+    )
+    keeper = SummaryKeeper(UNITS, spare=lambda: tmp_path, room=0)
+    for unit in range(4):
+        keeper.add(unit, work(unit))
+    # units 0 and 2, both pairs, and all four
+    assert [name.partition("-")[2] for name in begun] == [
+        "0-0.part", "1-0.part", "0-2.part", "1-1.part", "2-0.part",
+    ]  # fmt: skip
+
+
+def test_the_only_unit_of_a_run_stays_in_memory(tmp_path):
+    keeper = SummaryKeeper(1, tmp_path, room=0)
+    keeper.add(0, work(0))
+    assert waiting(tmp_path) == []
+    assert isinstance(keeper.total()._content, Survey)
+
+
 def test_what_failed_to_be_put_out_of_memory_leaves_nothing_behind(tmp_path, monkeypatch):
     keeper = SummaryKeeper(UNITS, tmp_path, clock=lambda: 0.0, room=0)
 
-    def full(self, survey):
+    def full(self, meta, arrays):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(StateWriter, "add", full)
+    monkeypatch.setattr(StateWriter, "add_state", full)
     with pytest.raises(StoreError, match="No space left"):
         keeper.add(0, work(0))
     assert list(tmp_path.iterdir()) == []

@@ -19,7 +19,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from isoscope.accumulate.survey import Accumulators, Place, Survey
+from isoscope.accumulate.survey import Place, Survey, SurveyState
 from isoscope.store.atomic import sync, write_whole, writing
 from isoscope.store.schema import plain_values
 from isoscope.store.state import (
@@ -31,6 +31,7 @@ from isoscope.store.state import (
     join_parts,
     write_state,
 )
+from isoscope.types import Array
 
 PATIENCE = 60.0  # seconds after which what waits in memory is written
 ROOM = 32 << 20  # bytes that may wait in memory
@@ -38,6 +39,7 @@ TOP = 64  # the level above all nodes
 _UNIT_FILE = re.compile(r"unit-(\d{1,12})-([0-9a-f]{32})\.msgpack")
 _NODE_FILE = re.compile(r"node-(\d{1,2})-(\d{1,12})-([0-9a-f]{32})\.safetensors")
 T = TypeVar("T")
+PartState: TypeAlias = tuple[SurveyState, dict[str, Array]]  # of one place
 Content: TypeAlias = "Survey | StateWriter | Path"  # in memory, in an unfinished file, written
 
 
@@ -168,19 +170,24 @@ class SummaryKeeper:
     def _settle(self, node: Node, survey: Survey) -> "Survey | StateWriter":
         """Return a survey as it is read back from a file; in one if it is beyond the room.
 
-        Merged in memory or through files, nodes then have the same bits.
+        Merged in memory or through files, nodes then have the same bits. One that is beyond
+        the room and about to be merged stays as it is: it would be read back at once.
         """
-        settled: dict[Place, Accumulators] = {}
+        states: dict[Place, PartState] = {}
         size = 0
         for place, here in survey.held.items():
-            meta, arrays = Survey({place: here}).to_state()
-            size += sum(array.nbytes for array in arrays.values())
+            states[place] = Survey({place: here}).to_state()
+            size += sum(array.nbytes for array in states[place][1].values())
             if size > self._room:
+                if node.sibling in self.tree.nodes:
+                    return survey
                 with self._unfinished(node.name) as out:
-                    copy_state(survey, out)
+                    copy_state(survey, out, states)
                 return out
-            settled[place] = Survey.from_state(meta, arrays).held[place]
-        survey.held, self._sizes[node] = settled, size
+        survey.held = {
+            place: Survey.from_state(*state).held[place] for place, state in states.items()
+        }
+        self._sizes[node] = size
         return survey
 
     def adopt(self, node: Node, name: str) -> None:
@@ -280,15 +287,22 @@ class SummaryKeeper:
         self._write()
 
     def _join(self, node: Node, left: Content, right: Content) -> Content:
-        for half in (Node(node.level - 1, node.index * 2 + side) for side in (0, 1)):
+        halves = [Node(node.level - 1, node.index * 2 + side) for side in (0, 1)]
+        settled = all(half in self._sizes for half in halves)
+        for half in halves:
             self._sizes.pop(half, None)
-        whole = self._merge(left, right, node)
+        whole = self._merge(left, right, node, settled=settled)
         self._covered += [each for each in (left, right) if isinstance(each, Path)]
         return whole
 
-    def _merge(self, left: Content, right: Content, node: Node) -> "Survey | StateWriter":
-        """Return two nodes as one: in memory if both are there, else in an unfinished file."""
-        if isinstance(left, Survey) and isinstance(right, Survey):
+    def _merge(
+        self, left: Content, right: Content, node: Node, *, settled: bool = True
+    ) -> "Survey | StateWriter":
+        """Return two nodes as one: in memory if both are there, else in an unfinished file.
+
+        Not `settled` are those of which one is in memory but for this moment.
+        """
+        if settled and isinstance(left, Survey) and isinstance(right, Survey):
             left.merge(right)
             return self._settle(node, left)
         if isinstance(left, StateWriter) and _are_apart(left.reader(), _readable(right)):

@@ -17,7 +17,7 @@ from typing import Protocol, TypedDict, cast
 import msgspec
 import numpy as np
 
-from isoscope.accumulate.survey import Place, PlaceState, Survey, same_in_all
+from isoscope.accumulate.survey import Place, PlaceState, Survey, SurveyState, same_in_all
 from isoscope.store.atomic import link_or_copy
 from isoscope.store.schema import plain_values
 from isoscope.types import Array
@@ -101,7 +101,10 @@ class StateWriter:
 
     def add(self, survey: Survey) -> None:
         """Write what a survey holds behind what is there."""
-        meta, arrays = survey.to_state()
+        self.add_state(*survey.to_state())
+
+    def add_state(self, meta: SurveyState, arrays: Mapping[str, Array]) -> None:
+        """Write the state of a survey behind what is there."""
         header = msgspec.convert(meta, StateHeader)
         self.note(header.trouble)
         first = len(self._header.places)
@@ -304,11 +307,18 @@ def write_state(path: Path, content: Survey | StateReader) -> None:
         copy_state(content, out)
 
 
-def copy_state(content: Survey | StateReader, out: StateWriter) -> None:
-    """Write what a survey or a file holds, one place at a time."""
+def copy_state(
+    content: Survey | StateReader,
+    out: StateWriter,
+    known: Mapping[Place, tuple[SurveyState, dict[str, Array]]] | None = None,
+) -> None:
+    """Write what a survey or a file holds, one place at a time; some states may be known."""
     for place in content.places:
         if place[0] not in content.same:
-            out.add(content.part([place]))
+            if known is not None and place in known:
+                out.add_state(*known[place])
+            else:
+                out.add(content.part([place]))
     out.note(content.trouble, content.seen, content.same)
 
 
@@ -327,6 +337,7 @@ def join_parts(
 ) -> None:
     """Write the merge of two states, one place at a time; a first one in memory is used up.
 
+    What is in memory is merged as it would be read back from a file: the bits are the same.
     With `overlay`, the first is written with what the second, a later pass over the same
     rows, has found beside it.
     """
@@ -337,7 +348,12 @@ def join_parts(
     for place in dict.fromkeys((*first.places, *second.places)):
         if place[0] in trouble or place[0] in same:
             continue
-        survey, more = first.part([place]), second.part([place])
+        survey, more = (
+            Survey.from_state(*each.part([place]).to_state())
+            if isinstance(each, Survey)
+            else each.part([place])
+            for each in (first, second)
+        )
         if overlay:
             survey.held.setdefault(place, {}).update(more.held.get(place, {}))
         else:
