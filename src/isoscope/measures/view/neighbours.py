@@ -1,6 +1,5 @@
 """Sampled rows beside each other: nearest neighbours, and a kernel summed over pairs."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -126,11 +125,15 @@ class Pairs(GroupView):
         rows = (sample.rows[kept] / norms[kept, None]).astype(sample.rows.dtype)
         member = np.eye(len(sample.keys), dtype=rows.dtype)[sample.cells[kept]]  # (m, groups)
         kernel = np.zeros((member.shape[1], member.shape[1]))
-        near = _symmetric(rows, _kernel)
-        np.fill_diagonal(near, 0.0)
-        for start in range(0, len(rows), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            kernel += member[part].T @ (near[part] @ member)
+        for start in range(0, len(rows), _STRIP):  # half of the pairs: the others are the same
+            stop = start + _STRIP
+            near = _kernel(rows[start:stop] @ rows[start:].T)
+            np.fill_diagonal(near, 0.0)
+            mine = member[start:stop].T
+            across = mine @ (near[:, _STRIP:] @ member[stop:])
+            kernel += mine @ (near[:, :_STRIP] @ member[start:stop])
+            kernel += across
+            kernel += across.T
         return cls(
             keys=sample.keys,
             sizes=member.sum(axis=0, dtype=np.float64),
@@ -152,8 +155,8 @@ def _kernel(cosines: Array) -> Array:
     return np.exp(cosines, out=cosines)
 
 
-def _symmetric(rows: Array, of: Callable[[Array], Array] | None = None) -> Array:
-    """Return the products of all pairs of rows, or a function of them: half of the work.
+def _symmetric(rows: Array) -> Array:
+    """Return the products of all pairs of rows: half of the work.
 
     BLAS sums up a product in the same order on both sides of the diagonal, so that the
     result is bit by bit what all of the products would be.
@@ -161,7 +164,6 @@ def _symmetric(rows: Array, of: Callable[[Array], Array] | None = None) -> Array
     out = np.empty((len(rows), len(rows)), dtype=rows.dtype)
     for start in range(0, len(rows), _STRIP):
         strip = rows[start : start + _STRIP] @ rows[start:].T
-        strip = strip if of is None else of(strip)
         out[start : start + _STRIP, start:] = strip
         out[start:, start : start + _STRIP] = strip.T
     return out

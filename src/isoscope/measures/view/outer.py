@@ -14,7 +14,7 @@ import numpy as np
 from isoscope.types import Array
 
 _EPS = float(np.finfo(np.float64).eps)
-_BLOCK = 48  # roots that are looked for at once: what they need stays in the cache
+_BLOCK = 98_304  # numbers that are worked on at once: they stay in the cache
 _MOST = 60  # steps to a root; about six are taken
 
 
@@ -82,8 +82,9 @@ def _roots(poles: Array, weights: Array) -> tuple[Array, Array] | None:
     """
     k = len(poles)
     roots, gaps = np.empty(k), np.empty((k, k))
-    for start in range(0, k - 1, _BLOCK):
-        here = slice(start, min(start + _BLOCK, k - 1))
+    step = max(_BLOCK // max(k, 1), 16)
+    for start in range(0, k - 1, step):
+        here = slice(start, min(start + step, k - 1))
         found = _between_poles(poles, weights, here)
         if found is None:
             return None
@@ -107,43 +108,54 @@ def _between_poles(poles: Array, weights: Array, here: slice) -> tuple[Array, Ar
     middle = (high - low) / 2
     gaps = poles[:, None] - low  # (k, m)
     gaps -= middle
-    np.reciprocal(gaps, out=gaps)
-    value = 1 + weights @ gaps
+    value = 1 + weights @ np.reciprocal(gaps, out=gaps)
     left = value >= 0  # the root is nearer to the lower pole
     near = np.where(left, low, high)
     # both poles and the ends of where the root is, seen from the nearer pole
     first, second = low - near, high - near
     least, most = np.where(left, 0.0, -middle), np.where(left, middle, 0.0)
     one, other = weights[here], weights[start + 1 : stop + 1]
-    rest = value + (one - other) / middle
-    x = _root_of_two(rest, one, other, first, second)
+    x = _root_of_two(value + (one - other) / middle, one, other, first, second)
     x = np.where((x > least) & (x < most), x, (least + most) / 2)
-    poles = poles[:, None] - near  # (k, m)
-    above = np.arange(start, stop)[:, None] > np.arange(start, stop)  # (m, m)
-    lower, between, upper = weights[:start], weights[here, None] * ~above, weights[stop:]
-    across = weights[here, None] * above
+    apart = poles[:, None] - near  # (k, m)
+    numbers = np.arange(start, stop)
+    sides = weights[here, None] * np.stack(
+        [numbers[:, None] <= numbers, numbers[:, None] > numbers]
+    )
+    found, left_over, shifted = x.copy(), np.arange(stop - start), apart
     for _ in range(_MOST):
-        np.subtract(poles, x, out=gaps)
+        gaps = apart - x
         np.reciprocal(gaps, out=gaps)
-        below = lower @ gaps[:start] + (between * gaps[here]).sum(axis=0)
-        beyond = upper @ gaps[stop:] + (across * gaps[here]).sum(axis=0)
+        below, beyond = _two_sums(weights, gaps, here, sides)
         value = 1 + below + beyond
-        done = np.abs(value) <= 4 * _EPS * (1 - below + beyond)
         least, most = np.where(value > 0, least, x), np.where(value > 0, x, most)
+        done = np.abs(value) <= 16 * _EPS * (1 - below + beyond)
         done |= most - least <= 2 * _EPS * np.abs(x)
+        found[left_over] = x
         if done.all():
-            return near + x, np.subtract(poles, x, out=gaps)
-        np.square(gaps, out=gaps)
-        slope = lower @ gaps[:start] + (between * gaps[here]).sum(axis=0)
-        slope_beyond = upper @ gaps[stop:] + (across * gaps[here]).sum(axis=0)
+            return near + found, shifted - found
+        slope, slope_beyond = _two_sums(weights, np.square(gaps, out=gaps), here, sides)
         to_first, to_second = first - x, second - x
         rest = value - to_first * slope - to_second * slope_beyond
-        guess = _root_of_two(
-            rest, to_first**2 * slope, to_second**2 * slope_beyond, first, second
-        )
-        guess = np.where((guess > least) & (guess < most), guess, (least + most) / 2)
-        x = np.where(done, x, guess)
+        x = _root_of_two(rest, to_first**2 * slope, to_second**2 * slope_beyond, first, second)
+        x = np.where((x > least) & (x < most), x, (least + most) / 2)
+        if done.any():  # most roots are there after three steps
+            go_on = np.flatnonzero(~done)
+            apart, sides, left_over = apart[:, go_on], sides[:, :, go_on], left_over[go_on]
+            x, least, most, first, second = (
+                each[go_on] for each in (x, least, most, first, second)
+            )
     return None
+
+
+def _two_sums(weights: Array, terms: Array, here: slice, sides: Array) -> tuple[Array, Array]:
+    """Return weighted sums of terms over poles up to that of each root, and over the others."""
+    start, stop = here.start, here.stop
+    inside = terms[here]
+    return (
+        weights[:start] @ terms[:start] + np.einsum("ij,ij->j", sides[0], inside),
+        weights[stop:] @ terms[stop:] + np.einsum("ij,ij->j", sides[1], inside),
+    )
 
 
 def _root_of_two(rest: Array, one: Array, other: Array, first: Array, second: Array) -> Array:
@@ -165,7 +177,7 @@ def _beyond_poles(poles: Array, weights: Array) -> tuple[float, Array] | None:
     for _ in range(_MOST):
         gaps = poles_from_last - x
         value = 1 + float(weights @ (1 / gaps))
-        if abs(value) <= 4 * _EPS * (2 - value) or most - least <= 2 * _EPS * x:
+        if abs(value) <= 16 * _EPS * (2 - value) or most - least <= 2 * _EPS * x:
             return float(poles[-1]) + x, gaps
         least, most = (least, x) if value > 0 else (x, most)
         slope = float(weights @ (1 / gaps**2))
@@ -182,9 +194,9 @@ def _vectors(poles: Array, gaps: Array, z: Array) -> Array:
     close roots are: z_i^2 is the product of (x_j - p_i) / (p_j - p_i), over j but i below.
     """
     k = len(poles)
-    exact = np.empty(k)
-    for start in range(0, k, _BLOCK):
-        lines = np.arange(start, min(start + _BLOCK, k))
+    exact, step = np.empty(k), max(_BLOCK // max(k, 1), 16)
+    for start in range(0, k, step):
+        lines = np.arange(start, min(start + step, k))
         apart = poles[lines, None] - poles  # (m, k)
         # the pole that each root is divided by: below p_i its own, from there on the next
         ratios = gaps[lines]

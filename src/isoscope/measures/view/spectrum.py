@@ -186,6 +186,13 @@ class Halves(View):
         return first, second
 
     @lazy
+    def across(self) -> tuple[float, float]:
+        """The product of the unbiased covariances of both halves, and that of their traces."""
+        first, second = self.unbiased_covariances()
+        product = float(np.einsum("ij,ij->", first, second))
+        return product, float(np.trace(first) * np.trace(second))
+
+    @lazy
     def fourths(self) -> Array:
         """Sums over each group's sampled rows y about the mean, one line per group.
 
