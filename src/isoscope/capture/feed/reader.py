@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Self
 
 import numpy as np
 from torch import nn
 
 from isoscope.capture.feed.base import config_of, parameters, wrong_kind
+from isoscope.capture.model.folder import first_line, unreadable
 from isoscope.capture.model.load import Loaded, Tokenizer
 from isoscope.capture.model.pooling import Pooling
+from isoscope.capture.model.tokenizer import no_panic
 from isoscope.errors import ConfigError, SourceError
 from isoscope.types import Array, Document
 
@@ -116,6 +119,13 @@ class TokenReader:
         text = (prompt + text).encode("utf-8", "replace").decode("utf-8")
         encoded, added = self._encode(self.tokenizer, text.lower() if self.lower else text)
         ids = np.asarray(encoded["input_ids"], dtype=np.int64)
+        if self.vocabulary is not None and (ids >= self.vocabulary).any():
+            raise SourceError(
+                f"expected token ids below {self.vocabulary}, as many as the model has "
+                f"embeddings, got {ids.max()} from its tokenizer",
+                hint="the tokenizer is of another model, or tokens were added to it alone",
+                slug="token-range",
+            )
         types = None
         if self.takes_types and "token_type_ids" in encoded:
             types = np.asarray(encoded["token_type_ids"], dtype=np.int64)
@@ -140,14 +150,23 @@ class TokenReader:
         """
         size = CHARACTERS * self.limit
         while True:
-            encoded = tokenizer(
-                text[:size],
-                padding=False,
-                truncation=False,
-                return_attention_mask=False,
-                return_special_tokens_mask=True,
-                verbose=False,
-            )
+            try:
+                with no_panic():
+                    encoded = tokenizer(
+                        text[:size],
+                        padding=False,
+                        truncation=False,
+                        return_attention_mask=False,
+                        return_special_tokens_mask=True,
+                        verbose=False,
+                    )
+            except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
+                raise SourceError(
+                    f"the tokenizer of the model cannot read a text: {first_line(error)}",
+                    hint="its files are damaged or of another model; tokenise the corpus "
+                    "yourself and give the ids as .npy files",
+                    slug="tokenizer-broken",
+                ) from error
             if size >= len(text) or len(encoded["input_ids"]) >= 2 * self.limit:
                 return encoded, np.asarray(encoded["special_tokens_mask"], dtype=bool)
             size *= 4
@@ -243,4 +262,8 @@ def length_limit(loaded: Loaded, length: int) -> int:
         getattr(loaded.tokenizer, "model_max_length", None),
         getattr(loaded.pooling, "max_seq_length", None),
     ]
-    return min(int(bound) for bound in bounds if bound is not None and bound > 0)
+    for bound in bounds:
+        if isinstance(bound, bool) or not isinstance(bound, int | float | None):
+            raise unreadable(loaded.name, f"{bound!r} as the longest sequence")
+    known = [float(bound) for bound in bounds if isinstance(bound, int | float)]
+    return int(min(bound for bound in known if 0 < bound < inf))

@@ -26,7 +26,7 @@ from isoscope.capture.model.network import (
     sha_of_weights,
     takes,
 )
-from isoscope.capture.model.pooling import read_pooling
+from isoscope.capture.model.pooling import check_dense, read_pooling
 from isoscope.capture.model.tokenizer import read_processor, read_tokenizer, tokenizer_files
 from isoscope.errors import IsoscopeError
 
@@ -122,6 +122,9 @@ def assemble(
     else:
         model = build_untrained(kind, config, placement, trust=trust, seed=seed)
         sha = sha_of_weights(model)
+    width = getattr(config, "hidden_size", None)
+    if pooling is not None and isinstance(width, int):
+        check_dense(pooling, width, location.folder)
     tokenizer = read_tokenizer(folder, gguf, trust=trust, say=say)
     read = [folder / gguf] if gguf else tokenizer_files(folder)
     sense = takes(model)

@@ -1,7 +1,7 @@
 """The configuration of a model: which class it is, before anything is built from it."""
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -13,6 +13,7 @@ from isoscope.capture.model.folder import (
     unreadable,
     weight_files,
 )
+from isoscope.capture.model.gguf_header import read_scalars
 from isoscope.capture.model.quiet import quiet
 from isoscope.errors import IsoscopeError
 
@@ -27,8 +28,19 @@ HEADLESS, CAUSAL = "AutoModel", "AutoModelForCausalLM"
 MOST_LAYERS = 10_000
 # Settings that may name code to fetch.
 FETCHED = ("_attn_implementation", "_experts_implementation")
-LAYER_COUNTS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers",
-                "decoder_layers", "num_decoder_layers")  # fmt: skip
+# Settings that say how many modules are built: a number, or a list with one entry for each or
+# with the number of each stage.
+COUNTS = {
+    "num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers",
+    "decoder_layers", "num_decoder_layers", "num_encoder_layers", "depth", "depths",
+    "inner_group_num", "num_hidden_groups", "num_encoder_blocks", "num_stages", "num_blocks",
+    "block_sizes", "block_repeats", "hidden_sizes", "num_experts", "num_local_experts",
+    "n_routed_experts", "num_conv_layers", "conv_dim", "conv_kernel", "conv_stride",
+    "tdnn_dim", "tdnn_kernel", "num_adapter_layers", "layers",
+}  # fmt: skip
+STAGES = {"depths", "block_sizes", "block_repeats", "num_hidden_layers"}  # lists of numbers
+BLOCK_COUNT = ".block_count"  # of a GGUF file
+DEEPEST = 64  # objects within objects of a configuration
 # Configurations from before 2020 have no model_type. A weight that only they have tells.
 SIGNS = {
     "encoder.layer.0.attention.self.query.weight": "bert",
@@ -62,6 +74,8 @@ def read_config(
     from transformers import AutoConfig
 
     stored = {} if gguf else _read_settings(folder, trust)
+    if gguf:
+        _check_header(folder / gguf)
     options = {"local_files_only": True, "trust_remote_code": trust}
     options |= {"gguf_file": gguf} if gguf else {}
     try:
@@ -114,10 +128,7 @@ def _read_settings(folder: Path, trust: bool) -> dict[str, object]:
             slug="model-not-found",
         )
     stored = read_object(path)
-    for key in LAYER_COUNTS:
-        count = stored.get(key)
-        if isinstance(count, int) and count > MOST_LAYERS:
-            raise unreadable(path, f"{count} as {key}")
+    check_counts(path, stored)
     kind = stored.get("model_type")
     remote = _has_code(stored)
     if kind in CONFIG_MAPPING or (kind is None and not remote):
@@ -135,6 +146,43 @@ def _read_settings(folder: Path, trust: bool) -> dict[str, object]:
             slug="model-remote-code",
         )
     return stored
+
+
+def check_counts(path: Path, stored: Mapping[str, object], depth: int = 0) -> None:
+    """Refuse more modules than any model has, also in configurations within another one."""
+    if depth > DEEPEST:
+        raise unreadable(path, f"objects within each other {DEEPEST} times")
+    for key, value in stored.items():
+        if isinstance(value, dict):
+            check_counts(path, value, depth + 1)
+        elif key in COUNTS:
+            count = _count(value)
+            if key in STAGES and isinstance(value, list):
+                count = max(count, sum(each for each in value if isinstance(each, int)))
+            if count > MOST_LAYERS:
+                raise unreadable(path, f"{count} as {key}")
+    groups = (_count(stored.get(key)) for key in ("inner_group_num", "num_hidden_groups"))
+    inner, outer = groups
+    if inner * outer > MOST_LAYERS:
+        raise unreadable(path, f"{inner} x {outer} layers in groups")
+
+
+def _count(value: object) -> int:
+    """Return how many modules a setting stands for, at the most."""
+    if isinstance(value, list):
+        return len(value)
+    return value if isinstance(value, int) else 0
+
+
+def _check_header(path: Path) -> None:
+    """Refuse a GGUF file whose metadata is broken: its reader would look for it for ever."""
+    try:
+        found = read_scalars(path)
+    except (OSError, ValueError) as error:
+        raise unreadable(path, f"'{first_line(error)}'") from error
+    for key, value in found.items():
+        if key.endswith(BLOCK_COUNT) and not (isinstance(value, int) and value <= MOST_LAYERS):
+            raise unreadable(path, f"{value} as {key}")
 
 
 def _has_code(stored: dict[str, object]) -> bool:

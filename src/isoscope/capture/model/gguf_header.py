@@ -7,6 +7,7 @@ from pathlib import Path
 Scalar = int | float | bool | str
 MAGIC = b"GGUF"
 STRING, ARRAY = 8, 9
+DEEPEST = 8  # arrays within arrays
 # Formats of struct by the number of a type.
 FIXED = {
     0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i",
@@ -22,7 +23,7 @@ def read_scalars(path: Path) -> dict[str, Scalar]:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as raw:
         try:
             return _scalars(raw)
-        except (struct.error, KeyError, UnicodeDecodeError) as error:
+        except (struct.error, KeyError, UnicodeDecodeError, OverflowError) as error:
             raise ValueError(f"broken metadata ({error!r})") from error
 
 
@@ -52,14 +53,21 @@ def _text(raw: mmap.mmap, at: int) -> tuple[str, int]:
     return raw[at + 8 : end].decode(), end
 
 
-def _after_array(raw: mmap.mmap, at: int) -> int:
+def _after_array(raw: mmap.mmap, at: int, depth: int = 0) -> int:
     kind, count = struct.unpack_from("<IQ", raw, at)
     at += 12
+    # The least that so many entries take: a reader that believed a number beyond the end of
+    # the file would count to it.
+    least = struct.calcsize(FIXED[kind]) if kind in FIXED else 8
+    if at + count * least > len(raw) or depth > DEEPEST:
+        raise ValueError(f"an array of {count} values, of which there is no room")
     if kind in FIXED:
-        return at + count * struct.calcsize(FIXED[kind])
+        return at + count * least
+    if kind not in (STRING, ARRAY):
+        raise KeyError(kind)
     for _ in range(count):
         if kind == STRING:
             at += 8 + struct.unpack_from("<Q", raw, at)[0]
         else:
-            at = _after_array(raw, at)
+            at = _after_array(raw, at, depth + 1)
     return at

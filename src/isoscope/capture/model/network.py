@@ -107,9 +107,13 @@ def build_untrained(
 ) -> nn.Module:
     """Return the same network with random weights, the same for one seed in every dtype."""
     _check_memory(kind, config, where)
-    with LOADING, torch.random.fork_rng(), quiet():
-        torch.manual_seed(seed)
-        model = _build(kind, config, torch.float32, trust).to(where.dtype)
+    try:
+        with LOADING, torch.random.fork_rng(), quiet():
+            torch.manual_seed(seed)
+            model = _build(kind, config, torch.float32, trust).to(where.dtype)
+    except Exception as error:  # sizes that do not fit, a class without random weights
+        name = getattr(config, "model_type", "") or type(config).__name__
+        raise unreadable(f"the configuration of {name}", f"'{first_line(error)}'") from error
     if where.device_map is None:
         return _freeze(model.to(where.device))
     from accelerate import dispatch_model, infer_auto_device_map

@@ -3,11 +3,19 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 
 import torch
 from torch import Tensor, nn
 
-from isoscope.capture.model.folder import inside, read_json, read_object, unreadable
+from isoscope.capture.model.folder import (
+    first_line,
+    inside,
+    read_json,
+    read_object,
+    refused_pickle,
+    unreadable,
+)
 
 MODES = {
     "cls": "cls",
@@ -106,19 +114,41 @@ def _describe(
     length = texts.get("max_seq_length")
     if length is None:
         length = _optional(network / "tokenizer_config.json").get("model_max_length")
-    prompts, default = whole.get("prompts"), whole.get("default_prompt_name")
+    prompts, default = _prompts(whole, folder / "config_sentence_transformers.json")
     return Pooling(
         mode=_mode(given, folder),
         normalise=normalise,
-        max_seq_length=length if isinstance(length, int) and 0 < length < NO_LIMIT else None,
-        prompts={str(k): str(v) for k, v in prompts.items()}
-        if isinstance(prompts, dict)
-        else None,
-        default_prompt=None if default is None else str(default),
+        max_seq_length=_length(length, network),
+        prompts=prompts,
+        default_prompt=default,
         include_prompt=bool(given.get("include_prompt", True)),
         lower=bool(texts.get("do_lower_case", False)),
         dense=dense,
     )
+
+
+def _length(length: object, folder: Path) -> int | None:
+    """Return the longest sequence, None where there is no limit."""
+    if length is None:
+        return None
+    if isinstance(length, bool) or not isinstance(length, int | float) or length != length:
+        raise unreadable(folder, f"{length!r} as the longest sequence")
+    return int(length) if 0 < length < NO_LIMIT else None
+
+
+def _prompts(whole: dict[str, object], path: Path) -> tuple[dict[str, str] | None, str | None]:
+    """Return the prompts by name, and which of them goes before all texts."""
+    prompts, default = whole.get("prompts"), whole.get("default_prompt_name")
+    if prompts is not None and not isinstance(prompts, dict):
+        raise unreadable(path, f"prompts of kind {type(prompts).__name__}")
+    found: dict[str, str] = {}
+    for name, text in (prompts or {}).items():
+        if not isinstance(text, str):
+            raise unreadable(path, f"a prompt of kind {type(text).__name__}")
+        found[str(name)] = text
+    if default is not None and (not isinstance(default, str) or default not in found):
+        raise unreadable(path, f"no prompt called {default!r}, which it says is the usual one")
+    return (found or None), default
 
 
 def _mode(given: dict[str, object], folder: Path) -> str:
@@ -185,7 +215,8 @@ def read_dense(folder: Path) -> Dense:
     width, out = given.get("in_features"), given.get("out_features")
     named = str(given.get("activation_function", "torch.nn.modules.activation.Tanh"))
     activation = ACTIVATIONS.get(named.rpartition(".")[2])
-    if not (isinstance(width, int) and isinstance(out, int) and 0 < max(width, out) <= WIDEST):
+    sizes = [each for each in (width, out) if isinstance(each, int) and 0 < each <= WIDEST]
+    if not (isinstance(width, int) and isinstance(out, int) and len(sizes) == 2):
         raise unreadable(path, f"a dense layer from {width} to {out}")
     if activation is None or given.get("use_residual"):
         raise unreadable(
@@ -210,9 +241,28 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
+    path = folder / "pytorch_model.bin"
     try:
         if (folder / "model.safetensors").is_file():
             return load_file(folder / "model.safetensors")
-        return torch.load(folder / "pytorch_model.bin", map_location="cpu", weights_only=True)
-    except (OSError, SafetensorError, RuntimeError, ValueError) as error:
-        raise unreadable(folder, f"'{str(error).splitlines()[0]}'") from error
+        stored: object = torch.load(path, map_location="cpu", weights_only=True)
+    except UnpicklingError as error:
+        raise refused_pickle(path) from error
+    except (OSError, SafetensorError, RuntimeError, ValueError, EOFError, KeyError) as error:
+        raise unreadable(folder, f"'{first_line(error)}'") from error
+    if not isinstance(stored, dict) or not all(isinstance(t, Tensor) for t in stored.values()):
+        raise unreadable(path, f"a {type(stored).__name__} where tensors by name belong")
+    return stored
+
+
+def check_dense(pooling: Pooling, width: int, folder: Path) -> None:
+    """Refuse dense layers that do not fit the pooled vectors or each other."""
+    width *= len(pooling.mode.split("+"))
+    for layer in pooling.dense:
+        if layer.linear.in_features != width:
+            raise unreadable(
+                folder,
+                f"a dense layer for vectors of width {layer.linear.in_features} after vectors "
+                f"of width {width}",
+            )
+        width = layer.linear.out_features

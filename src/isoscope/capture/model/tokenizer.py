@@ -1,7 +1,8 @@
 """The tokenizer of a model, or the processor of its audio or images."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,27 @@ def read_tokenizer(
 ) -> Tokenizer | None:
     """Return the tokenizer of a folder or GGUF file; None if it cannot be read."""
     try:
-        return _read(folder, gguf, trust, say)
+        with no_panic():
+            return _read(folder, gguf, trust, say)
     except Exception as error:  # each tokenizer class fails in its own way
         if gguf or any((folder / name).is_file() for name in VOCABULARIES):
             say(f"warning: no tokenizer can be made of {folder}: {first_line(error)}")
         return None
+
+
+@contextmanager
+def no_panic() -> Generator[None]:
+    """Raise a ValueError where the library of tokenizers gives up.
+
+    What it raises then is no `Exception`, so that nobody catches it: a file of someone else
+    would end the process.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise ValueError(first_line(error)) from error
 
 
 def _read(
