@@ -1,6 +1,7 @@
 """sweep: resumable, saved as a run, and a table that says what a weight changes."""
 
 import json
+import re
 import signal
 import time
 from dataclasses import asdict, replace
@@ -11,6 +12,7 @@ import pytest
 
 import isoscope as iso
 from forks import Fork
+from isoscope.engine import Notify
 from isoscope.errors import IsoscopeError
 from isoscope.lab.sweep.results import NOT_LEARNT, ONE_SEED, cell_of, sweep_results
 from isoscope.lab.sweep.spec import SweepSpec
@@ -274,3 +276,17 @@ def test_layers_are_words_or_numbers():
     assert layers_of(SweepSpec.of(model="m", data="d", layers=2).layers) == (2,)
     with pytest.raises(IsoscopeError, match="numbers of layers"):
         layers_of(("first",))
+
+
+def test_cells_and_their_time_are_told_before_the_first(tiny, reviews):
+    said = []
+    spec = SweepSpec.of(model=str(tiny), data=str(reviews), **QUICK)
+    plan = spec.open(Notify(say=said.append)).plan()
+    cells = len(plan.weights) * len(plan.seeds)
+    assert plan.total() == cells
+    (text,) = [each for each in said if "cells" in each]
+    assert re.fullmatch(
+        rf"{cells} cells of {QUICK['steps']} steps: {len(plan.weights)} weights \(.*\), each "
+        rf"with {len(plan.seeds)} seeds; about \d+ s here",
+        text,
+    )

@@ -14,6 +14,7 @@ from isoscope.capture.runner import threads
 from isoscope.control import IStar, Penalty, penalised
 from isoscope.display import Results
 from isoscope.engine import Notify, Scratch, Ticks
+from isoscope.engine.time import as_time
 from isoscope.errors import ConfigError, StreamError
 from isoscope.lab.sweep.encode import Encoder
 from isoscope.lab.sweep.examples import read_task
@@ -133,7 +134,7 @@ class SweepWorker(Planner[Results[SweepLine]]):
     """A trainer, and everything that decides what it will find."""
 
     def __init__(self, spec: SweepSpec, notify: Notify, live: Live) -> None:
-        self.spec = spec
+        self.spec, self.notify = spec, notify
         self.choice, self.weights = choose_penalty(spec), checked_weights(spec.weights)
         task = read_task(spec)
         self.subject = open_model(spec.load, live=live.get("model"), say=notify.say)
@@ -156,21 +157,63 @@ class SweepWorker(Planner[Results[SweepLine]]):
         spec = self.spec
         seeds = tuple(spec.seed + number for number in range(spec.seeds))
         cells = [Cell(weight, seed) for seed in seeds for weight in self.weights]
-        return SweepPlan(
+        plan = SweepPlan(
             stages=((Before(), *cells),),
             weights=self.weights,
             seeds=seeds,
             threads=spec.threads or torch.get_num_threads(),
         )
+        if self.notify.say is not None:
+            self.notify.tell(self._forecast(plan))
+        return plan
+
+    def _recipe(self) -> Recipe:
+        spec = self.spec
+        steps = {*(range(spec.every, spec.steps, spec.every) if spec.every else ()), spec.steps}
+        return Recipe(spec.steps, spec.batch, spec.learning_rate, tuple(sorted(steps)))
+
+    def _forecast(self, plan: SweepPlan) -> str:
+        """Return what the cells are, and about how long they will take."""
+        cells, weights = len(plan.weights) * len(plan.seeds), len(plan.weights)
+        one = f"{', '.join(f'{weight:g}' for weight in plan.weights)}"
+        what = (
+            f"{cells} cells of {self.spec.steps} steps: {weights} weights ({one}), "
+            f"each with {len(plan.seeds)} seed{'s' * (len(plan.seeds) > 1)}"
+        )
+        with threads(plan.threads), torch.random.fork_rng(devices=[]):
+            seconds = self._seconds_per_cell()
+        return what if seconds is None else f"{what}; about {as_time(cells * seconds)} here"
+
+    def _seconds_per_cell(self) -> float | None:
+        """Return about how long a cell takes, from two steps and a batch of held-out examples.
+
+        Penalties are not in it. Every cell starts from the weights the model came with, and
+        from its own seed: no number depends on what is done here.
+        """
+        trainer, recipe, seed = self.trainer, self._recipe(), self.spec.seed
+        try:
+            for steps in (1, 2):  # the first one also fills caches
+                start = perf_counter()
+                few = replace(recipe, steps=steps, evaluate_at=())
+                trainer.cell(few, seed, None, lambda *_: None, at=self.at)
+                per_step = (perf_counter() - start) / steps
+        except DivergedError:
+            return None
+        finally:
+            trainer.reset()
+        places = range(min(PROBE_BATCH, len(trainer.test)))
+        start = perf_counter()
+        with torch.inference_mode():
+            trainer.body(**trainer.batch(trainer.test, places).inputs)
+        per_example = (perf_counter() - start) / len(places)
+        examples = len(trainer.test) + min(self.spec.probe, len(trainer.test))
+        return recipe.steps * per_step + len(recipe.evaluate_at) * examples * per_example
 
     def enter(self, plan: object, _stage: int, _before: State | None, /) -> None:
         """Take the plan."""
         assert isinstance(plan, SweepPlan)
-        spec = self.spec
-        steps = {*(range(spec.every, spec.steps, spec.every) if spec.every else ()), spec.steps}
-        recipe = Recipe(spec.steps, spec.batch, spec.learning_rate, tuple(sorted(steps)))
         self.cells = CellRunner(
-            self.trainer, self.choice, recipe, self.at, spec.probe, plan.threads
+            self.trainer, self.choice, self._recipe(), self.at, self.spec.probe, plan.threads
         )
 
     def run(self, unit: object, _scratch: Scratch, _ticks: Ticks, /) -> dict[str, object]:
