@@ -33,8 +33,8 @@ add(
         """,
         spec_at="isoscope.lab.nursery.ablate_spec:AblateSpec",
         examples=(
-            "isoscope nursery ablate --factors tie --seeds 1 --steps 2 -o runs/tie",
-            "isoscope nursery ablate --factors width=16:32 --seeds 1 --steps 2 --json",
+            "isoscope nursery ablate --factors tie --seeds 1 --steps 1 -o runs/tie",
+            "isoscope nursery ablate --factors width=16:32 --seeds 1 --steps 1 --json",
         ),
         noun="tokens",
         first="planning cells",

@@ -168,7 +168,7 @@ class NurseryPreTrainedModel(PreTrainedModel):
 
     config_class = NurseryConfig
     base_model_prefix = "nursery"
-    config: NurseryConfig  # pyright: ignore[reportIncompatibleVariableOverride]
+    config: NurseryConfig
     _no_split_modules = ["NurseryBlock"]  # noqa: RUF012
     _supports_sdpa = True
     _supports_attention_backend = True
