@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,11 @@ def figure(
     if measures and "measure" in panel.positions:
         positions["measure"], measures = measures[0], None
     chosen = _set_switches(panel, {name: value for name, value in positions.items() if value})
-    svg = draw_figure(_charts(panel, measures, str(chosen.get("form", ""))), chosen, width)
+    charts = [
+        replace(chart, says=panel.describe(chart, chosen))
+        for chart in _charts(panel, measures, str(chosen.get("form", "")))
+    ]
+    svg = draw_figure(charts, chosen, width)
     content = convert_figure(svg, Path(output).suffix.lower())
     return write_bytes(output, content, overwrite=overwrite)
 

@@ -1,7 +1,6 @@
 """The section of a series: its charts, its switches, its figure, and the size of its page."""
 
 import shutil
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from made_up_series import PYTHIA, sites_of, write_series
 import isoscope as iso
 from isoscope.errors import UnknownNameError
 from isoscope.exhibit.exhibit import exhibits
+from isoscope.lab.trajectory.curves import TrajectoryCurves
 from isoscope.lab.trajectory.section import SECTION
 
 STEPS = (0, 10, 20, 40, 80, 160)
@@ -37,10 +37,20 @@ def test_the_map_has_a_cell_for_every_site_and_step_of_the_chosen_measure(panel)
     assert {(row["site"], row["step"]) for row in rows} == {
         (site, step) for site in sites_of(3) for step in STEPS
     }
-    by_step = {row["step"]: (row["left"], row["right"]) for row in rows}
-    ends = [by_step[step] for step in STEPS]
-    assert all(a[1] == b[0] for a, b in pairwise(ends))
-    assert all(left <= step <= right for step, (left, right) in by_step.items())
+    begins = [next(row["left"] for row in rows if row["step"] == step) for step in STEPS]
+    assert all(a <= step < b for step, a, b in zip(STEPS, begins, begins[1:], strict=False))
+    assert {row["right"] > 160 for row in rows} == {True}  # later cells cover earlier ones
+
+
+def test_a_cell_that_is_missing_is_not_covered_by_those_before_it(small):
+    (exhibit,) = exhibits(small)
+    (curve,) = exhibit.curves_of(TrajectoryCurves)
+    curve.values[0, 3, 2] = np.nan
+    rows = chart(SECTION.show([exhibit]), "map").rows(measure=curve.measures[0])
+    here = {row["step"]: row for row in rows if row["site"] == curve.sites[2]}
+    assert 40 not in here
+    assert here[0]["right"] == here[20]["right"] < 40 < here[80]["left"]
+    assert here[80]["right"] > 160
 
 
 def test_curves_are_of_the_ticked_sites_and_the_profile_of_the_step(panel):
@@ -88,7 +98,9 @@ def test_a_figure_is_drawn_of_a_measure_and_a_site(small, tmp_path):
         measures=["isoscore-debiased"],
         site="resid.1",
     )
-    assert made.read_text().count("<svg") > 1
+    drawn = made.read_text()
+    assert drawn.count("<svg") > 1
+    assert "IsoScore, debiased" in drawn and "step 160" in drawn
     with pytest.raises(UnknownNameError, match="nothing"):
         iso.figure(small, tmp_path / "b.svg", kind="trajectory", measures=["nothing"])
 

@@ -62,9 +62,11 @@ def _draw(
 ) -> tuple[str, float]:
     """Return one chart as SVG, and its height."""
     spec = chart.spec_at(chosen)
-    heading: ChartSpec = {"text": chart.title}  # no subtitle
+    heading: ChartSpec = {"text": chart.title}
     if chart.heading:
         heading = {"text": chart.heading, "limit": {"expr": "width"}}
+    if chart.says:
+        heading["subtitle"] = chart.says
     title = {"title": heading} if "title" in spec else {}
     svg: str = require_package("vl_convert").vegalite_to_svg(
         {

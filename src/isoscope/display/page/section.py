@@ -182,6 +182,8 @@ class Chart:
     by: str = ""  # the switch that chooses among `specs`
     specs: Mapping[str, ChartSpec] = field(default_factory=dict[str, ChartSpec])
     heading: str = ""  # above it in a figure for a paper, where that is not the title
+    shows: tuple[str, ...] = ()  # switches whose positions a figure for a paper names
+    says: str = ""  # below the title, in such a figure
 
     def in_form(self, form: str) -> "Chart":
         """Return the chart of one estimate, whatever the position of the switch."""
@@ -247,6 +249,16 @@ class Panel:
     switches: tuple[Switch, ...] = ()
     charts: tuple[Chart, ...] = ()
     body: str = ""  # HTML, all text in it escaped
+
+    def describe(self, chart: Chart, chosen: Mapping[str, Position]) -> str:
+        """Return what a chart shows with the switches in these positions, in words."""
+        found: list[str] = []
+        for switch in self.switches:
+            value = chosen.get(switch.name)
+            if switch.name in chart.shows and isinstance(value, str):
+                label = dict(switch.choices).get(value, value)
+                found.append(f"{switch.label.lower()} {label}" if switch.slider else label)
+        return ", ".join(found) or chart.says
 
     @property
     def positions(self) -> dict[str, Position]:

@@ -1,6 +1,6 @@
 """The section of a trajectory: layers by steps, curves, a slider through steps, the metric."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import expm1, floor, log1p, log10
 from typing import Any
@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from isoscope.display import Column, Table, as_html, format_value, non_empty
-from isoscope.display.page.quantity import title_of
+from isoscope.display.page.quantity import quantities
 from isoscope.display.page.section import (
     ROWS,
     Cell,
@@ -27,6 +27,7 @@ from isoscope.display.page.section import (
 from isoscope.lab.trajectory.curves import THEORIES, TrajectoryCurves
 from isoscope.lab.trajectory.results import chance
 from isoscope.site import Site, order_sites
+from isoscope.types import Array
 
 LEAD = (
     "Every checkpoint read the same documents. The map has one column per checkpoint and one "
@@ -40,6 +41,7 @@ DIGITS, COARSE = 4, 3  # significant ones of values and of spectra
 LOG, LINEAR = "log", "linear"
 TICKS = [0, *(10**n for n in range(13))]  # of steps as a logarithm
 LONG = 50  # ratio of last to first step from which on steps begin as a logarithm
+SMALL = {"expr": "width < 420 ? 4 : 12"}  # dots of curves: there may be 154 of them
 MAP_COLUMNS = ("run", "measure", "site", "step", "left", "right", "value", "low", "high")
 
 
@@ -73,6 +75,7 @@ def _map_charts(cells: Columns, sites: Sequence[str]) -> list[Chart]:
         by="axis",
         columns=cells,
         ignores=("step", "site"),
+        shows=("measure",),
         alt="One column per checkpoint, one row per site; the colour is the measure.",
         wide=True,
         least_height=120,
@@ -86,6 +89,7 @@ def _map_charts(cells: Columns, sites: Sequence[str]) -> list[Chart]:
         columns=cells,
         same_as=first.name,
         ignores=("step",),
+        shows=("measure",),
         alt="The measure over steps, a line with its interval for each chosen site.",
         half=True,
     )
@@ -96,6 +100,7 @@ def _map_charts(cells: Columns, sites: Sequence[str]) -> list[Chart]:
         columns=cells,
         same_as=first.name,
         ignores=("site",),
+        shows=("measure", "step"),
         alt="The measure over depth at the step of the slider.",
         half=True,
     )
@@ -105,7 +110,7 @@ def _map_charts(cells: Columns, sites: Sequence[str]) -> list[Chart]:
 def _switches(series: Sequence[Named], sites: Sequence[str]) -> tuple[Switch, ...]:
     measures = dict.fromkeys(name for _, curve in series for name in curve.measures)
     steps = sorted({step for _, curve in series for step in curve.steps})
-    named = tuple((name, title_of(name)) for name in measures)
+    named = _named(measures)
     after = [step for step in steps if step > 0]
     long = len(after) > 1 and after[-1] / after[0] >= LONG
     metrics = dict.fromkeys(name for _, curve in series for name, _, _ in curve.metrics)
@@ -140,6 +145,15 @@ def _switches(series: Sequence[Named], sites: Sequence[str]) -> tuple[Switch, ..
     return tuple(found)
 
 
+def _named(measures: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return measures with their titles, as the charts of a profile have them."""
+    titles: dict[str, str] = {}
+    for each in quantities(measures):
+        both = {name: title for name, title in each.labelled.values()}
+        titles |= both or {each.plain: each.title}
+    return tuple((name, titles.get(name, name)) for name in measures)
+
+
 def _few(sites: Sequence[str]) -> list[str]:
     """Return some sites from the first to the last, evenly."""
     places = np.linspace(0, len(sites) - 1, min(FEW, len(sites))).round()
@@ -151,26 +165,41 @@ def _map_columns(series: Sequence[Named]) -> Columns:
     """Return one row per measure, step and site."""
     columns: Columns = {name: [] for name in MAP_COLUMNS}
     for run, curve in series:
-        left, right = _edges(curve.steps)
+        edges = _edges(curve.steps)
+        there = np.isfinite(curve.values)
+        ends_at = _last_of_row(there)
         for m, measure in enumerate(curve.measures):
             for t, step in enumerate(curve.steps):
                 for s, site in enumerate(curve.sites):
-                    value = curve.values[m, t, s]
-                    if not np.isfinite(value):
+                    if not there[m, t, s]:
                         continue
+                    value, until = _short(curve.values[m, t, s]), edges[ends_at[m, t, s] + 1]
                     ends = (_short(curve.low[m, t, s]), _short(curve.high[m, t, s]))
-                    row = (run, measure, site, step, left[t], right[t], _short(value), *ends)
+                    row = (run, measure, site, step, edges[t], until, value, *ends)
                     for name, cell in zip(MAP_COLUMNS, row, strict=True):
                         columns[name].append(cell)
     return columns
 
 
-def _edges(steps: Sequence[int]) -> tuple[list[float], list[float]]:
-    """Return where the column of each step begins and ends: halfway in the logarithm."""
+def _edges(steps: Sequence[int]) -> list[float]:
+    """Return where columns of steps begin and the last one ends: halfway in the logarithm."""
     inner = [float(f"{expm1((log1p(a) + log1p(b)) / 2):.5g}") for a, b in pairwise(steps)]
     first = max(0.0, 2.0 * steps[0] - inner[0])
-    last = 2.0 * steps[-1] - inner[-1]
-    return [first, *inner], [*inner, last]
+    return [first, *inner, 2.0 * steps[-1] - inner[-1]]
+
+
+def _last_of_row(there: Array) -> Array:
+    """Return up to which step a cell is drawn: as far as there are others without a gap.
+
+    Later cells cover earlier ones. Cells that only touched would show seams, since on a
+    logarithm late columns are narrower than a pixel.
+    """
+    last = np.empty(there.shape, dtype=int)  # (measures, steps, sites)
+    for t in reversed(range(there.shape[1])):
+        last[:, t] = t
+        if t + 1 < there.shape[1]:
+            last[:, t] = np.where(there[:, t + 1], last[:, t + 1], t)
+    return last
 
 
 def _short(value: float, digits: int = DIGITS) -> float | None:
@@ -197,6 +226,7 @@ def _spectrum_chart(series: Sequence[Named], sites: Sequence[str]) -> list[Chart
             title="Spectra at the step",
             spec=_spectrum_spec(sites),
             columns=as_columns(("run", "site", "step", "rank", "value"), rows),
+            shows=("step",),
             alt="Eigenvalues over their average by rank, at the step of the slider.",
             half=True,
         )
@@ -211,15 +241,19 @@ def _metric_chart(series: Sequence[Named]) -> list[Chart]:
     ]
     if not rows:
         return []
+    names = dict.fromkeys(str(row["metric"]) for row in rows)
+    says = next(iter(names)) if len(names) == 1 else "as chosen above"
     return [
         Chart(
             name="trajectory-metric",
             title="Metric",
-            spec=_line_spec("run", "metric", LOG),
-            specs={axis: _line_spec("run", "metric", axis) for axis in (LOG, LINEAR)},
+            spec=_line_spec("run", says, LOG),
+            specs={axis: _line_spec("run", says, axis) for axis in (LOG, LINEAR)},
             by="axis",
             columns=as_columns(("run", "metric", "step", "value"), rows),
             ignores=("step",),
+            shows=("metric",),
+            says=says,
             alt="The metric over the same steps.",
             half=True,
         )
@@ -238,11 +272,12 @@ def _theory_chart(series: Sequence[Named]) -> list[Chart]:
         Chart(
             name="trajectory-theory",
             title="Older theories",
-            spec=_line_spec("line", "", LOG),
-            specs={axis: _line_spec("line", "", axis) for axis in (LOG, LINEAR)},
+            spec=_line_spec("line", "as chosen above", LOG),
+            specs={axis: _line_spec("line", "as chosen above", axis) for axis in (LOG, LINEAR)},
             by="axis",
             columns=as_columns(("run", "theory", "line", "step", "value"), rows),
             ignores=("step",),
+            shows=("theory",),
             alt="What older theories are about, over the same steps.",
             wide=True,
         )
@@ -252,7 +287,9 @@ def _theory_chart(series: Sequence[Named]) -> list[Chart]:
 # --- specifications -----------------------------------------------------------------------
 def _steps(field: str, axis: str) -> alt.X:
     kind = "symlog" if axis == LOG else "linear"
-    ticks = alt.Axis(format="~s", values=TICKS) if axis == LOG else alt.Axis(format="~s")
+    # an axis with a format of its own would write 1, 10 and 100 as 0k beside 100k
+    short = "format(datum.value, '~s')"
+    ticks = alt.Axis(labelExpr=short, **({"values": TICKS} if axis == LOG else {}))
     return alt.X(
         f"{field}:Q",
         title="step",
@@ -277,7 +314,7 @@ def _map_spec(sites: Sequence[str], axis: str) -> ChartSpec:
     ]
     chart = (
         alt.Chart(alt.NamedData(ROWS))
-        .mark_rect()
+        .mark_rect(opacity=1)
         .encode(
             x=_steps("left", axis),
             x2="right:Q",
@@ -306,7 +343,7 @@ def _curve_spec(sites: Sequence[str], axis: str) -> ChartSpec:
             y=alt.Y("low:Q", title=None), y2="high:Q", color=color
         ),
         base.mark_line().encode(y=y, color=color),
-        base.mark_point(style="dot", size=12).encode(
+        base.mark_point(style="dot", size=SMALL).encode(
             y=y,
             color=color,
             tooltip=[
@@ -329,7 +366,7 @@ def _profile_spec(sites: Sequence[str]) -> ChartSpec:
         title=None,
         axis=alt.Axis(labelExpr=_labels(sites), labelLimit=90),
     )
-    base = alt.Chart(alt.NamedData(ROWS)).encode(x=x)
+    base = alt.Chart(alt.NamedData(ROWS)).encode(x=x, color=alt.Color("run:N", legend=None))
     y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False))
     layers = [
         base.mark_rule(style="whisker").encode(y=alt.Y("low:Q", title=None), y2="high:Q"),
@@ -365,11 +402,14 @@ def _spectrum_spec(sites: Sequence[str]) -> ChartSpec:
     return _titled(chart, "Spectra at the step", "of the sites that are ticked")
 
 
-def _line_spec(line: str, facet: str, axis: str) -> ChartSpec:
+def _line_spec(line: str, says: str, axis: str) -> ChartSpec:
     several = line == "line"
     color = alt.Color(
         f"{line}:N",
-        legend=alt.Legend(title=None, columns=4, labelLimit=200) if several else None,
+        sort=None,  # bands from rare to frequent, as they come
+        legend=alt.Legend(title=None, columns=_columns(2, 4), labelLimit=200)
+        if several
+        else None,
         scale=alt.Scale(scheme="tableau20") if several else alt.Scale(),
     )
     tips = [
@@ -380,10 +420,15 @@ def _line_spec(line: str, facet: str, axis: str) -> ChartSpec:
     y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False))
     base = alt.Chart(alt.NamedData(ROWS)).encode(x=_steps("step", axis), y=y, color=color)
     chart = alt.layer(
-        base.mark_line(), base.mark_point(style="dot", size=12).encode(tooltip=tips)
+        base.mark_line(), base.mark_point(style="dot", size=SMALL).encode(tooltip=tips)
     ).properties(width="container", height=240)
     title = "Older theories" if several else "Metric"
-    return _titled(chart, title, "over the same steps" if facet else "as chosen above")
+    return _titled(chart, title, says)
+
+
+def _columns(narrow: int, wide: int) -> Any:
+    """Return the columns of a legend by the width of its chart."""
+    return {"expr": f"width < 420 ? {narrow} : {wide}"}
 
 
 def _by_depth(sites: Sequence[str]) -> alt.Color:
@@ -391,8 +436,9 @@ def _by_depth(sites: Sequence[str]) -> alt.Color:
     return alt.Color(
         "site:O",
         sort=list(sites),
-        scale=alt.Scale(scheme="viridis", reverse=True),
-        legend=alt.Legend(title=None, columns=6),
+        # without its ends, which are hard to see on a white or a black page
+        scale=alt.Scale(scheme=alt.SchemeParams(name="viridis", extent=[0.85, 0.3])),
+        legend=alt.Legend(title=None, columns=_columns(3, 6)),
     )
 
 

@@ -154,7 +154,8 @@ def _not_a_series(name: str) -> ConfigError:
         )
     return ConfigError(
         f"expected --revisions of the model {name!r} on the hub, got none",
-        hint="add --revisions step0,step1000 or --revisions pythia; name a folder by its path",
+        hint=f"there is no folder {name!r} here; a model on the hub needs --revisions "
+        "step0,step1000 or --revisions pythia",
         slug="series-revisions",
     )
 

@@ -120,7 +120,8 @@ def model(at: Places) -> Model:
                 volume.append(np.log(np.diag(root) * loud).sum())
     seen = np.stack(shock)
     widths = sorted({max(share * float(x[-1]), NARROWEST) for share in RISES})
-    rises = np.column_stack([_rises(x, width) for width in widths])
+    narrow = np.maximum(RISES[0] * early[-1], NARROWEST * np.diff(early))  # (n - 1,)
+    rises = np.column_stack([*(_rises(x, width) for width in widths), _rises(early, narrow)])
     jump, length = _unit(seen @ step)
     rise, _ = _unit(seen @ rises)
     return Model(seen, np.stack(colour), np.array(volume), jump, length, rise)
@@ -132,7 +133,7 @@ def _unit(shapes: Array) -> tuple[Array, Array]:
     return shapes / length[:, None], length
 
 
-def _rises(x: Array, width: float) -> Array:
+def _rises(x: Array, width: float | Array) -> Array:
     """Return sigmoids, each in the middle between two checkpoints, (n, n - 1)."""
     middle = (x[1:] + x[:-1]) / 2
     return 0.5 + 0.5 * np.tanh((x[:, None] - middle) / (2 * width))
