@@ -289,7 +289,8 @@ def _steps(field: str, axis: str) -> alt.X:
     kind = "symlog" if axis == LOG else "linear"
     # an axis with a format of its own would write 1, 10 and 100 as 0k beside 100k
     short = "format(datum.value, '~s')"
-    ticks = alt.Axis(labelExpr=short, **({"values": TICKS} if axis == LOG else {}))
+    log = axis == LOG
+    ticks = alt.Axis(labelExpr=short, values=TICKS) if log else alt.Axis(labelExpr=short)
     return alt.X(
         f"{field}:Q",
         title="step",
