@@ -1,6 +1,6 @@
 """Sites: what is measured in a model, by name; the only place where such names are taken apart.
 
-A site is a dotted name (ADR 10): `resid.3`, `enc.attn.0`, `norm.mid`, `q.3.11`,
+A site is a dotted name (ADR 10): `resid.3`, `enc.attn.0`, `norm.mid`, `q.3.11`, `head.3.11`,
 `embed.weight`. Names of other people's modules are sites as well, so that every string parses
 and prints as it was. In readings, runs and state files sites are strings.
 """
@@ -12,13 +12,15 @@ from functools import lru_cache
 from typing import Self
 
 ENCODER, DECODER = "enc", "dec"
-STACKS = ("", ENCODER, DECODER)  # models with one stack have no name for it
+CROSS = "cross"  # attention of a decoder to its encoder
+STACKS = ("", ENCODER, DECODER, CROSS)  # models with one stack have no name for it
 HEADS = ("q", "k", "v")
+HEAD = "head"  # a head of attention: its queries, keys and scores together
 EMBED, UNEMBED = MATRICES = ("embed.weight", "unembed.weight")
 PARTS = ("in", "mid", "out")  # of the final norm: before, within, after
 POOLED = "pooled"
 FAMILIES = (  # in the order of a model, as tables list them
-    "embed", "resid", "stage", "attn", "mlp", "norm", *HEADS, "grad", "gradw",
+    "embed", "resid", "stage", "attn", "mlp", "norm", HEAD, *HEADS, "grad", "gradw",
     "rows", POOLED, "task", *MATRICES,
 )  # fmt: skip
 OTHER = "other sites"
@@ -31,10 +33,11 @@ _REGIONS = {
     "q": "queries",
     "k": "keys",
     "v": "values",
+    "head": "heads",
     "stage": "stages",
     "grad": "gradients",
 }
-_IN_WORDS = {"": "", ENCODER: "encoder", DECODER: "decoder"}
+_IN_WORDS = {"": "", ENCODER: "encoder", DECODER: "decoder", CROSS: "cross"}
 _NUMBER = re.compile("0|[1-9][0-9]{0,7}")  # as `str` would print it, and small enough to draw
 _AFTER_BLOCKS = 10**6  # deeper than any block
 
@@ -95,16 +98,17 @@ class Site:
         return prefix_of(self.stack) + self.family
 
     @property
-    def key(self) -> tuple[bool, bool, int, int, int, int, str]:
+    def key(self) -> tuple[bool, int, int, int, int, int, str]:
         """The order of a model, as tables show it: by stack, family, layer and head.
 
-        Matrices come last. A site without a stack comes beside those of the encoder.
+        Matrices come last. A site without a stack comes beside those of the encoder; heads of
+        cross-attention come after those of the decoder.
         """
         family = len(FAMILIES) if self.is_free else FAMILIES.index(self.family)
         layer, head = (-1 if n is None else n for n in (self.layer, self.head))
         part = PARTS.index(self.part) if self.is_final_norm else -1
-        decoder = self.stack == DECODER
-        return self.is_matrix, decoder, family, layer, head, part, str(self)
+        side = {DECODER: 1, CROSS: 2}.get(self.stack, 0)
+        return self.is_matrix, side, family, layer, head, part, str(self)
 
     @property
     def region(self) -> str:
@@ -160,6 +164,27 @@ class Site:
         whole = str(self)
         names = (whole, whole.removeprefix(prefix_of(self.stack)))
         return any(name == selector or name.startswith(f"{selector}.") for name in names)
+
+
+def key_sites(heads: Iterable[str], keys: Iterable[str]) -> dict[str, str]:
+    """Return for each head the site of the keys that it reads.
+
+    Where heads share keys, as many heads in a row read the same ones.
+
+    >>> key_sites(["head.0.0", "head.0.1", "head.1.0"], ["k.0.0", "k.1.0"])
+    {'head.0.0': 'k.0.0', 'head.0.1': 'k.0.0', 'head.1.0': 'k.1.0'}
+    """
+    layers: dict[tuple[str, int | None], tuple[list[str], list[str]]] = {}
+    for number, names in enumerate((heads, keys)):
+        for site in sorted(map(Site.parse, names)):
+            here = layers.setdefault((site.stack, site.layer), ([], []))
+            here[number].append(str(site))
+    return {
+        head: own[place * len(own) // len(these)]
+        for these, own in layers.values()
+        for place, head in enumerate(these)
+        if own
+    }
 
 
 def prefix_of(stack: str) -> str:

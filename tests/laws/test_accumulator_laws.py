@@ -112,8 +112,8 @@ def assert_same(left, right):
     for name, array in ours.items():
         if np.array_equal(theirs[name], array):
             continue
-        # sketches of groups and sums by pair of bands are stored in float32 on purpose
-        loose = array.dtype == np.float32 and name in ("sketch", "units")
+        # sketches of groups, sums by pair of bands and scatters of heads are float32 on purpose
+        loose = array.dtype == np.float32 and name in ("sketch", "units", "scatter")
         scale = max(1.0, float(np.abs(array[np.isfinite(array)]).max(initial=0.0)))
         np.testing.assert_allclose(
             theirs[name],

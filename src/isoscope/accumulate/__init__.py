@@ -13,6 +13,16 @@ from isoscope.accumulate.directions import (
     cosine_over_pairs,
 )
 from isoscope.accumulate.groups import Groups, GroupsSummary
+from isoscope.accumulate.heads import (
+    EarlyKeys,
+    EarlyQueries,
+    HeadVectorsSummary,
+    Keys,
+    MeansSummary,
+    Queries,
+    QueryScores,
+    QueryScoresSummary,
+)
 from isoscope.accumulate.moments import Moments, MomentsSummary
 from isoscope.accumulate.named_rows import NamedRow, NamedRows, NamedRowsSummary
 from isoscope.accumulate.norms import Norms, NormsSummary
@@ -43,6 +53,11 @@ ACCUMULATORS: tuple[Kind, ...] = (
     Overlap,
     NamedRows,
     Adjacent,
+    Queries,
+    Keys,
+    EarlyQueries,
+    EarlyKeys,
+    QueryScores,
 )
 
 __all__ = [
@@ -63,9 +78,14 @@ __all__ = [
     "Directions",
     "DirectionsSummary",
     "DocumentSums",
+    "EarlyKeys",
+    "EarlyQueries",
     "Groups",
     "GroupsSummary",
+    "HeadVectorsSummary",
+    "Keys",
     "Kind",
+    "MeansSummary",
     "Moments",
     "MomentsSummary",
     "NamedRow",
@@ -76,6 +96,9 @@ __all__ = [
     "Overlap",
     "Partitions",
     "PartitionsSummary",
+    "Queries",
+    "QueryScores",
+    "QueryScoresSummary",
     "Reservoir",
     "ReservoirSummary",
     "RowNames",

@@ -50,6 +50,17 @@ class Tally(Accumulator[TallySummary]):
         """Count rows that could not be measured."""
         self.skipped += rows
 
+    def add_counts(
+        self, rows: int, documents: int, pairs: float, zeros: int, keys: Array
+    ) -> None:
+        """Count rows of documents that were summed elsewhere; `keys` are of the documents."""
+        self.count += rows
+        self.documents += documents
+        self.pairs += pairs
+        self.zeros += zeros
+        self.independent = False
+        self._keep(keys)
+
     def _add(self, block: Block) -> None:
         runs = block.members.runs
         rows = np.diff(runs)  # (documents,)

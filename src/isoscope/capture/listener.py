@@ -156,7 +156,7 @@ class Marked(Protocol):
         ...
 
 
-def _document_keys(batch: Marked, seed: int) -> Array:
+def document_keys(batch: Marked, seed: int) -> Array:
     """Return the keys of the documents of a batch: of the hashes it has, or of their ids."""
     hashes: tuple[int, ...] | None = getattr(batch, "keys", None)
     if hashes is None:
@@ -232,7 +232,7 @@ class Listener:
         self.end()
         self._batch = batch
         self._number = self._order.begin()
-        self._keys = _document_keys(batch, self.seed)
+        self._keys = document_keys(batch, self.seed)
         self._known.clear()
         self._usual.clear()
         return self._number
