@@ -176,7 +176,7 @@ def key_sites(heads: Iterable[str], keys: Iterable[str]) -> dict[str, str]:
     """
     layers: dict[tuple[str, int | None], tuple[list[str], list[str]]] = {}
     for number, names in enumerate((heads, keys)):
-        for site in sorted(map(Site.parse, names)):
+        for site in sorted(map(Site.parse, names), key=lambda each: each.depth):
             here = layers.setdefault((site.stack, site.layer), ([], []))
             here[number].append(str(site))
     return {

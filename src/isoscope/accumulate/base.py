@@ -32,7 +32,7 @@ class Accumulator(ABC, Generic[S_co]):
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self.count = 0
+        self.count: int = 0
 
     def update(self, block: Block) -> None:
         """Take in a block of rows."""

@@ -8,6 +8,7 @@ all of the variance.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NotRequired, Protocol, TypedDict
 
 from isoscope.accumulate import (
@@ -17,6 +18,8 @@ from isoscope.accumulate import (
     Block,
     CentredDirections,
     DocumentSums,
+    EarlyKeys,
+    Keys,
     Kind,
     NamedRows,
     Overlap,
@@ -25,6 +28,7 @@ from isoscope.accumulate import (
 )
 from isoscope.accumulate.overlap import Meeting
 from isoscope.errors import MergeError
+from isoscope.site import HEAD, Site, key_sites
 from isoscope.types import CLASSES, VARIANTS, Array
 
 Place = tuple[str, str]  # site, and class of rows or variant
@@ -84,6 +88,27 @@ def same_in_all(parts: Sequence[WithSites]) -> dict[str, str]:
     }
 
 
+def shared_keys(sites: Iterable[str]) -> dict[str, str]:
+    """Return for each attention head the site that holds its keys; nothing without heads."""
+    return _shared_keys(tuple(sites))
+
+
+@lru_cache(maxsize=8)  # the heads of one model are looked up hundreds of times
+def _shared_keys(sites: tuple[str, ...]) -> dict[str, str]:
+    parsed = {name: Site.parse(name) for name in sites if HEAD in name or ".k." in f".{name}"}
+    heads = [name for name, site in parsed.items() if site.family == HEAD]
+    keys = [name for name, site in parsed.items() if site.family == "k"]
+    return key_sites(heads, keys) if heads else {}
+
+
+def join_keys(
+    held: Mapping[Place, Accumulators], keys: Mapping[Kind, Accumulator[object]]
+) -> dict[Place, Accumulators]:
+    """Return the summaries of a head with those of the keys that it reads."""
+    own = {kind: part for kind, part in keys.items() if kind in (Keys, EarlyKeys)}
+    return {place: {**here, **own} for place, here in held.items()}
+
+
 @dataclass
 class Survey:
     """Accumulators by site, variant and kind."""
@@ -96,8 +121,13 @@ class Survey:
 
     @property
     def sites(self) -> tuple[str, ...]:
-        """The sites that have summaries, each once, in the order they were first seen."""
-        return tuple(dict.fromkeys(site for site, _ in self.places))
+        """The sites that have summaries, each once, in the order they were first seen.
+
+        Keys of attention heads are parts of the heads, and no sites of their own.
+        """
+        names = tuple(dict.fromkeys(site for site, _ in self.places))
+        parts = set(shared_keys(names).values())
+        return tuple(name for name in names if name not in parts)
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -111,7 +141,9 @@ class Survey:
     def of_site(self, site: str) -> dict[Place, Accumulators]:
         """Return the accumulators of all places of a site."""
         source = self.same.get(site, site)
-        return {(site, name): here for (at, name), here in self.held.items() if at == source}
+        found = {(site, name): here for (at, name), here in self.held.items() if at == source}
+        keys = shared_keys(dict.fromkeys(at for at, _ in self.held)).get(site)
+        return found if keys is None else join_keys(found, self.held.get((keys, "all"), {}))
 
     def part(self, places: Iterable[Place]) -> "Survey":
         """Return a survey of some places; its accumulators are the same."""

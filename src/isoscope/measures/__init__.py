@@ -34,6 +34,10 @@ _IN_ORDER = (
     "cluster_isotropy",
     "norm_spread",
     "partition",
+    "head_means",
+    "head_cosines",
+    "head_spectrum",
+    "head_scores",
 )
 for _name in _IN_ORDER:
     import_module(f"{__name__}.{_name}")

@@ -15,8 +15,9 @@ from isoscope.types import Note
 
 Invariance = Literal["rotation", "scale", "shift"]
 Level = float | Callable[..., float] | None  # a number, or a function of (n, d)
-# When a measure is computed by default: always, for text with its tokens, or only by name.
-Offer = Literal["always", "text", "asked"]
+# When a measure is computed by default: always, for text with its tokens, only by name, or of
+# heads of attention.
+Offer = Literal["always", "text", "asked", "heads"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,15 @@ import msgspec
 import numpy as np
 
 from isoscope.accumulate.layout import check_place
-from isoscope.accumulate.survey import Place, PlaceState, Survey, SurveyState, same_in_all
+from isoscope.accumulate.survey import (
+    Place,
+    PlaceState,
+    Survey,
+    SurveyState,
+    join_keys,
+    same_in_all,
+    shared_keys,
+)
 from isoscope.store.atomic import SpareFolder, link_or_copy, writing
 from isoscope.store.schema import plain_values
 from isoscope.types import Array
@@ -202,7 +210,10 @@ class StateReader:
                 here: PlaceState = {**place, "site": site}
                 self._places[site, place["variant"]] = number, here
         self.places = tuple(self._places)  # site and class or variant
-        self.sites = tuple(dict.fromkeys(site for site, _ in self._places))
+        names = tuple(dict.fromkeys(site for site, _ in self._places))
+        self._keys = shared_keys(names)  # of attention heads
+        parts = set(self._keys.values())
+        self.sites = tuple(name for name in names if name not in parts)
         self._names: dict[int, list[str]] = {}
         for name in self._file.keys():  # noqa: SIM118
             self._names.setdefault(int(name.partition(".")[0]), []).append(name)
@@ -236,7 +247,12 @@ class StateReader:
 
     def survey_of(self, site: str) -> Survey:
         """Return a survey of one site, with all its classes and variants."""
-        return self.part(place for place in self._places if place[0] == site)
+        survey = self.part(place for place in self._places if place[0] == site)
+        keys = self._keys.get(site)
+        if keys is not None:
+            own = self.part([(keys, "all")]).held.get((keys, "all"), {})
+            survey.held = join_keys(survey.held, own)
+        return survey
 
 
 def _check(place: PlaceState, arrays: Mapping[str, Array]) -> None:

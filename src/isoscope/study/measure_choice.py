@@ -9,7 +9,7 @@ from isoscope.accumulate.survey import Survey
 from isoscope.blas import one_blas_thread
 from isoscope.display import READINGS, Results
 from isoscope.engine.allocator import trim
-from isoscope.errors import RowError, TooFewRowsError
+from isoscope.errors import ConfigError, RowError, TooFewRowsError
 from isoscope.measures import MEASURES, level
 from isoscope.measures.base import Level
 from isoscope.store.origin import Settings
@@ -59,10 +59,29 @@ def measure_names(
         chosen = [measures] if isinstance(measures, str) else measures
         if not chosen:
             raise nothing({})
+        _refuse_heads(chosen)
         return tuple(dict.fromkeys(MEASURES[name].name for name in chosen))
     return tuple(
-        m.name for m in MEASURES.values() if (text if m.offered == "text" else all or m.default)
+        m.name
+        for m in MEASURES.values()
+        if m.offered != "heads" and (text if m.offered == "text" else all or m.default)
     )
+
+
+def head_measures() -> tuple[str, ...]:
+    """Return the names of the measures of attention heads."""
+    return tuple(each.name for each in MEASURES.values() if each.offered == "heads")
+
+
+def _refuse_heads(names: Sequence[str]) -> None:
+    """Raise where a measure of attention heads is to be computed of rows."""
+    for name in names:
+        if MEASURES[name].offered == "heads":
+            raise ConfigError(
+                f"cannot compute {name} of rows: it is of the heads of attention",
+                hint="isoscope attention MODEL computes it, and isoscope read prints it",
+                slug="measure-of-heads",
+            )
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from isoscope.accumulate import (
     CentredDirections,
     Copies,
     Directions,
+    EarlyQueries,
     Moments,
     Partitions,
     Reservoir,
@@ -43,12 +44,14 @@ from isoscope.measures.interval import (
 from isoscope.measures.mean_cosine import mean_cosine, mean_cosines_without_each
 from isoscope.measures.population import estimate
 from isoscope.measures.view import GroupView, Spectrum, Summaries, Units, View
-from isoscope.site import HEADS, MATRICES, Site
+from isoscope.measures.view.heads import BEFORE_ROTATION
+from isoscope.site import HEAD, HEADS, MATRICES, Site
 from isoscope.study.threads import THREADS, map_in_threads
 from isoscope.study.warn import about_bias, about_rows
 from isoscope.types import Reading
 
 Spreads = dict[tuple[str, str, str], Spread]  # by site, variant and measure
+EARLY = "before-rotation"  # the group of readings of vectors that are not rotated yet
 _ROUNDING = 1e-12
 _SINGLE = 1e-6  # by which float32 may be off
 _AIDS: tuple[Kind, ...] = (Tally, Copies)  # what warnings are made of
@@ -208,10 +211,12 @@ def read_place(
     spreads: dict[str, Spread] | None = None,
 ) -> tuple[list[Reading], dict[str, str]]:
     """Return the readings of a site, and for each measure that is missing the reason why."""
+    site = Site.parse(place[0])
+    of_head = site.family == HEAD
+    names = [name for name in names if (MEASURES[name].offered == "heads") is of_head]
     summaries = _summarise(here, names)
     readings: list[Reading] = []
     left_out: dict[str, str] = {}
-    site = Site.parse(place[0])
     without = frozenset[Kind]() if site.is_matrix else _not_collected(site) - here.keys()
 
     def read(name: str) -> list[Reading] | str:
@@ -238,11 +243,32 @@ def read_place(
         replace(r, warnings=(*r.warnings, biased[r.measure])) if r.measure in biased else r
         for r in readings
     ]
+    if EarlyQueries in here:
+        warned += _before_rotation(summaries, place, names, run, options)
     if BandCells in here and "mean-cosine" in names:
         bands = accumulator_of(here, BandCells).finalize().bands()
         warned += by_band(place, bands, run=run, d=summaries.of(Tally).width)
     summaries.forget()
     return warned, left_out
+
+
+def _before_rotation(
+    summaries: Summaries,
+    place: Place,
+    names: Sequence[str],
+    run: str,
+    options: Mapping[str, object],
+) -> list[Reading]:
+    """Return what is read off mean queries and keys before rotary positions turn them."""
+    found: list[Reading] = []
+    for record in (MEASURES[name] for name in names):
+        early = (
+            BEFORE_ROTATION.get(record.reads) if issubclass(record.reads, GroupView) else None
+        )
+        if early is not None:
+            with suppress(TooFewRowsError, UndefinedError):
+                found += _readings(replace(record, reads=early), summaries, place, run, options)
+    return [replace(each, group=EARLY) for each in found]
 
 
 def _spread(

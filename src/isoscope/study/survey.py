@@ -1,6 +1,6 @@
 """The survey of a model: its spec, its plan, and the worker that runs documents through it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
 from threading import Lock
@@ -305,7 +305,7 @@ class ModelWorker:
         ordinals = [ordinal for batch in documents for ordinal in batch]
         matrices = tuple(site for site in sites if is_matrix(site))
         in_turns = [site for site in sites if not is_matrix(site)]
-        first = _batches(units, turns if in_turns else 0)
+        first = cut_batches(units, turns if in_turns else 0)
         kinds = SiteKinds(names, named=spec.reads.measures)
         has_second = spec.reads.all and any(kinds.second(site) for site in in_turns)
         last = (MatrixRows(matrices),) if matrices else ()
@@ -382,41 +382,29 @@ class ModelWorker:
     def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> Survey:
         """Run the documents of a unit; where memory ends, again in smaller batches."""
         from isoscope.capture.listener import NotAlikeError
-        from isoscope.capture.runner import (
-            ChangesItselfError,
-            halve,
-            is_out_of_memory,
-            threads,
-        )
+        from isoscope.capture.runner import ChangesItselfError, threads
 
         if isinstance(unit, MatrixRows):
             return self._matrices(unit)
         assert isinstance(unit, Batches)
-        batches = self.planned.batches(unit)
-        halvings = 0  # of this unit alone: what another has met must not change its bits
-        while True:
-            parts = [list(part) for part in halve(batches, halvings)]
-            try:
-                with threads(max(self.planned.threads // self._lanes, 1)):
-                    return self._run_batches(unit, parts, ticks)
-            except NotAlikeError as error:
-                self.alone.add(error.site)
-            except ChangesItselfError:
-                self.changes_itself = True
-            except (MemoryError, RuntimeError) as error:
-                if not is_out_of_memory(error):
-                    raise
-                if max(map(len, parts)) == 1:
-                    raise IsoscopeError(
-                        f"memory ran out with a single document of at most {self.spec.length} "
-                        f"tokens in {self.subject.loaded.name}",
-                        hint="lower --length, do the sites in more --turns, or use "
-                        "--dtype=bfloat16; the same command resumes from the last unit that "
-                        "was written",
-                        slug="out-of-memory",
-                    ) from error
-                halvings += 1
-                ticks.note(f"memory ran out: batches were cut in {2**halvings}")
+
+        def attempt(parts: list[list[int]]) -> Survey:
+            while True:
+                try:
+                    with threads(max(self.planned.threads // self._lanes, 1)):
+                        return self._run_batches(unit, parts, ticks)
+                except NotAlikeError as error:
+                    self.alone.add(error.site)
+                except ChangesItselfError:
+                    self.changes_itself = True
+
+        return halve_where_memory_ends(
+            self.planned.batches(unit),
+            attempt,
+            ticks,
+            f"a single document of at most {self.spec.length} tokens in "
+            f"{self.subject.loaded.name}",
+        )
 
     def _run_batches(self, unit: Batches, batches: list[list[int]], ticks: Ticks) -> Survey:
         from isoscope.capture.runner import Runner
@@ -548,6 +536,39 @@ class ModelWorker:
         )
 
 
+def halve_where_memory_ends(
+    batches: list[list[int]],
+    attempt: Callable[[list[list[int]]], Survey],
+    ticks: Ticks,
+    least: str,
+) -> Survey:
+    """Run the batches of a unit; where memory ends, again in smaller ones.
+
+    What another unit has met must not change the bits of this one. `least` names what the
+    smallest batch is.
+    """
+    from isoscope.capture.runner import halve, is_out_of_memory
+
+    halvings = 0
+    while True:
+        parts = [list(part) for part in halve(batches, halvings)]
+        try:
+            return attempt(parts)
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            if max(map(len, parts)) == 1:
+                raise IsoscopeError(
+                    f"memory ran out with {least}",
+                    hint="lower --length, do the sites in more --turns, or use "
+                    "--dtype=bfloat16; the same command resumes from the last unit that "
+                    "was written",
+                    slug="out-of-memory",
+                ) from error
+            halvings += 1
+            ticks.note(f"memory ran out: batches were cut in {2**halvings}")
+
+
 def sum_matrix(
     matrix: Array,
     site: str,
@@ -574,7 +595,7 @@ def sum_matrix(
     return survey
 
 
-def _batches(units: Sequence[Sequence[object]], turns: int) -> list[Batches]:
+def cut_batches(units: Sequence[Sequence[object]], turns: int) -> list[Batches]:
     """Return the units of every turn; each is a range of batches."""
     ends = list(accumulate(len(unit) for unit in units))
     ranges = list(zip([0, *ends[:-1]], ends, strict=True))

@@ -12,6 +12,7 @@ from isoscope.accumulate import (
     NamedRows,
     NamedRowsSummary,
     Norms,
+    QueryScores,
     Reservoir,
     Tally,
     TallySummary,
@@ -35,6 +36,7 @@ from isoscope.measures.view import (
     Summaries,
     View,
 )
+from isoscope.measures.view.heads import ScoreSums
 from isoscope.types import DEBIASED_TWINS, Reading
 
 FEW_DOCUMENTS = 32
@@ -72,11 +74,14 @@ def about_rows(summaries: Summaries, reads: type[View], *, debiased: bool = Fals
     if tally.skipped:
         bad = list_rows([[row] for row in named.skipped])
         warnings.append(f"{tally.skipped} rows skipped: they were not finite numbers{bad}")
-    copies = summaries.of(Copies)
-    if copies.share > 0.001:
+    copies = summaries.of(Copies) if Copies in summaries else None  # of heads none are counted
+    if copies is not None and copies.share > 0.001:
         warnings.append(
             f"{copies.share:.1%} of the rows are copies of another row{list_rows(named.copies)}"
         )
+    blind = summaries.of(QueryScores).blind if reads is ScoreSums else 0
+    if blind:
+        warnings.append(f"{blind} queries see no key: they are left out")
     if alike := _alike_neighbours(summaries):
         warnings.append(alike)
     if reads in _OF_NORMS:

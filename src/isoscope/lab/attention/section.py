@@ -1,0 +1,3 @@
+"""stub"""
+
+SECTION = None

@@ -1,0 +1,285 @@
+"""Heads of attention: means of queries and keys, their directions, scatters and scores."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from isoscope.accumulate import (
+    EarlyKeys,
+    EarlyQueries,
+    HeadVectorsSummary,
+    Keys,
+    Kind,
+    MeansSummary,
+    Queries,
+    QueryScores,
+)
+from isoscope.accumulate.heads import STATISTICS
+from isoscope.hashing import sorted_distinct
+from isoscope.measures.view.summaries import GroupView, Summaries
+from isoscope.types import Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowMeans(GroupView):
+    """The mean query, or the mean key, of each group."""
+
+    arrays = ("mean",)
+    mean: Array  # (groups, d)
+
+    @classmethod
+    def of(cls, summaries: Summaries) -> Self:
+        """Return the view of the rows that are needed."""
+        seen = _means(summaries, cls.needs[0])
+        return cls(keys=seen.keys, sizes=seen.sizes, documents=seen.documents, mean=seen.mean)
+
+    @property
+    def whole(self) -> Array:
+        """The mean of all rows, (d,)."""
+        return self.sizes @ self.mean / self.sizes.sum()
+
+
+class QueryMeans(RowMeans):
+    """Mean queries."""
+
+    needs = (Queries,)
+
+
+class KeyMeans(RowMeans):
+    """Mean keys."""
+
+    needs = (Keys,)
+
+
+class EarlyQueryMeans(RowMeans):
+    """Mean queries before rotation."""
+
+    needs = (EarlyQueries,)
+
+
+class EarlyKeyMeans(RowMeans):
+    """Mean keys before rotation."""
+
+    needs = (EarlyKeys,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BothMeans(GroupView):
+    """Mean queries and mean keys of the same groups; `sizes` are queries."""
+
+    needs = (Queries, Keys, QueryScores)
+    of_means: ClassVar[tuple[Kind, Kind]] = (Queries, Keys)
+    arrays = ("queries", "key_rows", "key_means")
+    queries: Array  # (groups, d)
+    key_rows: Array  # (groups,)
+    key_means: Array  # (groups, d)
+    scale: float  # what dot products are multiplied with
+
+    @classmethod
+    def of(cls, summaries: Summaries) -> Self:
+        """Return the view of queries and keys, whichever documents have both."""
+        queries, keys = (_means(summaries, kind) for kind in cls.of_means)
+        scores = summaries.of(QueryScores).sums.sum(axis=0)
+        weight, scale = (scores[STATISTICS.index(name)] for name in ("weight", "scale"))
+        groups = sorted_distinct(queries.keys, keys.keys)
+        rows, mean = _spread_out(queries, groups)
+        key_rows, key_means = _spread_out(keys, groups)
+        return cls(
+            keys=groups,
+            sizes=rows,
+            documents=queries.documents,
+            queries=mean,
+            key_rows=key_rows,
+            key_means=key_means,
+            scale=float(scale / weight) if weight > 0 else 0.0,
+        )
+
+    @property
+    def means(self) -> tuple[Array, Array]:
+        """The mean query and the mean key, (d,) each."""
+        return (
+            self.sizes @ self.queries / self.sizes.sum(),
+            self.key_rows @ self.key_means / self.key_rows.sum(),
+        )
+
+
+class EarlyMeans(BothMeans):
+    """Mean queries and mean keys before rotation."""
+
+    needs = (EarlyQueries, EarlyKeys, QueryScores)
+    of_means = (EarlyQueries, EarlyKeys)
+
+
+# What is read before rotation in place of what is read after it.
+BEFORE_ROTATION: dict[type[GroupView], type[GroupView]] = {
+    QueryMeans: EarlyQueryMeans,
+    KeyMeans: EarlyKeyMeans,
+    BothMeans: EarlyMeans,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowUnits(GroupView):
+    """Sums of unit vectors of queries or of keys; `sizes` are rows with a direction."""
+
+    arrays = ("units",)
+    units: Array  # (groups, d)
+
+    @classmethod
+    def of(cls, summaries: Summaries) -> Self:
+        """Return the view of the rows that are needed."""
+        seen = _vectors(summaries, cls.needs[0])
+        there = seen.nonzero > 0
+        return cls(
+            keys=seen.keys[there],
+            sizes=seen.nonzero[there],
+            documents=seen.documents,
+            units=seen.units[there],
+        )
+
+
+class QueryUnits(RowUnits):
+    """Where queries point."""
+
+    needs = (Queries,)
+
+
+class KeyUnits(RowUnits):
+    """Where keys point."""
+
+    needs = (Keys,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowScatters(GroupView):
+    """Rows, mean and scatter of eight shares of the documents."""
+
+    arrays = ("mean", "scatter")
+    mean: Array  # (shares, d)
+    scatter: Array  # (shares, d, d) about the mean of the share
+
+    @classmethod
+    def of(cls, summaries: Summaries) -> Self:
+        """Return the view of the rows that are needed."""
+        seen = _vectors(summaries, cls.needs[0])
+        there = seen.share_rows > 0
+        return cls(
+            keys=np.flatnonzero(there).astype(np.uint64),
+            sizes=seen.share_rows[there],
+            documents=seen.documents,
+            mean=seen.share_mean[there],
+            scatter=seen.scatter[there],
+        )
+
+    @property
+    def second_moments(self) -> Array:
+        """The second moments of all rows about zero, (d, d)."""
+        between = np.einsum("s,sd,se->de", self.sizes, self.mean, self.mean)
+        return (self.scatter.sum(axis=0) + between) / self.sizes.sum()
+
+    @property
+    def covariance(self) -> Array:
+        """The scatter of all rows about their mean, over the number of rows, (d, d)."""
+        off = self.mean - self.whole
+        between = np.einsum("s,sd,se->de", self.sizes, off, off)
+        return (self.scatter.sum(axis=0) + between) / self.sizes.sum()
+
+    @property
+    def whole(self) -> Array:
+        """The mean of all rows, (d,)."""
+        return self.sizes @ self.mean / self.sizes.sum()
+
+
+class QueryScatters(RowScatters):
+    """Second moments of queries."""
+
+    needs = (Queries,)
+
+
+class KeyScatters(RowScatters):
+    """Second moments of keys."""
+
+    needs = (Keys,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BothScatters(GroupView):
+    """Second moments of queries, and mean keys of the same shares of documents."""
+
+    needs = (Queries, Keys)
+    arrays = ("mean", "scatter", "key_rows", "key_means")
+    mean: Array  # (shares, d) of queries
+    scatter: Array  # (shares, d, d) of queries
+    key_rows: Array  # (shares,)
+    key_means: Array  # (shares, d)
+
+    @classmethod
+    def of(cls, summaries: Summaries) -> Self:
+        """Return the view of both."""
+        queries, keys = _vectors(summaries, Queries), _vectors(summaries, Keys)
+        there = (queries.share_rows > 0) & (keys.share_rows > 0)
+        return cls(
+            keys=np.flatnonzero(there).astype(np.uint64),
+            sizes=queries.share_rows[there],
+            documents=queries.documents,
+            mean=queries.share_mean[there],
+            scatter=queries.scatter[there],
+            key_rows=keys.share_rows[there],
+            key_means=keys.share_mean[there],
+        )
+
+    @property
+    def queries(self) -> QueryScatters:
+        """The queries alone."""
+        return QueryScatters(
+            keys=self.keys,
+            sizes=self.sizes,
+            documents=self.documents,
+            mean=self.mean,
+            scatter=self.scatter,
+        )
+
+    @property
+    def mean_key(self) -> Array:
+        """The mean of all keys, (d,)."""
+        return self.key_rows @ self.key_means / self.key_rows.sum()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreSums(GroupView):
+    """Sums over the queries whose scores were looked at, each times what it stands for."""
+
+    needs = (QueryScores,)
+    arrays = ("sums",)
+    sums: Array  # (groups, statistics)
+
+    @classmethod
+    def of(cls, summaries: Summaries) -> Self:
+        """Return the view of the scores."""
+        seen = summaries.of(QueryScores)
+        return cls(keys=seen.keys, sizes=seen.sizes, documents=seen.documents, sums=seen.sums)
+
+    def total(self, name: str) -> float:
+        """Return the sum of a statistic over all queries."""
+        return float(self.sums[:, STATISTICS.index(name)].sum())
+
+
+def _means(summaries: Summaries, kind: Kind) -> MeansSummary | HeadVectorsSummary:
+    found = summaries.of(kind)
+    assert isinstance(found, MeansSummary | HeadVectorsSummary)
+    return found
+
+
+def _vectors(summaries: Summaries, kind: Kind) -> HeadVectorsSummary:
+    found = summaries.of(kind)
+    assert isinstance(found, HeadVectorsSummary)
+    return found
+
+
+def _spread_out(seen: MeansSummary | HeadVectorsSummary, groups: Array) -> tuple[Array, Array]:
+    """Return rows and means by group, zero where there are none."""
+    slots = np.searchsorted(groups, seen.keys)
+    rows, mean = np.zeros(len(groups)), np.zeros((len(groups), seen.mean.shape[1]))
+    rows[slots], mean[slots] = seen.sizes, seen.mean
+    return rows, mean
