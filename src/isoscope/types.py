@@ -224,6 +224,16 @@ class MatrixCells(Curve):
     of: int  # rows of the whole matrix
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class HeadCurve(Curve):
+    """One measure of an attention head along positions, or over shares of the documents."""
+
+    measure: str
+    along: str  # "positions" or "documents"
+    at: tuple[str, ...]  # what stands at the axis
+    value: Array
+
+
 @dataclass(frozen=True, slots=True)
 class SweepWeight:
     """One weight of a sweep: how the task went, and the difference to weight 0."""

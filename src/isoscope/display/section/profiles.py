@@ -1,6 +1,7 @@
 """Profiles: each measure over depth, over the steps of training, and over bands of tokens."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from isoscope.display.page.profile import (
     COLUMNS,
@@ -22,7 +23,7 @@ from isoscope.display.page.section import (
     site_switch,
     variant_switch,
 )
-from isoscope.site import Site, order_sites
+from isoscope.site import HEAD, Site, order_sites
 from isoscope.types import Reading
 
 LAYERS_LEAD = (
@@ -46,6 +47,7 @@ FAMILIES = {  # first word of a group: end of the title, title of the axis
 
 def show_layers(exhibits: Sequence[Exhibit]) -> Panel | None:
     """Return one chart per measure, over depth."""
+    exhibits = [without_heads(each) for each in exhibits]
     readings = [each for exhibit in exhibits for each in exhibit.readings if not each.group]
     if not readings:
         return None
@@ -70,6 +72,7 @@ def show_depth(exhibits: Sequence[Exhibit]) -> Panel | None:
 
 def show_series(exhibits: Sequence[Exhibit]) -> Panel | None:
     """Return one chart per measure over steps, where readings have several."""
+    exhibits = [without_heads(each) for each in exhibits]
     readings = [
         each
         for exhibit in exhibits
@@ -92,6 +95,12 @@ def show_series(exhibits: Sequence[Exhibit]) -> Panel | None:
     site = site_switch(order_sites(each.site for each in readings))
     others = [s for s in profile_switches(readings) if s.name not in ("step", "part")]
     return Panel((SERIES_LEAD,), (site, *others), charts)
+
+
+def without_heads(exhibit: Exhibit) -> Exhibit:
+    """Return an exhibit without attention heads: hundreds of them are a map, not a profile."""
+    kept = [each for each in exhibit.readings if Site.parse(each.site).family != HEAD]
+    return exhibit if len(kept) == len(exhibit.readings) else replace(exhibit, readings=kept)
 
 
 def _step_columns(exhibits: Sequence[Exhibit], quantity: Quantity) -> Columns:

@@ -9,7 +9,8 @@ add(
 
         By removal: what sink tokens and a few dimensions have of the mean cosine. By
         dependence: how much of the likeness of rows goes when their partners have another
-        token frequency or position, and what all rows share. The two scales do not add up.
+        token frequency or position, and what all rows share. The two scales do not add up. Of a
+        run of attention heads: the cosines within queries and keys, and that of their site.
         """,
         spec_at="isoscope.lab.explain.spec:ExplainSpec",
         where_at=PLACE,

@@ -1,0 +1,73 @@
+"""Read the heads of the real models, and keep what docs/attention.md is made of.
+
+    python bench/heads.py                all studies that can be done here
+    python bench/heads.py minilm smollm  some of them
+
+Models and corpora are found as `bench/real.py` finds them. Each is read twice over the same
+documents: with the default sample of queries, and with all of them, which is what the error
+of the sample is judged by. Runs go to bench/runs and are kept; readings to
+bench/results/heads.
+"""
+
+import shutil
+import sys
+from dataclasses import dataclass
+
+import real
+from real import RUNS, Study, corpus_of, model_of
+
+import isoscope as iso
+
+RESULTS = real.HERE / "results" / "heads"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One model, and how many tokens of its corpus."""
+
+    study: Study
+    tokens: int = 30_000
+
+
+READINGS = [
+    Reading(Study("minilm", "minilm")),
+    Reading(Study("minilm-untrained", "minilm", given={"untrained": True})),
+    Reading(Study("whisper", "whisper_tiny_en_fp16", "speech")),
+    Reading(Study("rxnfp-pretrained", "rxnfp_bert_pretrained_fp16", "reactions")),
+    Reading(Study("rxnfp-finetuned", "rxnfp_bert_ft_fp16", "reactions")),
+    Reading(Study("smollm", "smollm")),
+    Reading(Study("smollm-untrained", "smollm", given={"untrained": True}), 10_000),
+]
+
+
+def done(each: Reading) -> None:
+    """Read the heads of a model, sampled and whole, and keep the readings."""
+    study = each.study
+    model = model_of(study)
+    if model is None or not model.exists():
+        print(f"{study.name}: no model {study.model} here", flush=True)
+        return
+    corpus, how = corpus_of(study)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    for queries in ("16", "all"):
+        run = RUNS / f"heads-{study.name}-{queries}"
+        if not (run / "run.json").exists():
+            iso.attention(
+                model,
+                corpus,
+                output=run,
+                tokens=each.tokens,
+                length=256,
+                queries=queries,
+                **how,
+                **study.given,
+            )
+        shutil.copy(run / "readings.parquet", RESULTS / f"{study.name}-{queries}.parquet")
+        print(run.name, flush=True)
+
+
+if __name__ == "__main__":
+    chosen = sys.argv[1:]
+    for each in READINGS:
+        if not chosen or each.study.name in chosen:
+            done(each)
