@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isoscope.accumulate import ArrayBlock
+from isoscope.accumulate import ArrayBlock, Keys, Queries, QueryScores, Tally
+from isoscope.accumulate.heads import STATISTICS
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.api import measure
 from isoscope.hashing import named_documents
@@ -33,7 +34,8 @@ EXACT = (
     Pairs,
     Clusters,
 )  # read off a sample of rows, the same bit by bit
-NAMES = tuple(m.name for m in MEASURES.values() if m.offered != "text")
+NAMES = tuple(m.name for m in MEASURES.values() if m.offered not in ("text", "heads"))
+OF_HEADS = tuple(m.name for m in MEASURES.values() if m.offered == "heads")
 OF_TEXT = tuple(m.name for m in MEASURES.values() if m.offered == "text")
 BIBLIOGRAPHY = Path(__file__).parents[2] / "docs" / "references.bib"
 
@@ -83,8 +85,55 @@ def of_text(rows, documents=None):
     return by_name(read_survey(survey, OF_TEXT)[0])
 
 
+def of_heads(rows, documents=None):
+    """Return the readings of a head: its queries and keys are rows, taken in turns."""
+    numbers = np.arange(len(rows))
+    names = named_documents(numbers // 4 if documents is None else documents)
+    places = numbers.astype(np.uint64)
+    asks = numbers % 2 == 0
+    parts = {Queries: asks, Keys: ~asks}
+    held = {Tally: Tally(rows.shape[1])}
+    for kind, chosen in parts.items():
+        block = ArrayBlock(rows[chosen], names[chosen], places[chosen])
+        held[kind] = kind(rows.shape[1])
+        held[kind].update(block)
+        if kind is Queries:
+            held[Tally].update(block)
+    statistics, of, at = attention(rows, names, asks)
+    held[QueryScores] = QueryScores(len(STATISTICS))
+    held[QueryScores].update(ArrayBlock(statistics, of, at))
+    return by_name(read_survey(Survey({("head.0.0", "all"): held}), OF_HEADS)[0])
+
+
+def attention(rows, names, asks):
+    """Return the statistics of every query of every document; the longest key is the sink."""
+    found, documents = [], []
+    scale = rows.shape[1] ** -0.5
+    for name in dict.fromkeys(names.tolist()):
+        here = names == name
+        queries, keys = rows[here & asks], rows[here & ~asks]
+        if not len(keys):
+            continue
+        sink = np.argmax(np.linalg.norm(keys, axis=1))
+        for query in queries:
+            with np.errstate(over="ignore"):
+                scores = keys @ query * scale
+            p = np.exp(scores - scores.max())
+            p /= p.sum()
+            several = len(keys) > 1
+            entropy = -(p[p > 0] * np.log(p[p > 0])).sum()
+            relative = entropy / np.log(len(keys)) if several else 0.0
+            values = scores.std(), several, relative, p.max(), p[0], p[sink], scale
+            found.append((1.0, *values))
+            documents.append(name)
+    of = np.array(documents, dtype=np.uint64)
+    shape = (-1, len(STATISTICS))
+    return np.array(found).reshape(shape), of, np.arange(len(of), dtype=np.uint64)
+
+
 def everything(rows, documents=None):
-    return by_name(measure(rows, document=documents, all=True)) | of_text(rows, documents)
+    readings = by_name(measure(rows, document=documents, all=True))
+    return readings | of_text(rows, documents) | of_heads(rows, documents)
 
 
 @cache
@@ -127,7 +176,9 @@ def draws(n, d):
         m for m in NAMES if (it := MEASURES[m].isotropic) is not None and not level(it, n, d)
     ]
     rows = [np.random.default_rng([n, d, draw]).normal(size=(n, d)) for draw in range(4)]
-    return [by_name(measure(each, measures=zero)) | of_text(each) for each in rows]
+    return [
+        by_name(measure(each, measures=zero)) | of_text(each) | of_heads(each) for each in rows
+    ]
 
 
 def deviation(name, n, d):

@@ -1,4 +1,4 @@
-"""Cosines within the queries and keys of a head beside the cosine of the site they come from."""
+"""Cosines within queries and keys of a head beside the cosine of the site they come from."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
