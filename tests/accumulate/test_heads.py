@@ -45,7 +45,7 @@ def test_statistics_add_up_by_group_and_by_position():
     assert found.sums.sum(axis=0) == pytest.approx(rows.sum(axis=0))
     assert found.bands.sum(axis=0) == pytest.approx(rows.sum(axis=0))
     assert found.bands[3] == pytest.approx(rows[4:8].sum(axis=0))
-    assert len(found.keys) == 32
+    assert len(found.keys) == len(set(named_documents(np.arange(60)) % np.uint64(32)))
 
 
 def test_halves_of_symmetric_matrices_make_them_whole():
