@@ -32,11 +32,10 @@ class Reading:
 READINGS = [
     Reading(Study("minilm", "minilm")),
     Reading(Study("minilm-untrained", "minilm", given={"untrained": True})),
-    Reading(Study("whisper", "whisper_tiny_en_fp16", "speech")),
     Reading(Study("rxnfp-pretrained", "rxnfp_bert_pretrained_fp16", "reactions")),
     Reading(Study("rxnfp-finetuned", "rxnfp_bert_ft_fp16", "reactions")),
-    Reading(Study("smollm", "smollm")),
-    Reading(Study("smollm-untrained", "smollm", given={"untrained": True}), 10_000),
+    Reading(Study("smollm", "smollm"), 10_000),
+    Reading(Study("whisper", "whisper_tiny_en_fp16", "speech"), 3_000),
 ]
 
 

@@ -26,20 +26,18 @@ def corpus(tmp_path_factory, texts):
 @pytest.fixture(scope="module")
 def llama(tiny, tmp_path_factory):
     """Return the folder of a small random Llama: two key heads for four heads."""
-    import shutil
-
     from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
     folder = tmp_path_factory.mktemp("llama")
     torch.manual_seed(0)
-    size = len(AutoTokenizer.from_pretrained(tiny))
+    tokenizer = AutoTokenizer.from_pretrained(tiny)
+    tokenizer.save_pretrained(folder)
+    size = len(tokenizer)
     config = LlamaConfig(
         vocab_size=size, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
         num_attention_heads=4, num_key_value_heads=2,
     )  # fmt: skip
     LlamaForCausalLM(config).save_pretrained(folder)
-    for each in tiny.glob("tokenizer*"):
-        shutil.copy(each, folder)
     return folder
 
 
@@ -108,14 +106,15 @@ def test_a_run_is_read_back_merged_and_compared(run, llama, tmp_path, texts):
     assert any(each.site == "head.1.3" for each in changes)
 
 
-def test_units_and_workers_change_no_number(run, llama, corpus, tmp_path):
+def test_units_change_no_number(run, llama, corpus):
     _, found = run
-    elsewhere = iso.attention(
-        llama, corpus, queries=6, threads=1, unit=150, engine="pool", workers=2
-    )
+    cut = iso.attention(llama, corpus, queries=6, threads=1, unit=150)
     names = [(each.site, each.measure, each.group) for each in found]
-    assert [(each.site, each.measure, each.group) for each in elsewhere] == names
-    assert [e.value for e in elsewhere] == pytest.approx([e.value for e in found], rel=1e-5)
+    assert [(each.site, each.measure, each.group) for each in cut] == names
+    values, ends = ([e.value for e in found], [e.high for e in found])
+    # 1e-5: sums in another order, scatters in float32
+    assert [e.value for e in cut] == pytest.approx(values, rel=1e-5, abs=1e-7)
+    assert [e.high for e in cut] == pytest.approx(ends, rel=1e-3, abs=1e-5)
 
 
 def test_sampled_queries_are_near_all_of_them(llama, corpus, run):
@@ -183,15 +182,13 @@ def test_documents_of_one_token_are_refused(decoder, tmp_path):
 
 
 def test_a_model_without_heads_is_refused(tiny, tmp_path):
-    import shutil
-
     from transformers import AutoTokenizer, MambaConfig, MambaModel
 
-    size = len(AutoTokenizer.from_pretrained(tiny))
+    tokenizer = AutoTokenizer.from_pretrained(tiny)
+    tokenizer.save_pretrained(tmp_path)
+    size = len(tokenizer)
     config = MambaConfig(vocab_size=size, hidden_size=16, num_hidden_layers=2, state_size=4)
     MambaModel(config).save_pretrained(tmp_path)
-    for each in tiny.glob("tokenizer*"):
-        shutil.copy(each, tmp_path)
     with pytest.raises(UndefinedError, match="which has none") as error:
         iso.attention(tmp_path)
     assert error.value.slug == "no-heads"

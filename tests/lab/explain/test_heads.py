@@ -24,7 +24,7 @@ def test_each_head_stands_beside_its_site(heads_run):
         assert each.key_cosine == values[each.site, "key-cosine"].value
         assert each.mean_cosine == values[each.stream, "mean-cosine"].value
         assert each.low < each.mean_cosine < each.high
-    assert (found[0].stream, found[-1].stream) == ("embed", "resid.0")
+    assert (found[0].stream, found[-1].stream) == ("embed", "resid.1")
     assert "queries" in str(found) and "mean cosine" in str(found)
     assert len(found.to_json().splitlines()) == len(found)
 
