@@ -11,6 +11,7 @@ ABSOLUTE = {  # 0 is isotropic, 1 is collapsed
     "mean-cosine", "mean-cosine-cross", "mean-cosine-centred", "mean-share",
     "mean-share-debiased",
     "self-similarity", "intra-similarity", "inter-similarity", "cluster-isotropy",
+    "query-cosine", "key-cosine",
 }  # fmt: skip
 
 

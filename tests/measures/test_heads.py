@@ -17,12 +17,42 @@ from isoscope.accumulate.survey import Survey
 from isoscope.errors import ConfigError
 from isoscope.hashing import named_documents
 from isoscope.lab.attention.results import ALIGNED, NEITHER, OPPOSED, verdict
-from isoscope.measures import head_cosines, head_means, head_scores, head_spectrum
+from isoscope.measures.attention_entropy import attention_entropy
+from isoscope.measures.first_token_mass import first_token_mass
+from isoscope.measures.key_cosine import key_cosine
+from isoscope.measures.key_first_cosine import key_first_cosine
+from isoscope.measures.key_isoscore import key_isoscore
+from isoscope.measures.key_norm import key_norm
+from isoscope.measures.largest_probability import largest_probability
+from isoscope.measures.query_cosine import query_cosine
+from isoscope.measures.query_first_share import query_first_share
+from isoscope.measures.query_isoscore import query_isoscore
+from isoscope.measures.query_key_cosine import query_key_cosine
+from isoscope.measures.query_key_dot import query_key_dot
+from isoscope.measures.query_norm import query_norm
+from isoscope.measures.score_spread import score_spread
+from isoscope.measures.sink_mass import sink_mass
 from isoscope.measures.view.heads import BothMeans, QueryMeans, ScoreSums
 from isoscope.study.measure_choice import head_measures, measure_names
 from isoscope.study.reading import read_survey
 
-MODULES = (head_means, head_cosines, head_spectrum, head_scores)
+FUNCTIONS = (
+    query_norm,
+    key_norm,
+    query_key_cosine,
+    query_key_dot,
+    query_cosine,
+    key_cosine,
+    query_isoscore,
+    key_isoscore,
+    query_first_share,
+    key_first_cosine,
+    score_spread,
+    attention_entropy,
+    largest_probability,
+    first_token_mass,
+    sink_mass,
+)
 DOCUMENTS, EACH, WIDTH, SCALE = 60, 12, 6, 0.25
 
 
@@ -56,7 +86,8 @@ def read(*args, **how):
 
 def test_there_are_fifteen_of_them():
     assert len(head_measures()) == 15
-    assert all(module.__doc__.endswith("?") for module in MODULES)
+    names = {each.__name__.replace("_", "-") for each in FUNCTIONS}
+    assert names == set(head_measures())
 
 
 def test_every_measure_of_vectors_is_as_defined():

@@ -35,7 +35,7 @@ from isoscope.study.reading import (
 from isoscope.types import Chunk
 
 PLACE = ("rows", "all")
-EVERY = tuple(MEASURES)
+EVERY = tuple(m.name for m in MEASURES.values() if m.offered != "heads")
 
 
 def accumulated(names, rows):

@@ -5,7 +5,7 @@ from isoscope.study.experiment import Experiment, add
 add(
     Experiment(
         "attention",
-        """Read every attention head of MODEL: queries, keys, and how sharp it is.
+        """Read queries, keys and sharpness of every head.
 
         For each head the lengths of its mean query and mean key, the cosine between them, the
         cosines within queries and within keys, and the spread of scores, the entropy and the
@@ -16,7 +16,7 @@ add(
         examples=(
             "isoscope attention models/minilm",
             "isoscope attention models/minilm corpus.txt --queries 8 -o runs/heads",
-            "isoscope attention models/minilm corpus.txt --tokens 500 --queries all --json",
+            "isoscope attention models/minilm --tokens 500 --queries all --json",
         ),
         noun="tokens",
         first="loading model",

@@ -15,8 +15,11 @@ from isoscope.accumulate import (
     Queries,
     QueryScores,
 )
+from isoscope.accumulate.directions import cosine_over_pairs
 from isoscope.accumulate.heads import STATISTICS
+from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.hashing import sorted_distinct
+from isoscope.measures.view.spectrum import no_spread
 from isoscope.measures.view.summaries import GroupView, Summaries
 from isoscope.types import Array
 
@@ -138,6 +141,18 @@ class RowUnits(GroupView):
             units=seen.units[there],
         )
 
+    @property
+    def mean_cosine(self) -> float:
+        """The mean cosine of all pairs of different rows."""
+        if self.count < 2:
+            raise TooFewRowsError(
+                f"a mean cosine needs at least 2 vectors with a direction, got {self.count}",
+                hint="give more documents",
+                slug="too-few-rows",
+            )
+        total = self.units.sum(axis=0)
+        return float(cosine_over_pairs(np.float64(total @ total), self.count))
+
 
 class QueryUnits(RowUnits):
     """Where queries point."""
@@ -189,6 +204,27 @@ class RowScatters(GroupView):
     def whole(self) -> Array:
         """The mean of all rows, (d,)."""
         return self.sizes @ self.mean / self.sizes.sum()
+
+    @property
+    def width(self) -> int:
+        """How many numbers a row has."""
+        return self.mean.shape[1]
+
+    @property
+    def participation(self) -> float:
+        """tr(C)^2 / |C|^2 of the covariance: no eigenvalue is needed."""
+        covariance = self.covariance
+        length = float(np.einsum("ij,ij->", covariance, covariance))
+        # what float32 leaves of rows that are all alike
+        if length <= (1e-7 * float(np.trace(self.second_moments))) ** 2:
+            raise no_spread()
+        return float(np.trace(covariance)) ** 2 / length
+
+    @property
+    def first_direction(self) -> Array:
+        """The first right singular vector of the rows, on the side of their mean, (d,)."""
+        first = np.linalg.eigh(self.second_moments)[1][:, -1]
+        return -first if first @ self.whole < 0 else first
 
 
 class QueryScatters(RowScatters):
@@ -263,6 +299,27 @@ class ScoreSums(GroupView):
     def total(self, name: str) -> float:
         """Return the sum of a statistic over all queries."""
         return float(self.sums[:, STATISTICS.index(name)].sum())
+
+    def mean(self, name: str, over: str = "weight") -> float:
+        """Return a statistic averaged over queries: all, or those that see several keys."""
+        weight = self.total(over)
+        if weight <= 0:
+            what = "sees a key" if over == "weight" else "sees at least two keys"
+            raise TooFewRowsError(
+                f"attention needs a query that {what}, got none",
+                hint="give longer documents",
+                slug="no-visible-keys",
+            )
+        return self.total(name) / weight
+
+
+def no_mean(name: str) -> UndefinedError:
+    """Return the error for queries or keys that cancel out."""
+    return UndefinedError(
+        f"{name} needs a mean that is not zero, got zero",
+        hint="check the weights of this head; all its queries or keys cancel out",
+        slug="only-zeros",
+    )
 
 
 def _means(summaries: Summaries, kind: Kind) -> MeansSummary | HeadVectorsSummary:
