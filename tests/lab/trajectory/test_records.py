@@ -11,8 +11,8 @@ from isoscope.lab.trajectory.results import (
     course_tables,
 )
 from isoscope.lab.trajectory.theories import Theories
-from isoscope.lab.trajectory.worker import StepRecord
 from isoscope.measures.difference import Difference
+from isoscope.study.checkpoints import StepRecord
 from isoscope.types import Reading
 
 

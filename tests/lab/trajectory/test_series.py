@@ -6,14 +6,13 @@ import pytest
 
 import isoscope as iso
 from isoscope.errors import IsoscopeError
-from isoscope.lab.trajectory.series import (
+from isoscope.study.series import (
     MACHINA,
     PYTHIA,
     find_checkpoints,
     read_files,
     step_of,
 )
-from isoscope.lab.trajectory.spec import TrajectorySpec
 
 NAME = "lab/series"
 OPTIONS = {"sites": "norm.out", "measures": "mean-cosine", "no_theories": True}
@@ -60,18 +59,17 @@ def test_what_the_trainer_leaves_beside_checkpoints_is_ignored(tmp_path):
     (folder / "runs").mkdir()
     (folder / "config.json").write_text("{}")
     (folder / "latest").symlink_to(folder / "checkpoint-1000")
-    found = find_checkpoints(TrajectorySpec.of(series=str(folder)))
+    found = find_checkpoints([str(folder)])
     assert [(each.step, each.name) for each in found] == [
         (500, "checkpoint-500"), (1000, "checkpoint-1000")
     ]  # fmt: skip
 
 
 def test_known_lists_are_revisions_in_the_order_of_steps():
-    spec = TrajectorySpec.of(series="lab/series", revisions="machina,step1000,step7000")
-    found = find_checkpoints(spec)
+    found = find_checkpoints(["lab/series"], ["machina", "step1000", "step7000"])
     assert len(found) == 22 and [each.step for each in found[:3]] == [0, 1000, 7000]
     assert found[1].where == "lab/series@step1000"
-    assert len(find_checkpoints(TrajectorySpec.of(series="a/b", revisions="pythia"))) == 154
+    assert len(find_checkpoints(["a/b"], ["pythia"])) == 154
 
 
 def test_a_torch_file_that_is_cut_is_known_before_it_is_loaded(tmp_path):

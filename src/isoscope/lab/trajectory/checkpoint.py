@@ -1,7 +1,6 @@
 """One checkpoint of a series, surveyed: the same sums and merges as a survey of its own."""
 
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,41 +9,15 @@ from torch import Tensor
 
 from isoscope.capture.feed import Prepared
 from isoscope.engine import Notify, Scratch, Ticks
-from isoscope.engine.allocator import trim
-from isoscope.lab.trajectory.series import other_shape, other_vocabulary
-from isoscope.lab.trajectory.spec import Checkpoint, TrajectoryPlan
+from isoscope.lab.trajectory.spec import TrajectoryPlan
 from isoscope.site import Site
-from isoscope.store.keepers import SummaryKeeper
 from isoscope.store.state import State
+from isoscope.study.checkpoints import KeptDocuments, survey_stages
 from isoscope.study.run import Live
-from isoscope.study.selection import PREPARED, prepare_document
+from isoscope.study.selection import prepare_document
+from isoscope.study.series import Checkpoint, other_shape, other_vocabulary
 from isoscope.study.survey import Batches, ModelWorker, SurveyPlan, SurveySpec
 from isoscope.types import Array
-
-ROOM = 512 << 20  # bytes of summaries that stay in memory: there are those of one checkpoint
-
-
-class KeptDocuments:
-    """Documents as tokens, for all checkpoints: as many as fit into a little memory."""
-
-    most = 8 * PREPARED
-
-    def __init__(self) -> None:
-        self.held: dict[int, Prepared] = {}
-        self._bytes = 0
-
-    def get(self, ordinal: int) -> Prepared | None:
-        """Return a document, where it was kept."""
-        return self.held.get(ordinal)
-
-    def keep(self, found: Mapping[int, Prepared]) -> None:
-        """Keep more of them, as long as there is room."""
-        for ordinal, each in found.items():
-            parts = (*each.inputs.values(), *each.special.values())
-            size = sum(part.nbytes for part in parts)
-            if ordinal not in self.held and self._bytes + size <= self.most:
-                self.held[ordinal] = each
-                self._bytes += size
 
 
 class CheckpointWorker(ModelWorker):
@@ -79,28 +52,7 @@ class CheckpointWorker(ModelWorker):
         self, plan: SurveyPlan, scratch: Scratch, ticks: Ticks, id: str, spare: Path
     ) -> State:
         """Return the summaries of all stages, merged as those of a survey are."""
-        found: list[State] = []
-        before = 0
-        for number, units in enumerate(plan.stages):
-            self.enter(plan, number, found[-1] if found else None)
-            folder = spare / f"stage-{number}"
-            keeper = SummaryKeeper(
-                len(units),
-                id=f"{id} {number}",
-                spare=partial(_make_folder, folder),
-                room=ROOM,
-            )
-            for unit in keeper.missing():
-                done = before
-                inner = Ticks(lambda rows, done=done: ticks.at(done + rows), ticks.note)
-                keeper.add(unit, self.run(units[unit], scratch, inner))
-                before += plan.size(number, unit) or 0
-                trim()
-            found.append(keeper.total())
-        state = found[0]
-        for second in found[1:]:
-            state = state.overlay(second, spare)
-        return state
+        return survey_stages(self, plan, scratch, ticks, id, spare)
 
     def in_draw_order(self, plan: SurveyPlan) -> Iterator[int]:
         """Yield the documents of a plan in the order in which they were drawn."""
@@ -135,8 +87,3 @@ class CheckpointWorker(ModelWorker):
 
 def _width(width: int | None) -> str:
     return "missing" if width is None else f"of width {width}"
-
-
-def _make_folder(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder

@@ -3,10 +3,11 @@
 from typing import Annotated, ClassVar
 
 from isoscope.display import Results
-from isoscope.engine.plan import Plan, Unit
+from isoscope.engine.plan import Plan
 from isoscope.lab.trajectory.results import Course
 from isoscope.study.model import ModelSpec
 from isoscope.study.option import Part, about
+from isoscope.study.series import Checkpoint
 from isoscope.study.survey import SurveyedSpec, SurveyPlan, SurveySpec
 
 SERIES = (
@@ -51,16 +52,6 @@ class SeriesSpec(Part, frozen=True, kw_only=True):
             device=self.device,
             trust_remote_code=self.trust_remote_code,
         )
-
-
-class Checkpoint(Unit, frozen=True, tag=True):
-    """One checkpoint of a series."""
-
-    step: int
-    name: str  # as messages call it
-    where: str  # a path, or a name on the hub with its revision
-    broken: bool = False  # its files are known to be incomplete: it comes last
-    downloaded: bool = False  # it was in the cache before the run, and stays there
 
 
 class TrajectoryPlan(Plan, frozen=True, kw_only=True):

@@ -1,7 +1,6 @@
 """The worker of `isoscope trajectory`: checkpoints surveyed one after the other."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
@@ -13,57 +12,43 @@ from msgspec.structs import replace as with_fields
 from isoscope.accumulate import Moments, accumulator_of
 from isoscope.accumulate.survey import Survey, variants
 from isoscope.capture.model.folder import sha_of_files
-from isoscope.capture.model.hub import (
-    COMMIT,
-    find_revisions,
-    is_downloaded,
-    remove_download,
-)
-from isoscope.capture.model.network import find_dtype
-from isoscope.capture.model.tokenizer import tokenizer_files
 from isoscope.capture.runner import threads
 from isoscope.display import READINGS, Results
 from isoscope.engine import Notify, Scratch, Ticks
 from isoscope.errors import (
     IsoscopeError,
-    ResumeError,
     RowError,
     TooFewRowsError,
     UndefinedError,
 )
 from isoscope.lab.trajectory.changes import StepReadings, find_courses, missing_somewhere
-from isoscope.lab.trajectory.checkpoint import CheckpointWorker, KeptDocuments
+from isoscope.lab.trajectory.checkpoint import CheckpointWorker
 from isoscope.lab.trajectory.metrics import read_metrics
 from isoscope.lab.trajectory.results import CORRECTED, COURSES, Course
-from isoscope.lab.trajectory.series import (
-    CheckpointFiles,
-    check_alike,
-    find_checkpoints,
-    is_on_hub,
-    locate_files,
-    read_files,
-)
-from isoscope.lab.trajectory.spec import Checkpoint, TrajectoryPlan, TrajectorySpec
+from isoscope.lab.trajectory.spec import TrajectoryPlan, TrajectorySpec
 from isoscope.lab.trajectory.theories import Theories
-from isoscope.measures.interval import Spread
 from isoscope.measures.view.spectrum import effective_rows, spectrum_curve
-from isoscope.registry import unknown
 from isoscope.site import Site, is_matrix
 from isoscope.store import new_origin, save
 from isoscope.store.atomic import SpareFolder
 from isoscope.store.series import (
-    GroupParts,
     MetricCurve,
-    Numbers,
     SeriesParts,
     SpectrumPoints,
-    StepParts,
 )
 from isoscope.store.state import State
+from isoscope.study.checkpoints import (
+    SeriesWorker,
+    StepRecord,
+    name_checkpoint,
+    pack_spreads,
+    unpack_spreads,
+)
 from isoscope.study.measure_choice import read_state
 from isoscope.study.model import ModelSites, open_documents, open_model
 from isoscope.study.reading import Spreads
 from isoscope.study.run import Finished, Live, Planner
+from isoscope.study.series import Checkpoint
 from isoscope.study.survey import SurveyPlan
 from isoscope.types import Reading
 
@@ -72,30 +57,13 @@ POINTS = 20  # of a spectrum: there is one per site and step
 MODEL = "model"  # the site of what is read of a model as a whole
 
 
-class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What one checkpoint gave."""
-
-    step: int
-    name: str
-    identity: dict[str, object] = {}
-    fingerprint: str = ""  # of its weight files
-    readings: list[Reading] = []
-    parts: StepParts | None = None
-    left_out: list[str] = []
-    trouble: dict[str, str] = {}
-    problem: str = ""  # why it was skipped
-
-
-class TrajectoryWorker(Planner[Results[Course]]):
+class TrajectoryWorker(SeriesWorker, Planner[Results[Course]]):
     """An open corpus, and checkpoints that are loaded one ahead of the one that runs."""
 
     def __init__(self, spec: TrajectorySpec, notify: Notify, live: Live) -> None:
-        self.spec, self.notify = spec, notify
+        self.spec = spec
         spec.reads.names(text=True)  # a misspelt name, before a model is loaded
-        self.checkpoints = find_checkpoints(spec)
-        self._check_revisions()
-        self.files = {each.step: read_files(each.where) for each in self.checkpoints}
-        check_alike([(each, self.files[each.step]) for each in self.checkpoints])
+        super().__init__(spec.load.series, spec.load.revisions, notify)
         self.metrics: list[MetricCurve] = []
         if spec.metrics is not None:
             self.metrics = read_metrics(spec.metrics, [each.step for each in self.checkpoints])
@@ -110,63 +78,32 @@ class TrajectoryWorker(Planner[Results[Course]]):
             skip_bad=read.skip_bad,
             length=spec.length,
         )
-        self.loading: dict[str, Future[ModelSites]] = {}
-        self.pool = ThreadPoolExecutor(1)
-        self.tokens = KeptDocuments()
         self.planned: TrajectoryPlan | None = None
 
     # --- the plan -------------------------------------------------------------------------
     def content(self) -> dict[str, str]:
         """Return fingerprints of what all checkpoints share; units have those of their own."""
-        first = self._first
-        folder = locate_files(
-            first.where,
-            code=self.spec.load.trust_remote_code,
-            weights=False,
-            say=self.notify.tell,
-        ).folder
-        found = {
-            "steps": ",".join(str(each.step) for each in self.checkpoints),
-            "dtype": str(find_dtype(self.spec.load.dtype)),
-            "corpus": f"{self.corpus.name} {self.corpus.fingerprint}",
-        }
-        config = folder / "config.json"
-        if folder.is_dir() and config.is_file():
-            found["model config"] = sha_of_files([config])
-            found["tokenizer"] = sha_of_files(tokenizer_files(folder))
+        load = self.spec.load
+        found = self.series_content(load.dtype, code=load.trust_remote_code)
+        found["corpus"] = f"{self.corpus.name} {self.corpus.fingerprint}"
         for name, path in (("metrics", self.spec.metrics), ("table", self.spec.frequencies)):
             if path is not None:
                 found[name] = sha_of_files([Path(path).expanduser()])
         return found
 
-    @property
-    def _first(self) -> Checkpoint:
-        """The first checkpoint that is whole, as far as its files tell."""
-        whole = [each for each in self.checkpoints if not self._problem(each)]
-        return whole[0] if whole else self.checkpoints[0]
-
-    def _problem(self, each: Checkpoint) -> str:
-        files = self.files[each.step]
-        return "" if files is None else files.problem
-
     def plan(self) -> TrajectoryPlan:
         """Draw and tokenise documents once; one unit per checkpoint, broken ones last."""
-        units = [
-            with_fields(
-                each,
-                broken=bool(self._problem(each)),
-                downloaded=is_on_hub(each.where) and is_downloaded(*_hub_name(each.where)),
-            )
-            for each in self.checkpoints
-        ]
-        first, worker = self._open_first()
+        units = self.units()  # before anything is downloaded
+        first, worker = self.open_first(
+            lambda each: self._surveying(each, self.notify), skip=self.spec.skip_broken
+        )
         survey = worker.plan(check_loss=False)
         self.tokens.keep(worker.prepared)
         widths = worker.subject.sites.widths
         vocabulary = str(worker.subject.loaded.identity["tokenizer"])
-        self._hold(first, worker.subject)
+        self.hold(first, worker.subject)
         return TrajectoryPlan(
-            stages=(tuple(sorted(units, key=lambda each: each.broken)),),
+            stages=(units,),
             threads=survey.threads,
             survey=survey,
             widths=dict(widths),
@@ -174,50 +111,11 @@ class TrajectoryWorker(Planner[Results[Course]]):
             first=first.name,
         )
 
-    def _open_first(self) -> tuple[Checkpoint, CheckpointWorker]:
-        """Return the first checkpoint that can be loaded; --skip-broken goes on to the next."""
-        whole = [each for each in self.checkpoints if not self._problem(each)]
-        *others, last = whole or self.checkpoints[:1]
-        for each in (*others, last):
-            try:
-                return each, self._surveying(each, self.notify)
-            except IsoscopeError as error:
-                if each is last or not self.spec.skip_broken:
-                    raise _named(each, error) from error
-        raise AssertionError("a series has a checkpoint")
-
-    def _check_revisions(self) -> None:
-        """Refuse revisions that the hub does not have, before anything is downloaded."""
-        if self.spec.load.revisions is None:
-            return
-        name = self.spec.load.series[0]
-        known: set[str] | None = None
-        for each in self.checkpoints:
-            revision = _hub_name(each.where)[1]
-            if COMMIT.fullmatch(revision) or is_downloaded(name, revision):
-                continue
-            known = find_revisions(name) if known is None else known
-            if known is None:
-                return
-            if revision not in known:
-                error = unknown("revision", revision, sorted(known))
-                raise IsoscopeError(
-                    f"{name} is on the hub, but no revision of it is called {revision!r}",
-                    hint=f"{error.hint}; look up its branches and tags, or leave it out",
-                    slug="hub-revision",
-                )
-
     # --- units ----------------------------------------------------------------------------
     def enter(self, plan: object, _stage: int, _before: State | None, /) -> None:
         """Take the plan."""
         assert isinstance(plan, TrajectoryPlan)
         self.planned = plan
-
-    def prepare(self, unit: object, /) -> None:
-        """Load a checkpoint while another one is measured."""
-        assert isinstance(unit, Checkpoint)
-        if unit.where not in self.loading and not unit.broken:
-            self.loading[unit.where] = self.pool.submit(self._load, unit)
 
     def run(self, unit: object, scratch: Scratch, ticks: Ticks, /) -> StepRecord:
         """Survey one checkpoint, and return its readings and what their intervals are made of.
@@ -228,8 +126,7 @@ class TrajectoryWorker(Planner[Results[Course]]):
         try:
             return self._measure(unit, scratch, ticks)
         except BaseException:
-            # While a model is loaded nothing is printed: the error would be lost.
-            wait(self.loading.values())
+            self.settle()  # the error would be lost
             raise
 
     def _measure(self, unit: Checkpoint, scratch: Scratch, ticks: Ticks) -> StepRecord:
@@ -238,7 +135,7 @@ class TrajectoryWorker(Planner[Results[Course]]):
             worker = self._surveying(unit)
         except IsoscopeError as error:
             if not self.spec.skip_broken:
-                raise _named(unit, error) from error
+                raise name_checkpoint(unit, error) from error
             ticks.note(f"skipped {unit.name}, which cannot be loaded: {error.problem}")
             return StepRecord(step=unit.step, name=unit.name, problem=error.problem)
         with threads(self.planned.threads):
@@ -247,8 +144,8 @@ class TrajectoryWorker(Planner[Results[Course]]):
             except RowError as error:  # no site has a number: training may have diverged
                 ticks.note(f"skipped {unit.name}: {error.problem}")
                 return StepRecord(step=unit.step, name=unit.name, problem=error.problem)
-        if self.spec.load.free and not unit.downloaded and is_on_hub(unit.where):
-            remove_download(_hub_name(unit.where)[0], str(found.identity.get("revision") or ""))
+        if self.spec.load.free:
+            self.remove(unit, found.identity)
         return found
 
     def _survey(
@@ -274,9 +171,9 @@ class TrajectoryWorker(Planner[Results[Course]]):
             step=unit.step,
             name=unit.name,
             identity=identity,
-            fingerprint=_print_of(self.files[unit.step]),
+            fingerprint=self.print_of(unit.step),
             readings=[replace(each, step=unit.step) for each in readings],
-            parts=_parts(unit, spreads, spectra),
+            parts=pack_spreads(unit, spreads, spectra),
             left_out=[*found.left_out, *problems],
             trouble=dict(found.trouble),
         )
@@ -311,17 +208,9 @@ class TrajectoryWorker(Planner[Results[Course]]):
             say=self.notify.say,
         )
 
-    def _hold(self, unit: Checkpoint, subject: ModelSites) -> None:
-        """Keep a model that is loaded until its unit comes."""
-        held: Future[ModelSites] = Future()
-        held.set_result(subject)
-        self.loading = {unit.where: held}
-
     def _surveying(self, unit: Checkpoint, notify: Notify | None = None) -> CheckpointWorker:
         """Return the worker of one checkpoint, loaded now or while the last one ran."""
-        waiting = self.loading.pop(unit.where, None)
-        subject = self._load(unit) if waiting is None else waiting.result()
-        live = {"model": subject, "corpus": self.corpus}
+        live = {"model": self.take(unit), "corpus": self.corpus}
         spec = self.spec.survey_of(unit.where)
         return CheckpointWorker(spec, notify or Notify(), live, self.tokens)
 
@@ -331,7 +220,7 @@ class TrajectoryWorker(Planner[Results[Course]]):
         self.pool.shutdown(cancel_futures=True)
         plan = done.plan_as(TrajectoryPlan)
         every = msgspec.convert(done.records, list[StepRecord])
-        self._check_unchanged(every, done)
+        self.check_unchanged(every, done)
         records = sorted((each for each in every if not each.problem), key=lambda e: e.step)
         if len(records) < 2:
             raise UndefinedError(
@@ -340,9 +229,9 @@ class TrajectoryWorker(Planner[Results[Course]]):
                 hint="replace the checkpoints that are damaged, or hold NaN or infinity",
                 slug="series-one",
             )
-        name = done.target.name if done.target is not None else self._name
+        name = done.target.name if done.target is not None else self.series_name
         steps = [
-            StepReadings(each.step, each.readings, dict(_spreads(each.parts)))
+            StepReadings(each.step, each.readings, dict(unpack_spreads(each.parts)))
             for each in records
         ]
         courses = find_courses(steps, self.metrics)
@@ -361,7 +250,7 @@ class TrajectoryWorker(Planner[Results[Course]]):
             left_out=left_out,
             trouble=trouble,
             shared={
-                "series": self._name,
+                "series": self.series_name,
                 "checkpoints": len(records),
                 "first": records[0].step,
                 "last": records[-1].step,
@@ -370,15 +259,6 @@ class TrajectoryWorker(Planner[Results[Course]]):
         if done.target is not None:
             self._save(done, plan, records, results, name)
         return results
-
-    @property
-    def _name(self) -> str:
-        first = self.spec.load.series[0]
-        if is_on_hub(first):
-            return first.partition("@")[0]
-        several = len(self.spec.load.series) > 1
-        path = Path(first).expanduser().resolve()
-        return path.parent.name if several else path.name
 
     def _save(
         self,
@@ -397,7 +277,7 @@ class TrajectoryWorker(Planner[Results[Course]]):
         shas = "\n".join(str(each.identity.get("sha")) for each in records)
         identity = {
             **records[-1].identity,
-            "model": self._name,
+            "model": self.series_name,
             "sha": blake2b(shas.encode(), digest_size=32).hexdigest(),
             "layers": _layers(plan.widths),
         }
@@ -433,78 +313,6 @@ class TrajectoryWorker(Planner[Results[Course]]):
             done.overwrite,
             resume=True,
             series=series.encode(),
-        )
-
-    def _check_unchanged(self, records: Iterable[StepRecord], done: Finished) -> None:
-        """Refuse records of checkpoints that are not those in the folders now."""
-        for each in records:
-            now = _print_of(self.files.get(each.step))
-            if each.fingerprint and now and each.fingerprint != now:
-                raise ResumeError(
-                    f"cannot finish {done.target.name if done.target else 'the run'!r}: the "
-                    f"checkpoint {each.name} was replaced after it was measured",
-                    hint="begin again with --overwrite, or choose another folder",
-                    slug="resume-other",
-                )
-
-
-def _print_of(files: CheckpointFiles | None) -> str:
-    return "" if files is None else files.fingerprint
-
-
-def _hub_name(where: str) -> tuple[str, str]:
-    """Return the name and the revision of a checkpoint on the hub."""
-    name, _, revision = where.partition("@")
-    return name, revision or "main"
-
-
-def _named(unit: Checkpoint, error: IsoscopeError) -> IsoscopeError:
-    """Return the error of a checkpoint that cannot be measured, which names it."""
-    return type(error)(
-        f"cannot load the checkpoint {unit.name} of step {unit.step}: {error.problem}",
-        hint=f"{error.hint}; the others are kept, and the same command resumes with this one, "
-        "or goes without it with --skip-broken",
-        slug=error.slug,
-    )
-
-
-def _parts(
-    unit: Checkpoint, spreads: Spreads, spectra: tuple[SpectrumPoints, ...]
-) -> StepParts:
-    """Return what a step's intervals are made of, as a file holds it."""
-    keys: dict[bytes, int] = {}
-    parts = tuple(
-        GroupParts(
-            site=site,
-            variant=variant,
-            measure=measure,
-            keys=keys.setdefault(each.keys.astype("<u8").tobytes(), len(keys)),
-            parts=Numbers.of(each.parts),
-            lost=each.lost,
-            centre=each.centre,
-            correction=each.correction,
-        )
-        for (site, variant, measure), each in sorted(spreads.items())
-    )
-    lists = tuple(Numbers("<u8", data) for data in keys)
-    return StepParts(step=unit.step, name=unit.name, keys=lists, parts=parts, spectra=spectra)
-
-
-def _spreads(parts: StepParts | None) -> Iterator[tuple[tuple[str, str, str], Spread]]:
-    """Yield the spreads of a step by site, variant and measure."""
-    if parts is None:
-        return
-    for each in parts.parts:
-        where = each.site, each.variant, each.measure
-        yield (
-            where,
-            Spread(
-                each.parts.array,
-                parts.keys[each.keys].array,
-                each.lost,
-                centre=each.centre,
-                correction=each.correction,
-            ),
         )
 
 

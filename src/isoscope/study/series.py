@@ -11,14 +11,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from typing import TYPE_CHECKING
 from zipfile import is_zipfile
 
-from isoscope.capture.model.assemble import Location, locate
 from isoscope.capture.model.folder import is_safe, read_json, unreadable, weight_files
-from isoscope.capture.model.tokenizer import tokenizer_files
+from isoscope.engine.plan import Unit
 from isoscope.errors import ConfigError, IsoscopeError
-from isoscope.lab.trajectory.spec import Checkpoint, TrajectorySpec
 from isoscope.source.bytes import of_file
+
+if TYPE_CHECKING:
+    from isoscope.capture.model.assemble import Location
 
 PYTHIA = tuple(
     f"step{step}" for step in (0, *(2**n for n in range(10)), *range(1000, 143_001, 1000))
@@ -31,7 +33,19 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 _LAST = re.compile(r"(?:^|[^\d.])(?<!\de)(\d{1,15})$")
+_OF_A_MODEL = ("config.json", "modules.json")  # in the folder of a model, not of a series
+ONE = ("a trajectory", "isoscope survey")  # what needs several checkpoints, what takes one
 Shapes = dict[str, tuple[int, ...]]
+
+
+class Checkpoint(Unit, frozen=True, tag=True):
+    """One checkpoint of a series."""
+
+    step: int
+    name: str  # as messages call it
+    where: str  # a path, or a name on the hub with its revision
+    broken: bool = False  # its files are known to be incomplete: it comes last
+    downloaded: bool = False  # it was in the cache before the run, and stays there
 
 
 def step_of(name: str) -> int | None:
@@ -46,21 +60,41 @@ def step_of(name: str) -> int | None:
     return int(found[-1]) if found else None
 
 
-def find_checkpoints(spec: TrajectorySpec) -> list[Checkpoint]:
-    """Return the checkpoints of a series in the order of their steps."""
-    names = spec.load.series
-    if spec.load.revisions is not None:
-        places = _revisions(names, spec.load.revisions)
+def is_series(names: Sequence[str], revisions: Sequence[str] | None = None) -> bool:
+    """Whether names are those of several checkpoints, and not of one model.
+
+    A folder is a series where it holds checkpoints and no model itself: what a trainer leaves
+    is one model, and the checkpoints beside it.
+    """
+    if revisions is not None or len(names) > 1:
+        return True
+    folder = Path(names[0]).expanduser() if names else Path()
+    if not names or not folder.is_dir() or any((folder / n).exists() for n in _OF_A_MODEL):
+        return False
+    return any(map(_is_checkpoint, folder.iterdir()))
+
+
+def find_checkpoints(
+    names: Sequence[str],
+    revisions: Sequence[str] | None = None,
+    one: tuple[str, str] = ONE,
+) -> list[Checkpoint]:
+    """Return the checkpoints of a series in the order of their steps.
+
+    `one` is for the error where there is one only: what needs more, and what does not.
+    """
+    if revisions is not None:
+        places = _revisions(names, revisions)
     elif len(names) == 1 and Path(names[0]).expanduser().is_dir():
-        places = _folders(Path(names[0]).expanduser())
+        places = _folders(Path(names[0]).expanduser(), one)
     elif len(names) == 1:
         raise _not_a_series(names[0])
     else:
         places = [(_last_part(each), each) for each in names]
-    return _in_order(places)
+    return _in_order(places, one)
 
 
-def _in_order(places: Sequence[tuple[str, str]]) -> list[Checkpoint]:
+def _in_order(places: Sequence[tuple[str, str]], one: tuple[str, str]) -> list[Checkpoint]:
     found: dict[int, Checkpoint] = {}
     for name, where in places:
         step = step_of(name)
@@ -80,12 +114,7 @@ def _in_order(places: Sequence[tuple[str, str]]) -> list[Checkpoint]:
             )
         found[step] = Checkpoint(step, name, where)
     if len(found) < 2:
-        one = next(iter(found.values())).name
-        raise ConfigError(
-            f"a trajectory needs at least 2 checkpoints, got 1: {one!r}",
-            hint="name the folder that holds all of them; isoscope survey measures one",
-            slug="series-one",
-        )
+        raise _only(next(iter(found.values())).name, one)
     return [found[step] for step in sorted(found)]
 
 
@@ -101,7 +130,15 @@ def _revisions(names: Sequence[str], revisions: Sequence[str]) -> list[tuple[str
     return [(each, f"{names[0]}@{each}") for each in dict.fromkeys(found)]
 
 
-def _folders(folder: Path) -> list[tuple[str, str]]:
+def _only(name: str, one: tuple[str, str]) -> ConfigError:
+    return ConfigError(
+        f"{one[0]} needs at least 2 checkpoints, got 1: {name!r}",
+        hint=f"name the folder that holds all of them; {one[1]} measures one",
+        slug="series-one",
+    )
+
+
+def _folders(folder: Path, one: tuple[str, str]) -> list[tuple[str, str]]:
     """Return the checkpoints in a folder; what is no checkpoint is ignored.
 
     So are links to other checkpoints of the folder, such as `latest`.
@@ -112,11 +149,7 @@ def _folders(folder: Path) -> list[tuple[str, str]]:
     if found:
         return [(each.name, str(each)) for each in found]
     if (folder / "config.json").is_file():
-        raise ConfigError(
-            f"a trajectory needs at least 2 checkpoints, got 1: {folder.name!r}",
-            hint="name the folder that holds all of them; isoscope survey measures one",
-            slug="series-one",
-        )
+        raise _only(folder.name, one)
     raise ConfigError(
         f"expected folders of checkpoints in {str(folder)!r}, got none",
         hint="each checkpoint is a folder with config.json and weights, such as step_1000 or "
@@ -173,6 +206,8 @@ class CheckpointFiles:
 
 def read_files(where: str) -> CheckpointFiles | None:
     """Return what is known of a checkpoint before it is loaded; None of one on the hub."""
+    from isoscope.capture.model.tokenizer import tokenizer_files
+
     path = Path(where).expanduser()
     if path.is_file():
         return CheckpointFiles({}, of_file(path), "")
@@ -282,6 +317,14 @@ def is_on_hub(where: str) -> bool:
 
 def locate_files(
     where: str, *, code: bool, weights: bool, say: Callable[[str], None]
-) -> Location:
+) -> "Location":
     """Return where the files of a checkpoint are, downloaded if it is on the hub."""
+    from isoscope.capture.model.assemble import locate
+
     return locate(where, revision=None, code=code, weights=weights, say=say)
+
+
+def hub_name(where: str) -> tuple[str, str]:
+    """Return the name and the revision of a checkpoint on the hub."""
+    name, _, revision = where.partition("@")
+    return name, revision or "main"
