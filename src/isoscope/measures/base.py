@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from isoscope.errors import TooFewRowsError
 from isoscope.measures.interval import Spread, interval
+from isoscope.measures.jackknife import Scale
 from isoscope.measures.view import GroupView, Spectrum, View
 from isoscope.measures.view.axes import Axes, FirstHalfAxes, SecondHalfAxes
 from isoscope.registry import Registry
@@ -49,6 +50,7 @@ class Measure:
     published: Callable[..., float] | None = None  # as its paper has it, where we differ
     companions: Callable[..., list[Companion]] | None = None
     beside: tuple[str, ...] = ()  # the suffixes of the companions
+    corrected: Scale | None = None  # the scale in which few documents are jackknifed
     by_participation: bool = False  # a function of the participation ratio and the width
     second_pass: bool = False
     offered: Offer = "always"

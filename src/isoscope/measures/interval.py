@@ -160,7 +160,7 @@ def enough_groups(view: GroupView) -> bool:
     return min(view.documents, view.groups) >= LEAST_DOCUMENTS
 
 
-def _without_each(view: V, compute: Callable[[V], float]) -> Array | None:
+def without_each(view: V, compute: Callable[[V], float]) -> Array | None:
     """Return the measure without each group; None where it has no interval."""
     if not enough_groups(view):
         return None
@@ -173,7 +173,7 @@ def _without_each(view: V, compute: Callable[[V], float]) -> Array | None:
 
 def spread(view: V, compute: Callable[[V], float], value: float) -> Spread | None:
     """Return what each group adds to the error of a reading; None without an interval."""
-    without = _without_each(view, compute)
+    without = without_each(view, compute)
     return None if without is None else _spread_of(view, value, without)
 
 
@@ -186,7 +186,7 @@ def interval(
     skewed: bool = False,
 ) -> tuple[float, float] | None:
     """Return the 95 % interval of a reading; None where there are too few documents."""
-    without = _without_each(view, compute)
+    without = without_each(view, compute)
     return interval_from(view, value, without, logarithmic=logarithmic, skewed=skewed)
 
 
@@ -199,7 +199,7 @@ def interval_and_spread(
     skewed: bool = False,
 ) -> tuple[tuple[float, float] | None, Spread | None]:
     """Return both the interval of a reading and its spread, computed once."""
-    without = _without_each(view, compute)
+    without = without_each(view, compute)
     if without is None:
         return None, None
     around = interval_from(view, value, without, logarithmic=logarithmic, skewed=skewed)

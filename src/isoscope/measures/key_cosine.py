@@ -1,6 +1,7 @@
 """Key cosine: do two keys of a head point the same way?"""
 
 from isoscope.measures.base import measure
+from isoscope.measures.jackknife import PLAIN
 from isoscope.measures.view.heads import KeyUnits
 
 
@@ -14,6 +15,7 @@ from isoscope.measures.view.heads import KeyUnits
     formula="(|sum u|^2 - n) / (n (n - 1)), u = keys over their norms",
     misleads="A shared mean key alone makes it high. Pairs within a document are included.",
     bounds=(-1.0, 1.0),
+    corrected=PLAIN,
     offered="heads",
 )
 def key_cosine(seen: KeyUnits) -> float:

@@ -3,7 +3,13 @@
 import numpy as np
 
 from isoscope.measures.base import measure
-from isoscope.measures.view.heads import BothScatters, no_mean
+from isoscope.measures.jackknife import PLAIN
+from isoscope.measures.view.heads import BothScatters, no_mean, warn_of_noise
+
+
+def _warn(seen: BothScatters, _value: float, _error: float | None) -> list[str]:
+    queries = warn_of_noise(seen.sizes, seen.mean, "query")
+    return queries + warn_of_noise(seen.key_rows, seen.key_means, "key")
 
 
 @measure(
@@ -17,6 +23,8 @@ from isoscope.measures.view.heads import BothScatters, no_mean
     "side of their mean",
     misleads="Its sign means little where query-first-share is small: v has no side then.",
     bounds=(-1.0, 1.0),
+    corrected=PLAIN,
+    warn=_warn,
     offered="heads",
 )
 def key_first_cosine(seen: BothScatters) -> float:

@@ -2,7 +2,8 @@
 
 from isoscope.measures.base import measure
 from isoscope.measures.isoscore import from_ratio
-from isoscope.measures.query_isoscore import interval_of_isoscore, isotropic_level
+from isoscope.measures.jackknife import RATIO
+from isoscope.measures.query_isoscore import isotropic_level
 from isoscope.measures.view.heads import KeyScatters
 
 
@@ -16,8 +17,8 @@ from isoscope.measures.view.heads import KeyScatters
     formula="(PR - 1) / (d - 1), PR = tr(C)^2 / |C|_F^2, C = covariance of keys",
     misleads="Blind to the mean: read it beside the cosine. Its interval is over eight shares "
     "of the documents, and is there where each of them has one.",
-    interval=interval_of_isoscore,
     bounds=(0.0, 1.0),
+    corrected=RATIO,
     offered="heads",
 )
 def key_isoscore(seen: KeyScatters) -> float:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from isoscope.measures.base import measure
+from isoscope.measures.jackknife import SQUARE
 from isoscope.measures.view.heads import KeyMeans
 
 
@@ -17,6 +18,7 @@ from isoscope.measures.view.heads import KeyMeans
     misleads="A mean over few documents is never zero: read it beside the interval. Rotary "
     "positions average the mean away, see the group before-rotation.",
     bounds=(0.0, None),
+    corrected=SQUARE,
     offered="heads",
 )
 def key_norm(seen: KeyMeans) -> float:

@@ -10,6 +10,7 @@ from isoscope.measures.base import MEASURES, Measure
 from isoscope.measures.extrapolate import Estimate, by_halves
 from isoscope.measures.interval import FARTHEST, Spread, interval, quantile, spread
 from isoscope.measures.isoscore_debiased import log_spread, unbiased_ratio
+from isoscope.measures.jackknife import by_jackknife
 from isoscope.measures.view import GroupView, Halves, Spectrum, View
 from isoscope.types import DEBIASED_TWINS
 
@@ -22,7 +23,8 @@ def estimate(
     """Return the value that a plain reading would have with endless documents.
 
     Functions of the participation ratio have it from the unbiased traces, other measures of
-    the spectrum by halves, measures of sums from the debiased measure of the same sums. None
+    the spectrum by halves, measures of sums from the debiased measure of the same sums,
+    measures of attention heads by the jackknife. None
     where nothing is known of a bias, or there are too few documents to tell it.
     """
     try:
@@ -30,6 +32,8 @@ def estimate(
             exact = record.by_participation and not published
             found = _by_participation(seen, compute) if exact else None
             return found or by_halves(seen, compute)
+        if isinstance(seen, GroupView) and record.corrected is not None:
+            return by_jackknife(seen, compute, record.corrected)
         twin = MEASURES.get(DEBIASED_TWINS.get(record.name, ""))
         if isinstance(seen, GroupView) and twin is not None and twin.reads is record.reads:
             return _by_twin(seen, twin)

@@ -1,6 +1,7 @@
 """Query cosine: do two queries of a head point the same way?"""
 
 from isoscope.measures.base import measure
+from isoscope.measures.jackknife import PLAIN
 from isoscope.measures.view.heads import QueryUnits
 
 
@@ -14,6 +15,7 @@ from isoscope.measures.view.heads import QueryUnits
     formula="(|sum u|^2 - n) / (n (n - 1)), u = queries over their norms",
     misleads="A shared mean query alone makes it high. Pairs within a document are included.",
     bounds=(-1.0, 1.0),
+    corrected=PLAIN,
     offered="heads",
 )
 def query_cosine(seen: QueryUnits) -> float:

@@ -1,7 +1,12 @@
 """Query first share: does the mean query lie along the first singular vector of queries?"""
 
 from isoscope.measures.base import measure
-from isoscope.measures.view.heads import QueryScatters, no_mean
+from isoscope.measures.jackknife import PLAIN
+from isoscope.measures.view.heads import QueryScatters, no_mean, warn_of_noise
+
+
+def _warn(seen: QueryScatters, _value: float, _error: float | None) -> list[str]:
+    return warn_of_noise(seen.sizes, seen.mean, "query")
 
 
 @measure(
@@ -14,6 +19,8 @@ from isoscope.measures.view.heads import QueryScatters, no_mean
     formula="((mean of q) . v)^2 / |mean of q|^2, v = first right singular vector of queries",
     misleads="A mean that is longer than the spread is the first singular vector by itself.",
     bounds=(0.0, 1.0),
+    corrected=PLAIN,
+    warn=_warn,
     offered="heads",
 )
 def query_first_share(seen: QueryScatters) -> float:

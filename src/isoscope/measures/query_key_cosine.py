@@ -4,7 +4,13 @@ import numpy as np
 
 from isoscope.errors import UndefinedError
 from isoscope.measures.base import measure
-from isoscope.measures.view.heads import BothMeans
+from isoscope.measures.jackknife import PLAIN
+from isoscope.measures.view.heads import BothMeans, warn_of_noise
+
+
+def _warn(seen: BothMeans, _value: float, _error: float | None) -> list[str]:
+    queries = warn_of_noise(seen.sizes, seen.queries, "query")
+    return queries + warn_of_noise(seen.key_rows, seen.key_means, "key")
 
 
 @measure(
@@ -17,6 +23,8 @@ from isoscope.measures.view.heads import BothMeans
     formula="(mean of q) . (mean of k) / (|mean of q| |mean of k|)",
     misleads="Two short means may point anywhere: read it beside query-norm and key-norm.",
     bounds=(-1.0, 1.0),
+    corrected=PLAIN,
+    warn=_warn,
     offered="heads",
 )
 def query_key_cosine(seen: BothMeans) -> float:

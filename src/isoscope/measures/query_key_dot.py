@@ -1,6 +1,7 @@
 """Query-key dot: how much does the product of both means add to every score?"""
 
 from isoscope.measures.base import measure
+from isoscope.measures.jackknife import PLAIN
 from isoscope.measures.view.heads import BothMeans
 
 
@@ -13,6 +14,7 @@ from isoscope.measures.view.heads import BothMeans
     cite="godey2024",
     formula="scale (mean of q) . (mean of k), the scale that the softmax receives",
     misleads="The same number is added to every score of a query: alone it sharpens nothing.",
+    corrected=PLAIN,
     offered="heads",
 )
 def query_key_dot(seen: BothMeans) -> float:

@@ -1,6 +1,6 @@
 """Heads of attention: means of queries and keys, their directions, scatters and scores."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 import numpy as np
@@ -173,6 +173,8 @@ class RowScatters(GroupView):
     arrays = ("mean", "scatter")
     mean: Array  # (shares, d)
     scatter: Array  # (shares, d, d) about the mean of the share
+    # First singular vectors by which shares there are: two measures read the same ones.
+    found: dict[bytes, Array] = field(default_factory=dict[bytes, Array])
 
     @classmethod
     def of(cls, summaries: Summaries) -> Self:
@@ -223,8 +225,11 @@ class RowScatters(GroupView):
     @property
     def first_direction(self) -> Array:
         """The first right singular vector of the rows, on the side of their mean, (d,)."""
-        first = np.linalg.eigh(self.second_moments)[1][:, -1]
-        return -first if first @ self.whole < 0 else first
+        shares = self.keys.tobytes()
+        if shares not in self.found:
+            first = np.linalg.eigh(self.second_moments)[1][:, -1]
+            self.found[shares] = -first if first @ self.whole < 0 else first
+        return self.found[shares]
 
 
 class QueryScatters(RowScatters):
@@ -249,6 +254,7 @@ class BothScatters(GroupView):
     scatter: Array  # (shares, d, d) of queries
     key_rows: Array  # (shares,)
     key_means: Array  # (shares, d)
+    found: dict[bytes, Array]  # first singular vectors of queries, by shares
 
     @classmethod
     def of(cls, summaries: Summaries) -> Self:
@@ -263,6 +269,7 @@ class BothScatters(GroupView):
             scatter=queries.scatter[there],
             key_rows=keys.share_rows[there],
             key_means=keys.share_mean[there],
+            found=summaries.view(QueryScatters).found,
         )
 
     @property
@@ -274,6 +281,7 @@ class BothScatters(GroupView):
             documents=self.documents,
             mean=self.mean,
             scatter=self.scatter,
+            found=self.found,
         )
 
     @property
@@ -311,6 +319,25 @@ class ScoreSums(GroupView):
                 slug="no-visible-keys",
             )
         return self.total(name) / weight
+
+
+NOISE = 2.0  # times the squared error of a mean, below which its direction is mostly noise
+
+
+def warn_of_noise(rows: Array, means: Array, what: str) -> list[str]:
+    """Warn where the direction of a mean is mostly that of its error.
+
+    `rows` and `means` are those of groups of documents, (groups,) and (groups, d).
+    """
+    if len(rows) < 2:
+        return []
+    total = rows @ means  # (d,)
+    whole = total / rows.sum()
+    others = (total - rows[:, None] * means) / (rows.sum() - rows)[:, None]  # without each
+    error = (len(rows) - 1) / len(rows) * float(np.square(others - others.mean(axis=0)).sum())
+    if float(whole @ whole) >= NOISE * error:
+        return []
+    return [f"the mean {what} is no longer than its error: too few documents for its direction"]
 
 
 def no_mean(name: str) -> UndefinedError:
