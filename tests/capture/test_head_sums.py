@@ -375,6 +375,35 @@ def test_numbers_that_are_not_finite_are_reported_with_their_place():
     assert ("head.0.0", "all") not in survey.held
 
 
+class Wide(PlantedAttention):
+    """Attention of another width, that attends again with heads of the first one."""
+
+    def __init__(self, *, again):
+        super().__init__()
+        self.again = again
+
+    def forward(self, states):
+        query, key = states[..., :3][:, None], states[..., 3:6][:, None]
+        found = nn.functional.scaled_dot_product_attention(query, key, key)
+        if self.again:
+            super().forward(states)
+        return nn.functional.pad(found[:, 0], (0, 6))
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_layers_may_differ_in_width_but_not_the_heads_of_one_layer(again):
+    model = Model()
+    model.blocks.append(Block())
+    model.blocks[1].attention = Wide(again=again)
+    states = torch.randn(2, 8, 9, generator=torch.Generator().manual_seed(2))
+    survey, heads = heard(model, {"states": states})
+    assert [each.width for each in heads.layers] == [4, 3]
+    assert survey.held["head.1.0", "all"][Queries].width == 3
+    text = "further heads of Wide are left out: it attends again in the same block, with 1 "
+    assert [each.startswith(text) for each in heads.remarks] == [True] * again
+    assert all("heads of width 4 after 1 of width 3" in each for each in heads.remarks)
+
+
 # --- sampling -------------------------------------------------------------------------------
 
 

@@ -402,6 +402,7 @@ class Heads:
             raise _no_heads(body, name) from error
         names = {module: each for each, module in body.named_modules()}
         passes, found, lost = Passes(), dict[str, LayerHeads](), dict[str, str]()
+        more: dict[str, str] = {}  # heads beside those that are read
 
         def hear(call: AttentionCall) -> None:
             each = names[call.module]
@@ -410,16 +411,23 @@ class Heads:
             layer = _place(call, each, number, stacks, passes)
             if isinstance(layer, str):
                 lost[type(call.module).__name__] = layer
-            else:
-                found.setdefault(layer.sites[0], layer)
+            elif (known := found.setdefault(layer.sites[0], layer)) is not layer:
+                more[type(call.module).__name__] = (
+                    f"it attends again in the same block, with {layer.heads} heads of width "
+                    f"{layer.width} after {known.heads} of width {known.width}, and a layer "
+                    "is read as heads of one width"
+                )
 
         with torch.no_grad(), _listening(body, stacks, hear, passes):
             run()
         if not found:
             raise _not_heard(body, stacks, lost, name)
         layers = sorted(found.values(), key=lambda each: Site.parse(each.sites[0]).key)
-        remarks = tuple(f"heads of {kind} are left out: {why}" for kind, why in lost.items())
-        return cls(body, stacks, tuple(layers), remarks)
+        remarks = [f"heads of {kind} are left out: {why}" for kind, why in lost.items()]
+        remarks += [
+            f"further heads of {kind} are left out: {why}" for kind, why in more.items()
+        ]
+        return cls(body, stacks, tuple(layers), tuple(remarks))
 
     @contextmanager
     def listening(
