@@ -10,6 +10,7 @@ from isoscope.api import check, compare, figure, load, merge, read, report
 from isoscope.causes.cause import Cause
 from isoscope.display.results import Results
 from isoscope.lab.dimensions.results import SiteDimensions
+from isoscope.lab.drift.results import DriftRecord
 from isoscope.lab.explain.heads import HeadCosines
 from isoscope.lab.matrices.results import MatrixIsotropy
 from isoscope.lab.norm.results import FinalNorm, NormSteps, RoleOutliers
@@ -17,6 +18,7 @@ from isoscope.lab.nursery.ablation import EffectLine
 from isoscope.lab.nursery.results import TrainedStep
 from isoscope.lab.probe.results import Probe
 from isoscope.lab.sweep.results import SweepLine
+from isoscope.lab.trajectory.results import Course
 from isoscope.lab.zero.results import ZeroedDimension
 from isoscope.study.keywords import Progress, Say
 from isoscope.types import Reading
@@ -26,6 +28,7 @@ __all__ = [
     "check",
     "compare",
     "dimensions",
+    "drift",
     "explain",
     "figure",
     "load",
@@ -41,6 +44,7 @@ __all__ = [
     "survey",
     "survey_module",
     "sweep",
+    "trajectory",
     "zero",
 ]
 
@@ -48,6 +52,9 @@ def attention(
     model: Any,
     corpus: Any = None,
     *,
+    revisions: str | Sequence[str] | None = None,
+    free: bool = False,
+    skip_broken: bool = False,
     dtype: str | None = None,
     device: str = "cpu",
     trust_remote_code: bool = False,
@@ -91,6 +98,30 @@ def dimensions(
     """Find which dimensions carry the mean cosine of each site, and what is left without
     them.
     """
+
+def drift(
+    *,
+    arch: Literal["bert", "gpt2", "gpt_neox", "llama", "vit", "wav2vec2"] | Sequence[Literal["bert", "gpt2", "gpt_neox", "llama", "vit", "wav2vec2"]] = ("bert", "gpt2"),
+    at: Literal["input", "norm-bias", "query-bias", "key-bias", "query-key-bias"] | Sequence[Literal["input", "norm-bias", "query-bias", "key-bias", "query-key-bias"]] = ("input",),
+    norms: float | Sequence[float] = (0.0, 10.0, 27.7, 100.0, 300.0, 1000.0),
+    initialisations: int = 20,
+    tokens: int = 512,
+    width: int = 768,
+    heads: int = 12,
+    inner: int | None = None,
+    blocks: int = 1,
+    std: float = 0.02,
+    seed: int = 0,
+    threads: int = 1,
+    survey: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
+    engine: str = "here",
+    workers: int = 1,
+    output: str | PathLike[str] | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> Results[DriftRecord]:
+    """Feed drifting input to untrained blocks, and compare with closed forms."""
 
 def explain(
     run: Any,
@@ -358,6 +389,55 @@ def sweep(
     say: Say | None = None,
 ) -> Results[SweepLine]:
     """Fine-tune a model on a task with a penalty, once for each weight and seed."""
+
+def trajectory(
+    series: str | PathLike[str] | Sequence[str | PathLike[str]],
+    corpus: Any = None,
+    *,
+    revisions: str | Sequence[str] | None = None,
+    free: bool = False,
+    dtype: str | None = None,
+    device: str = "cpu",
+    trust_remote_code: bool = False,
+    column: str | None = None,
+    target: str | None = None,
+    id: str | None = None,
+    per: str | None = None,
+    kind: str | None = None,
+    skip_bad: bool = False,
+    sites: str | Sequence[str] | None = None,
+    measures: str | Sequence[str] | None = None,
+    all: bool = False,
+    as_published: bool = False,
+    zeta: float = 0.2,
+    tokens: int | None = 100000,
+    length: int = 512,
+    batch: int = 32,
+    unit: int | None = None,
+    device_map: str | None = None,
+    untrained: bool = False,
+    pooling: Literal["mean", "cls", "last", "max"] | None = None,
+    prompt: str | None = None,
+    no_bos: bool = False,
+    truncate_dim: int | None = None,
+    sinks: float = 10.0,
+    frequencies: str | PathLike[str] | None = None,
+    turns: int | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    metrics: str | PathLike[str] | None = None,
+    skip_broken: bool = False,
+    no_theories: bool = False,
+    engine: str = "here",
+    workers: int = 1,
+    output: str | PathLike[str] | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> Results[Course]:
+    """Survey every checkpoint of a series over the same documents, and say what changes
+    when.
+    """
 
 def zero(
     model: Any,

@@ -226,12 +226,15 @@ class MatrixCells(Curve):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeadCurve(Curve):
-    """One measure of an attention head along positions, or over shares of the documents."""
+    """One measure of an attention head along positions, over documents, or over steps."""
 
     measure: str
-    along: str  # "positions" or "documents"
+    along: str  # "positions", "documents" or "steps"
     at: tuple[str, ...]  # what stands at the axis
     value: Array
+    group: str = ""
+    low: Array | None = None  # NaN where there is none
+    high: Array | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,7 +221,7 @@ def test_a_name_no_terminal_can_show_is_no_reason_to_fail(shell):
 def test_commands_are_listed_in_the_order_of_work():
     assert list(app.commands) == [
         "measure", "survey", "merge", "read", "report", "figure", "compare", "check",
-        "dimensions", "drift", "explain", "matrices", "norm", "nursery train",
+        "attention", "dimensions", "drift", "explain", "matrices", "norm", "nursery train",
         "nursery ablate", "probe", "sweep", "trajectory", "zero", "list", "help", "demo",
     ]  # fmt: skip
 

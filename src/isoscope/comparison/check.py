@@ -83,7 +83,7 @@ def _which(outcomes: Results[GateOutcome], state: str, one: str, several: str) -
 
 def series_steps(run: Run) -> list[int]:
     """Return the steps of a run that follows a series, in order; none of any other run."""
-    if run.origin.kind != "trajectory":
+    if run.origin.kind not in ("trajectory", "attention"):
         return []
     return sorted({each.step for each in run.readings if each.step is not None})
 

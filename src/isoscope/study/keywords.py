@@ -8,7 +8,15 @@ from typing import Any, ForwardRef, TypeVar, cast, get_args, get_origin
 
 from isoscope.engine import Notify
 from isoscope.study.experiment import python_name
-from isoscope.study.option import Option, Part, build, is_path, named_options
+from isoscope.study.option import (
+    Option,
+    Part,
+    build,
+    is_list,
+    is_path,
+    is_tuple,
+    named_options,
+)
 from isoscope.study.run import Runnable, run
 from isoscope.study.spec import Execution, refuse_unknown
 
@@ -79,8 +87,11 @@ def call(
     live: dict[str, object] = {}
     for name, option in spec.options().items():
         value = settings.get(name)
+        several = option.many and (is_list(value) or is_tuple(value))
         if is_path(value):
             settings[name] = value if option.many else os.fspath(value)
+        elif several:
+            continue  # names, one by one
         elif option.about.live and value is not None and not isinstance(value, str):
             live[name], settings[name] = value, None
     checked = spec.of(**settings)

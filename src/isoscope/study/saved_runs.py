@@ -33,7 +33,11 @@ from isoscope.types import CLASSES, VARIANTS, Reading
 
 R_co = TypeVar("R_co", covariant=True)
 A = TypeVar("A", bound=Accumulator[object])
-NOT_MERGED = {"sweep": "--seeds or --weights", "trajectory": "checkpoints"}
+NOT_MERGED = {
+    "sweep": "--seeds or --weights",
+    "trajectory": "checkpoints",
+    "series": "checkpoints",  # of attention heads
+}
 Summaries = Mapping[Kind, Accumulator[object]]
 
 
@@ -53,12 +57,13 @@ def merge(
         )
     loaded = [load(run) for run in runs]
     for run in loaded:
-        if run.origin.kind in NOT_MERGED:
+        kind = "series" if run.series is not None else run.origin.kind
+        kind = run.origin.kind if run.origin.kind in NOT_MERGED else kind
+        if kind in NOT_MERGED:
             raise MergeError(
-                f"cannot merge {run.path.name!r}, which is a {run.origin.kind}, with other "
-                "runs",
-                hint=f"a {run.origin.kind} is resumed where it was stopped: do it again with "
-                f"more {NOT_MERGED[run.origin.kind]} under a new name instead",
+                f"cannot merge {run.path.name!r}, which is a {kind}, with other runs",
+                hint=f"a {kind} is resumed where it was stopped: do it again with more "
+                f"{NOT_MERGED[kind]} under a new name instead",
                 slug="merge-sweep",
             )
     origin = mergeable([run.origin for run in loaded])
@@ -95,7 +100,7 @@ def read(
     if measures is not None:
         have = {each.measure for each in kept}
         # An experiment may have read what is no measure of rows, such as the norm of a bias.
-        own = [name for name in measures if name in have and name not in MEASURES]
+        own = [name for name in measures if name in have and not _is_of_rows(name)]
         others = [name for name in measures if name not in own]
         names = (*own, *(measure_names(others) if others or not own else ()))
         fresh = [name for name in names if name not in have]
@@ -130,6 +135,11 @@ def read(
         left_out=left_out,
         isotropic=isotropic_levels(kept, options),
     )
+
+
+def _is_of_rows(name: str) -> bool:
+    """Whether a name is that of a measure which is read off rows."""
+    return name in MEASURES and MEASURES[name].offered != "heads"
 
 
 def _known_sites(sites: Sequence[str], there: Iterable[str]) -> None:
@@ -208,7 +218,8 @@ class SavedRunWorker(Planner[R_co]):
         self.read = read = spec.read
         saved = live.get("run")
         self.saved = saved if isinstance(saved, Run) else load(read.run or "")
-        _known_sites(read.sites or (), self.saved.sites)
+        sites = self.saved.sites or [each.site for each in self.saved.readings]  # of a series
+        _known_sites(read.sites or (), sites)
 
     @property
     def name(self) -> str:

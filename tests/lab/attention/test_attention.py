@@ -15,30 +15,7 @@ from isoscope.lab.attention.spec import AttentionSpec
 from isoscope.lab.attention.worker import AttentionWorker
 from isoscope.study.measure_choice import head_measures
 
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory, texts):
-    path = tmp_path_factory.mktemp("corpus") / "corpus.txt"
-    path.write_text("\n".join(texts))
-    return path
-
-
-@pytest.fixture(scope="module")
-def llama(tiny, tmp_path_factory):
-    """Return the folder of a small random Llama: two key heads for four heads."""
-    from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
-
-    folder = tmp_path_factory.mktemp("llama")
-    torch.manual_seed(0)
-    tokenizer = AutoTokenizer.from_pretrained(tiny)
-    tokenizer.save_pretrained(folder)
-    size = len(tokenizer)
-    config = LlamaConfig(
-        vocab_size=size, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=2,
-    )  # fmt: skip
-    LlamaForCausalLM(config).save_pretrained(folder)
-    return folder
+STACKS = ("enc", "dec", "cross")
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +83,16 @@ def test_a_run_is_read_back_merged_and_compared(run, llama, tmp_path, texts):
     assert any(each.site == "head.1.3" for each in changes)
 
 
+def test_one_measure_of_one_head_is_read_by_name(run):
+    path, found = run
+    one = iso.read(path, measures=["attention-entropy"], sites=["head.1.3"])
+    assert one.to_dict() == [
+        each
+        for each in found.to_dict()
+        if (each["site"], each["measure"]) == ("head.1.3", "attention-entropy")
+    ]
+
+
 def test_units_change_no_number(run, llama, corpus):
     _, found = run
     cut = iso.attention(llama, corpus, queries=6, threads=1, unit=150)
@@ -143,29 +130,26 @@ def test_the_worker_opens_anywhere(llama, corpus):
     assert spec.decode_plan(worker.plan().encode()).sites[0] == "head.0.0"
 
 
-def test_both_stacks_and_the_crossing_of_an_encoder_decoder(tiny, texts):
+def test_both_stacks_and_the_crossing_of_an_encoder_decoder(tiny, texts, tmp_path):
     from transformers import AutoTokenizer, T5Config, T5ForConditionalGeneration
-
-    from isoscope.capture.head_sums import HeadSums
-    from isoscope.capture.heads import Heads
 
     torch.manual_seed(0)
     tokenizer = AutoTokenizer.from_pretrained(tiny)
+    tokenizer.save_pretrained(tmp_path)
     config = T5Config(
-        vocab_size=len(tokenizer), d_model=16, d_kv=4, d_ff=16, num_layers=1, num_heads=2,
+        vocab_size=len(tokenizer), d_model=16, d_kv=4, d_ff=16, num_layers=2, num_heads=2,
         decoder_start_token_id=0,
     )  # fmt: skip
-    body = T5ForConditionalGeneration(config).eval()
-    ids = torch.tensor([tokenizer(texts[0])["input_ids"]])
-    inputs = {"input_ids": ids, "decoder_input_ids": ids[:, :4]}
-    heads = Heads.discover(body, lambda: body(**inputs))
-    assert [each.sites for each in heads.layers] == [
-        ("enc.head.0.0", "enc.head.0.1"),
-        ("dec.head.0.0", "dec.head.0.1"),
-        ("cross.head.0.0", "cross.head.0.1"),
+    T5ForConditionalGeneration(config).save_pretrained(tmp_path)
+    found = iso.attention(tmp_path, texts[:20], threads=1)
+    heads = [f"{stack}.head.{n}.{h}" for stack in STACKS for n in range(2) for h in range(2)]
+    sites = list(dict.fromkeys(each.site for each in found))
+    assert sites[: len(heads)] == heads
+    every = {(each.site, each.measure) for each in found}
+    assert all((site, name) in every for site in heads for name in head_measures())
+    assert [line.split()[0] for line in str(found).splitlines()[3:9]] == [
+        f"{stack}.{n}" for stack in STACKS for n in range(2)
     ]
-    assert heads.layers[2].keys == ("cross.k.0.0", "cross.k.0.1")
-    assert HeadSums(queries=None, times=10.0, seed=0, folded=True).finish().held == {}
 
 
 @pytest.mark.parametrize("wrong", ["none", "0", "-3", "2.5"])

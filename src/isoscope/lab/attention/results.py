@@ -1,14 +1,14 @@
-"""Readings of heads as tables: one line per layer, and how many heads align or oppose."""
+"""Readings of heads as tables: one line per layer, or per step of a series."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
 from isoscope.display import READINGS, Column, Results, Table, format_value, non_empty, plain
+from isoscope.lab.attention.order import EARLY, find_orders
 from isoscope.site import HEAD, Site, prefix_of
 from isoscope.types import Reading
 
-EARLY = "before-rotation"
 ALIGNED, OPPOSED, NEITHER = "aligned", "opposed", "neither"
 # What the table of layers shows: medians over heads.
 SHOWN = (
@@ -22,27 +22,21 @@ SHOWN = (
     "sink-mass",
 )
 OF_KEYS = ("key-norm", "key-cosine", "key-isoscore")  # the same for heads that share keys
-NOTES = (
+COUNTED = (
     "aligned, opposed: heads whose mean query and mean key have a cosine above or below 0, "
-    "its 95 % interval included; other columns are medians over the heads of a layer, keys "
-    "that heads share counted once",
-    "before: before rotary positions are applied, which average means away",
-    "every head: isoscope read RUN -s head.3.1, --json or --csv",
+    "its 95 % interval included; other columns are medians over the heads of a {of}, keys "
+    "that heads share counted once"
 )
+BEFORE = "before: before rotary positions are applied, which average means away"
+EVERY = "every head: isoscope read RUN -s head.3.1, --json or --csv"
 
 
 @dataclass(frozen=True)
-class Layer:
-    """The heads of one layer of one stack."""
+class Line:
+    """The heads of one line of a table: of a layer, or of a step."""
 
-    stack: str
-    number: int
+    name: str
     readings: list[Reading]
-
-    @property
-    def name(self) -> str:
-        """What the layer is called in tables."""
-        return f"{prefix_of(self.stack)}{self.number}"
 
     def of(self, measure: str, group: str = "") -> list[Reading]:
         """Return the readings of a measure, one per head."""
@@ -50,20 +44,41 @@ class Layer:
 
     def median(self, measure: str, group: str = "") -> float | None:
         """Return the median over heads; keys that heads share count once."""
-        values = [each.value for each in self.of(measure, group)]
-        if measure in OF_KEYS:
-            values = list(dict.fromkeys(values))
+        values = [each.value for each in self.distinct(measure, group)]
         return median(values) if values else None
 
+    def distinct(self, measure: str, group: str = "") -> list[Reading]:
+        """Return the readings of a measure, those of keys that heads share once.
 
-def layers_of(readings: Iterable[Reading]) -> list[Layer]:
+        Keys are the same where their readings are, bit for bit, within a layer.
+        """
+        found = self.of(measure, group)
+        if measure not in OF_KEYS:
+            return found
+        layers = ((Site.parse(each.site), each) for each in found)
+        once = {(site.stack, site.layer, each.value): each for site, each in layers}
+        return list(once.values())
+
+
+def layers_of(readings: Iterable[Reading]) -> list[Line]:
     """Return the layers that have heads, in order."""
     found: dict[tuple[str, int], list[Reading]] = {}
     for each in readings:
         site = Site.parse(each.site)
         if site.family == HEAD and site.layer is not None:
             found.setdefault((site.stack, site.layer), []).append(each)
-    return [Layer(stack, number, here) for (stack, number), here in found.items()]
+    return [
+        Line(f"{prefix_of(stack)}{number}", here) for (stack, number), here in found.items()
+    ]
+
+
+def steps_of(readings: Iterable[Reading]) -> list[Line]:
+    """Return the heads of each step of a series, in order."""
+    found: dict[int, list[Reading]] = {}
+    for each in readings:
+        if each.step is not None and Site.parse(each.site).family == HEAD:
+            found.setdefault(each.step, []).append(each)
+    return [Line(str(step), found[step]) for step in sorted(found)]
 
 
 def verdict(reading: Reading) -> str:
@@ -87,26 +102,41 @@ def alignment(readings: Iterable[Reading], group: str = "") -> dict[str, int]:
 
 def layer_tables(readings: Results[Reading]) -> tuple[Table, ...]:
     """One line per layer, and the counts of all heads in the caption."""
-    layers = layers_of(readings)
-    run = next((each.run for each in readings), "")
     counts = [
         f"{words}: {', '.join(f'{n} {name}' for name, n in alignment(readings, group).items())}"
         for words, group in (("heads", ""), ("before rotation", EARLY))
         if any(each.group == group for each in readings if each.measure == "query-key-cosine")
     ]
-    caption = plain(", ".join([f"run {run}", *counts]))
+    return (_table("layer", layers_of(readings), readings, counts),)
+
+
+def step_tables(readings: Results[Reading]) -> tuple[Table, ...]:
+    """One line per step of a series, and what comes first in the notes."""
+    lines = steps_of(readings)
+    words = f"{len(lines)} checkpoints, step {lines[0].name} to {lines[-1].name}"
+    return (_table("step", lines, readings, [words]),)
+
+
+def _table(
+    of: str, lines: Sequence[Line], readings: Results[Reading], words: Sequence[str]
+) -> Table:
+    run = next((each.run for each in readings), "")
     columns = (
-        Column("layer", tuple(each.name for each in layers), words=True),
-        Column("heads", tuple(str(len(each.of("query-key-cosine"))) for each in layers)),
-        *_counts(layers, ""),
-        *_counts(layers, EARLY),
-        *(Column(name, tuple(_cell(each.median(name)) for each in layers)) for name in SHOWN),
+        Column(of, tuple(each.name for each in lines), words=True),
+        Column("heads", tuple(str(len(each.of("query-key-cosine"))) for each in lines)),
+        *_counts(lines, ""),
+        *_counts(lines, EARLY),
+        *(Column(name, tuple(_cell(each.median(name)) for each in lines)) for name in SHOWN),
     )
     left_out = tuple(map(plain, readings.left_out))
-    return (Table(caption, non_empty(columns), (), left_out, NOTES),)
+    early = any(each.group == EARLY for each in readings)
+    notes = (COUNTED.format(of=of), *([BEFORE] if early else []), EVERY)
+    return Table(
+        plain(", ".join([f"run {run}", *words])), non_empty(columns), (), left_out, notes
+    )
 
 
-def _counts(layers: Sequence[Layer], group: str) -> list[Column]:
+def _counts(layers: Sequence[Line], group: str) -> list[Column]:
     if not any(each.of("query-key-cosine", group) for each in layers):
         return []
     found = [alignment(each.readings, group) for each in layers]
@@ -128,14 +158,17 @@ def _notes(readings: Results[Reading], style: str) -> tuple[str, ...]:
 
 
 HEADS = replace(READINGS, overview=layer_tables, notes=_notes)
+STEPS = replace(READINGS, overview=step_tables, notes=_notes)
 
 
 def attention_results(readings: Results[Reading]) -> Results[Reading]:
-    """Return readings that show as layers of heads."""
+    """Return readings that show as layers of heads, or as steps of a series."""
+    series = any(each.step is not None for each in readings)
+    first = find_orders(readings).sentence if series else ""
     return Results(
         readings,
-        HEADS,
-        remarks=readings.remarks,
+        STEPS if series else HEADS,
+        remarks=(*readings.remarks, *([first] if first else [])),
         left_out=readings.left_out,
         trouble=readings.trouble,
         isotropic=readings.isotropic,

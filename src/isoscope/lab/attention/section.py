@@ -1,8 +1,9 @@
 """The section of heads: a map of layers and heads, and the curve of a head that is clicked."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import product
+from math import isfinite, nan
 
 import altair as alt
 import numpy as np
@@ -25,19 +26,20 @@ from isoscope.display.page.section import (
     run_switch,
 )
 from isoscope.errors import TooFewRowsError, UndefinedError
-from isoscope.lab.attention.results import EARLY, OF_KEYS, alignment, layers_of
+from isoscope.lab.attention.order import EARLY, find_orders
+from isoscope.lab.attention.results import OF_KEYS, alignment, layers_of
 from isoscope.measures import MEASURES
 from isoscope.measures.view import GroupView, Summaries
 from isoscope.site import HEAD, Site
 from isoscope.store import Run
 from isoscope.study.measure_choice import head_measures
 from isoscope.study.reading import finalize_all
-from isoscope.types import HeadCurve, Reading
+from isoscope.types import Array, HeadCurve, Reading
 
 LEAD = (
     "Each cell is a head: its layer from top to bottom, its number from left to right, or its "
-    "place by value where heads are ordered so. Click a head to see its curve below: along "
-    "positions within documents, over eight shares of the documents, or over training steps."
+    "place by value where heads are ordered so. Click a head to see its curves below: over "
+    "eight shares of the documents and along positions within them, or over training steps."
 )
 BEFORE = (
     "In models with rotary positions, means are also shown before rotation, which averages "
@@ -54,12 +56,21 @@ ALONG = {
 }
 SLOW = ("query-first-share", "key-first-cosine")  # an eigenvector for every point
 COLUMNS = (
-    "kind", "run", "stack", "measure", "stage", "along", "site", "layer", "head", "at",
-    "number", "value", "low", "high",
+    "kind", "run", "stack", "measure", "along", "site", "layer", "head", "at", "number",
+    "value", "low", "high",
 )  # fmt: skip
-STAGES = {"": "after rotation", EARLY: "before rotation"}
+EARLIER = "{name}, before rotation"
 STACKS = {"": "all", "enc": "encoder", "dec": "decoder", "cross": "cross-attention"}
 FIRST = "query-key-cosine"
+SIGNED = ("query-key-cosine", "query-key-dot", "key-first-cosine")
+AXES = {"documents": "shares of the documents", "positions": "position", "steps": "step"}
+WIDTH = 620
+LAST_STEP = "the map, tables and the verdict are of the last step; all: isoscope read RUN"
+ORDER = "of {n} heads drift before they sharpen: the dot product of the means goes first"
+HALF_WAY = "the first step at which half of the change from the first to the last is reached"
+ENOUGH = 20  # steps of a curve, rather than curves of more measures
+PREFERRED = ("query-key-dot", "attention-entropy", "query-key-cosine", "score-spread")
+POINTS = 40_000  # of curves: what a page has room for
 
 
 def show(exhibits: Sequence[Exhibit]) -> Panel | None:
@@ -68,36 +79,39 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     if not chosen:
         return None
     rows = [row for exhibit in chosen for row in _rows(exhibit)]
-    measures = [name for name in head_measures() if any(r["measure"] == name for r in rows)]
-    stages = [name for name in STAGES if any(r["stage"] == name for r in rows)]
-    stacks = [name for name in STACKS if any(r["stack"] == name for r in rows)]
-    alongs = list(dict.fromkeys(str(r["along"]) for r in rows if r["kind"] == "curve"))
-    layers = 1 + max(int(r["layer"] or 0) for r in rows)
-    first = next(str(r["site"]) for r in rows)
+    known = dict.fromkeys(str(row["measure"]) for row in rows)
+    names = [each for n in head_measures() for each in (n, EARLIER.format(name=n))]
+    measures = [each for each in names if each in known]
+    stacks = [name for name in STACKS if any(row["stack"] == name for row in rows)]
+    alongs = [each for each in AXES if any(row["along"] == each for row in rows)]
+    layers = 1 + max(int(row["layer"] or 0) for row in rows)
+    first = next(str(row["site"]) for row in rows)
+    plain, signed = (_spec(layers, first, alongs, signed=each) for each in (False, True))
     chart = Chart(
         name="heads",
         title="Heads of attention",
-        spec=_spec(layers, first),
+        spec=plain,
         columns=as_columns(COLUMNS, rows),
-        alt="One statistic of every attention head, by layer and head, and the curve of one.",
+        alt="One statistic of every attention head, by layer and head, and curves of one.",
         wide=True,
         least_height=300.0,
+        by="measure",
+        specs={each: signed for each in measures if each.startswith(SIGNED)},
     )
     switches = [
         *run_switch([each.name for each in chosen]),
-        Switch("measure", "Statistic", tuple((m, m) for m in measures), measures[0]),
+        Switch(
+            "measure",
+            "Statistic",
+            tuple((each, each) for each in measures),
+            FIRST if FIRST in measures else measures[0],
+        ),
     ]
-    if FIRST in measures:
-        switches[-1] = Switch("measure", "Statistic", tuple((m, m) for m in measures), FIRST)
-    for name, label, values, words in (
-        ("stage", "Queries and keys", stages, STAGES),
-        ("stack", "Stack", stacks, STACKS),
-        ("along", "Curve", alongs, {each: each for each in alongs}),
-    ):
-        if len(values) > 1:
-            named = tuple((value, words[value]) for value in values)
-            switches.append(Switch(name, label, named, values[0]))
-    leads = [LEAD, *([BEFORE] if len(stages) > 1 else []), *_shared(chosen)]
+    if len(stacks) > 1:
+        named = tuple((each, STACKS[each]) for each in stacks)
+        switches.append(Switch("stack", "Stack", named, stacks[0]))
+    early = any(each.group == EARLY for exhibit in chosen for each in exhibit.readings)
+    leads = [LEAD, *([BEFORE] if early else []), *_shared(chosen)]
     return Panel(tuple(leads), tuple(switches), (chart,))
 
 
@@ -110,10 +124,9 @@ def _shared(exhibits: Sequence[Exhibit]) -> list[str]:
     """Return how many heads and how many key heads there are, where these differ."""
     found: list[str] = []
     for exhibit in exhibits:
-        layers = layers_of(exhibit.readings)
-        keys = [each.of(OF_KEYS[0]) for each in layers]
-        heads = sum(map(len, keys))
-        own = sum(len({each.value for each in here}) for here in keys)
+        layers = layers_of(last_step(exhibit.readings))
+        heads = sum(len(each.of(OF_KEYS[0])) for each in layers)
+        own = sum(len(each.distinct(OF_KEYS[0])) for each in layers)
         if own < heads:
             found.append(
                 SHARED.format(text=f"{exhibit.name} has {heads:,} heads, {own:,} keys")
@@ -121,64 +134,55 @@ def _shared(exhibits: Sequence[Exhibit]) -> list[str]:
     return found
 
 
+def last_step(readings: Sequence[Reading]) -> list[Reading]:
+    """Return the readings of the last step of a series; all of any other run."""
+    last = max((each.step for each in readings if each.step is not None), default=None)
+    return [each for each in readings if each.step == last]
+
+
 def _rows(exhibit: Exhibit) -> Iterator[dict[str, Cell]]:
     """Yield the cells of the map, then the points of curves."""
-    curves = exhibit.curves_of(HeadCurve)
-    alongs = list(dict.fromkeys(curve.along for curve in curves)) or [""]
-    series = [each for each in exhibit.readings if is_head(each) and each.step is not None]
-    if series:
-        alongs = ["steps", *(each for each in alongs if each)]
-    last = max((each.step for each in series if each.step is not None), default=None)
-    readings = [each for each in exhibit.readings if is_head(each)]
-    groups = dict.fromkeys(each.group for each in readings)
-    early = {each.measure for each in readings if each.group}
-    for each in readings:
-        if each.step == last:
-            stages = [each.group] if each.measure in early else groups
-            for stage, along in product(stages, alongs):  # whichever curve is shown
-                yield _row(exhibit, each.site, each.measure, stage, along, "map", each)
-    for each in series:
-        row = _row(exhibit, each.site, each.measure, each.group, "steps", "curve", each)
-        yield row | {"at": str(each.step), "number": each.step}
-    for curve in curves:
-        for stage in [""] if curve.measure in early else groups:
-            for number, (at, value) in enumerate(
-                zip(curve.at, curve.value.tolist(), strict=True)
-            ):
-                row = _row(exhibit, curve.site, curve.measure, stage, curve.along, "curve")
-                yield row | {"at": at, "number": number, "value": value}
+    for each in filter(is_head, last_step(exhibit.readings)):
+        row = _row(exhibit, each.site, each.measure, each.group)
+        yield row | {"kind": "map", "value": each.value, "low": each.low, "high": each.high}
+    for curve in exhibit.curves_of(HeadCurve):
+        row = _row(exhibit, curve.site, curve.measure, curve.group)
+        row |= {"kind": "curve", "along": curve.along}
+        for number, at in enumerate(curve.at):
+            yield row | {
+                "at": at,
+                "number": number,
+                "value": float(curve.value[number]),
+                "low": _end(curve.low, number),
+                "high": _end(curve.high, number),
+            }
 
 
-def _row(
-    exhibit: Exhibit,
-    name: str,
-    measure: str,
-    stage: str,
-    along: str,
-    kind: str,
-    reading: Reading | None = None,
-) -> dict[str, Cell]:
+def _end(ends: Array | None, number: int) -> float | None:
+    return None if ends is None or not isfinite(ends[number]) else float(ends[number])
+
+
+def _name(measure: str, group: str) -> str:
+    return EARLIER.format(name=measure) if group == EARLY else measure
+
+
+def _row(exhibit: Exhibit, name: str, measure: str, group: str) -> dict[str, Cell]:
     site = Site.parse(name)
     return {
-        "kind": kind,
         "run": exhibit.name,
         "stack": site.stack,
-        "measure": measure,
-        "stage": stage,
-        "along": along,
+        "measure": _name(measure, group),
+        "along": "",
         "site": name,
         "layer": site.layer,
         "head": site.head,
         "at": "",
         "number": 0,
-        "value": None if reading is None else reading.value,
-        "low": None if reading is None else reading.low,
-        "high": None if reading is None else reading.high,
     }
 
 
-def _spec(layers: int, first: str) -> ChartSpec:
-    """Return the specification: the map, and under it the curve of one head."""
+def _spec(layers: int, first: str, alongs: Sequence[str], *, signed: bool) -> ChartSpec:
+    """Return the specification: the map, and under it the curves of one head."""
     order = alt.param(
         name="order",
         value="number",
@@ -186,6 +190,9 @@ def _spec(layers: int, first: str) -> ChartSpec:
     )
     head = alt.selection_point(name="head", fields=["site"], value=[{"site": first}])
     base = alt.Chart(alt.NamedData(ROWS))
+    scale = alt.Scale(range="heatmap")
+    if signed:
+        scale = alt.Scale(range="diverging", domainMid=0)
     cells = (
         base.transform_filter("datum.kind === 'map'")
         .transform_window(
@@ -198,7 +205,7 @@ def _spec(layers: int, first: str) -> ChartSpec:
         .encode(
             x=alt.X("place:O", title="head", axis=alt.Axis(labelAngle=0)),
             y=alt.Y("layer:O", title="layer"),
-            color=alt.Color("value:Q", title="value", scale=alt.Scale(range="heatmap")),
+            color=alt.Color("value:Q", title="value", scale=scale),
             opacity=alt.condition(head, alt.value(1.0), alt.value(0.75), empty=False),
             stroke=alt.condition(head, alt.value("black"), alt.value(None), empty=False),
             tooltip=[
@@ -207,41 +214,126 @@ def _spec(layers: int, first: str) -> ChartSpec:
                 *(alt.Tooltip(f"{name}:Q", format=".4g") for name in ("value", "low", "high")),
             ],
         )
-        .properties(width=620, height=max(90, min(18 * layers, 620)))
+        .properties(width=WIDTH, height=max(90, min(18 * layers, 620)))
         .add_params(head, order)
     )
-    curve = (
-        base.transform_filter("datum.kind === 'curve'")
-        .transform_filter(head)
-        .mark_line(point=True)
-        .encode(
-            x=alt.X(
-                "at:O",
-                title="along the curve",
-                sort=alt.SortField("number"),
-                axis=alt.Axis(labelAngle=-30),
-            ),
-            y=alt.Y("value:Q", title="value", scale=alt.Scale(zero=False)),
-            detail="site:N",
-            tooltip=[
-                alt.Tooltip("site:N"),
-                alt.Tooltip("at:N"),
-                alt.Tooltip("value:Q", format=".4g"),
-            ],
-        )
-        .properties(width=620, height=150)
+    if not alongs:
+        return cells.to_dict(validate=False)
+    width = WIDTH // len(alongs) - (50 if len(alongs) > 1 else 0)
+    curves = [_curve(base, head, along, width) for along in alongs]
+    return (
+        alt.vconcat(cells, alt.hconcat(*curves))
+        .resolve_scale(color="independent")
+        .to_dict(validate=False)
     )
-    return alt.vconcat(cells, curve).resolve_scale(color="independent").to_dict(validate=False)
+
+
+def _curve(base: alt.Chart, head: alt.Parameter, along: str, width: int) -> alt.LayerChart:
+    """Return the curve of the head that was clicked, with its intervals where it has any."""
+    chosen = base.transform_filter(
+        f"datum.kind === 'curve' && datum.along === '{along}'"
+    ).transform_filter(head)
+    x = alt.X(
+        "at:O",
+        title=AXES[along],
+        sort=alt.SortField("number"),
+        axis=alt.Axis(labelAngle=-30),
+    )
+    line = chosen.mark_line(point=True).encode(
+        x=x,
+        y=alt.Y("value:Q", title="value", scale=alt.Scale(zero=False)),
+        detail="site:N",
+        tooltip=[
+            alt.Tooltip("site:N"),
+            alt.Tooltip("at:N", title=along),
+            *(alt.Tooltip(f"{name}:Q", format=".4g") for name in ("value", "low", "high")),
+        ],
+    )
+    band = chosen.mark_area(opacity=0.2).encode(x=x, y="low:Q", y2="high:Q", detail="site:N")
+    return alt.layer(band, line).properties(width=width, height=150)
 
 
 def draw_attention(run: Run) -> Drawn:
     """Return the curves of all heads, and what the verdict says of them."""
-    curves: list[HeadCurve] = []
+    readings = last_step(run.readings)
+    if any(each.step is not None for each in readings):
+        curves, remarks = _over_steps(run.readings)
+        return Drawn(curves, _findings(run), remarks, noun="tokens", readings=readings)
+    curves, more = list[HeadCurve](), list[HeadCurve]()
     for site in (site for site in run.sites if Site.parse(site).family == HEAD):
         here = run.survey_of(site).held[site, "all"]
-        summaries = finalize_all(here)
-        curves += [*_over_documents(site, summaries), *_along_positions(site, here)]
-    return Drawn(curves, _findings(run), noun="tokens")
+        curves += _along_positions(site, here)
+        more += _over_documents(site, finalize_all(here))
+    curves += more
+    kept, remarks = _that_fit(curves)
+    return Drawn(kept, _findings(run), remarks, noun="tokens")
+
+
+def _that_fit(curves: list[HeadCurve]) -> tuple[list[HeadCurve], list[str]]:
+    """Return the curves that a page has room for, all heads of a measure or none."""
+    sizes = Counter[tuple[str, str]]()
+    for each in curves:
+        sizes[each.along, each.measure] += len(each.at)
+    order = sorted(sizes, key=lambda each: (_preference((each[1], "")), each[0]))
+    room, kept = POINTS, set[tuple[str, str]]()
+    for each in order:
+        if sizes[each] <= room:
+            kept.add(each)
+            room -= sizes[each]
+    remarks = [
+        f"no room on this page for curves of heads over {along}: {', '.join(left_out)}"
+        for along in AXES
+        if (left_out := [each[1] for each in order if each[0] == along and each not in kept])
+    ]
+    return [each for each in curves if (each.along, each.measure) in kept], remarks
+
+
+def _over_steps(readings: Sequence[Reading]) -> tuple[list[HeadCurve], list[str]]:
+    """Return each measure of each head over the steps, as many steps as there is room for."""
+    found: dict[tuple[str, str, str], dict[int, Reading]] = {}
+    for each in filter(is_head, readings):
+        if each.step is not None:
+            found.setdefault((each.site, each.measure, each.group), {})[each.step] = each
+    steps = sorted({step for here in found.values() for step in here})
+    kinds = sorted(dict.fromkeys(each[1:] for each in found), key=_preference)
+    heads = max(len({site for site, _, _ in found}), 1)
+    enough = min(len(steps), ENOUGH)
+    fit = [n for n in range(len(kinds), 0, -1) if POINTS // (heads * n) >= enough]
+    kinds, left_out = kinds[: fit[0] if fit else 1], kinds[fit[0] if fit else 1 :]
+    room = max(POINTS // (heads * max(len(kinds), 1)), 2)
+    places = np.unique(np.linspace(0, len(steps) - 1, min(room, len(steps))).round())
+    chosen = [steps[int(place)] for place in places]
+    remarks = [LAST_STEP]
+    if len(chosen) < len(steps):
+        remarks.append(f"curves of heads have {len(chosen)} of {len(steps)} steps, for room")
+    if left_out:
+        names = ", ".join(_name(measure, group) for measure, group in left_out)
+        remarks.append(f"no room on this page for curves of heads over steps: {names}")
+    found = {key: here for key, here in found.items() if key[1:] in kinds}
+    curves: list[HeadCurve] = []
+    for (site, measure, group), here in found.items():
+        line = [here[step] for step in chosen if step in here]
+        curves.append(
+            HeadCurve(
+                site,
+                "all",
+                measure,
+                "steps",
+                tuple(str(each.step) for each in line),
+                np.array([each.value for each in line]),
+                group,
+                np.array([nan if each.low is None else each.low for each in line]),
+                np.array([nan if each.high is None else each.high for each in line]),
+            )
+        )
+    return curves, remarks
+
+
+def _preference(kind: tuple[str, str]) -> tuple[int, int]:
+    """Return where a measure stands among those that a page is to show over steps."""
+    measure, group = kind
+    known = PREFERRED.index(measure) if measure in PREFERRED else len(PREFERRED)
+    return known, 0 if group == EARLY else 1
 
 
 def _over_documents(site: str, summaries: Summaries) -> Iterator[HeadCurve]:
@@ -280,19 +372,24 @@ def _along_positions(
 
 
 def _findings(run: Run) -> list[Finding]:
-    """Return how many heads align or oppose."""
+    """Return how many heads align or oppose, and of a series what comes first."""
     found: list[Finding] = []
-    early = any(each.group == EARLY for each in run.readings)
-    for group, words in ((EARLY, " before rotation"),) if early else (("", ""),):
-        counts = alignment(run.readings, group)
-        total = sum(counts.values())
-        if total:
-            text = (
-                f"of {total} heads have mean queries and mean keys that align{words}; "
-                f"{counts['opposed']} oppose each other, {counts['neither']} do neither"
-            )
-            rule = "the 95 % interval of the cosine between the two means lies above 0"
-            found.append(Finding(str(counts["aligned"]), text, rule))
+    readings = last_step(run.readings)
+    early = any(each.group == EARLY for each in readings)
+    group, words = (EARLY, " before rotation") if early else ("", "")
+    counts = alignment(readings, group)
+    total = sum(counts.values())
+    if total:
+        text = (
+            f"of {total} heads have mean queries and mean keys that align{words}; "
+            f"{counts['opposed']} oppose each other, {counts['neither']} do neither"
+        )
+        rule = "the 95 % interval of the cosine between the two means lies above 0"
+        found.append(Finding(str(counts["aligned"]), text, rule))
+    orders = find_orders(run.readings)
+    if orders.heads:
+        first = sum(each.drift_comes == "before" for each in orders.heads)
+        found.append(Finding(str(first), ORDER.format(n=len(orders.heads)), HALF_WAY))
     return found
 
 

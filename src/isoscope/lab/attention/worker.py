@@ -22,6 +22,7 @@ from isoscope.lab.attention.spec import AttentionSpec
 from isoscope.store import Origin, new_origin
 from isoscope.store.origin import SourceRecord
 from isoscope.store.state import State
+from isoscope.study.checkpoints import KeptDocuments
 from isoscope.study.frequency import Frequencies
 from isoscope.study.measure_choice import head_measures
 from isoscope.study.model import model_content, open_documents, open_model
@@ -56,7 +57,7 @@ class AttentionWorker(Planner[Results[Reading]]):
         self.spec = spec
         self.queries = spec.sample  # a wrong number, before a model is loaded
         self.subject = open_model(
-            spec.load,
+            spec.load.one(),
             live=live.get("model"),
             device_map=spec.device_map,
             untrained=spec.untrained,
@@ -80,6 +81,7 @@ class AttentionWorker(Planner[Results[Reading]]):
             loaded, length=spec.length, prompt=spec.prompt, bos=not spec.no_bos
         )
         self.prepared: dict[int, Prepared] = {}
+        self.tokens = KeptDocuments()  # those that a series has tokenised
 
     def content(self) -> dict[str, str]:
         """Return fingerprints of the model and the corpus."""
@@ -186,7 +188,7 @@ class AttentionWorker(Planner[Results[Reading]]):
         return sums.finish()
 
     def _prepare(self, ordinal: int) -> Prepared | None:
-        kept = self.prepared.get(ordinal)
+        kept = self.tokens.get(ordinal) or self.prepared.get(ordinal)
         return prepare_document(self.corpus, self.feed, ordinal, kept)
 
     def finish(self, done: Finished) -> Results[Reading]:

@@ -60,10 +60,15 @@ def stream_of(head: Site) -> str:
 def head_cosines(
     readings: Iterable[Reading], sites: Iterable[str] | None = None
 ) -> list[HeadCosines]:
-    """Return one record per head of a run, in order; nothing where a run has no heads."""
+    """Return one record per head of a run, in order; nothing where a run has no heads.
+
+    Of a series they are of its last step.
+    """
     by_place: dict[str, dict[str, Reading]] = {}
-    for each in readings:
-        if not each.group and each.variant == "all":
+    found = list(readings)
+    last = max((each.step for each in found if each.step is not None), default=None)
+    for each in found:
+        if each.step == last and not each.group and each.variant == "all":
             by_place.setdefault(each.site, {})[each.measure] = each
     wanted = None if sites is None else set(sites)
     return [
