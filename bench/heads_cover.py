@@ -1,12 +1,13 @@
 """How often the intervals of attention heads cover the truth, in simulation.
 
-    python bench/heads_cover.py          300 worlds of each kind; about twenty minutes
+    python bench/heads_cover.py          300 draws of each world; about six minutes
 
 A world has mean queries and keys that align, oppose each other or are orthogonal. Documents
 have means of their own about these, lengths from 20 to 80, and queries and keys about the
 means of their document; attention is causal, and a key now and then is a sink. Sixteen
 queries per document are looked at. The truth is the reading of 6,000 documents and all
-queries. Results go to bench/results/heads_cover.json as they come.
+queries. Readings that warn of a mean that is mostly noise are counted apart. Results go to
+bench/results/heads_cover.json as they come.
 """
 
 import json
@@ -24,47 +25,58 @@ from isoscope.study.measure_choice import head_measures
 from isoscope.study.reading import read_survey
 
 RESULTS = Path(__file__).parent / "results" / "heads_cover.json"
-WIDTH = 8
-WORLDS = {"aligned": (1, 1), "opposed": (1, -1), "orthogonal": (1, 0)}
+TRUTH = 6000  # documents
+# by name: how long the mean query is, where the mean key lies to it, and the width
+WORLDS = {
+    "aligned": (1.5, 1, 8),
+    "opposed": (1.5, -1, 8),
+    "orthogonal": (1.5, 0, 8),
+    "aligned, width 64": (1.5, 1, 64),
+    "orthogonal, width 64": (1.5, 0, 64),
+    "short means, width 64": (0.2, 1, 64),
+}
 DOCUMENTS = (40, 200)
 TIMES = 300
 
 
-def document(rng, kind):
+def document(rng, world):
     """Return queries, keys and which keys are sinks, of one document."""
+    long, side, width = WORLDS[world]
     length = int(rng.integers(20, 81))
-    along, across = np.eye(WIDTH)[0], np.eye(WIDTH)[1]
-    sign = WORLDS[kind][1]
-    mean_key = sign * along if sign else across
-    spread = np.linspace(1.5, 0.5, WIDTH)
-    queries = (
-        1.5 * along + 0.3 * rng.normal(size=WIDTH) + rng.normal(size=(length, WIDTH)) * spread
-    )
-    keys = mean_key + 0.3 * rng.normal(size=WIDTH) + rng.normal(size=(length, WIDTH)) * spread
-    return queries, keys, rng.random(length) < 0.05
+    along, across = np.eye(width)[:2]
+    mean_key = long / 1.5 * (side * along if side else across)
+    spread = np.linspace(1.5, 0.5, width)
+    rows = rng.normal(size=(2, length, width)) * spread + 0.3 * rng.normal(size=(2, 1, width))
+    return rows[0] + long * along, rows[1] + mean_key, rng.random(length) < 0.05
 
 
 def statistics(queries, keys, sinks, chosen):
-    """Return the statistics of chosen queries, causal."""
-    rows, scale = [], WIDTH**-0.5
-    for place in chosen:
-        scores = keys[: place + 1] @ queries[place] * scale
-        p = np.exp(scores - scores.max())
-        p /= p.sum()
-        several = place > 0
-        relative = -(p * np.log(p)).sum() / np.log(place + 1) if several else 0.0
-        on_sinks = p[sinks[: place + 1]].sum()
-        rows.append((1, scores.std(), several, relative, p.max(), p[0], on_sinks, scale))
-    return np.array(rows) * (len(queries) / len(chosen))
+    """Return the statistics of chosen queries, causal, each times what it stands for."""
+    scale = queries.shape[1] ** -0.5
+    scores = queries[chosen] @ keys.T * scale  # (chosen, keys)
+    visible = np.arange(len(keys)) <= chosen[:, None]
+    count = visible.sum(axis=1)
+    p = np.where(visible, np.exp(scores - scores.max(axis=1, keepdims=True)), 0.0)
+    p /= p.sum(axis=1, keepdims=True)
+    several = count > 1
+    entropy = -np.where(p > 0, p * np.log(np.where(p > 0, p, 1.0)), 0.0).sum(axis=1)
+    relative = np.where(several, entropy / np.log(np.maximum(count, 2)), 0.0)
+    mean = np.where(visible, scores, 0.0).sum(axis=1) / count
+    off = np.where(visible, scores - mean[:, None], 0.0)
+    spread = np.sqrt(np.square(off).sum(axis=1) / count)
+    one = np.ones(len(chosen))
+    parts = one, spread, several, relative, p.max(axis=1), p[:, 0], p @ sinks, one * scale
+    return np.column_stack(parts) * (len(queries) / len(chosen))
 
 
-def read(rng, kind, documents, queries):
+def read(rng, world, documents, queries):
     """Return the readings of a head over documents of a world."""
+    width = WORLDS[world][2]
     names = named_documents(np.array([f"{rng.integers(2**62)}" for _ in range(documents)]))
-    parts = {kind_: kind_(WIDTH) for kind_ in (Queries, Keys, Tally)}
+    parts = {kind: kind(width) for kind in (Queries, Keys, Tally)}
     scores = QueryScores(len(STATISTICS))
     for start in range(0, documents, 500):
-        found = [document(rng, kind) for _ in names[start : start + 500]]
+        found = [document(rng, world) for _ in names[start : start + 500]]
         here = names[start : start + 500]
         lengths = np.array([len(each[0]) for each in found])
         of, at = np.repeat(here, lengths), np.concatenate([np.arange(n) for n in lengths])
@@ -92,29 +104,38 @@ def read(rng, kind, documents, queries):
 def main(times):
     """Count how often intervals cover, world by world."""
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for kind in WORLDS:
-        truth = known.get(f"{kind} truth")
+    for number, world in enumerate(WORLDS):
+        truth = known.get(f"{world} truth")
         if truth is None:
-            rng = np.random.default_rng([7, list(WORLDS).index(kind)])
-            truth = {n: r.value for n, r in read(rng, kind, 6000, None).items()}
-            known[f"{kind} truth"] = truth
+            rng = np.random.default_rng([7, number])
+            truth = {n: r.value for n, r in read(rng, world, TRUTH, None).items()}
+            known[f"{world} truth"] = truth
         for documents in DOCUMENTS:
-            name = f"{kind}, {documents} documents"
-            cell = known.setdefault(name, {"times": 0, "covered": {}, "given": {}})
-            for number in range(cell["times"], times):
-                rng = np.random.default_rng([8, list(WORLDS).index(kind), documents, number])
-                for each in read(rng, kind, documents, 16).values():
-                    if each.low is None:
-                        continue
-                    given, covered = cell["given"], cell["covered"]
-                    given[each.measure] = given.get(each.measure, 0) + 1
-                    hit = each.low <= truth[each.measure] <= each.high
-                    covered[each.measure] = covered.get(each.measure, 0) + int(hit)
-                cell["times"] = number + 1
-                if number % 20 == 19:
+            name = f"{world}, {documents} documents"
+            cell = known.setdefault(
+                name, {"times": 0, "covered": {}, "given": {}, "warned": {}}
+            )
+            for draw in range(cell["times"], times):
+                rng = np.random.default_rng([8, number, documents, draw])
+                for each in read(rng, world, documents, 16).values():
+                    count(cell, each, truth[each.measure])
+                cell["times"] = draw + 1
+                if draw % 20 == 19:
                     RESULTS.write_text(json.dumps(known, indent=1) + "\n")
             RESULTS.write_text(json.dumps(known, indent=1) + "\n")
-            print(name, {m: round(c / cell["given"][m], 3) for m, c in cell["covered"].items()})
+            shares = {m: round(c / cell["given"][m], 3) for m, c in cell["covered"].items()}
+            print(name, shares, cell["warned"], flush=True)
+
+
+def count(cell, reading, truth):
+    """Count a reading: without an interval, warned of, or covering the truth or not."""
+    if any("no longer than its error" in text for text in reading.warnings):
+        cell["warned"][reading.measure] = cell["warned"].get(reading.measure, 0) + 1
+    elif reading.low is not None:
+        given, covered = cell["given"], cell["covered"]
+        given[reading.measure] = given.get(reading.measure, 0) + 1
+        hit = reading.low <= truth <= reading.high
+        covered[reading.measure] = covered.get(reading.measure, 0) + int(hit)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,231 @@
+"""Write the tables of docs/attention.md from bench/results, or check that they agree.
+
+    python bench/heads_page.py           write the tables into the page
+    python bench/heads_page.py --check   exit 1 where the page says something else
+
+Readings come from `bench/heads.py`, coverage from `bench/heads_cover.py`, costs from
+`bench/attention.py`; a table whose results are not there says so.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from markdown_table import table
+from real_page import filled
+
+RESULTS = Path(__file__).parent / "results"
+PAGE = Path(__file__).parents[1] / "docs" / "attention.md"
+MODELS = {
+    "minilm": "MiniLM",
+    "minilm-untrained": "MiniLM, random weights",
+    "rxnfp-pretrained": "rxnfp, pre-trained",
+    "rxnfp-finetuned": "rxnfp, fine-tuned",
+    "smollm": "SmolLM2-135M",
+    "whisper": "Whisper tiny",
+}
+STACKS = {"": "", "enc": ", encoder", "dec": ", decoder", "cross": ", cross-attention"}
+EARLY = "before-rotation"
+OF_SCORES = ("score-spread", "attention-entropy", "largest-probability", "first-token-mass")
+MEDIANS = (
+    "query-key-cosine", "query-cosine", "key-cosine", "query-first-share", "score-spread",
+    "attention-entropy", "largest-probability", "first-token-mass", "sink-mass",
+)  # fmt: skip
+NOT_RUN = "Not run yet: `{command}`."
+
+
+def heads(study, queries):
+    """Return the readings of the heads of a study, with stack and layer; None if not read."""
+    path = RESULTS / "heads" / f"{study}-{queries}.parquet"
+    if not path.exists():
+        return None
+    named = pl.col("site").str.extract_groups(r"^(?:(enc|dec|cross)\.)?head\.(\d+)\.(\d+)$")
+    frame = pl.read_parquet(path).with_columns(named.alias("parts"))
+    return frame.filter(pl.col("parts").struct.field("2").is_not_null()).with_columns(
+        stack=pl.col("parts").struct.field("1").fill_null(""),
+        layer=pl.col("parts").struct.field("2").cast(pl.Int64),
+    )
+
+
+def each_stack():
+    """Yield the name, and the readings of one stack, of every model that was read."""
+    for study, name in MODELS.items():
+        frame = heads(study, "16")
+        if frame is None:
+            continue
+        for stack, words in STACKS.items():
+            here = frame.filter(pl.col("stack") == stack)
+            if len(here):
+                yield name + words, here
+
+
+def of(frame, measure, group=""):
+    """Return the readings of one measure."""
+    return frame.filter((pl.col("measure") == measure) & (pl.col("group") == group))
+
+
+def number(value):
+    """Return a number for people to read."""
+    return "–" if value is None else f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
+
+
+def counts(frame, group=""):
+    """Return how many heads align, oppose, and do neither."""
+    found = of(frame, "query-key-cosine", group)
+    aligned = int((found["low"] > 0).sum())
+    opposed = int((found["high"] < 0).sum())
+    return aligned, opposed, len(found) - aligned - opposed
+
+
+def models():
+    """Return one line per model and stack."""
+    rows = []
+    for name, frame in each_stack():
+        one = of(frame, "query-key-cosine")
+        group = EARLY if len(of(frame, "query-key-cosine", EARLY)) else ""
+        aligned, opposed, neither = counts(frame, group)
+        medians = [of(frame, m, group if m == "query-key-cosine" else "") for m in MEDIANS]
+        rows.append(
+            [
+                name + (" (before rotation)" if group else ""),
+                f"{of(frame, 'query-norm')['n'].max():,}",
+                str(len(one)),
+                *(str(each) for each in (aligned, opposed, neither)),
+                *(number(each["value"].median()) for each in medians),
+            ]
+        )
+    columns = ["model", "tokens", "heads", "aligned", "opposed", "neither", *MEDIANS]
+    return table(columns, rows) if rows else NOT_RUN.format(command="python bench/heads.py")
+
+
+def sample():
+    """Return how far readings of 16 queries per document are from those of all."""
+    rows = []
+    for study, name in MODELS.items():
+        few, every = heads(study, "16"), heads(study, "all")
+        if few is None or every is None:
+            continue
+        for measure in OF_SCORES:
+            both = of(few, measure).join(of(every, measure), on="site", suffix="_all")
+            error = (both["value"] - both["value_all"]).to_numpy()
+            inside = (both["low"] <= both["value_all"]) & (both["value_all"] <= both["high"])
+            half = ((both["high"] - both["low"]) / 2).median()
+            rows.append(
+                [
+                    name,
+                    measure,
+                    number(float(np.abs(error).max())),
+                    number(float(np.sqrt(np.mean(error**2)))),
+                    number(half),
+                    number(both["value_all"].std()),
+                    f"{int(inside.sum())} of {len(both)}",
+                ]
+            )
+    columns = [
+        "model", "measure", "largest error of a head", "root mean square",
+        "half an interval, median", "standard deviation over heads", "inside the interval",
+    ]  # fmt: skip
+    return table(columns, rows) if rows else NOT_RUN.format(command="python bench/heads.py")
+
+
+def rank(values):
+    """Return ranks, ties averaged."""
+    values = np.asarray(values, dtype=float)
+    order = np.argsort(values, kind="stable")
+    ranks = np.empty(len(values))
+    ranks[order] = np.arange(len(values))
+    for value in np.unique(values):
+        ranks[values == value] = ranks[values == value].mean()
+    return ranks
+
+
+def spearman(first, second):
+    """Return the rank correlation of two lists."""
+    return float(np.corrcoef(rank(first), rank(second))[0, 1])
+
+
+def claim():
+    """Return whether heads that drift are sharp: rank correlations over heads."""
+    rows = []
+    for name, frame in each_stack():
+        group = EARLY if len(of(frame, "query-key-cosine", EARLY)) else ""
+        dot = of(frame, "query-key-dot", group).sort("site")
+        spread = of(frame, "score-spread").sort("site")["value"].to_numpy()
+        entropy = of(frame, "attention-entropy").sort("site")["value"].to_numpy()
+        first = of(frame, "first-token-mass").sort("site")["value"].to_numpy()
+        size = np.abs(dot["value"].to_numpy())
+        if len(size) != len(entropy) or len(size) < 8:
+            continue
+        rows.append(
+            [
+                name,
+                str(len(size)),
+                number(float(np.median(size))),
+                f"{spearman(size, spread):+.2f}",
+                f"{spearman(size, entropy):+.2f}",
+                f"{spearman(dot['value'].to_numpy(), first):+.2f}",
+            ]
+        )
+    columns = [
+        "model", "heads", "median size of `query-key-dot`", "its size and `score-spread`",
+        "its size and `attention-entropy`", "`query-key-dot` and `first-token-mass`",
+    ]  # fmt: skip
+    return table(columns, rows) if rows else NOT_RUN.format(command="python bench/heads.py")
+
+
+def cover():
+    """Return how often intervals cover, by world."""
+    path = RESULTS / "heads_cover.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    cells = {name: each for name, each in known.items() if "covered" in each}
+    if not cells:
+        return NOT_RUN.format(command="python bench/heads_cover.py")
+    measures = list(dict.fromkeys(m for each in cells.values() for m in each["given"]))
+    rows = [
+        [f"{name} ({each['times']})", *(covered(each, measure) for measure in measures)]
+        for name, each in cells.items()
+    ]
+    return table(["world", *measures], rows)
+
+
+def covered(cell, measure):
+    """Return the share of intervals that cover, and how many readings were warned of."""
+    given, warned = cell["given"].get(measure, 0), cell["warned"].get(measure, 0)
+    share = f"{100 * cell['covered'].get(measure, 0) / given:.0f} %" if given else "–"
+    return share + (f" (warned {100 * warned / cell['times']:.0f} %)" if warned else "")
+
+
+def cost():
+    """Return what the command costs."""
+    path = RESULTS / "attention.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    rows = []
+    for part in known.values():
+        for each in part["rows"]:
+            figures = {k: v for k, v in each.items() if k != "name" and not isinstance(v, list)}
+            words = ", ".join(
+                f"{key.replace('_', ' ')} {value}" for key, value in figures.items()
+            )
+            rows.append([each["name"], words, str(part["load"][0]), part["threads"]])
+    columns = ["what", "figures", "load at the end", "threads"]
+    return table(columns, rows) if rows else NOT_RUN.format(command="python bench/attention.py")
+
+
+TABLES = {"models": models, "sample": sample, "claim": claim, "cover": cover, "cost": cost}
+
+
+def page(text):
+    """Return the page with all of its tables."""
+    for name, make in TABLES.items():
+        text = filled(text, name, make())
+    return text
+
+
+if __name__ == "__main__":
+    old = PAGE.read_text()
+    new = page(old)
+    if "--check" not in sys.argv:
+        PAGE.write_text(new)
+    raise SystemExit("--check" in sys.argv and new != old)
