@@ -71,10 +71,12 @@ bench: $(DEV)  ## the tables of docs/benchmarks.md, measured on this machine
 	$(BIN)/python bench/penalties.py
 	$(BIN)/python bench/pages.py
 
-real: $(DEV) $(GEMMA)  ## survey the real models and write docs/real-models.md and docs/causes.md
+real: $(DEV) $(GEMMA)  ## survey the real models and write docs/real-models.md, causes.md and attention.md
 	$(BIN)/python bench/real.py
 	$(BIN)/python bench/real_page.py
 	$(BIN)/python bench/causes_page.py
+	$(BIN)/python bench/heads.py
+	$(BIN)/python bench/heads_page.py
 
 control: $(DEV)  ## the tables of docs/control.md: alarms, and sweeps of MiniLM on ISOSCOPE_DATA, hours
 	$(BIN)/python bench/watch.py
