@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from zipfile import is_zipfile
 
 from isoscope.capture.model.folder import is_safe, read_json, unreadable, weight_files
@@ -56,7 +56,7 @@ def step_of(name: str) -> int | None:
     >>> step_of("epoch_0.5"), step_of("step_1e5")
     (None, None)
     """
-    found = _NAMED.findall(name) or _LAST.findall(name)
+    found: list[str] = _NAMED.findall(name) or _LAST.findall(name)
     return int(found[-1]) if found else None
 
 
@@ -240,7 +240,7 @@ def read_shapes(path: Path) -> Shapes:
             length = struct.unpack("<Q", head)[0] if len(head) == 8 else 0
             if not 2 <= length <= min(size - 8, LARGEST_HEADER):
                 raise unreadable(path, f"a file of {size} bytes that is cut in its header")
-            entries: dict[str, dict[str, list[int]]] = json.loads(file.read(length))
+            entries = cast(dict[str, dict[str, list[int]]], json.loads(file.read(length)))
         tensors = {name: each for name, each in entries.items() if name != "__metadata__"}
         end = max((each["data_offsets"][1] for each in tensors.values()), default=0)
         if size != 8 + length + end:

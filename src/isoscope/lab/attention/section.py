@@ -228,7 +228,9 @@ def _spec(layers: int, first: str, alongs: Sequence[str], *, signed: bool) -> Ch
     )
 
 
-def _curve(base: alt.Chart, head: alt.Parameter, along: str, width: int) -> alt.LayerChart:
+def _curve(
+    base: alt.Chart, head: alt.Parameter, along: str, width: int
+) -> alt.LayerChart | alt.FacetChart:
     """Return the curve of the head that was clicked, with its intervals where it has any."""
     chosen = base.transform_filter(
         f"datum.kind === 'curve' && datum.along === '{along}'"

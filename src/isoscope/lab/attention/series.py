@@ -131,7 +131,7 @@ class HeadSeriesWorker(SeriesWorker, Planner[Results[Reading]]):
             fingerprint=self.print_of(unit.step),
             readings=[replace(each, step=unit.step) for each in found],
             parts=pack_spreads(unit, spreads),
-            left_out=found.left_out,
+            left_out=list(found.left_out),
             trouble=dict(found.trouble),
         )
 

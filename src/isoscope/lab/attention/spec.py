@@ -2,7 +2,7 @@
 
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, Self, cast
 
 from isoscope.display import Results
 from isoscope.engine.plan import Plan
@@ -150,7 +150,7 @@ class AttentionSpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
             return found
         kind = cls if issubclass(cls, HeadSeriesSpec) else HeadSeriesSpec
         fields = {name: getattr(found, name) for name in found.__struct_fields__}
-        return kind(**fields)
+        return cast(Self, kind(**fields))
 
     @property
     def sample(self) -> int | None:
