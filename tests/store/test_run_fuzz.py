@@ -17,11 +17,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 from safetensors import safe_open
 from safetensors.numpy import save as library_bytes
 
 import isoscope
-from isoscope.accumulate import ACCUMULATORS, ArrayBlock, Directions, Groups, Overlap, Tally
+from isoscope.accumulate import (
+    ACCUMULATORS,
+    ArrayBlock,
+    Directions,
+    EarlyKeys,
+    EarlyQueries,
+    Groups,
+    Keys,
+    Overlap,
+    Queries,
+    QueryScores,
+    Tally,
+)
+from isoscope.accumulate.heads import STATISTICS
 from isoscope.accumulate.layout import LAYOUTS
 from isoscope.accumulate.sums import SinkRows
 from isoscope.accumulate.survey import SECOND_PASS, Survey
@@ -32,10 +46,11 @@ from isoscope.store.readings import reading_schema
 from isoscope.store.run import mark
 from isoscope.store.schema import CONFIG, MANIFEST, READINGS, STATE
 from isoscope.store.state import META, State
-from isoscope.study.measure_choice import read_state
+from isoscope.study.measure_choice import head_measures, read_state
 
 SCHEMA1 = Path(__file__).parent / "schema1"
-SEEDS = ("vectors", "survey", "survey")
+SEEDS = ("vectors", "survey", "survey", "heads")
+OF_HEADS = (Queries, Keys, EarlyQueries, EarlyKeys, QueryScores)
 FRESH = ("mean-cosine-centred", "twonn", "partition", "isoscore-debiased", "alpha", "mev")
 NUMBERS = [0, -1, 1, 2, 7, -4, 2**31, 2**40, 2**63 - 1, -(2**63), 0.5, 1e308, -1e-320]
 ODD = [
@@ -57,14 +72,36 @@ def write_seeds(folder):
     options = {"documents": True}
     readings = read_state(State(survey), measures, "survey", options)
     save(folder / "survey", survey, readings, origin, {"survey": {"model": "tiny"}})
+    survey = heads(rng)
+    readings = read_state(State(survey), head_measures(), "heads", options)
+    settings = replace(origin.settings, measures=list(head_measures()))
+    origin = replace(origin, kind="attention", settings=settings)
+    save(folder / "heads", survey, readings, origin, {"attention": {"model": "tiny"}})
     shutil.copytree(SCHEMA1 / "sweep", folder / "sweep")
+
+
+def heads(rng):
+    """Return what is collected of a head and of its keys."""
+    names, places = named_documents(np.repeat(np.arange(12), 5)), np.tile(np.arange(5), 12)
+    kinds = {"head.0.0": (Queries, EarlyQueries), "k.0.0": (Keys, EarlyKeys)}
+    survey = Survey()
+    for site, own in kinds.items():
+        block = ArrayBlock(
+            rng.normal(size=(60, 4)) + 0.4, names, places.astype(np.uint64), folded=False
+        )
+        survey.update((site, "all"), [Tally, *own], block)
+    scores = QueryScores(len(STATISTICS))
+    scores.update(ArrayBlock(rng.random((60, scores.width)), names, places.astype(np.uint64)))
+    survey.held["head.0.0", "all"][QueryScores] = scores
+    return survey
 
 
 def tokens(rng):
     """Return what a survey collects of two sites, with every kind of summary it has."""
     document, position = np.repeat(np.arange(12), 5), np.tile(np.arange(5), 12)
     token = rng.integers(0, 9, len(document))
-    kinds = [kind for kind in ACCUMULATORS if kind not in (*SECOND_PASS, Overlap)]
+    left_out = (*SECOND_PASS, Overlap, *OF_HEADS)
+    kinds = [kind for kind in ACCUMULATORS if kind not in left_out]
     survey = Survey()
     for site in ("resid.0", "resid.1"):
         rows = rng.normal(size=(len(document), 4)) + 0.4
@@ -367,7 +404,7 @@ def test_a_state_that_no_rows_have_is_refused(seeds, tmp_path, change, problem):
 def test_a_run_of_every_kind_of_summary_is_read(seeds):
     kinds = {kind.__name__ for kind in ACCUMULATORS}
     there = set()
-    for name in ("vectors", "survey"):
+    for name in ("vectors", "survey", "heads"):
         run = load(seeds / name)
         there |= {kind.__name__ for here in run.survey.held.values() for kind in here}
         assert isoscope.explain(run.path)

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from isoscope.accumulate.heads import SHARES, STATISTICS
+from isoscope.accumulate.row_bands import POSITIONS
 from isoscope.types import Array
 
 WIDEST = 1 << 20
@@ -29,6 +31,15 @@ _DIRECTIONS = {
     "units": ("f", "kd", ""),
     "own": ("f", "k", ""),
     "pairs": ("f", "k", ""),
+}
+_MEANS = {**_CELLS, "rows": ("f", "k", "+ total"), "mean": ("f", "kd", "1")}
+_HEAD_VECTORS = {
+    **_MEANS,
+    "nonzero": ("f", "k", "+"),
+    "units": ("f", "kd", ""),
+    "share_rows": ("f", "s", "+ total"),
+    "share_mean": ("f", "sd", "1"),
+    "scatter": ("f", "st", "2"),
 }
 LAYOUTS: dict[str, dict[str, tuple[str, str, str]]] = {
     "Tally": {
@@ -136,11 +147,28 @@ LAYOUTS: dict[str, dict[str, tuple[str, str, str]]] = {
         "squares": ("f", "", "+"),
         "units": ("f", "d", ""),
     },
+    "Queries": _HEAD_VECTORS,
+    "Keys": _HEAD_VECTORS,
+    "EarlyQueries": _MEANS,
+    "EarlyKeys": _MEANS,
+    "QueryScores": {
+        **_CELLS,
+        "rows": ("f", "k", "+ total"),
+        "sums": ("f", "kd", "1"),
+        "bands": ("f", "pd", "1"),
+        "blind": _COUNT,
+    },
 }
+_OF_HEADS = {"Queries", "Keys", "QueryScores"}
+_SIZES = {"s": SHARES, "p": POSITIONS}  # that are the same in every state of heads
 # Arrays that runs of older versions do without.
 _MAY_LACK = {"Groups": {"own", "pairs"}, "Tally": {"sample"}, "Overlap": {"total", "rows"}}
 # Kinds that see every row of a place in the first pass.
-_OF_ALL_ROWS = {"Tally", "Moments", "Groups", "Directions", "Norms", "Reservoir", "Copies"}
+_OF_ALL_ROWS = {
+    "Tally", "Moments", "Groups", "Directions", "Norms", "Reservoir", "Copies", "Queries",
+    "Keys", "EarlyQueries", "EarlyKeys",
+}  # fmt: skip
+_OWN_WIDTHS = {"QueryScores": len(STATISTICS)}  # whatever the width of the site
 
 
 def check_width(width: int) -> None:
@@ -168,8 +196,12 @@ def check_place(kinds: Mapping[str, int], states: Mapping[str, Mapping[str, Arra
     known = {kind: width for kind, width in kinds.items() if kind in LAYOUTS}
     for width in known.values():
         check_width(width)
-    if len({*known.values()}) > 1:
-        raise ValueError(f"expected one width at a site, got {sorted({*known.values()})}")
+    widths = {width for kind, width in known.items() if kind not in _OWN_WIDTHS}
+    if len(widths) > 1:
+        raise ValueError(f"expected one width at a site, got {sorted(widths)}")
+    for kind, width in known.items():
+        if width != _OWN_WIDTHS.get(kind, width):
+            raise ValueError(f"its {kind} have a width of {width}, not {_OWN_WIDTHS[kind]}")
     for kind, width in known.items():
         check_state(kind, states.get(kind, {}), width)
     counts = {int(states[kind]["count"]) for kind in known if kind in _OF_ALL_ROWS}
@@ -184,6 +216,8 @@ def _problems(
     width: int,
 ) -> Iterator[str]:
     sizes = {"d": width, "t": width * (width + 1) // 2, "2": 2, "3": 3}
+    if kind in _OF_HEADS:
+        sizes |= _SIZES
     for name, (kinds, axes, _) in layout.items():
         if name not in state:
             continue

@@ -32,7 +32,7 @@ SQUARE = Scale(lambda value, _: value * value, lambda square, _: sqrt(max(square
 # of an IsoScore: the participation ratio, 1 to d, in its logarithm
 RATIO = Scale(
     lambda value, seen: log(max(1 + value * (seen.width - 1), _LEAST)),
-    lambda ratio, seen: (min(exp(ratio), seen.width) - 1) / max(seen.width - 1, 1),
+    lambda ratio, seen: (exp(min(ratio, log(seen.width))) - 1) / max(seen.width - 1, 1),
 )
 
 
