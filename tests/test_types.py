@@ -96,7 +96,7 @@ def curves():
 
 
 def test_every_curve_is_of_a_site_and_a_variant_and_frozen():
-    assert len(curves()) == 6
+    assert len(curves()) == 7
     for kind in curves():
         names = [field.name for field in dataclasses.fields(kind)]
         assert names[:2] == ["site", "variant"]

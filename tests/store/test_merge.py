@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import ACCUMULATORS, ArrayBlock, CentredDirections
+from isoscope.accumulate.heads import STATISTICS
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.errors import MergeError, StoreError
 from isoscope.hashing import named_documents
@@ -17,6 +18,7 @@ from isoscope.store.state import StateReader
 
 KINDS = tuple(kind for kind in ACCUMULATORS if kind not in SECOND_PASS)
 SITES = ("resid.0", "resid.1", "embed.weight")
+WIDTH = len(STATISTICS)  # of any kind at all: scores of queries have no other
 
 
 def survey(seed, sites=SITES, kinds=KINDS):
@@ -26,11 +28,11 @@ def survey(seed, sites=SITES, kinds=KINDS):
         matrix = site.endswith(".weight")
         for row_class in ("all",) if matrix else ("ordinary", "special"):
             names = np.repeat([f"{seed}-{row_class}-{i}" for i in range(6)], 4)
-            rows = rng.normal(size=(24, 5)).astype(np.float32)
+            rows = rng.normal(size=(24, WIDTH)).astype(np.float32)
             positions = np.tile(np.arange(4, dtype=np.uint64), 6)
             block = ArrayBlock(rows, named_documents(names), positions)
             found.update((site, row_class), kinds, block)
-            second = CentredDirections(5, np.full(5, float(seed)))
+            second = CentredDirections(WIDTH, np.full(WIDTH, float(seed)))
             second.update(block)
             found.held[site, row_class][CentredDirections] = second
     return found

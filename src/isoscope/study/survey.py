@@ -570,12 +570,7 @@ def halve_where_memory_ends(
 
 
 def sum_matrix(
-    matrix: Array,
-    site: str,
-    first: Sequence[Kind],
-    second: Sequence[Kind],
-    *,
-    seed: int = 0,
+    matrix: Array, site: str, first: Sequence[Kind], second: Sequence[Kind], *, seed: int = 0
 ) -> Survey:
     """Return the summaries of the rows of a matrix, each a document of its own."""
     bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))

@@ -20,9 +20,9 @@ import transformers
 
 from isoscope.capture.feed import feed_for
 from isoscope.capture.model.config import check_counts
+from isoscope.capture.model.folder import no_panic
 from isoscope.capture.model.gguf_header import read_scalars
 from isoscope.capture.model.load import load
-from isoscope.capture.model.tokenizer import no_panic
 from isoscope.errors import IsoscopeError
 from isoscope.types import Document
 

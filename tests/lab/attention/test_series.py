@@ -8,7 +8,6 @@ import pytest
 import isoscope as iso
 from isoscope.errors import ConfigError, IsoscopeError, MergeError
 from isoscope.lab.attention.spec import AttentionSpec, HeadSeriesSpec
-from isoscope.study.series import is_series
 
 OPTIONS = {"queries": 6, "threads": 1}
 
@@ -114,13 +113,7 @@ def other(tiny, series):
     return folder
 
 
-def test_what_is_a_series_and_what_is_a_model(series, tmp_path):
-    assert is_series([str(series)]) and is_series(["a", "b"]) and is_series(["a"], ["r"])
-    assert not is_series([str(series / "step_0")]) and not is_series(["name/on-hub"])
-    trainer = tmp_path / "output"  # what a trainer leaves: a model, and checkpoints beside it
-    shutil.copytree(series / "step_0", trainer)
-    shutil.copytree(series / "step_0", trainer / "checkpoint-5")
-    assert not is_series([str(trainer)])
+def test_a_name_with_a_comma_is_a_model_where_there_is_one(series, tmp_path):
     comma = tmp_path / "a,b"
     comma.mkdir()
     assert AttentionSpec.of(model=str(comma)).load.model == (str(comma),)

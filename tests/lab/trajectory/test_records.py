@@ -1,7 +1,5 @@
 """What units of a trajectory return, and how it looks in a table."""
 
-import msgspec
-
 from isoscope.display import Results
 from isoscope.lab.trajectory.results import (
     COURSES,
@@ -12,16 +10,6 @@ from isoscope.lab.trajectory.results import (
 )
 from isoscope.lab.trajectory.theories import Theories
 from isoscope.measures.difference import Difference
-from isoscope.study.checkpoints import StepRecord
-from isoscope.types import Reading
-
-
-def test_the_record_of_a_step_survives_a_file():
-    reading = Reading("", "resid.0", "all", "", 7, "isoscore", 0.5, 0.4, 0.6, 9, 3, ("few",))
-    record = StepRecord(step=7, name="step_7", readings=[reading], left_out=["twonn: few"])
-    assert msgspec.convert(
-        msgspec.msgpack.decode(msgspec.msgpack.encode(record)), StepRecord
-    ) == (record)
 
 
 def course(measure, group=""):

@@ -150,7 +150,7 @@ def test_documents_are_tokenised_once_and_the_next_checkpoint_is_loaded_ahead(
     checkpoints, corpus, tmp_path, monkeypatch
 ):
     from isoscope.capture.feed.text import TextFeed
-    from isoscope.lab.trajectory import worker
+    from isoscope.lab.trajectory.worker import TrajectoryWorker
 
     series = some(tmp_path / "few", checkpoints, (0, 10, 20))
     prepared, order = [], []
@@ -158,7 +158,7 @@ def test_documents_are_tokenised_once_and_the_next_checkpoint_is_loaded_ahead(
     monkeypatch.setattr(
         TextFeed, "prepare", lambda self, text: prepared.append(1) or usual(self, text)
     )
-    load_one, survey_one = worker.TrajectoryWorker._load, worker.TrajectoryWorker._survey
+    load_one, survey_one = TrajectoryWorker._load, TrajectoryWorker._survey
 
     def loading(self, unit):
         order.append(f"load {unit.step}")
@@ -170,8 +170,8 @@ def test_documents_are_tokenised_once_and_the_next_checkpoint_is_loaded_ahead(
         order.append(f"survey {unit.step}")
         return survey_one(self, unit, *rest)
 
-    monkeypatch.setattr(worker.TrajectoryWorker, "_load", loading)
-    monkeypatch.setattr(worker.TrajectoryWorker, "_survey", surveying)
+    monkeypatch.setattr(TrajectoryWorker, "_load", loading)
+    monkeypatch.setattr(TrajectoryWorker, "_survey", surveying)
     iso.trajectory(series, corpus, sites="norm.out", measures="mean-cosine")
     assert len(prepared) == 40  # as many as there are documents
     assert order == ["load 0", "load 10", "survey 0", "load 20", "survey 10", "survey 20"]

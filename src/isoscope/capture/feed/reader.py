@@ -9,10 +9,9 @@ import numpy as np
 from torch import nn
 
 from isoscope.capture.feed.base import config_of, parameters, wrong_kind
-from isoscope.capture.model.folder import first_line, unreadable
+from isoscope.capture.model.folder import first_line, no_panic, unreadable
 from isoscope.capture.model.load import Loaded, Tokenizer
 from isoscope.capture.model.pooling import Pooling
-from isoscope.capture.model.tokenizer import no_panic
 from isoscope.errors import ConfigError, SourceError
 from isoscope.types import Array, Document
 

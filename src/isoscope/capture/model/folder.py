@@ -1,6 +1,8 @@
 """The files of a model folder, read with care: bounded JSON, names that stay inside."""
 
 import json
+from collections.abc import Generator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
@@ -63,6 +65,21 @@ def sha_of_files(paths: list[Path]) -> str:
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message, or its kind where it has none."""
     return str(error).strip().split("\n")[0] or type(error).__name__
+
+
+@contextmanager
+def no_panic() -> Generator[None]:
+    """Raise a ValueError where the library of tokenizers gives up.
+
+    What it raises then is no `Exception`, so that nobody catches it: a file of someone else
+    would end the process.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise ValueError(first_line(error)) from error
 
 
 def unreadable(path: Path | str, got: str) -> IsoscopeError:

@@ -1,12 +1,11 @@
 """The tokenizer of a model, or the processor of its audio or images."""
 
 import re
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from isoscope.capture.model.folder import first_line
+from isoscope.capture.model.folder import first_line, no_panic
 from isoscope.capture.model.load import Processor, Takes, Tokenizer
 from isoscope.capture.model.quiet import quiet
 from isoscope.capture.model.special_tokens import apply_special_tokens, read_special_tokens
@@ -39,21 +38,6 @@ def read_tokenizer(
         if gguf or any((folder / name).is_file() for name in VOCABULARIES):
             say(f"warning: no tokenizer can be made of {folder}: {first_line(error)}")
         return None
-
-
-@contextmanager
-def no_panic() -> Generator[None]:
-    """Raise a ValueError where the library of tokenizers gives up.
-
-    What it raises then is no `Exception`, so that nobody catches it: a file of someone else
-    would end the process.
-    """
-    try:
-        yield
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":
-            raise
-        raise ValueError(first_line(error)) from error
 
 
 def _read(
