@@ -1,11 +1,12 @@
 """Read the heads of the real models, and keep what docs/attention.md is made of.
 
     python bench/heads.py                all studies that can be done here
-    python bench/heads.py minilm smollm  some of them
+    python bench/heads.py minilm smollm  some of them; series-nursery, series-bert: training
 
 Models and corpora are found as `bench/real.py` finds them. Each is read twice over the same
 documents: with the default sample of queries, and with all of them, which is what the error
-of the sample is judged by. Runs go to bench/runs and are kept; readings to
+of the sample is judged by. Series are trained here, by `isoscope nursery train`, and every
+checkpoint is read over the same documents. Runs go to bench/runs and are kept; readings to
 bench/results/heads.
 """
 
@@ -39,6 +40,13 @@ READINGS = [
 ]
 
 
+# Series of checkpoints from step 0, and how they are trained.
+SERIES = {
+    "series-nursery": {},  # before attention stands a norm; rotary positions; next tokens
+    "series-bert": {"arch": "bert"},  # as published: norms after the parts, masked tokens
+}
+
+
 def done(each: Reading) -> None:
     """Read the heads of a model, sampled and whole, and keep the readings."""
     study = each.study
@@ -65,8 +73,23 @@ def done(each: Reading) -> None:
         print(run.name, flush=True)
 
 
+def train(name: str) -> None:
+    """Train a small model, read the heads of its checkpoints, and keep the readings."""
+    weights, run = RUNS / f"weights-{name}", RUNS / f"heads-{name}"
+    if not (weights / "run.json").exists():
+        iso.nursery_train(output=weights, **SERIES[name])
+    if not (run / "run.json").exists():
+        iso.attention(weights, output=run, tokens=30_000, length=128)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    shutil.copy(run / "readings.parquet", RESULTS / f"{name}.parquet")
+    print(run.name, flush=True)
+
+
 if __name__ == "__main__":
     chosen = sys.argv[1:]
+    for name in SERIES:
+        if not chosen or name in chosen:
+            train(name)
     for each in READINGS:
         if not chosen or each.study.name in chosen:
             done(each)

@@ -1,8 +1,9 @@
 """How often the intervals of attention heads cover the truth, in simulation.
 
-    python bench/heads_cover.py          300 draws of each world; about six minutes
+    python bench/heads_cover.py          400 draws of each world; about ten minutes
 
-A world has mean queries and keys that align, oppose each other or are orthogonal. Documents
+A world has mean queries and keys that align (a cosine of 0.8), oppose each other (-0.8) or are
+orthogonal. Where they align exactly the truth is at the end of what a cosine can be. Documents
 have means of their own about these, lengths from 20 to 80, and queries and keys about the
 means of their document; attention is causal, and a key now and then is a sink. Sixteen
 queries per document are looked at. The truth is the reading of 6,000 documents and all
@@ -26,25 +27,28 @@ from isoscope.study.reading import read_survey
 
 RESULTS = Path(__file__).parent / "results" / "heads_cover.json"
 TRUTH = 6000  # documents
-# by name: how long the mean query is, where the mean key lies to it, and the width
+# by name: the length of the mean query, its cosine with the mean key, and the width
 WORLDS = {
-    "aligned": (1.5, 1, 8),
-    "opposed": (1.5, -1, 8),
-    "orthogonal": (1.5, 0, 8),
-    "aligned, width 64": (1.5, 1, 64),
-    "orthogonal, width 64": (1.5, 0, 64),
-    "short means, width 64": (0.2, 1, 64),
+    "aligned": (1.5, 0.8, 8),
+    "opposed": (1.5, -0.8, 8),
+    "orthogonal": (1.5, 0.0, 8),
+    "aligned, width 64": (1.5, 0.8, 64),
+    "orthogonal, width 64": (1.5, 0.0, 64),
+    "short means, width 64": (0.2, 0.8, 64),
+    "exactly aligned": (1.5, 1.0, 8),
 }
 DOCUMENTS = (40, 200)
-TIMES = 300
+TIMES = 400
 
 
 def document(rng, world):
     """Return queries, keys and which keys are sinks, of one document."""
-    long, side, width = WORLDS[world]
+    long, cosine, width = WORLDS[world]
     length = int(rng.integers(20, 81))
-    along, across = np.eye(width)[:2]
-    mean_key = long / 1.5 * (side * along if side else across)
+    # no axis of the cloud: the first singular vector lies between it and the mean
+    along = np.ones(width) / np.sqrt(width)
+    across = along * (-1) ** np.arange(width)
+    mean_key = long / 1.5 * (cosine * along + np.sqrt(1 - cosine**2) * across)
     spread = np.linspace(1.5, 0.5, width)
     rows = rng.normal(size=(2, length, width)) * spread + 0.3 * rng.normal(size=(2, 1, width))
     return rows[0] + long * along, rows[1] + mean_key, rng.random(length) < 0.05

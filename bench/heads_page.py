@@ -3,18 +3,23 @@
     python bench/heads_page.py           write the tables into the page
     python bench/heads_page.py --check   exit 1 where the page says something else
 
-Readings come from `bench/heads.py`, coverage from `bench/heads_cover.py`, costs from
-`bench/attention.py`; a table whose results are not there says so.
+Readings come from `bench/heads.py`, also those of training, coverage from
+`bench/heads_cover.py`, costs from `bench/attention.py`; a table whose results are not there
+says so.
 """
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 from markdown_table import table
 from real_page import filled
+
+from isoscope.lab.attention.order import find_orders
+from isoscope.types import Reading
 
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parents[1] / "docs" / "attention.md"
@@ -26,6 +31,10 @@ MODELS = {
     "smollm": "SmolLM2-135M",
     "whisper": "Whisper tiny",
 }
+SERIES = {
+    "series-nursery": "nursery: pre-norm, rotary positions, next tokens",
+    "series-bert": "bert: post-norm, masked tokens",
+}
 STACKS = {"": "", "enc": ", encoder", "dec": ", decoder", "cross": ", cross-attention"}
 EARLY = "before-rotation"
 OF_SCORES = ("score-spread", "attention-entropy", "largest-probability", "first-token-mass")
@@ -36,9 +45,9 @@ MEDIANS = (
 NOT_RUN = "Not run yet: `{command}`."
 
 
-def heads(study, queries):
+def heads(study, queries=""):
     """Return the readings of the heads of a study, with stack and layer; None if not read."""
-    path = RESULTS / "heads" / f"{study}-{queries}.parquet"
+    path = RESULTS / "heads" / f"{study}{queries and '-'}{queries}.parquet"
     if not path.exists():
         return None
     named = pl.col("site").str.extract_groups(r"^(?:(enc|dec|cross)\.)?head\.(\d+)\.(\d+)$")
@@ -175,6 +184,79 @@ def claim():
     return table(columns, rows) if rows else NOT_RUN.format(command="python bench/heads.py")
 
 
+def training():
+    """Return one line per checkpoint of every series: how many heads align, and medians."""
+    rows = []
+    for study, name in SERIES.items():
+        frame = heads(study)
+        if frame is None:
+            continue
+        group = EARLY if len(of(frame, "query-key-cosine", EARLY)) else ""
+        for step in frame["step"].unique().sort():
+            here = frame.filter(pl.col("step") == step)
+            aligned, opposed, _ = counts(here, group)
+            medians = [
+                of(here, measure, group)["value"].abs().median()
+                for measure in ("query-key-cosine", "query-key-dot", "query-norm", "key-norm")
+            ]
+            medians += [of(here, measure)["value"].median() for measure in OF_SCORES]
+            largest = of(here, "query-key-dot", group)["value"].abs().max()
+            dot, entropy = (
+                of(here, measure, where).sort("site")["value"].to_numpy()
+                for measure, where in (("query-key-dot", group), ("attention-entropy", ""))
+            )
+            rows.append(
+                [
+                    name if step == 0 else "",
+                    str(step),
+                    *(f"{each} of {len(dot)}" for each in (aligned, opposed)),
+                    *map(number, medians[:2]),
+                    number(largest),
+                    *map(number, medians[2:]),
+                    f"{spearman(np.abs(dot), entropy):+.2f}",
+                ]
+            )
+    columns = [
+        "series", "step", "aligned", "opposed", "size of cosine", "size of dot",
+        "largest dot", "query-norm", "key-norm", *OF_SCORES,
+        "size of dot and entropy, rank correlation",
+    ]  # fmt: skip
+    return table(columns, rows) if rows else NOT_RUN.format(command="python bench/heads.py")
+
+
+def order():
+    """Return in how many heads drift comes before sharpness, for every series."""
+    rows = []
+    for study, name in SERIES.items():
+        frame = heads(study)
+        if frame is None:
+            continue
+        known = set(Reading.__dataclass_fields__)
+        names = [each for each in frame.columns if each in known]
+        readings = [Reading(**each) for each in frame.select(names).iter_rows(named=True)]
+        found = find_orders(readings)
+        count = Counter(each.drift_comes for each in found.heads)
+        places = ("before", "together", "after")
+        halves = [
+            float(np.median([getattr(each, what) for each in found.heads]))
+            for what in ("drift", "sharpness")
+        ]
+        rows.append(
+            [
+                name,
+                str(len(found.heads) + found.others),
+                str(len(found.heads)),
+                *(str(count[place]) for place in places),
+                *(f"{half:.0f}" for half in halves),
+            ]
+        )
+    columns = [
+        "series", "heads", "that change in both", "drift first", "same checkpoint",
+        "sharpness first", "median step of half the drift", "and of half the sharpness",
+    ]  # fmt: skip
+    return table(columns, rows) if rows else NOT_RUN.format(command="python bench/heads.py")
+
+
 def cover():
     """Return how often intervals cover, by world."""
     path = RESULTS / "heads_cover.json"
@@ -213,7 +295,15 @@ def cost():
     return table(columns, rows) if rows else NOT_RUN.format(command="python bench/attention.py")
 
 
-TABLES = {"models": models, "sample": sample, "claim": claim, "cover": cover, "cost": cost}
+TABLES = {
+    "models": models,
+    "sample": sample,
+    "claim": claim,
+    "training": training,
+    "order": order,
+    "cover": cover,
+    "cost": cost,
+}
 
 
 def page(text):

@@ -399,7 +399,7 @@ def test_layers_may_differ_in_width_but_not_the_heads_of_one_layer(again):
     survey, heads = heard(model, {"states": states})
     assert [each.width for each in heads.layers] == [4, 3]
     assert survey.held["head.1.0", "all"][Queries].width == 3
-    text = "further heads of Wide are left out: it attends again in the same block, with 1 "
+    text = "further heads of Wide are excluded: it attends again in the same block, with 1 "
     assert [each.startswith(text) for each in heads.remarks] == [True] * again
     assert all("heads of width 4 after 1 of width 3" in each for each in heads.remarks)
 
@@ -451,7 +451,7 @@ def test_attention_that_cannot_be_heard_is_named_with_what_was_tried(kind):
     swin = Family("swin", settings, takes="image")
     family = swin if kind == "swin" else FAMILIES[kind]
     model = family.built()
-    with pytest.raises(UndefinedError, match=r"cannot hear the attention of (Swin|Rwkv)") as e:
+    with pytest.raises(UndefinedError, match=r"cannot read the attention of (Swin|Rwkv)") as e:
         Heads.discover(model, partial(model, **family.inputs()), "it")
-    assert e.value.slug == "attention-unheard"
+    assert e.value.slug == "attention-unreadable"
     assert "attention interface" in e.value.hint and "fused product" in e.value.hint

@@ -423,9 +423,9 @@ class Heads:
         if not found:
             raise _not_heard(body, stacks, lost, name)
         layers = sorted(found.values(), key=lambda each: Site.parse(each.sites[0]).key)
-        remarks = [f"heads of {kind} are left out: {why}" for kind, why in lost.items()]
+        remarks = [f"heads of {kind} are excluded: {why}" for kind, why in lost.items()]
         remarks += [
-            f"further heads of {kind} are left out: {why}" for kind, why in more.items()
+            f"further heads of {kind} are excluded: {why}" for kind, why in more.items()
         ]
         return cls(body, stacks, tuple(layers), tuple(remarks))
 
@@ -501,11 +501,11 @@ def _not_heard(
         return _no_heads(body, name)
     why = next(iter(lost.values()), "no softmax over keys was seen in it")
     return UndefinedError(
-        f"cannot hear the attention of {', '.join(lost or kinds)} in {name or 'this model'}: "
+        f"cannot read the attention of {', '.join(lost or kinds)} in {name or 'this model'}: "
         f"{why}",
         hint=f"tried {TRIED}; load the model with attn_implementation='sdpa' or 'eager' if it "
         "has another",
-        slug="attention-unheard",
+        slug="attention-unreadable",
     )
 
 

@@ -17,9 +17,11 @@ from isoscope.capture.model.pooling import Pooling
 from isoscope.capture.order import StoppedError
 from isoscope.capture.sites import Sites
 from isoscope.capture.tap import Calls, first_tensor
+from isoscope.errors import IsoscopeError
 from isoscope.site import POOLED
 
 T = TypeVar("T")
+R = TypeVar("R")
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
@@ -197,6 +199,37 @@ def halve(batches: Sequence[Sequence[T]], times: int) -> Iterator[Sequence[T]]:
             halves = [half for part, at in middles for half in (part[:at], part[at:])]
             parts = [half for half in halves if len(half)]
         yield from parts
+
+
+def halve_where_memory_ends(
+    batches: Sequence[Sequence[T]],
+    attempt: Callable[[list[list[T]]], R],
+    note: Callable[[str], None],
+    least: str,
+    remedy: str,
+) -> R:
+    """Run the batches of a unit; where memory ends, again in smaller ones.
+
+    What another unit has met must not change the bits of this one. `least` names what the
+    smallest batch is, and `remedy` which options use less memory.
+    """
+    halvings = 0
+    while True:
+        parts = [list(part) for part in halve(batches, halvings)]
+        try:
+            return attempt(parts)
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            if max(map(len, parts)) == 1:
+                raise IsoscopeError(
+                    f"memory ran out with {least}",
+                    hint=f"{remedy}; the same command resumes from the last unit that was "
+                    "written",
+                    slug="out-of-memory",
+                ) from error
+            halvings += 1
+            note(f"memory ran out: batches were cut in {2**halvings}")
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The survey of a model: its spec, its plan, and the worker that runs documents through it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
 from threading import Lock
@@ -17,7 +17,6 @@ from isoscope.engine import Notify
 from isoscope.engine.allocator import trim
 from isoscope.engine.base import Scratch, Ticks
 from isoscope.engine.plan import Packed, Plan, Unit
-from isoscope.errors import IsoscopeError
 from isoscope.hashing import GROUPS
 from isoscope.site import is_matrix
 from isoscope.source.corpus.corpus import Corpus
@@ -382,7 +381,11 @@ class ModelWorker:
     def run(self, unit: object, scratch: Scratch, ticks: Ticks) -> Survey:
         """Run the documents of a unit; where memory ends, again in smaller batches."""
         from isoscope.capture.listener import NotAlikeError
-        from isoscope.capture.runner import ChangesItselfError, threads
+        from isoscope.capture.runner import (
+            ChangesItselfError,
+            halve_where_memory_ends,
+            threads,
+        )
 
         if isinstance(unit, MatrixRows):
             return self._matrices(unit)
@@ -401,9 +404,10 @@ class ModelWorker:
         return halve_where_memory_ends(
             self.planned.batches(unit),
             attempt,
-            ticks,
+            ticks.note,
             f"a single document of at most {self.spec.length} tokens in "
             f"{self.subject.loaded.name}",
+            "lower --length, do the sites in more --turns, or use --dtype=bfloat16",
         )
 
     def _run_batches(self, unit: Batches, batches: list[list[int]], ticks: Ticks) -> Survey:
@@ -534,39 +538,6 @@ class ModelWorker:
             remarks=remarks,
             flags={"tokens": spec.tokens or drawn.rows, "threads": plan.threads},
         )
-
-
-def halve_where_memory_ends(
-    batches: list[list[int]],
-    attempt: Callable[[list[list[int]]], Survey],
-    ticks: Ticks,
-    least: str,
-) -> Survey:
-    """Run the batches of a unit; where memory ends, again in smaller ones.
-
-    What another unit has met must not change the bits of this one. `least` names what the
-    smallest batch is.
-    """
-    from isoscope.capture.runner import halve, is_out_of_memory
-
-    halvings = 0
-    while True:
-        parts = [list(part) for part in halve(batches, halvings)]
-        try:
-            return attempt(parts)
-        except (MemoryError, RuntimeError) as error:
-            if not is_out_of_memory(error):
-                raise
-            if max(map(len, parts)) == 1:
-                raise IsoscopeError(
-                    f"memory ran out with {least}",
-                    hint="lower --length, do the sites in more --turns, or use "
-                    "--dtype=bfloat16; the same command resumes from the last unit that "
-                    "was written",
-                    slug="out-of-memory",
-                ) from error
-            halvings += 1
-            ticks.note(f"memory ran out: batches were cut in {2**halvings}")
 
 
 def sum_matrix(

@@ -81,7 +81,7 @@ def about_rows(summaries: Summaries, reads: type[View], *, debiased: bool = Fals
         )
     blind = summaries.of(QueryScores).blind if reads is ScoreSums else 0
     if blind:
-        warnings.append(f"{blind} queries see no key: they are left out")
+        warnings.append(f"{blind} queries see no key and are excluded")
     if alike := _alike_neighbours(summaries):
         warnings.append(alike)
     if reads in _OF_NORMS:

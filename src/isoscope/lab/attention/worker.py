@@ -11,7 +11,7 @@ from isoscope.accumulate.survey import Survey
 from isoscope.capture.feed import Prepared, feed_for, sample_inputs
 from isoscope.capture.head_sums import HeadSums
 from isoscope.capture.heads import Heads
-from isoscope.capture.runner import threads
+from isoscope.capture.runner import halve_where_memory_ends, threads
 from isoscope.display import Results
 from isoscope.engine import Notify, Scratch, Ticks
 from isoscope.engine.allocator import trim
@@ -39,7 +39,6 @@ from isoscope.study.survey import (
     Batches,
     SurveyPlan,
     cut_batches,
-    halve_where_memory_ends,
 )
 from isoscope.types import Reading
 
@@ -155,9 +154,10 @@ class AttentionWorker(Planner[Results[Reading]]):
         return halve_where_memory_ends(
             self.planned.batches(unit),
             attempt,
-            ticks,
+            ticks.note,
             f"a single document of at most {self.spec.length} tokens in "
             f"{self.subject.loaded.name}",
+            "lower --length, or use --dtype=bfloat16",
         )
 
     def _run_batches(self, batches: list[list[int]], ticks: Ticks) -> Survey:
