@@ -257,3 +257,28 @@ def test_commands_of_two_words_are_one_line_and_have_a_page_of_their_own(isoscop
     done = isoscope("nursery", "trian")
     assert done.exit_code == 2 and "did you mean 'train'?" in done.stderr
     assert isoscope("help", "nursery train").stdout.startswith("Usage: isoscope")
+
+
+@pytest.mark.parametrize(("name", "taken_apart"), [("isoscope", False), ("program.py", True)])
+def test_the_command_leaves_at_once_after_everything_that_was_to_be_done(
+    place, environment, name, taken_apart
+):
+    code = (
+        "import atexit, tempfile, sys, isoscope.api as api\n"
+        "class Last:\n"
+        "    def __del__(self, open=open): open('apart', 'w').close()\n"
+        "def demo(**_):\n"
+        "    global folder\n"
+        "    folder = tempfile.TemporaryDirectory(dir='.', prefix='spare')\n"
+        "    atexit.register(lambda: open('done', 'w').close())\n"
+        "    sys.exit(3)\n"
+        "last, api.demo = Last(), demo\n"
+        "sys.argv[1:] = ['demo']\n"
+        "from isoscope.cli.main import main; main()\n"
+    )
+    (place / name).write_text(code)
+    done = subprocess.run([sys.executable, name], env=environment, check=False)
+    assert done.returncode == 3
+    assert (place / "done").exists()
+    assert not list(place.glob("spare*"))
+    assert (place / "apart").exists() is taken_apart
