@@ -323,8 +323,13 @@ class ModelWorker:
 
     def _check_loss(self, selection: Selection) -> "tuple[Loss | None, list[str]]":
         """Return the loss on the first documents, and what is to be said of it."""
+        import torch
+
+        from isoscope.capture.runner import threads
+
         loaded = self.subject.loaded
-        found = self.find_loss((item.ordinal for item in selection.items), selection.rows)
+        with threads(self.spec.threads or torch.get_num_threads()):
+            found = self.find_loss((item.ordinal for item in selection.items), selection.rows)
         if found is None:
             return None, []
         self.notify.tell(found.line())
