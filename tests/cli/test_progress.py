@@ -5,7 +5,7 @@ from time import sleep
 import pytest
 
 from isoscope.cli import output as module
-from isoscope.cli.output import Bar, progress, words
+from isoscope.cli.output import Bar, note, progress, words
 
 
 def test_nobody_watches_a_pipe(monkeypatch):
@@ -36,6 +36,19 @@ def test_long_work_shows_rows_and_speed(monkeypatch, capsys):
         tick(500, 1000)
         tick(900, 1000)
     assert "rows/s" in capsys.readouterr().err
+
+
+def test_a_remark_stands_on_a_line_of_its_own_above_the_bar(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr(module, "PATIENCE", -1.0)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress() as tick:
+        tick(500, 1000)
+        note("step 3: loss 5.7", quiet=False)
+        tick(900, 1000)
+    before, _, after = capsys.readouterr().err.partition("step 3: loss 5.7")
+    assert before.endswith("\x1b[2K")  # the line was erased
+    assert after.startswith("\n")
 
 
 def test_before_there_is_progress_it_says_what_is_done_first(monkeypatch, capsys):

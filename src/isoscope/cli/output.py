@@ -59,7 +59,8 @@ def note(text: str, *, quiet: bool) -> None:
         from isoscope.escape import plain
 
         with suppress(OSError):
-            click.echo(plain(text), err=True)
+            # Named, as click would go around what a progress bar puts in its place.
+            click.echo(plain(text), file=sys.stderr)
 
 
 def show_file(path: "Path", facts: dict[str, str | int], *, as_json: bool) -> None:
