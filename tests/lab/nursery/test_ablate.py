@@ -131,6 +131,18 @@ def test_the_page_shows_effects_and_curves_of_cells(folder):
     assert SECTION.show([]) is None
 
 
+def test_a_figure_is_of_the_measure_that_is_named(folder, tmp_path):
+    made = [
+        iso.figure(folder, tmp_path / f"{n}.svg", kind="ablation", measures=name).read_text()
+        for n, name in enumerate((None, ["isoscore@resid.0"], ["excess-loss"]))
+    ]
+    assert "mean cosine" in made[0].lower() and "isoscore at resid.0" in made[1].lower()
+    assert "loss above the known entropy" in made[2]
+    with pytest.raises(UnknownNameError, match="no measure is called 'isoscore'") as caught:
+        iso.figure(folder, tmp_path / "x.svg", kind="ablation", measures=["isoscore"])
+    assert "isoscore@" in caught.value.hint
+
+
 def test_a_killed_ablation_resumes_and_gives_the_same(folder, tmp_path):
     class Killed(Exception):
         pass

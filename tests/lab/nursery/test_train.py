@@ -183,6 +183,8 @@ def test_a_loss_that_is_not_finite_names_its_step_and_keeps_what_there_is(tmp_pa
 
 REFUSED = [
     ({"language": None, "corpus": [TEXTS[0][:50]]}, ConfigError, "at least 64 tokens for one"),
+    ({"language": None, "corpus": [TEXTS[0][:50]], "tokenizer": "bpe", "vocabulary": 5000},
+     ConfigError, "at least 64 tokens for one batch and 16 held out, got 46 and 6"),
     ({"language": None, "corpus": TEXTS, "tokenizer": "bpe", "vocabulary": 5000}, ConfigError,
      "supports a vocabulary of 5000, got one of"),
     ({"language": None, "corpus": TEXTS, "tokenizer": "bpe", "vocabulary": 50}, ConfigError,

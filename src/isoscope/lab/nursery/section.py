@@ -52,7 +52,7 @@ CURVES = "Beside it, the measure of every cell over training, mean over seeds."
 TITLES = {EXCESS: "held-out loss above the known entropy", HELD_OUT: "held-out loss"}
 EFFECT_COLUMNS = (
     "run",
-    "outcome",
+    "measure",
     "factor",
     "change",
     "value",
@@ -109,8 +109,14 @@ def draw_ablation(run: Run) -> Drawn:
 
 
 def key_of(outcome: Outcome) -> str:
-    """Return the name of an outcome among rows."""
-    return " ".join(outcome)
+    """Return the name of an outcome, as rules of `check` write it.
+
+    >>> key_of(("isoscore", "norm.out", "no-sink"))
+    'isoscore@norm.out/no-sink'
+    """
+    measure, site, variant = outcome
+    where = "" if site == SITE else f"@{site}"
+    return f"{measure}{where}{'' if variant == 'all' else f'/{variant}'}"
 
 
 def title(outcome: Outcome) -> str:
@@ -191,6 +197,7 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
             columns=_effect_columns(found),
             alt="Each factor and pair with its effect and its 95 % interval.",
             half=True,
+            shows=("measure",),
         ),
         Chart(
             name="ablation-cells",
@@ -201,11 +208,12 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
             columns=_cell_columns(found, list(factors)),
             alt="The measure of every cell over steps, coloured by the level of a factor.",
             half=True,
+            shows=("measure",),
         ),
     )
     switches = (
         *run_switch([name for name, _ in found]),
-        Switch("outcome", "Measure", tuple(outcomes.items()), next(iter(outcomes))),
+        Switch("measure", "Measure", tuple(outcomes.items()), next(iter(outcomes))),
         Switch(
             "colour", "Colours", tuple((name, name) for name in factors), next(iter(factors))
         ),
@@ -217,7 +225,7 @@ def _effect_columns(found: Sequence[Named]) -> Columns:
     rows = [
         {
             "run": run,
-            "outcome": key_of((each.measure, each.site, each.variant)),
+            "measure": key_of((each.measure, each.site, each.variant)),
             "factor": each.factor,
             "change": each.change,
             "value": each.value,
@@ -240,7 +248,7 @@ def _verdict(each: EffectLine) -> str:
 
 
 def _cell_columns(found: Sequence[Named], factors: Sequence[str]) -> Columns:
-    names = ("run", "outcome", "cell", "step", "value", *(f"level {name}" for name in factors))
+    names = ("run", "measure", "cell", "step", "value", *(f"level {name}" for name in factors))
     rows = []
     for run, curves in found:
         own = [name for name, _ in curves.factors]
@@ -249,7 +257,7 @@ def _cell_columns(found: Sequence[Named], factors: Sequence[str]) -> Columns:
             rows.append(
                 {
                     "run": run,
-                    "outcome": each.outcome,
+                    "measure": each.outcome,
                     "cell": each.cell,
                     "step": each.step,
                     "value": each.value,

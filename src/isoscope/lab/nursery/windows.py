@@ -115,8 +115,12 @@ def open_windows(spec: TrainSpec, live: object = None) -> Windows:
             slug="nursery-data",
         )
     train, held_out = _split(corpus, spec.hold_out)
+    length, needed = spec.train.length, spec.train.batch
+    # No token is shorter than a byte: what is too short for that needs no other vocabulary.
+    bound = [sum(len(text.encode()) + 1 for text in part) for part in (train, held_out)]
+    if bound[0] < needed * length or bound[1] < length:
+        raise _too_short(corpus.name, needed, length, bound)
     cutter = train_tokenizer(train, spec)
-    length = spec.train.length
     windows = Windows(
         name=corpus.name,
         train=_cut(cutter, train, length),
@@ -126,16 +130,20 @@ def open_windows(spec: TrainSpec, live: object = None) -> Windows:
         seed=spec.train.seed,
         held_out_texts=held_out,
     )
-    needed = spec.train.batch
     if len(windows.train) < needed or not len(windows.held_out):
-        got = len(windows.train) * length
-        raise ConfigError(
-            f"expected at least {needed * length:,} tokens for one batch and {length} held "
-            f"out, got {got:,} and {len(windows.held_out) * length:,} in {corpus.name!r}",
-            hint="take a longer text, or a smaller --batch or --length",
-            slug="nursery-text",
+        raise _too_short(
+            corpus.name, needed, length, [windows.train.size, windows.held_out.size]
         )
     return windows
+
+
+def _too_short(name: str, batch: int, length: int, got: Sequence[int]) -> ConfigError:
+    return ConfigError(
+        f"expected at least {batch * length:,} tokens for one batch and {length} held out, got "
+        f"{got[0]:,} and {got[1]:,} in {name!r}",
+        hint="take a longer text, or a smaller --batch or --length",
+        slug="nursery-text",
+    )
 
 
 def _of_language(spec: TrainSpec, masked: bool) -> Windows:

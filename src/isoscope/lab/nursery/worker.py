@@ -222,7 +222,6 @@ class Course:
             self._train()
         except DivergedError as error:
             diverged = str(error)
-            self.notify.tell(f"training diverged: {diverged}")
         if self.watch is not None:
             (self.files / WATCHED).write_text(watch_csv(self.watch))
         model = self.learner.model
