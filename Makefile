@@ -65,6 +65,7 @@ slow: $(DEV) $(GEMMA)  ## the tests that take minutes
 
 bench: $(DEV)  ## the tables of docs/benchmarks.md, measured on this machine
 	$(BIN)/python bench/wait.py
+	$(BIN)/python bench/trajectory.py
 	$(BIN)/python bench/speed.py
 	$(BIN)/python bench/cost.py
 	$(BIN)/python bench/opening.py

@@ -1,10 +1,11 @@
 """How soon a page shows its first chart, and how large it is, in headless Chromium.
 
-    python bench/opening.py         both pages, to bench/results/opening.json
+    python bench/opening.py         all pages, to bench/results/opening.json
 
 The pages are made of readings and curves that fill every section: a model of 31 sites with
-20 measures in three variants, and a series of 154 steps. Each is opened five times; the time
-is the browser's own clock from the beginning of loading to the first chart that is drawn.
+20 measures in three variants, a series of 154 steps, and a trajectory of 154 checkpoints. Each
+is opened five times; the time is the browser's own clock from the beginning of loading to the
+first chart that is drawn.
 """
 
 import importlib.util
@@ -18,6 +19,7 @@ from tempfile import TemporaryDirectory
 
 from selenium import webdriver
 
+import isoscope
 from isoscope.display.page.page import page
 from isoscope.display.section import SECTIONS
 from isoscope.measures import MEASURES
@@ -34,10 +36,10 @@ look();
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 
 
-def made_up():
-    """Return the module of made-up runs that the tests of the page use."""
-    place = ROOT / "tests" / "report" / "exhibits.py"
-    spec = importlib.util.spec_from_file_location("exhibits", place)
+def made_up(place: str):
+    """Return a module of made-up runs that the tests of the page use."""
+    path = ROOT / "tests" / place
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -45,7 +47,7 @@ def made_up():
 
 def pages() -> dict[str, tuple[int, str]]:
     """Return the number of readings and the text of each page."""
-    module = made_up()
+    module = made_up("display/exhibits.py")
     measures = {f"measure-{n}": 0.1 + n for n in range(10)} | module.MEASURES
     runs = {
         "31 sites, 20 measures, 3 variants": module.exhibit(layers=27, measures=measures),
@@ -54,10 +56,19 @@ def pages() -> dict[str, tuple[int, str]]:
         ),
     }
     notes = [measure.note for measure in MEASURES.values()]
-    return {
+    found = {
         name: (len(run.readings), page([run], notes, SECTIONS).text)
         for name, run in runs.items()
     }
+    return found | {"trajectory, 154 checkpoints of 25 sites": trajectory()}
+
+
+def trajectory() -> tuple[int, str]:
+    """Return the number of readings and the page of a made-up run of checkpoints."""
+    module = made_up("lab/trajectory/made_up_series.py")
+    with TemporaryDirectory() as folder:
+        run = module.write_series(Path(folder) / "run")
+        return len(isoscope.load(run).readings), isoscope.report(run).text
 
 
 def browser() -> webdriver.Chrome:

@@ -148,6 +148,39 @@ def fixed() -> str:
     return table(heads, rows) if rows else "Not run."
 
 
+def series() -> str:
+    """Return the table of a trajectory beside the plain script."""
+    results = found("trajectory")
+    if not results:
+        return "Not run."
+    plain = results["rows"]["plain"]
+    heads = ["way", "seconds", "ratio (each)", "seconds of CPU", "ratio of CPU", "peak MiB"]
+    cpu, peak = _costs(plain)
+    rows = [["plain script", spread_of(_column(plain, "seconds")), "", cpu, "", peak]]
+    for way, runs in results["rows"].items():
+        if way == "plain":
+            continue
+        pairs = list(zip(runs, plain, strict=True))
+        ratios = [ours["seconds"] / theirs["seconds"] for ours, theirs in pairs]
+        each = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+        cpu, peak = _costs(runs)
+        used = median(ours["cpu"] / theirs["cpu"] for ours, theirs in pairs)
+        seconds = spread_of(_column(runs, "seconds"))
+        rows.append([way, seconds, f"{median(ratios):.2f} ({each})", cpu, f"{used:.2f}", peak])
+    loads = ", ".join(f"{x:g}" for x in results["load"])
+    note = f"Machine: {results['machine']}; load averages when it had ended: {loads}."
+    return f"{table(heads, rows)}\n\n{note}"
+
+
+def _column(runs: list[dict], name: str) -> list[float]:
+    return [each[name] for each in runs]
+
+
+def _costs(runs: list[dict]) -> tuple[str, str]:
+    """Return processor time and the largest peak of some runs."""
+    return spread_of(_column(runs, "cpu")), str(max(_column(runs, "peak_mib")))
+
+
 def start_up() -> str:
     """Return the table of small commands."""
     heads = ["command", "seconds", "seconds of CPU", "`import numpy`, seconds"]
@@ -423,6 +456,7 @@ TABLES = {
         "wait": wait,
         "fixed": fixed,
         "start-up": start_up,
+        "series": series,
         "listening": cost,
         "room": room,
         "opening": opening,

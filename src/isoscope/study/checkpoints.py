@@ -245,8 +245,8 @@ def name_checkpoint(unit: Checkpoint, error: IsoscopeError) -> IsoscopeError:
     """Return the error of a checkpoint that cannot be measured, which names it."""
     return type(error)(
         f"cannot load the checkpoint {unit.name} of step {unit.step}: {error.problem}",
-        hint=f"{error.hint}; the others are kept, and the same command resumes with this one, "
-        "or goes without it with --skip-broken",
+        hint=f"{error.hint}; --skip-broken does without it; with -o the others are kept, and "
+        "the same command resumes",
         slug=error.slug,
     )
 

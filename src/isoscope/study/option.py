@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache, reduce
 from math import isfinite
 from os import PathLike, fspath
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -135,7 +136,8 @@ class Option:
         if not self.many or value is None:
             return self._one(value)
         if isinstance(value, str):
-            parts = value.split(",") if self.about.commas else [value]
+            whole = self.about.path and Path(value).expanduser().exists()  # commas and all
+            parts = value.split(",") if self.about.commas and not whole else [value]
             value = [part.strip() for part in parts if part.strip()]
         elif isinstance(value, int | float) or is_path(value):
             value = [value]

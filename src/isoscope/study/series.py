@@ -28,11 +28,11 @@ PYTHIA = tuple(
 MACHINA = tuple(f"step{i * 143 // 20 * 1000}" for i in range(21))
 KNOWN = {"pythia": PYTHIA, "machina": MACHINA}
 LARGEST_HEADER = 1 << 28  # bytes of JSON before the weights of a file
-_NAMED = re.compile(
-    r"(?:step|steps|checkpoint|ckpt|iter|iteration|epoch)[-_=]?(\d{1,15})(?!\.?\d|e\d)",
-    re.IGNORECASE,
-)
+_NUMBER = r"[-_= ]?(\d{1,15})(?!\.?\d|e\d)"
+_NAMED = re.compile(rf"(?:steps?|checkpoint|ckpt|iter|iteration){_NUMBER}", re.IGNORECASE)
+_EPOCH = re.compile(rf"epoch{_NUMBER}", re.IGNORECASE)  # where there is nothing finer
 _LAST = re.compile(r"(?:^|[^\d.])(?<!\de)(\d{1,15})$")
+_UNFINISHED = (".", "tmp-")  # how a folder begins that a trainer renames once it is written
 _OF_A_MODEL = ("config.json", "modules.json")  # in the folder of a model, not of a series
 ONE = ("a trajectory", "isoscope survey")  # what needs several checkpoints, what takes one
 Shapes = dict[str, tuple[int, ...]]
@@ -53,11 +53,14 @@ def step_of(name: str) -> int | None:
 
     >>> [step_of(n) for n in ("step_100", "checkpoint-500", "step1000-tokens4B", "7", "best")]
     [100, 500, 1000, 7, None]
-    >>> step_of("epoch_0.5"), step_of("step_1e5")
-    (None, None)
+    >>> step_of("epoch_0.5"), step_of("step_1e5"), step_of("step500-epoch3")
+    (None, None, 500)
     """
-    found: list[str] = _NAMED.findall(name) or _LAST.findall(name)
-    return int(found[-1]) if found else None
+    for pattern in (_NAMED, _EPOCH, _LAST):
+        found: list[str] = pattern.findall(name)
+        if found:
+            return int(found[-1])
+    return None
 
 
 def is_series(names: Sequence[str], revisions: Sequence[str] | None = None) -> bool:
@@ -141,21 +144,34 @@ def _only(name: str, one: tuple[str, str]) -> ConfigError:
 def _folders(folder: Path, one: tuple[str, str]) -> list[tuple[str, str]]:
     """Return the checkpoints in a folder; what is no checkpoint is ignored.
 
-    So are links to other checkpoints of the folder, such as `latest`.
+    So are links to other checkpoints of the folder, such as `latest`, and what a trainer is
+    still writing.
     """
-    found = [each for each in sorted(folder.iterdir()) if _is_checkpoint(each)]
+    found = _inside(folder)
     named = {each.resolve() for each in found if not each.is_symlink()}
     found = [each for each in found if not each.is_symlink() or each.resolve() not in named]
     if found:
-        return [(each.name, str(each)) for each in found]
+        return [(_step_part(each), str(each)) for each in found]
     if (folder / "config.json").is_file():
         raise _only(folder.name, one)
+    below = [each for each in sorted(folder.iterdir()) if each.is_dir() and _inside(each)]
     raise ConfigError(
         f"expected folders of checkpoints in {str(folder)!r}, got none",
-        hint="each checkpoint is a folder with config.json and weights, such as step_1000 or "
+        hint=f"there are some in {str(below[0])!r}: name that folder"
+        if below
+        else "each checkpoint is a folder with config.json and weights, such as step_1000 or "
         "checkpoint-500",
         slug="series-empty",
     )
+
+
+def _inside(folder: Path) -> list[Path]:
+    """Return the checkpoints in a folder, but for those that are being written."""
+    return [
+        each
+        for each in sorted(folder.iterdir())
+        if not each.name.startswith(_UNFINISHED) and _is_checkpoint(each)
+    ]
 
 
 def _is_checkpoint(path: Path) -> bool:
@@ -165,15 +181,24 @@ def _is_checkpoint(path: Path) -> bool:
     if not path.is_dir():
         return False
     weights = any(path.glob("*.safetensors")) or any(path.glob("pytorch_model*.bin"))
-    return (path / "config.json").is_file() or weights or bool(_NAMED.fullmatch(path.name))
+    named = _NAMED.fullmatch(path.name) or _EPOCH.fullmatch(path.name)
+    return (path / "config.json").is_file() or weights or named is not None
 
 
 def _last_part(where: str) -> str:
     """Return the part of a path or hub name that tells the step."""
     if "@" in where and not Path(where).exists():
         return where.partition("@")[2]
-    path = Path(where)
-    return path.stem if path.suffix == ".gguf" else path.resolve().name
+    return _step_part(Path(where).expanduser())
+
+
+def _step_part(path: Path) -> str:
+    """Return the name of a folder, or of a file without its ending.
+
+    It is that of what a link refers to, where the name of the link tells no step.
+    """
+    names = [p.stem if p.suffix == ".gguf" else p.name for p in (path, path.resolve())]
+    return names[0] if step_of(names[0]) is not None else names[1]
 
 
 def _not_a_series(name: str) -> ConfigError:
@@ -285,6 +310,15 @@ def check_alike(files: Sequence[tuple[Checkpoint, CheckpointFiles | None]]) -> N
     for (first, ours), (other, theirs) in ((worded[0], each) for each in worded[1:]):
         if ours.vocabulary != theirs.vocabulary:
             raise other_vocabulary(first.name, other.name)
+    wordless = [each for each, f in shaped if not f.vocabulary]
+    if worded and wordless:
+        raise ConfigError(
+            f"expected a tokenizer in every checkpoint, as {worded[0][0].name!r} has it, got "
+            f"none in {wordless[0].name!r}",
+            hint=f"copy tokenizer.json and tokenizer_config.json of {worded[0][0].name!r} into "
+            "the others",
+            slug="series-vocabulary",
+        )
 
 
 def _shape(shape: tuple[int, ...] | None) -> str:

@@ -23,15 +23,26 @@ def course(measure, group=""):
 
 
 def test_the_table_shows_the_usual_measures_and_counts_the_others():
+    others = ("twonn", "alpha", "stable-rank", "top-share", "norm-spread", "participation")
     found = Results(
-        [course("mean-share"), course("twonn"), course("mean-share", "frequency 0")],
+        [course("mean-share"), *map(course, others), course("mean-share", "frequency 0")],
         COURSES,
         shared={"series": "s", "checkpoints": 2, "first": 0, "last": 10},
     )
     (table,) = course_tables(found)
     assert len(table.rows) == 1 and table.caption == "s, 2 checkpoints, step 0 to 10"
-    assert any("2 more lines" in text for text in table.warnings + table.notes)
+    assert any("7 more lines" in text for text in table.warnings + table.notes)
     assert found[0].change.value == 0.25
+
+
+def test_the_table_shows_every_measure_where_a_few_were_chosen():
+    found = Results(
+        [course("mean-cosine"), course("mean-share"), course("loss"), course("partition")],
+        COURSES,
+        shared={"series": "s", "checkpoints": 2, "first": 0, "last": 10},
+    )
+    table = course_tables(found)[0]
+    assert [row[1] for row in table.rows] == ["mean-cosine", "mean-share", "loss"]
 
 
 def test_older_theories_have_tables_of_their_own_with_the_chance_beside_the_hull():

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 import isoscope as iso
-from isoscope.errors import IsoscopeError
+from isoscope.errors import ConfigError, IsoscopeError
 from isoscope.study.series import (
     MACHINA,
     PYTHIA,
@@ -41,6 +41,11 @@ def test_pythia_has_154_steps_and_machina_21_of_them():
         ("epoch_0.5", None),
         ("step_1e5", None),
         ("step_5", 5),
+        ("global_step_1e3", None),
+        ("step500-epoch3", 500),
+        ("epoch=3-step=500", 500),
+        ("été 7 – checkpoint 40 (copy)", 40),
+        ("étape 200", 200),
     ],
 )
 def test_the_step_is_told_from_the_name(name, step):
@@ -63,6 +68,30 @@ def test_what_the_trainer_leaves_beside_checkpoints_is_ignored(tmp_path):
     assert [(each.step, each.name) for each in found] == [
         (500, "checkpoint-500"), (1000, "checkpoint-1000")
     ]  # fmt: skip
+
+
+def test_what_a_trainer_is_still_writing_is_ignored(tmp_path):
+    folder = made(tmp_path, ("checkpoint-5", "checkpoint-10", "tmp-checkpoint-10", ".step_3"))
+    assert [each.step for each in find_checkpoints([str(folder)])] == [5, 10]
+
+
+def test_files_and_links_are_named_by_what_tells_their_step(tmp_path):
+    elsewhere = made(tmp_path, ("away/other", "away/step_9"))
+    folder = tmp_path / "series"
+    folder.mkdir()
+    (folder / "5.gguf").write_bytes(b"GGUF")
+    (folder / "step_7").symlink_to(elsewhere / "away" / "other")
+    (folder / "best").symlink_to(elsewhere / "away" / "step_9")
+    assert [each.step for each in find_checkpoints([str(folder)])] == [5, 7, 9]
+    listed = find_checkpoints([str(folder / name) for name in ("best", "5.gguf", "step_7")])
+    assert [each.step for each in listed] == [5, 7, 9]
+
+
+def test_a_folder_above_the_checkpoints_is_told_which_one_holds_them(tmp_path):
+    made(tmp_path, ("run/checkpoints/step_1", "run/checkpoints/step_2"))
+    with pytest.raises(ConfigError, match="got none") as caught:
+        find_checkpoints([str(tmp_path / "run")])
+    assert "checkpoints': name that folder" in caught.value.hint
 
 
 def test_known_lists_are_revisions_in_the_order_of_steps():

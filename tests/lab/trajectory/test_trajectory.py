@@ -364,6 +364,9 @@ def test_other_shapes_and_vocabularies_are_refused_before_anything_is_loaded(
     settings = series / "step_10" / "tokenizer_config.json"
     settings.write_text(settings.read_text().replace("{", '{"note": 1,', 1))
     refused(series, corpus, "series-vocabulary", "tokenizers differ")
+    for each in (series / "step_10").glob("tokenizer*"):
+        each.unlink()
+    refused(series, corpus, "series-vocabulary", "got none in 'step_10'")
 
 
 def test_a_truncated_checkpoint_is_named_and_the_others_are_kept(checkpoints, corpus, tmp_path):
@@ -375,14 +378,32 @@ def test_a_truncated_checkpoint_is_named_and_the_others_are_kept(checkpoints, co
     error = refused(series, corpus, "model-unreadable", "step_10 of step 10", output=target)
     assert "--skip-broken" in error.hint
     assert len(list(target.glob("stage-1/unit-*"))) == 2
-    weights.write_bytes(whole)
+    shutil.copytree(target, tmp_path / "without" / "run")
     options = {"sites": "norm.out", "measures": "mean-cosine"}
-    found = iso.trajectory(series, corpus, output=target, **options)
-    assert found[0].steps == [0, 10, 20]
-    weights.write_bytes(whole[:100])
-    found = iso.trajectory(series, corpus, skip_broken=True, **options)
+    other = tmp_path / "without" / "run"
+    found = iso.trajectory(series, corpus, output=other, skip_broken=True, **options)
     assert found[0].steps == [0, 20]
     assert any("step_10" in text for text in found.remarks)
+    weights.write_bytes(whole)
+    found = iso.trajectory(series, corpus, output=target, **options)
+    assert found[0].steps == [0, 10, 20]
+
+
+def test_a_checkpoint_of_a_training_that_diverged_is_skipped_and_named(
+    checkpoints, corpus, tmp_path
+):
+    from safetensors.torch import load_file, save_file
+
+    series = some(tmp_path / "wide, and deep", checkpoints, (0, 10, 20))
+    path = series / "step_10" / "model.safetensors"
+    weights = load_file(path)
+    for each in weights.values():
+        each.fill_(float("nan"))
+    save_file(weights, path, {"format": "pt"})
+    options = {"sites": "norm.out", "measures": "mean-cosine", "no_theories": True}
+    found = iso.trajectory(str(series), corpus, **options)
+    assert found[0].steps == [0, 20]
+    assert any("step_10" in text and "NaN or infinity" in text for text in found.remarks)
 
 
 def test_a_checkpoint_that_was_replaced_after_it_was_measured_is_refused(

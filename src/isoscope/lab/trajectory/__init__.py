@@ -20,6 +20,7 @@ add(
         ),
         noun="tokens",
         first="loading model",
+        blocks=(16_000_000, 24_000_000),  # as those of a survey
         section_at="isoscope.lab.trajectory.section:SECTION",
         exhibit_at="isoscope.lab.trajectory.curves:draw_trajectory",
     ),

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from isoscope.capture.feed import Prepared
 from isoscope.engine import Notify, Scratch, Ticks
+from isoscope.errors import RowError
 from isoscope.lab.trajectory.spec import TrajectoryPlan
 from isoscope.site import Site
 from isoscope.store.state import State
@@ -43,10 +44,21 @@ class CheckpointWorker(ModelWorker):
         for site in dict.fromkeys((*plan.widths, *widths)):
             ours, theirs = plan.widths.get(site), widths.get(site)
             if ours != theirs:
+                self._check_finite()
                 words = (f"{site} {_width(ours)}", _width(theirs))
                 raise other_shape(plan.first, unit.name, *words)
         if str(self.subject.loaded.identity["tokenizer"]) != plan.vocabulary:
             raise other_vocabulary(plan.first, unit.name)
+
+    def _check_finite(self) -> None:
+        """Refuse weights with NaN, of which no site can be found: training has diverged."""
+        for name, weight in self.subject.loaded.body.named_parameters():
+            if not bool(torch.isfinite(weight).all()):
+                raise RowError(
+                    f"{name} holds NaN or infinity",
+                    hint="training has diverged: leave the checkpoint out",
+                    slug="row-not-finite",
+                )
 
     def survey(
         self, plan: SurveyPlan, scratch: Scratch, ticks: Ticks, id: str, spare: Path

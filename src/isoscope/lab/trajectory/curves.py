@@ -1,6 +1,6 @@
 """A series as a page draws it: its numbers, read off the readings and steps of a run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -10,7 +10,12 @@ from isoscope.display import format_value
 from isoscope.display.page.quantity import quantities
 from isoscope.display.page.section import Drawn, Finding
 from isoscope.errors import StoreError
-from isoscope.lab.trajectory.results import BY_FREQUENCY, SHOWN, THEORY_READINGS, chance
+from isoscope.lab.trajectory.results import (
+    BY_FREQUENCY,
+    THEORY_READINGS,
+    chance,
+    shown_measures,
+)
 from isoscope.site import is_matrix, last_of_stream, order_sites
 from isoscope.store import Run
 from isoscope.store.series import SeriesParts
@@ -137,7 +142,7 @@ def _curves_of(
             for each in parts.metrics
             for step, number in zip(each.steps, each.values, strict=True)
         ),
-        lines=tuple(_line(each) for each in parts.lines if _is_shown(each)),
+        lines=tuple(_lines(parts.lines)),
     )
 
 
@@ -187,14 +192,16 @@ class _Found(msgspec.Struct):
     metrics: list[dict[str, object]]
 
 
-def _is_shown(line: Mapping[str, object]) -> bool:
-    return (
-        line.get("measure") in SHOWN and not line.get("group") and line.get("variant") == "all"
-    )
+def _lines(lines: Sequence[Mapping[str, object]]) -> Iterator[CurveLine]:
+    """Yield the lines that the table of the page shows."""
+    shown = shown_measures(str(line.get("measure")) for line in lines)
+    for line in lines:
+        whole = not line.get("group") and line.get("variant") == "all"
+        if whole and line.get("measure") in shown:
+            yield _line(msgspec.convert(line, _Found))
 
 
-def _line(line: Mapping[str, object]) -> CurveLine:
-    each = msgspec.convert(line, _Found)
+def _line(each: _Found) -> CurveLine:
     change = each.differences[-1]
     return CurveLine(
         site=each.site,
@@ -216,7 +223,7 @@ def _link(link: Mapping[str, object]) -> str:
     if together is None:
         return ""
     text = f"{link['metric']}: {together:+.2f}" + (f", p {chance(p)}" if p is not None else "")
-    return text + (f"; leads by {lag}, p {chance(lead_p)}" if lead_p is not None else "")
+    return text + (f"; strongest {lag} later, p {chance(lead_p)}" if lead_p is not None else "")
 
 
 def _integer(value: object) -> int | None:

@@ -1,6 +1,6 @@
 """What a trajectory found: one measure at one site over all steps, and how these look."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from isoscope.display import (
@@ -19,7 +19,8 @@ from isoscope.display import (
 )
 from isoscope.measures.difference import Difference
 
-SHOWN = ("mean-cosine-cross", *USUAL, "loss")  # in the table; the others with --json
+LOSS = "loss"
+WIDEST = 6  # measures that are all shown; with more, the usual ones, the others with --json
 THEORY_READINGS = (  # readings that no measure of rows gives, in the order of their table
     "hull-has-origin",
     "hull-if-isotropic",
@@ -41,7 +42,10 @@ HULL = (
     "hull-has-origin: 1 where the convex hull of final states contains the origin; "
     "hull-if-isotropic: the chance of that for an isotropic cloud (Wendel)"
 )
-SURE = 0.05
+LAG = (
+    "lead: correlation with the metric that many checkpoints later, at the lag where it is "
+    "strongest; the p of it is corrected for the number of lags"
+)
 CORRECTED = (
     "differences are paired by document; p of an onset is corrected for the number of steps, "
     "not for the number of lines"
@@ -107,12 +111,21 @@ class Course(Record):
         return self.differences[-1]
 
 
+def shown_measures(names: Iterable[str]) -> set[str]:
+    """Return the measures that tables show: all if they are few, otherwise the usual ones."""
+    others = {LOSS, *THEORY_READINGS, *BY_FREQUENCY}
+    have = [name for name in dict.fromkeys(names) if name not in others]
+    usual = [name for name in USUAL if name in have]
+    return {LOSS, *(have if len(have) <= WIDEST or not usual else usual)}
+
+
 def course_tables(found: Results[Course]) -> tuple[Table, ...]:
     """One line per site of the usual measures."""
+    shown = shown_measures(each.measure for each in found)
     lines = [
         each
         for each in found
-        if each.measure in SHOWN and not each.group and each.variant == "all"
+        if each.measure in shown and not each.group and each.variant == "all"
     ]
     theories = _theory_lines(found) if lines else []
     lines = lines or list(found)
@@ -208,14 +221,14 @@ def _metric_tables(lines: Sequence[Course]) -> list[Table]:
 
 def _metric_table(name: str, lines: Sequence[Course]) -> Table:
     pairs = [(e, link) for e in lines for link in e.metrics if link.metric == name]
-    notes = tuple(dict.fromkeys(plain(link.note) for _, link in pairs if link.note))
+    notes = (LAG, *dict.fromkeys(plain(link.note) for _, link in pairs if link.note))
     columns = (
         Column("site", tuple(plain(each.site) for each, _ in pairs), words=True, fold=12),
         Column("measure", tuple(plain(e.measure) for e, _ in pairs), words=True, role="name"),
         Column("moves together", tuple(_number(link.correlation) for _, link in pairs)),
         Column("p", tuple(chance(link.p) for _, link in pairs)),
-        Column("leads by", tuple(_or_dash(link.lag) for _, link in pairs)),
-        Column("correlation", tuple(_number(link.lead_correlation) for _, link in pairs)),
+        Column("at lag", tuple(_or_dash(link.lag) for _, link in pairs)),
+        Column("lead", tuple(_number(link.lead_correlation) for _, link in pairs)),
         Column("p of lead", tuple(chance(link.lead_p) for _, link in pairs)),
     )
     caption = f"{plain(name)}: correlation of what the trends do not explain"

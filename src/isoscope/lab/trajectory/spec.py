@@ -1,6 +1,7 @@
 """The spec of `isoscope trajectory`."""
 
-from typing import Annotated, ClassVar
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, cast
 
 from isoscope.display import Results
 from isoscope.engine.plan import Plan
@@ -98,6 +99,17 @@ class TrajectorySpec(SurveyedSpec[Results[Course]], frozen=True, kw_only=True):
     no_theories: Annotated[
         bool, about("Skip the tests of older theories: matrices by band, hull, final norm.")
     ] = False
+
+    def resolve(self, content: Mapping[str, str]) -> dict[str, object]:
+        """Return what the id hashes: what is done with files changes no number.
+
+        A run that stopped at a broken checkpoint is resumed without it.
+        """
+        found = super().resolve(content)
+        options = cast(dict[str, object], found["options"])
+        for name in ("free", "skip_broken"):
+            del options[name]
+        return found
 
     def survey_of(self, where: str) -> SurveySpec:
         """Return the survey of one checkpoint."""
