@@ -2,6 +2,7 @@
 
 # ruff: noqa: E402, F401, F811 - fixtures of the tests of engines
 
+import gc
 import json
 import os
 import re
@@ -331,3 +332,33 @@ def test_vectors_that_changed_are_named(vectors, target, monkeypatch):
     with pytest.raises(ResumeError, match=r"with seed 7: it was begun with 0"):
         iso.measure(vectors, output=target, seed=7)
     assert list(target.glob("stage-1/node-*"))
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_garbage_collector_rests_while_a_worker_is_opened(options, monkeypatch, fails):
+    seen = {}
+    gc.unfreeze()  # what the suite has frozen before it forks
+    opened, finish = CountSpec.open, running._do_stages
+
+    def open_worker(*given):
+        seen["opening"] = gc.isenabled()
+        if fails:
+            raise UndefinedError("cannot open", hint="", slug="no-spread")
+        return opened(*given)
+
+    def do_stages(*given):
+        seen["at work"] = gc.isenabled(), gc.get_freeze_count() > 0
+        return finish(*given)
+
+    monkeypatch.setattr(CountSpec, "open", open_worker)
+    monkeypatch.setattr(CountSpec, "stays_open", True)
+    monkeypatch.setattr(running, "_do_stages", do_stages)
+    if fails:
+        with pytest.raises(UndefinedError):
+            run(CountSpec(**options))
+    else:
+        run(CountSpec(**options))
+        assert seen["at work"] == (True, True)
+    assert seen["opening"] is False
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0

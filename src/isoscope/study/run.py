@@ -1,7 +1,8 @@
 """Running a spec: target, lock, worker, plan, stages, results. The only way work is done."""
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import gc
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -100,6 +101,7 @@ class Runnable(Spec, Generic[R_co], frozen=True, kw_only=True):
     worker_at: ClassVar[str] = ""  # "module:Class", called with the spec, `notify` and `live`
     reads_again: ClassVar[str] = ""  # "module:function": from a folder to what `run` returned
     torch_for: ClassVar[str] = ""  # what cannot be done without torch and transformers, if so
+    stays_open: ClassVar[bool] = False  # whether what is opened is used until the run ends
 
     def open(self, notify: Notify, live: Live | None = None) -> Planner[R_co]:
         """Open what the spec names; `live` has objects in place of names."""
@@ -138,14 +140,41 @@ def run(
         if (finished := _read_again(spec, execution, live, notify)) is None:
             raise
         return finished
-    with Working(target, overwrite=execution.overwrite) as working:
-        worker = spec.open(notify, live)
+    with (
+        Working(target, overwrite=execution.overwrite) as working,
+        _opened(spec, notify, live) as worker,
+    ):
         id, plan = _make_plan(spec, worker, working)
         try:
             return worker.finish(_do_stages(spec, plan, id, worker, engine, working, notify))
         except (RowError, TooFewRowsError):  # as it would be every time: nothing to resume
             working.restart()
             raise
+
+
+@contextmanager
+def _opened(spec: Runnable[R], notify: Notify, live: Live | None) -> Generator[Planner[R]]:
+    """Open what a spec names while Python's garbage collector rests.
+
+    Importing torch and loading a model makes a million objects that stay, and the collector
+    would go through all of them again and again: a quarter of the time that loading takes.
+    Where they are used until the run ends, it ignores them that long.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        worker = spec.open(notify, live)
+        ignored = spec.stays_open and not gc.get_freeze_count()
+        if ignored:
+            gc.freeze()
+    finally:
+        if was_on:
+            gc.enable()
+    try:
+        yield worker
+    finally:
+        if ignored:
+            gc.unfreeze()
 
 
 def _read_again(

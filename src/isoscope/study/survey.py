@@ -220,6 +220,7 @@ class SurveySpec(SurveyedSpec[Results[Reading]], frozen=True, kw_only=True):
     plans: ClassVar[type[Plan]] = SurveyPlan
     worker_at: ClassVar[str] = "isoscope.study.survey:ModelWorker"
     torch_for: ClassVar[str] = "a survey"
+    stays_open: ClassVar[bool] = True
     reads_again: ClassVar[str] = "isoscope.study.saved_runs:read"
 
     load: ModelSpec
