@@ -259,7 +259,10 @@ def test_commands_of_two_words_are_one_line_and_have_a_page_of_their_own(isoscop
     assert isoscope("help", "nursery train").stdout.startswith("Usage: isoscope")
 
 
-@pytest.mark.parametrize(("name", "taken_apart"), [("isoscope", False), ("program.py", True)])
+@pytest.mark.parametrize(
+    ("name", "taken_apart"),
+    [("isoscope", False), ("isoscope/__main__.py", False), ("other/__main__.py", True)],
+)
 def test_the_command_leaves_at_once_after_everything_that_was_to_be_done(
     place, environment, name, taken_apart
 ):
@@ -276,8 +279,10 @@ def test_the_command_leaves_at_once_after_everything_that_was_to_be_done(
         "sys.argv[1:] = ['demo']\n"
         "from isoscope.cli.main import main; main()\n"
     )
-    (place / name).write_text(code)
-    done = subprocess.run([sys.executable, name], env=environment, check=False)
+    program = place / "programs" / name
+    program.parent.mkdir(parents=True)
+    program.write_text(code)
+    done = subprocess.run([sys.executable, str(program)], env=environment, check=False)
     assert done.returncode == 3
     assert (place / "done").exists()
     assert not list(place.glob("spare*"))

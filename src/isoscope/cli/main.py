@@ -30,7 +30,6 @@ EXAMPLES = (
 )
 
 
-OURS = {"isoscope", "__main__"}  # what a process is called that is this command
 COMPLETE = "_ISOSCOPE_COMPLETE"  # the variable by which a shell asks for completions
 
 
@@ -208,7 +207,7 @@ def main() -> None:
     # Schedulers end jobs so; leaving by an exception lets half-written folders be removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     ending = Ending()
-    if Path(sys.argv[0]).stem in OURS and "coverage" not in sys.modules:
+    if _is_whole_process() and "coverage" not in sys.modules:
         atexit.register(ending.leave)  # before any other, so that it is called after them
     try:
         app(prog_name="isoscope")
@@ -246,6 +245,12 @@ class Ending:
         except (OSError, ValueError, AttributeError):
             return
         os._exit(self.code)
+
+
+def _is_whole_process() -> bool:
+    """Whether the process is `isoscope` or `python -m isoscope`, not another program."""
+    program = Path(sys.argv[0])
+    return program.stem == "isoscope" or program.parts[-2:] == ("isoscope", "__main__.py")
 
 
 def _open_closed_streams() -> None:
