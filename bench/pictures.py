@@ -1,9 +1,11 @@
 """Take the pictures of reports that the documentation shows, light and dark.
 
     python bench/pictures.py minilm=demo.html smollm2=smollm2.html
+    python bench/pictures.py trajectory=series.html#trajectory
 
 Each page is opened in headless Chromium, 1,280 pixels wide, and its top is written to
 docs/images/report-NAME.png and report-NAME-dark.png, with few enough colours to be small.
+With the name of a section the charts of that one are taken instead, without the table below.
 """
 
 import base64
@@ -19,10 +21,15 @@ IMAGES = Path(__file__).parents[1] / "docs" / "images"
 WIDTH, SHARPNESS = 1280, 1.5
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
 SETTLED = """
-const done = arguments[0];
-const look = () => (window.isoscope?.settled ? isoscope.settled().then(() => done(
-  document.querySelector('#layers .charts').getBoundingClientRect().bottom + scrollY
-)) : setTimeout(look, 50));
+const [section, done] = arguments;
+const box = (name) => document.querySelector(name).getBoundingClientRect();
+const ends = () => [
+  section ? box(`#${section}`).top + scrollY : 0,
+  box(`#${section || 'layers'} .charts`).bottom + scrollY,
+];
+const look = () => (window.isoscope?.settled
+  ? isoscope.settled().then(() => done(ends()))
+  : setTimeout(look, 50));
 look();
 """
 
@@ -40,13 +47,13 @@ def browser() -> webdriver.Chrome:
     return driver
 
 
-def take(driver: webdriver.Chrome, page: Path, look: str) -> Image.Image:
-    """Return the top of a page, down to the end of the layer profile."""
+def take(driver: webdriver.Chrome, page: Path, section: str, look: str) -> Image.Image:
+    """Return the charts of a section, or the top of a page to the end of the layer profile."""
     features = [{"name": "prefers-color-scheme", "value": look}]
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     driver.get(f"file://{page.resolve()}")
-    height = driver.execute_async_script(SETTLED) + 20
-    clip = {"x": 0, "y": 0, "width": WIDTH, "height": height, "scale": 1}
+    top, bottom = driver.execute_async_script(SETTLED, section)
+    clip = {"x": 0, "y": top, "width": WIDTH, "height": bottom - top + 20, "scale": 1}
     asked = {"format": "png", "captureBeyondViewport": True, "clip": clip}
     taken = driver.execute_cdp_cmd("Page.captureScreenshot", asked)["data"]
     picture = Image.open(io.BytesIO(base64.b64decode(taken))).convert("RGB")
@@ -57,10 +64,11 @@ def main() -> None:
     driver = browser()
     try:
         for given in sys.argv[1:]:
-            name, _, page = given.partition("=")
+            name, _, place = given.partition("=")
+            page, _, section = place.partition("#")
             for look, ending in (("light", ""), ("dark", "-dark")):
                 path = IMAGES / f"report-{name}{ending}.png"
-                take(driver, Path(page), look).save(path, optimize=True)
+                take(driver, Path(page), section, look).save(path, optimize=True)
                 print(path.name, path.stat().st_size)
     finally:
         driver.quit()
