@@ -20,10 +20,10 @@ LIGHT := $(if $(wildcard $(DEV)),$(DEV),$(CORE))
 # core idle a third of the time. More BLAS threads would only fight each other.
 JOBS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMEXPR_NUM_THREADS=1
-# Hundreds of tests start a process: without bytecode each would compile the package anew. Tests
-# stay in the order of their files, so that most fixtures are built by one worker only.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE $(ONE_THREAD) \
-    $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=30
+# Hundreds of tests start a process: without bytecode each would compile the package anew.
+# Workers are forks of the process that collects (tests/forked_session.py).
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(ONE_THREAD) $(BIN)/python -m pytest --durations=30
+FORKS := --forks $(JOBS)
 
 .PHONY: help setup demo test browser vega laws slow bench control simulate real check cover derive docs serve fmt lint type clean
 
@@ -39,7 +39,7 @@ demo: $(LIGHT)  ## survey every layer of a real model, MiniLM, and write a repor
 test: lint browser  ## format check, lint, types and tests: what CI runs
 	@said=$$(mktemp); $(BIN)/basedpyright >"$$said" 2>&1 & types=$$!; \
 	trap 'kill $$types 2>/dev/null || :; rm -f "$$said"' EXIT; \
-	echo '$(PYTEST)'; $(PYTEST) && passed=yes || passed=no; \
+	echo '$(PYTEST) $(FORKS)'; $(PYTEST) $(FORKS) && passed=yes || passed=no; \
 	echo '$(BIN)/basedpyright'; wait $$types && sound=yes || sound=no; \
 	cat "$$said"; [ $$passed$$sound = yesyes ]
 
@@ -58,10 +58,10 @@ vega: $(DEV)  ## bundle the Vega runtime of reports anew, after a new release of
 	$(BIN)/python -m isoscope.display.page.bundle
 
 laws: $(DEV)  ## the laws of accumulators and measures, 1,000 examples each
-	$(PYTEST) tests/laws --hypothesis-profile=laws --timeout=3000
+	$(PYTEST) $(FORKS) tests/laws --hypothesis-profile=laws --timeout=3000
 
 slow: $(DEV) $(GEMMA)  ## the tests that take minutes
-	$(PYTEST) -m slow --timeout=3000
+	$(PYTEST) $(FORKS) -m slow --timeout=3000
 
 bench: $(DEV)  ## the tables of docs/benchmarks.md, measured on this machine
 	$(BIN)/python bench/wait.py
@@ -98,7 +98,7 @@ simulate: $(DEV)  ## the tables of docs/statistics.md: bias and coverage, two ho
 check: test slow docs  ## test, slow and docs: all of it
 
 cover: $(DEV)  ## tests with branch coverage
-	$(PYTEST) --cov --cov-report=term-missing
+	$(PYTEST) -n $(JOBS) --dist worksteal --cov --cov-report=term-missing
 
 derive: $(DEV)  ## write what follows from the source: the type stub, docs/options.md and docs/files.md
 	$(BIN)/python -m isoscope.cli.derive stub > src/isoscope/__init__.pyi.new

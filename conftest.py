@@ -1,17 +1,21 @@
-"""How hard hypothesis tries: 30 examples in `make test`, 1,000 in `make laws`; small models."""
+"""How hard hypothesis tries: 20 examples in `make test`, 1,000 in `make laws`; small models."""
 
 import gc
+import importlib
 import json
 import shutil
 import sys
+from contextlib import suppress
 
 import pytest
 import threadpoolctl
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["forked_session"]
+
 settings.register_profile(
     "default",
-    max_examples=30,
+    max_examples=20,
     deadline=None,  # two workers share two cores, so a slow example proves nothing
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
@@ -35,8 +39,23 @@ def pytest_configure():
     threadpoolctl.ThreadpoolController = controller
 
 
-def pytest_collection_finish():
+# What most tests load besides what their files import; forks then have it.
+WIDELY_USED = (
+    "altair",
+    "isoscope.lab.sweep.worker",
+    "isoscope.study.survey",
+    "transformers.models.bert.modeling_bert",
+    "transformers.models.gpt2.modeling_gpt2",
+    "transformers.trainer",
+)
+
+
+def pytest_collection_finish(session):
     """Take what is loaded by now, torch and all, out of every later garbage collection."""
+    if session.config.option.forks and len(session.items) > 1000:
+        for name in WIDELY_USED:
+            with suppress(ImportError):
+                importlib.import_module(name)
     gc.collect()
     gc.freeze()
 

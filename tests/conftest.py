@@ -1,6 +1,7 @@
 """Real models where they are installed, small random ones, and how surveys are compared."""
 
 import csv
+import fcntl
 import importlib
 import importlib.util
 import io
@@ -9,6 +10,7 @@ import os
 import shutil
 import sys
 import tarfile
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +34,38 @@ def installed(package):
     if found is None or not found.submodule_search_locations:
         pytest.skip(f"{package} is not installed")
     return Path(next(iter(found.submodule_search_locations)))
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory):
+    """Return what gives a folder that one worker of the suite fills and all of them read."""
+
+    def folder_of(name, make):
+        base = tmp_path_factory.getbasetemp()
+        if {"PYTEST_FORK", "PYTEST_XDIST_WORKER"} & set(os.environ):
+            base = base.parent
+        folder = base / f"shared-{name}"
+        with (base / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not folder.exists():
+                unfinished = Path(tempfile.mkdtemp(dir=base))
+                make(unfinished)
+                unfinished.rename(folder)
+        return folder
+
+    return folder_of
+
+
+@pytest.fixture
+def forked_pool(monkeypatch):
+    """Let workers of the pool be forks of this process; tests/engine has them as they are."""
+    import subprocess
+
+    from forks import ForkedWorker
+    from isoscope.engine import pool
+
+    shim = SimpleNamespace(Popen=ForkedWorker, PIPE=subprocess.PIPE)
+    monkeypatch.setattr(pool, "subprocess", shim)
 
 
 @pytest.fixture(scope="session")
@@ -72,6 +106,15 @@ def cone():
     from isoscope.exhibit.demo import measure_cone
 
     return measure_cone()
+
+
+@pytest.fixture(scope="session")
+def small_cone():
+    """Return readings of a few rows under the name of the planted cone."""
+    from isoscope.api import measure
+
+    rows = np.random.default_rng(0).normal(size=(120, 12)) + 0.7
+    return measure(rows, name="planted-cone")
 
 
 @pytest.fixture

@@ -6,8 +6,11 @@ import sys
 import time
 import traceback
 from contextlib import suppress
+from io import FileIO
 
 import torch
+
+from isoscope.engine import process
 
 
 class Fork:
@@ -38,12 +41,55 @@ class Fork:
             time.sleep(0.01)
         return self.code
 
+    @property
+    def returncode(self):
+        return self.code
+
     def kill(self):
         """Kill it, as the system would for want of memory, and wait until it is gone."""
         if self.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
             self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+class ForkedWorker(Fork):
+    """A worker process of the pool, as `subprocess.Popen` starts it, but a fork."""
+
+    pipes = set()  # ends of the driver, which no other worker may hold open  # noqa: RUF012
+
+    def __init__(self, words, *, env, **_):
+        requests, ours = os.pipe()
+        theirs, out = os.pipe()
+        self.pipes.update((ours, theirs))
+        super().__init__(self._serve, words, env, requests, out)
+        os.close(requests)
+        os.close(out)
+        self.stdin, self.stdout = (
+            _Pipe(each, mode) for each, mode in ((ours, "wb"), (theirs, "rb"))
+        )
+
+    def _serve(self, words, env, requests, out):
+        for each in self.pipes:
+            os.close(each)
+        os.dup2(requests, 0)
+        os.dup2(out, 1)
+        os.close(requests)
+        os.close(out)
+        os.environ.update(env)
+        first = words.index("isoscope.engine.process") + 1
+        driver, *descriptors = map(int, words[first:])
+        process.main(driver, descriptors)
+
+    def wait(self, seconds=60):
+        return super().wait(seconds)
+
+
+class _Pipe(FileIO):
+    def close(self):
+        if not self.closed:
+            ForkedWorker.pipes.discard(self.fileno())
+        super().close()
 
 
 def _done(work, given):

@@ -29,15 +29,18 @@ def untested(source, tests):
 
     A test file of the same name is about it, and so is one that imports it.
     """
-    missing = []
+    missing, texts = [], {}
+    for path in sorted(tests.rglob("*.py")):
+        folder = path.relative_to(tests).parts[0]
+        texts[folder] = texts.get(folder, "") + path.read_text()
     for path in sorted(source.rglob("*.py")):
         if path.stem in {"__init__", "__main__"} or not public_names(path.read_text()):
             continue
         inside = path.relative_to(source)
         mirror = tests / inside.with_name(f"test_{path.name}")
         name = ".".join((source.name, *inside.with_suffix("").parts))
-        files = (tests / inside.parts[0]).rglob("*.py") if len(inside.parts) > 1 else ()
-        if not mirror.exists() and not any(name in each.read_text() for each in files):
+        imported = len(inside.parts) > 1 and name in texts.get(inside.parts[0], "")
+        if not mirror.exists() and not imported:
             missing.append(str(inside))
     return missing
 

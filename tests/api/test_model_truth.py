@@ -20,6 +20,21 @@ ATOMS = re.compile(
 )
 
 
+# Every kind of site; `make slow` has all of them, of real models.
+SOME = (
+    "embed",
+    "resid.1",
+    "norm.in",
+    "norm.mid",
+    "norm.out",
+    "attn.1",
+    "mlp.1",
+    "q.1.0",
+    "k.1.1",
+    "v.1.0",
+)
+
+
 def read_texts(tokenizer, texts):
     """Return texts as a tokenizer of transformers gives them."""
     found = []
@@ -63,11 +78,12 @@ def surveyed(model, corpus, *, every=False, sites=None):
 def test_a_small_random_model_reads_as_its_stored_rows(tiny, texts, hooks_of):
     body = loaded("AutoModel", tiny)
     hooks = hooks_of.bert(body) | hooks_of.bert_parts(body, 1)
+    hooks = {site: hooks[site] for site in SOME}
     tokenizer = transformers.AutoTokenizer.from_pretrained(tiny)
     kept = stored(body, read_texts(tokenizer, texts), hooks)
     matrices = {"embed.weight": body.get_input_embeddings().weight}
     found = surveyed(tiny, texts, every=True, sites=[*hooks, *matrices])
-    assert compared(found, kept, measure_names(None, all=True, text=True), matrices) > 600
+    assert compared(found, kept, measure_names(None, all=True, text=True), matrices) > 400
 
 
 @pytest.fixture(scope="module")
@@ -90,11 +106,11 @@ def only(kept, wanted):
 @pytest.mark.real
 @pytest.mark.timeout(600)
 def test_minilm_reads_as_its_stored_rows(minilm, minilm_kept):
-    texts, kept, matrices = minilm_kept
-    kept = only(kept, lambda site: site.startswith(("embed", "resid", "norm")))
-    found = surveyed(minilm, texts)
+    texts, kept, _ = minilm_kept
+    kept = only(kept, lambda site: site in ("embed", "resid.2", "resid.5", "norm.mid"))
+    found = surveyed(minilm, texts, sites=[*kept.rows, "pooled"])
     assert {"pooled", "norm.mid", "embed", "resid.5"} <= {r.site for r in found}
-    assert compared(found, kept, measure_names(None, text=True), matrices, pool="resid.5") > 500
+    assert compared(found, kept, measure_names(None, text=True), pool="resid.5") > 250
 
 
 @pytest.mark.real

@@ -62,10 +62,10 @@ def test_make_demo_asks_for_a_report():
 
 
 @pytest.fixture
-def no_model(cone, monkeypatch):
+def no_model(small_cone, monkeypatch):
     demo = sys.modules["isoscope.exhibit.demo"]
     monkeypatch.setattr(demo, "PACKAGE", "no_such_package")
-    monkeypatch.setattr(demo, "measure_cone", lambda progress: cone)
+    monkeypatch.setattr(demo, "measure_cone", lambda progress: small_cone)
 
 
 def test_without_a_model_the_planted_cone_is_found(isoscope, no_model):

@@ -117,7 +117,7 @@ def test_paired_differences_of_nothing_cover_zero_and_are_narrower():
     rng = np.random.default_rng(20_260)
     covered = {name: 0 for name in NAMES}
     narrower = {name: [] for name in NAMES}
-    draws = 60
+    draws = 30
     for _ in range(draws):
         first, second = pair_of_runs(rng)
         values = [
@@ -133,8 +133,8 @@ def test_paired_differences_of_nothing_cover_zero_and_are_narrower():
             covered[name] += found.low <= 0 <= found.high
             narrower[name].append((found.high - found.low) / (wide.high - wide.low))
     for name in NAMES:
-        # 95 % of 60 is 57, with a standard deviation of 1.7; four of them are allowed for
-        assert covered[name] >= 50, name
+        # 95 % of 30 is 28.5, with a standard deviation of 1.2; four of them are allowed for
+        assert covered[name] >= 24, name
         assert np.median(narrower[name]) < 0.75, name
 
 

@@ -114,13 +114,16 @@ def two(tmp_path, tiny, speaker, texts):
     return str(tiny), str(speaker), str(corpus)
 
 
-def test_an_experiment_of_surveys_is_the_same_under_both_engines_and_as_a_command(twins, two):
+def test_an_experiment_of_surveys_is_the_same_under_both_engines_and_as_a_command(
+    twins, two, forked_pool
+):
     run = find_experiment("twins").function
     here = run(*two)
     assert [each["model"] for each in here] == [Path(model).name for model in two[:2]]
     assert here[0]["isoscore"] != here[1]["isoscore"]
-    done = isoscope(twins, "twins", *two, "--engine", "pool", "--workers", "1", "--json")
-    assert done.returncode == 0, done.stderr
+    words = ["twins", *two, "--engine", "pool", "--workers", "1", "--json"]
+    done = CliRunner().invoke(app, words, prog_name="isoscope")
+    assert done.exit_code == 0, done.stderr
     assert [json.loads(line) for line in done.stdout.splitlines()] == here.to_dict()
     from isoscope.api import survey
 

@@ -17,7 +17,8 @@ from isoscope.study.model import load_model
 from isoscope.study.run import run
 from isoscope.study.survey import Batches, MatrixRows, SurveyPlan, SurveySpec
 
-SITES = ["embed", "resid", "norm.mid"]
+SITES = ["embed", "resid.1", "norm.mid"]
+FEW = ["isoscore", "mean-cosine"]  # where the measures are not what is looked at
 
 
 def worker_of(folder, texts, notify=None, **options):
@@ -283,7 +284,7 @@ def halves(tiny, texts, tmp_path_factory):
         (place / f"{name}.jsonl").write_text("\n".join(part) + "\n")
         survey(
             tiny, place / f"{name}.jsonl", column="text", id="key", tokens=None,
-            sites=["resid", "embed.weight"], output=place / name,
+            sites=["resid.0", "resid.2", "embed.weight"], output=place / name,
             frequencies=place / "counts.npy",  # or each half would have bands of its own
         )  # fmt: skip
     return place
@@ -306,11 +307,14 @@ def test_the_same_corpus_twice_is_refused(halves, tmp_path):
 def test_another_model_is_refused(halves, other_tiny, tmp_path):
     survey(
         other_tiny, halves / "b.jsonl", column="text", id="key", tokens=None,
-        sites=["resid", "embed.weight"], output=tmp_path / "b",
+        sites=["resid.0", "resid.2", "embed.weight"], output=tmp_path / "b", measures=FEW,
     )  # fmt: skip
     with pytest.raises(MergeError) as caught:
         merge([halves / "a", tmp_path / "b"], tmp_path / "merged")
     assert caught.value.slug == "merge-origin"
+
+
+SECOND = ["mean-cosine", "mean-cosine-cross", "mean-cosine-centred", "isoscore"]
 
 
 def test_second_passes_of_two_runs_are_not_mixed_up(tiny, texts, tmp_path):
@@ -319,8 +323,8 @@ def test_second_passes_of_two_runs_are_not_mixed_up(tiny, texts, tmp_path):
     for name, part in (("a", texts[::2]), ("b", texts[1::2]), ("whole", texts)):
         (tmp_path / f"{name}.txt").write_text("\n".join(part) + "\n")
         survey(
-            tiny, tmp_path / f"{name}.txt", tokens=None, all=True, sites=["resid.0"],
-            sinks=level, output=tmp_path / name,
+            tiny, tmp_path / f"{name}.txt", tokens=None, sites=["resid.0"], sinks=level,
+            measures=SECOND, output=tmp_path / name,
         )  # fmt: skip
     sizes = {
         name: {r.variant: r.n for r in read(tmp_path / name) if r.measure == "isoscore"}
@@ -330,7 +334,7 @@ def test_second_passes_of_two_runs_are_not_mixed_up(tiny, texts, tmp_path):
     assert sorted(apart) == [0, 1, 1]
     found = merge([tmp_path / "a", tmp_path / "b"], tmp_path / "merged")
     wanted = {(r.variant, r.measure): r for r in read(tmp_path / "whole") if not r.group}
-    for name in ("mean-cosine", "mean-cosine-cross", "mean-cosine-centred", "isoscore"):
+    for name in SECOND:
         for r in (r for r in found if r.measure == name and not r.group):
             assert r.n == wanted[r.variant, name].n
             assert r.value == pytest.approx(wanted[r.variant, name].value, rel=1e-5, abs=1e-6)
@@ -367,7 +371,7 @@ def test_the_run_says_where_it_comes_from(halves):
     assert source["documents"] == source["of"] == 40
     assert source["file"] == "whole.jsonl"
     assert source["kind"] == "text"
-    assert record["settings"]["sites"] == ["resid.0", "resid.1", "resid.2", "embed.weight"]
+    assert record["settings"]["sites"] == ["resid.0", "resid.2", "embed.weight"]
 
 
 def by_site(readings, site):
@@ -398,14 +402,15 @@ def test_runs_with_equal_sites_merge(tiny, texts, tmp_path):
         corpus = tmp_path / f"{name}.txt"
         corpus.write_text("\n".join(half))
         target = tmp_path / name
-        survey(tiny, corpus, sites=["resid.2", "norm.out"], tokens=None, output=target)
+        given = {"sites": ["resid.2", "norm.out"], "measures": FEW, "tokens": None}
+        survey(tiny, corpus, **given, output=target)
     merged = merge([tmp_path / "a", tmp_path / "b"], output=tmp_path / "ab")
     assert by_site(merged, "resid.2") == by_site(merged, "norm.out") != []
 
 
 def test_sites_that_are_not_always_alike_are_summed_apart(tiny, texts):
     both = ["resid.2", "norm.out"]
-    worker = worker_of(tiny, texts, sites=both, batch=4)
+    worker = worker_of(tiny, texts, sites=both, batch=4, measures=FEW)
     calls = []
 
     def sometimes(_module, _inputs, output):
@@ -417,7 +422,7 @@ def test_sites_that_are_not_always_alike_are_summed_apart(tiny, texts):
     found = read_by(worker, texts)
     assert worker.alone == {"resid.2"}
     for site in both:
-        alone = survey(tiny, texts, sites=[site], tokens=None, batch=4)
+        alone = survey(tiny, texts, sites=[site], measures=FEW, tokens=None, batch=4)
         assert by_site(found, site) == by_site(alone, site)
 
 
@@ -447,7 +452,7 @@ def test_a_tied_matrix_is_summed_once(tiny, texts, tmp_path):
 
 def test_documents_are_tokenised_once(tiny, texts):
     sites = ["resid.1", "norm.mid"]
-    worker, seen = worker_of(tiny, texts, sites=sites), []
+    worker, seen = worker_of(tiny, texts, sites=sites, measures=FEW), []
     prepare = worker.feed.prepare
 
     def counted(document):
@@ -458,7 +463,7 @@ def test_documents_are_tokenised_once(tiny, texts):
     found = read_by(worker, texts)
     assert sorted(seen) == sorted(set(seen))
     assert len(seen) == len(texts)
-    again = survey(tiny, texts, sites=sites, tokens=None)
+    again = survey(tiny, texts, sites=sites, measures=FEW, tokens=None)
     for site in sites:
         assert by_site(again, site)
         assert by_site(found, site) == by_site(again, site)
@@ -484,8 +489,9 @@ def language_model(decoder, tmp_path_factory):
 def test_a_survey_says_the_loss_with_and_without_bos(language_model, texts, tmp_path):
     said = []
     found = survey(
-        language_model, texts, sites=["resid.1"], output=tmp_path / "run", say=said.append
-    )
+        language_model, texts, sites=["resid.1"], measures=FEW, output=tmp_path / "run",
+        say=said.append,
+    )  # fmt: skip
     (line,) = [each for each in said if each.startswith("loss on the first")]
     assert line.endswith("without [PAD]")
     assert "with [PAD] before each document (as surveyed)" in line
@@ -511,6 +517,7 @@ def test_a_resumed_survey_does_not_compute_the_loss_again(
     corpus = tmp_path / "texts.txt"
     corpus.write_text("\n".join(texts))
     options = {"tokens": None, "unit": 150, "sites": ["resid.1"], "output": tmp_path / "run"}
+    options["measures"] = FEW
 
     def stop(done, total):
         if done > 200:
@@ -524,8 +531,9 @@ def test_a_resumed_survey_does_not_compute_the_loss_again(
 
 
 def test_bos_is_measured_unless_it_is_switched_off(language_model, texts):
-    with_bos = survey(language_model, texts, sites=["resid.1"])
-    without = survey(language_model, texts, sites=["resid.1"], no_bos=True)
+    given = {"sites": ["resid.1"], "measures": FEW}
+    with_bos = survey(language_model, texts, **given)
+    without = survey(language_model, texts, **given, no_bos=True)
     rows = [{r.variant: r.n for r in each if not r.group} for each in (with_bos, without)]
     assert rows[0]["all"] == rows[1]["all"] + len(texts)
     assert rows[0]["no-special"] == rows[1]["all"]
@@ -540,13 +548,14 @@ def test_bos_is_at_the_beginning_of_every_document(language_model, texts):
 
 def test_a_model_without_bos_is_told_that_there_is_none_to_drop(decoder, texts):
     said = []
-    survey(decoder, texts, sites=["resid.1"], no_bos=True, say=said.append)
+    given = {"sites": ["resid.1"], "measures": FEW}
+    survey(decoder, texts, **given, no_bos=True, say=said.append)
     assert any("no effect" in each for each in said)
 
 
 def test_a_model_without_a_language_model_head_has_no_loss(tiny, decoder, texts):
     for folder in (tiny, decoder):
-        found = survey(folder, texts, sites=["resid.1"])
+        found = survey(folder, texts, sites=["resid.1"], measures=FEW)
         assert not any("loss" in each for each in found.remarks)
 
 
@@ -558,6 +567,7 @@ def test_runs_with_and_without_bos_are_not_merged(language_model, texts, tmp_pat
             language_model,
             tmp_path / f"{name}.txt",
             sites=["resid.1"],
+            measures=FEW,
             no_bos=name == "b",
             output=tmp_path / name,
         )

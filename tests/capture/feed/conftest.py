@@ -1,6 +1,7 @@
 """Small models of every family, stand-ins for what loads them, and tokenizers made here."""
 
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -168,11 +169,17 @@ def whisper_model(tokenizer=None, **generation):
     return Loaded(model, model.model, "audio", tokenizer=tokenizer, processor=processor)
 
 
+@cache
+def characters():
+    """Return the tokenizer of CANINE, which takes two seconds to list all characters."""
+    return CanineTokenizer()
+
+
 def canine_model(stride=16):
     small = {**SMALL, "num_hash_buckets": 64, "max_position_embeddings": 256}
     del small["vocab_size"]
     body = built("canine", **small, local_transformer_stride=stride)
-    return Loaded(body, body, tokenizer=CanineTokenizer())
+    return Loaded(body, body, tokenizer=characters())
 
 
 def byt5_model():

@@ -32,7 +32,7 @@ def test_every_initialisation_is_a_unit():
     }
 
 
-def test_both_engines_and_a_run_that_is_resumed_give_the_same(tmp_path):
+def test_both_engines_and_a_run_that_is_resumed_give_the_same(tmp_path, forked_pool):
     options = {**TINY, "arch": "bert,llama", "norms": [0, 8]}
     here = iso.drift(**options)
     pool = iso.drift(**options, engine="pool", workers=2)

@@ -101,7 +101,8 @@ def test_a_run_without_norm_sites_says_so(tiny, texts, tmp_path):
 @pytest.mark.timeout(300)
 def test_minilm_owes_its_low_output_cosine_to_its_gain(minilm, tmp_path):
     """One dimension carries the cosine between, and the gain of that dimension is small."""
-    survey(minilm, output=tmp_path / "run", tokens=1500, sites=["norm"])
+    given = {"sites": ["norm"], "measures": ["mean-cosine", "isoscore"], "tokens": 1500}
+    survey(minilm, output=tmp_path / "run", **given)
     each = through_norm(iso.load(tmp_path / "run"), affines(minilm))[0]
     step = each["mean-cosine"]
     assert step.before == pytest.approx(step.between, abs=0.01)

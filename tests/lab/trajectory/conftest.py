@@ -29,16 +29,12 @@ def corpus(texts, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def followed(checkpoints, corpus, tmp_path_factory):
+def followed(checkpoints, corpus, made_once):
     """Return the run of all twelve checkpoints."""
     import isoscope as iso
 
-    folder = tmp_path_factory.mktemp("followed") / "series"
-    iso.trajectory(
-        checkpoints,
-        corpus,
-        sites="resid.1,norm,embed.weight,unembed.weight",
-        threads=1,
-        output=folder,
-    )
-    return folder
+    def follow(folder):
+        sites = "resid.1,norm,embed.weight,unembed.weight"
+        iso.trajectory(checkpoints, corpus, sites=sites, threads=1, output=folder / "series")
+
+    return made_once("followed", follow) / "series"

@@ -13,7 +13,7 @@ STEPS = list(range(0, 21000, 1000))
 def test_a_planted_jump_is_placed_between_its_checkpoints():
     random = np.random.default_rng(0)
     off, held = [], []
-    for _ in range(30):
+    for _ in range(15):
         after = int(random.integers(4, 18))
         curve = sigmoids(random, 1, 21)[0] + random.normal(size=21)
         curve[after:] -= 12.0

@@ -187,7 +187,7 @@ class NurseryModel(NurseryPreTrainedModel):
             NurseryBlock(config, layer) for layer in range(config.num_hidden_layers)
         )
         self.final_layer_norm = None if post else make_norm(config, final=True)
-        self.post_init()
+        complete(self)
 
     def get_input_embeddings(self) -> nn.Module:
         """Return the embedding."""
@@ -249,7 +249,7 @@ class NurseryLM(NurseryPreTrainedModel, GenerationMixin):
         super().__init__(config)
         self.nursery = NurseryModel(config)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
-        self.post_init()
+        complete(self)
 
     def get_output_embeddings(self) -> nn.Module:
         """Return the head."""
@@ -285,6 +285,14 @@ class NurseryLM(NurseryPreTrainedModel, GenerationMixin):
             said, wanted = (logits[:, :-1], labels[:, 1:]) if ahead else (logits, labels)
             loss = cross_entropy(said.flatten(0, 1).float(), wanted.flatten())
         return CausalLMOutput(loss=loss, logits=logits, hidden_states=found.hidden_states)
+
+
+def complete(model: Any) -> None:
+    """Let transformers initialise and tie weights, once all modules are there.
+
+    `Any`, because the type checker would read thousands of files to know what this returns.
+    """
+    model.post_init()
 
 
 def make_norm(config: NurseryConfig, *, final: bool = False) -> NurseryLayerNorm:

@@ -1,0 +1,62 @@
+"""What `pytest --forks` reports is what pytest reports."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+TESTS = """
+import os, warnings
+import pytest
+
+@pytest.fixture(scope="session")
+def base(tmp_path_factory):
+    return tmp_path_factory.getbasetemp()
+
+@pytest.mark.parametrize("number", range(20))
+def test_number(number, base, tmp_path):
+    print("number", number)
+    assert tmp_path.parent == base
+    assert number != 7
+
+def test_death():
+    os._exit(3)
+
+def test_warning():
+    warnings.warn("look out", FutureWarning)
+
+@pytest.mark.skip(reason="not today")
+def test_skipped():
+    pass
+"""
+
+
+def run_pytest(folder, *words):
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "test_some.py").write_text(TESTS)
+    plugins = ("-p", "forked_session", "-p", "no:cacheprovider")
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *plugins, "-q", "-ra", *words],
+        cwd=folder, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent),
+             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    )  # fmt: skip
+
+
+def test_failures_deaths_warnings_and_skips_are_reported(tmp_path):
+    done = run_pytest(tmp_path, "--forks", "3")
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.splitlines()[-1].startswith(
+        "2 failed, 20 passed, 1 skipped, 1 warning in "
+    )
+    assert "FAILED test_some.py::test_number[7] - assert 7 != 7" in done.stdout
+    assert "number 7\n" in done.stdout and "number 8\n" not in done.stdout
+    assert "ended with code 3 in this test" in done.stdout
+    assert "FutureWarning: look out" in done.stdout
+    assert "not today" in done.stdout
+
+
+def test_the_first_failure_ends_it_where_that_is_asked_for(tmp_path):
+    done = run_pytest(tmp_path, "--forks", "1", "-x")
+    assert done.returncode == 1, done.stderr
+    assert "1 failed, 7 passed in " in done.stdout
