@@ -215,7 +215,11 @@ def test_long_documents_are_cut_and_it_is_reported(tiny, texts):
 
 def test_progress_never_goes_back_and_ends_at_the_total(tiny, texts):
     once, twice = "mean-cosine", "mean-cosine-centred"
-    for measure, given, runs in ((once, {}, 1), (once, {"turns": 2}, 2), (twice, {}, 2)):
+    for measure, given, runs in (
+        (once, {}, 1),
+        (once, {"turns": 2}, 2),
+        (twice, {"all": True}, 2),
+    ):
         told = []
         survey(
             tiny, texts, tokens=None, unit=150, sites=["resid.0"], measures=[measure],
@@ -307,7 +311,8 @@ def one_document_overflows(tiny, texts):
 def test_a_layer_that_says_no_numbers_is_named_and_the_others_survive(tiny, texts, tmp_path):
     change, name = one_document_overflows(tiny, texts)
     folder = spoilt_folder(tiny, tmp_path / "nan", change)
-    given = {"tokens": None, "unit": 150, "measures": ["isoscore", "mean-cosine-centred"]}
+    given = {"tokens": None, "unit": 150, "all": True}
+    given["measures"] = ["isoscore", "mean-cosine-centred"]
     found = survey(folder, texts, output=tmp_path / "run", **given)
     assert set(found.trouble) == {"resid.1", "resid.2", "norm.in", "norm.mid", "norm.out"}
     assert all(f"of document {name!r}" in why for why in found.trouble.values())

@@ -107,10 +107,10 @@ def only(kept, wanted):
 @pytest.mark.timeout(600)
 def test_minilm_reads_as_its_stored_rows(minilm, minilm_kept):
     texts, kept, _ = minilm_kept
-    kept = only(kept, lambda site: site in ("embed", "resid.2", "resid.5", "norm.mid"))
+    kept = only(kept, lambda site: site in ("resid.2", "resid.5", "norm.mid"))
     found = surveyed(minilm, texts, sites=[*kept.rows, "pooled"])
-    assert {"pooled", "norm.mid", "embed", "resid.5"} <= {r.site for r in found}
-    assert compared(found, kept, measure_names(None, text=True), pool="resid.5") > 250
+    assert {r.site for r in found} == {*kept.rows, "pooled"}
+    assert compared(found, kept, measure_names(None, text=True), pool="resid.5") > 200
 
 
 @pytest.mark.real

@@ -324,7 +324,7 @@ def test_second_passes_of_two_runs_are_not_mixed_up(tiny, texts, tmp_path):
         (tmp_path / f"{name}.txt").write_text("\n".join(part) + "\n")
         survey(
             tiny, tmp_path / f"{name}.txt", tokens=None, sites=["resid.0"], sinks=level,
-            measures=SECOND, output=tmp_path / name,
+            all=True, measures=SECOND, output=tmp_path / name,
         )  # fmt: skip
     sizes = {
         name: {r.variant: r.n for r in read(tmp_path / name) if r.measure == "isoscore"}
