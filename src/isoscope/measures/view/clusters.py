@@ -1,5 +1,6 @@
 """Clusters of the sample: k-means, their number chosen by silhouette."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -12,9 +13,9 @@ from isoscope.types import Array
 
 MOST = 15  # clusters
 APART = 0.1  # mean silhouette below which there is one cluster
-_STARTS = 4  # of k-means; the tightest result is taken
-_STEPS = 50
-EQUAL = 1e-9  # of the largest squared distance: gaps that are no more than rounding
+_STEPS = 50  # of Lloyd
+_POWERS = 20  # steps to the longest axis of a cluster
+EQUAL = 1e-6  # of the largest: differences that float32 rounds away
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,10 +45,7 @@ class Clusters(GroupView):
                 hint="give more documents; copies of a row count once",
                 slug="too-few-documents",
             )
-        # The starts of k-means are drawn by number. Rows of documents come in the order of
-        # their hashes; the hash of a row without one changes with its place in the file.
-        order = _order(sample.rows) if sample.independent else np.arange(sample.count)
-        rows = _centre_and_scale(sample.rows[order])
+        rows = _centre_and_scale(sample.rows)
         labels, silhouette = cluster(rows)
         number = int(labels.max()) + 1
         about = rows - _means(rows, labels)[labels]
@@ -56,7 +54,7 @@ class Clusters(GroupView):
         unit = about[spread] / norms[spread, None]
         # unit vectors summed by group of documents and cluster
         groups = len(sample.keys)
-        place = (sample.cells[order] * number + labels)[spread]
+        place = (sample.cells * number + labels)[spread]
         units = np.zeros((groups * number, rows.shape[1]))
         np.add.at(units, place, unit)
         nonzero = np.bincount(place, minlength=groups * number).astype(np.float64)
@@ -77,19 +75,29 @@ def cluster(rows: Array) -> tuple[Array, float]:
     gaps = np.sqrt(np.maximum(_squared_gaps(rows, rows), 0.0))
     np.fill_diagonal(gaps, 0.0)
     best, chosen = -1.0, np.zeros(len(rows), dtype=np.int64)
-    for number in range(2, min(MOST, len(rows) - 1) + 1):
-        labels = k_means(rows, number)
+    for labels in k_means(rows, min(MOST, len(rows) - 1)):
         height = silhouette(gaps, labels)
-        if height > best:
+        if height > best + EQUAL:
             best, chosen = height, labels
     return (chosen, best) if best >= APART else (np.zeros_like(chosen), best)
 
 
-def k_means(rows: Array, number: int) -> Array:
-    """Return the cluster of each row: Lloyd's steps from several spread-out starts."""
-    rng = np.random.Generator(np.random.PCG64([number, len(rows)]))
-    ends = [_lloyd(rows, _spread_out(rows, number, rng)) for _ in range(_STARTS)]
-    return min(ends, key=lambda end: end[1])[0]
+def k_means(rows: Array, most: int) -> Iterator[Array]:
+    """Yield the cluster of each row, for two clusters and for each number up to `most`.
+
+    Lloyd's steps from the clusters of one number less, of which the one that becomes
+    tightest is cut in two. Nothing is drawn and nothing depends on the order of rows. Rows
+    that are off by rounding end in the same clusters, unless two ways are equally good.
+    """
+    centres, labels = rows.mean(axis=0, keepdims=True), np.zeros(len(rows), dtype=np.int64)
+    for _ in range(2, most + 1):
+        halves = [_cut(rows[labels == each]) for each in range(len(centres))]
+        gains = np.array([gain for _, gain in halves])
+        cut = int(np.argmax(gains >= gains.max() * (1 - EQUAL)))
+        centres, labels = _lloyd(
+            rows, np.concatenate([centres[:cut], centres[cut + 1 :], halves[cut][0]])
+        )
+        yield labels
 
 
 def silhouette(gaps: Array, labels: Array) -> float:
@@ -114,23 +122,6 @@ def silhouette(gaps: Array, labels: Array) -> float:
     return float(np.where(sizes[labels] > 1, heights, 0.0).mean())
 
 
-def _order(rows: Array) -> Array:
-    """Return an order of rows that depends neither on how they came nor on the axes.
-
-    By distance from the mean; of equally distant rows by their numbers.
-    """
-    wide = _centre_and_scale(rows)
-    wide -= wide.mean(axis=0)
-    far = np.vecdot(wide, wide)
-    order = np.argsort(far, kind="stable")
-    near = np.diff(far[order]) <= EQUAL * far.max(initial=0.0)
-    if not near.any():
-        return order
-    level = np.empty(len(rows), dtype=np.int64)
-    level[order] = np.concatenate([[0], np.cumsum(~near)])
-    return np.lexsort((*rows.T, level))
-
-
 def _centre_and_scale(rows: Array) -> Array:
     """Return rows about their median, in float64, of a size whose squares are numbers."""
     wide = rows.astype(np.float64)
@@ -151,23 +142,47 @@ def _means(rows: Array, labels: Array) -> Array:
     return (member.T @ rows) / np.maximum(member.sum(axis=0), 1)[:, None]
 
 
-def _spread_out(rows: Array, number: int, rng: np.random.Generator) -> Array:
-    """Return rows to start from: each drawn in proportion to its squared distance."""
-    chosen = [int(rng.integers(len(rows)))]
-    near = np.maximum(_squared_gaps(rows, rows[chosen])[:, 0], 0.0)
-    for _ in range(number - 1):
-        along = np.cumsum(near)
-        chosen.append(int(np.searchsorted(along, rng.random() * along[-1], side="right")))
-        chosen[-1] = min(chosen[-1], len(rows) - 1)
-        near = np.minimum(near, np.maximum(_squared_gaps(rows, rows[chosen[-1:]])[:, 0], 0.0))
-    return rows[chosen]
+def _cut(rows: Array) -> tuple[Array, float]:
+    """Return the centres of two halves of a cluster, and by how much they are tighter.
+
+    It is cut at the mean across its longest axis, which is found by steps of the power
+    method: a fixed number of them, so that the axis moves with the rows and never jumps.
+    """
+    about = rows - rows.mean(axis=0)
+    squares = np.vecdot(about, about)
+    if len(rows) < 2 or not squares.max() > 0:
+        return np.repeat(rows[:1], 2, axis=0), 0.0
+    about /= np.sqrt(squares.max())
+    axis = about[_first(about, squares >= squares.max() * (1 - EQUAL))]
+    for _ in range(_POWERS):
+        axis = (about @ axis) @ about
+        axis /= np.sqrt(axis @ axis)
+    along = about @ axis
+    upper = along >= -EQUAL * np.abs(along).max()
+    if upper.all():
+        return np.repeat(rows[:1], 2, axis=0), 0.0
+    starts = np.stack([rows[~upper].mean(axis=0), rows[upper].mean(axis=0)])
+    centres, labels = _lloyd(rows, starts)
+    off = rows - centres[labels]
+    return centres, float(squares.sum() - np.vecdot(off, off).sum())
 
 
-def _lloyd(rows: Array, centres: Array) -> tuple[Array, float]:
-    """Return clusters and the sum of squared distances; a centre without rows stays."""
+def _first(rows: Array, chosen: Array) -> int:
+    """Return which of the chosen rows comes first in the order of its numbers."""
+    places = np.flatnonzero(chosen)
+    return int(places[np.lexsort(rows[places].T[::-1])[0]])
+
+
+def _lloyd(rows: Array, centres: Array) -> tuple[Array, Array]:
+    """Return centres and the cluster of each row; clusters without rows are dropped.
+
+    A row between two centres belongs to the first of them, however it is rounded.
+    """
     labels = np.full(len(rows), -1)
     for _ in range(_STEPS):
-        fresh = _squared_gaps(rows, centres).argmin(axis=1)
+        gaps = _squared_gaps(rows, centres)
+        near = gaps.min(axis=1) + EQUAL * gaps.max()
+        fresh = np.argmax(gaps <= near[:, None], axis=1)
         if np.array_equal(fresh, labels):
             break
         labels = fresh
@@ -175,5 +190,5 @@ def _lloyd(rows: Array, centres: Array) -> tuple[Array, float]:
         sizes = member.sum(axis=0)
         means = (member.T @ rows) / np.maximum(sizes, 1)[:, None]
         centres = np.where(sizes[:, None] > 0, means, centres)
-    tight = float(np.maximum(_squared_gaps(rows, centres).min(axis=1), 0.0).sum())
-    return np.unique(labels, return_inverse=True)[1], tight
+    used, labels = np.unique(labels, return_inverse=True)
+    return centres[used], labels
