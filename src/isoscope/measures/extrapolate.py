@@ -128,21 +128,20 @@ def _spread(seen: Spectrum, compute: Callable[[Spectrum], float]) -> Spread | No
     plain, half, values = _values(seen, compute)
     value = extrapolate(plain, half, independent=independent)
     total = np.zeros(seen.groups)
-    for part, weight, own in zip(halves, _weights(halves), values, strict=True):
+    try:
+        of_seen = seen.values_without(compute)
+        of_halves = [part.values_without(compute) for part in halves]
+    except (TooFewRowsError, UndefinedError):
+        return None
+    weighted = zip(halves, of_halves, _weights(halves), values, strict=True)
+    for part, of_part, weight, own in weighted:
         here = np.isin(seen.keys, part.keys)
         if part.groups < 2 or here.sum() != part.groups:
             return None
-        try:
-            without = [
-                extrapolate(
-                    compute(seen.without(group)),
-                    half + weight * (compute(part.without(place)) - own),
-                    independent=independent,
-                )
-                for place, group in enumerate(np.flatnonzero(here).tolist())
-            ]
-        except (TooFewRowsError, UndefinedError):
-            return None
+        without = [
+            extrapolate(left, half + weight * (of_half - own), independent=independent)
+            for left, of_half in zip(of_seen[here], of_part, strict=True)
+        ]
         # centred in its half, but a group is one of those of the whole
         of_half = part.groups / (part.groups - 1)
         total[here] = influences(value, np.array(without), part.sizes) * of_half

@@ -165,7 +165,7 @@ def without_each(view: V, compute: Callable[[V], float]) -> Array | None:
     if not enough_groups(view):
         return None
     try:
-        without = np.array([compute(view.without(group)) for group in range(view.groups)])
+        without = view.values_without(compute)
     except (TooFewRowsError, UndefinedError):
         return None
     return without if np.isfinite(without).all() else None

@@ -28,6 +28,8 @@ from isoscope.types import Array
 _TINY = 1e-6  # of the largest: smaller eigenvalues of a float32 sketch are rounding
 _CELLS = 8  # groups of sampled rows, of about 64 each, that are worked on at once
 _BATCH = 8  # groups whose sketches are worked on at once
+_FAINT = 1e-5  # of the largest: along shorter axes a float32 sketch shows rounding alone
+_DOMINANT = 0.1  # of a trace: a longer axis is seen by every sketch as it is
 _SAFE = 1e-5  # of the largest: with no smaller eigenvalue a matrix has a plain inverse
 
 
@@ -227,27 +229,14 @@ def calibrate(parts: Array, known: Array) -> Array:
     return parts * np.divide(known, total, out=np.zeros_like(total), where=total > 0)
 
 
-def factors(groups: GroupsSummary, centres: Array) -> tuple[Array, Array]:
-    """Return for each group a factor L, (groups, d, rank), and the trace L L' leaves out.
+def factors(sketch: Array) -> Array:
+    """Return for each group a factor L of its sketched scatter, (groups, d, rank).
 
     Nystroem: a positive scatter T seen as B = T W has T ~ B (W' B)^-1 B' = L L', and what is
     left out is positive too.
     """
-    trace, sketch = groups.about(centres)
-    seen = directions(sketch.shape[1]).T @ sketch  # (groups, rank, rank)
-    factor = sketch @ _inverse_root((seen + seen.transpose(0, 2, 1)) / 2)
-    rest = trace - np.einsum("kdr,kdr->k", factor, factor)
-    return factor, np.maximum(rest, 0.0)
-
-
-def orthonormal_basis(factor: Array) -> Array:
-    """Return an orthonormal basis of each factor's columns; empty columns stay zero."""
-    return factor @ _basis_of(factor)
-
-
-def _basis_of(factor: Array) -> Array:
-    """Return what makes each factor's columns orthonormal, (k, rank, rank)."""
-    return _inverse_root(factor.transpose(0, 2, 1) @ factor)
+    seen = directions(sketch.shape[1])[:, : sketch.shape[2]].T @ sketch  # (groups, rank, rank)
+    return sketch @ _inverse_root((seen + seen.transpose(0, 2, 1)) / 2)
 
 
 def _inverse_root(matrices: Array) -> Array:
@@ -292,51 +281,135 @@ def _times(factor: Array, matrix: Array) -> Array:
 def energy_along(groups: GroupsSummary, centre: Array, values: Array, vectors: Array) -> Array:
     """Return each group's second moment about a centre along each eigenvector, (groups, d).
 
-    What the sketch does not show is spread over the axes as the whole cloud is.
+    Values ascend. Along the longest axes, half as many as the sketch has directions, the
+    sketch shows a group as it is. Along each of the others it shows little, but together they
+    are seen without bias: u'T_k W W'u, less what the longest axes add to it. Single numbers
+    are noisy there and may be below zero; they are made for sums over many axes.
     """
     vectors = np.ascontiguousarray(vectors)
-    return np.concatenate(
-        [_energy_along(part, centre, values, vectors) for part in _batches(groups)]
+    rank, width = groups.sketch.shape[2], len(values)
+    seen = directions(width)[:, :rank].T @ vectors  # (rank, d)
+    seen *= sqrt(width / max(rank, 1))
+    found = [_energy_along(part, centre, values, vectors, seen) for part in _batches(groups)]
+    shown, other = (np.concatenate(part) for part in zip(*found, strict=True))
+    known = calibrate(shown, values)
+    tail = np.arange(width) < (width - top_axes(rank, width))
+    tail &= values > _FAINT * values.max(initial=0.0)
+    if not tail.any():
+        return shown
+    # about what a group of that size has on average, of which all sums are known
+    step = groups.mean - centre
+    trace = groups.trace + groups.sizes * np.vecdot(step, step)
+    whole = values * (trace.sum() / values.sum())
+    share = (groups.sizes / groups.sizes.sum())[:, None]
+    off = other - share * (whole * np.vecdot(seen.T, seen.T))
+    off -= share * off.sum(axis=0)
+    return np.where(
+        tail, share * whole + off, known * (whole / np.where(values > 0, values, 1))
     )
 
 
-def _energy_along(groups: GroupsSummary, centre: Array, values: Array, vectors: Array) -> Array:
-    factor, rest = factors(groups, np.broadcast_to(centre, groups.mean.shape))
-    turned = _times(factor, vectors)  # (groups, rank, d)
+def top_axes(rank: int, width: int) -> int:
+    """Return how many axes a sketch shows as they are: all of them if it is as wide."""
+    return width if rank >= width else rank // 2
+
+
+def _energy_along(
+    groups: GroupsSummary, centre: Array, values: Array, vectors: Array, seen: Array
+) -> tuple[Array, Array]:
+    """Return what is seen along each axis by factors, and by the directions themselves.
+
+    What factors do not show is spread over the axes as the whole cloud is.
+    """
+    centres = np.broadcast_to(centre, groups.mean.shape)
+    trace, sketch = groups.about(centres)
+    rank, width = seen.shape
+    within = directions(width)[:, :rank].T @ sketch  # (groups, rank, rank)
+    along = _times(sketch, vectors)  # (groups, rank, d)
+    turned = _inverse_root((within + within.transpose(0, 2, 1)) / 2).transpose(0, 2, 1) @ along
     shown = np.einsum("krd,krd->kd", turned, turned)  # (groups, d)
+    rest = np.maximum(trace - shown.sum(axis=1), 0.0)
     basis = _inverse_root(turned @ turned.transpose(0, 2, 1)).transpose(0, 2, 1) @ turned
     hidden = values * np.clip(1 - np.einsum("krd,krd->kd", basis, basis), 0, 1)
     total = hidden.sum(axis=1, keepdims=True)
     share = np.divide(hidden, total, out=np.zeros_like(hidden), where=total > 0)
-    return shown + rest[:, None] * share
+    shown += rest[:, None] * share
+    top = top_axes(rank, width)
+    if top == width:
+        return shown, shown
+    # W'T_k without what it has along the longest axes
+    turn = seen[:, -top:] @ turned[:, :, -top:].transpose(0, 2, 1)  # (groups, rank, rank)
+    along *= sqrt(width / rank)
+    along -= turn @ turned
+    return shown, np.einsum("krd,rd->kd", along, seen)
 
 
-def traces_with(groups: GroupsSummary, here: Array, centre: Array, other: Array) -> Array:
-    """Return tr(T_k C) for chosen groups k, T_k the scatter about a centre.
+def traces_with(
+    groups: GroupsSummary, here: Array, centre: Array, scatter: Array, other: Array
+) -> Array:
+    """Return tr(T_k C) for chosen groups k, T_k their scatters about a centre.
 
-    The trace that the sketch of T_k does not show is taken to lie as C does.
+    The scatters add up to one that is known. Along axes that have a tenth of C groups are
+    known as they are, along the others by what the directions of the sketch see of them.
     """
     chosen = groups.only(here)
-    return np.concatenate([_traces_with(part, centre, other) for part in _batches(chosen)])
+    rank, width = chosen.sketch.shape[2], len(other)
+    if rank >= width:  # sketches are scatters
+        _, own = chosen.about(np.broadcast_to(centre, chosen.mean.shape))
+        known = np.einsum("ij,ij->", scatter, other)
+        return calibrate(np.einsum("kde,de->k", own, other), known)
+    axes, lengths = _dominant_axes(other, rank)
+    rest = other - (axes * lengths) @ axes.T
+    seen = directions(width)[:, :rank] * sqrt(width / max(rank, 1))
+    tail = seen - axes @ (axes.T @ seen)
+    pulled = rest @ tail
+    by_axis = np.einsum("dt,dt->t", axes, scatter @ axes)
+    found = [
+        _traces_with(part, centre, scatter, (axes, lengths, by_axis), seen, pulled)
+        for part in _batches(chosen)
+    ]
+    shown, off = (np.concatenate(part) for part in zip(*found, strict=True))
+    along = by_axis @ lengths
+    share = chosen.sizes / chosen.sizes.sum()
+    off -= share * off.sum()
+    beyond = np.einsum("ij,ij->", scatter, other) - along
+    return calibrate(shown, along) + share * beyond + off
 
 
-def _traces_with(chosen: GroupsSummary, centre: Array, other: Array) -> Array:
-    centres = np.broadcast_to(centre, chosen.mean.shape)
-    factor, rest = factors(chosen, centres)  # (k, d, rank), (k,)
-    # what the sketch shows of T_k; C is symmetric
-    turned = _times(factor, other)  # (k, rank, d)
-    shown = np.einsum("kdr,krd->k", factor, turned)
-    # how much of C lies outside the span of the sketch, and how long it is there
-    root = _basis_of(factor)
-    turned = root.transpose(0, 2, 1) @ turned
-    within = np.einsum("kdr,krd->k", factor @ root, turned)
-    within_twice = np.einsum("krd,krd->k", turned, turned)
-    trace, length = np.trace(other), np.einsum("ij,ij->", other, other)
-    outside = np.maximum(trace - within, 0.0)
-    ratio = np.divide(
-        np.maximum(length - within_twice, 0.0),
-        outside,
-        out=np.zeros_like(outside),
-        where=outside > 1e-12 * trace,
-    )
-    return shown + rest * ratio
+def _dominant_axes(matrix: Array, rank: int) -> tuple[Array, Array]:
+    """Return axes of a matrix that have much of it each, if any, and the lengths along them."""
+    basis = np.linalg.qr(matrix @ (matrix @ directions(len(matrix))[:, :rank]))[0]
+    (lengths,), (turn,) = np.linalg.eigh((basis.T @ matrix @ basis)[None])
+    far = lengths > _DOMINANT * np.trace(matrix)
+    return basis @ turn[:, far], lengths[far]
+
+
+def _traces_with(
+    chosen: GroupsSummary,
+    centre: Array,
+    scatter: Array,
+    dominant: tuple[Array, Array, Array],
+    seen: Array,
+    pulled: Array,
+) -> tuple[Array, Array]:
+    """Return the traces along dominant axes of C, and what the directions see of others.
+
+    What factors do not show along those axes is spread as the whole scatter is.
+    """
+    axes, lengths, by_axis = dominant
+    trace, sketch = chosen.about(np.broadcast_to(centre, chosen.mean.shape))
+    factor = factors(sketch)
+    turned = _times(factor, axes)  # (k, rank, axes)
+    shown = np.einsum("krt,krt,t->k", turned, turned, lengths)
+    root = _inverse_root(factor.transpose(0, 2, 1) @ factor)
+    within = root.transpose(0, 2, 1) @ turned
+    hidden = by_axis * np.clip(1 - np.einsum("krt,krt->kt", within, within), 0, 1)
+    basis = (factor @ root).transpose(0, 2, 1)  # (k, rank, d)
+    outside = np.trace(scatter) - np.einsum("krd,krd->k", basis @ scatter, basis)
+    rest = np.maximum(trace - np.einsum("kdr,kdr->k", factor, factor), 0.0)
+    shown += rest * (hidden @ lengths) / np.maximum(outside, _TINY * np.trace(scatter))
+    # <T W - T U U'W, R W> with U the dominant axes and R what C has besides them
+    off = sqrt(len(seen) / seen.shape[1]) * np.einsum("kdr,dr->k", sketch, pulled)
+    near = turned @ (axes.T @ seen)  # (k, rank, directions): U'W seen from each factor
+    off -= np.einsum("krs,krs->k", near, factor.transpose(0, 2, 1) @ pulled)
+    return shown, off

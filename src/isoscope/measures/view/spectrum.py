@@ -1,5 +1,6 @@
 """Spectra: of the covariance, of the raw second moments, of halves, of an isotropic cloud."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar, Self
@@ -15,14 +16,16 @@ from isoscope.measures.view.parts import (
     Parts,
     SampledParts,
     SketchedParts,
-    calibrate,
     parts_of,
+    top_axes,
     traces_with,
 )
 from isoscope.measures.view.summaries import GroupView, Summaries, View
 from isoscope.types import Array, SpectrumCurve
 
 POINTS = 96  # of a curve, evenly on a logarithmic axis
+_FAR = 0.3  # of a value: a longer way is gone as it is, not to first order
+_NEAR = 1e-3  # of a value: the way along which a slope is taken
 _GRID = 4096  # nodes of the density of white rows
 
 
@@ -43,6 +46,7 @@ class Spectrum(GroupView):
     rows: int
     energy: Array  # (groups, d)
     summaries: Summaries | None = None  # what halves are made of; None: this is a half
+    sketched: int = 0  # so many of the longest axes groups are known along; 0: no sketches
     seen_rows: int = 0  # of a half, whose `rows` are those of the whole while it is measured
 
     @classmethod
@@ -69,8 +73,10 @@ class Spectrum(GroupView):
         )
         if parts is None:
             return found
+        sketched = isinstance(parts, SketchedParts)
         return replace(
             found,
+            sketched=top_axes(parts.groups.sketch.shape[2], found.width) if sketched else 0,
             sizes=parts.sizes if mine is None else parts.sizes[mine],
             keys=parts.keys if mine is None else parts.keys[mine],
             thinning=parts.thinning,
@@ -88,13 +94,55 @@ class Spectrum(GroupView):
 
     def without(self, group: int) -> Self:
         """Return the spectrum as if a group had never been seen."""
+        return self.changed(values=np.maximum(self._left(group), 0.0))
+
+    def _left(self, group: int) -> Array:
+        """Return the values without a group; noise may leave some of them below zero."""
         rows = self.seen_rows or self.rows
         left = max(rows - self.sizes[group] - self._spent, 1.0)
         whole = self.values * (rows - self._spent)
         scatter = whole - self.energy[group]
         if scatter.max() <= whole.max() * self.width * np.finfo(np.float64).eps:
             raise no_spread()  # all of it was in that group
-        return self.changed(values=np.maximum(scatter, 0.0) / left)
+        return scatter / left
+
+    def values_without(self, compute: Callable[[Self], float]) -> Array:
+        """Return a measure without each group, to first order where groups are sketched.
+
+        How far values bend in one group adds to all of them alike, by the size of the group:
+        that is bias, no spread, and single values of a sketch are too noisy to be taken away
+        as they are. Only where one of the longest axes loses or gains much, it is: half of
+        what lies between the spectrum without the group and its mirror image.
+        """
+        if not self.sketched:
+            return super().values_without(compute)
+        value = compute(self)
+        return np.array([self._value_without(g, compute, value) for g in range(self.groups)])
+
+    def _value_without(
+        self, group: int, compute: Callable[[Self], float], value: float
+    ) -> float:
+        left = self._left(group)
+        step = np.where(self.values > 0, left - self.values, 0.0)
+        size = np.abs(np.divide(step, self.values, out=np.zeros_like(step), where=step != 0))
+        found = value
+        if size[: self.sketched].max(initial=0.0) > _FAR:
+            large = np.where(np.arange(self.width) < self.sketched, step, 0.0)
+            without = compute(self.changed(values=np.maximum(self.values + large, 0.0)))
+            mirrored = self.values - large
+            if mirrored.min() >= 0:
+                found += (without - compute(self.changed(values=mirrored))) / 2
+            else:
+                found = without
+            step, size = step - large, np.where(large != 0, 0.0, size)
+        most = float(size.max(initial=0.0))
+        if not most > 0:
+            return found
+        near = _NEAR / max(most, 1.0)
+        ahead, behind = (
+            compute(self.changed(values=self.values + side * near * step)) for side in (1, -1)
+        )
+        return found + (ahead - behind) / (2 * near)
 
     def halves(self) -> tuple[Self, Self]:
         """Return the same of each half of the documents."""
@@ -209,8 +257,7 @@ class Halves(View):
         ours = self.moments.halves[half]
         here = parts.groups.halves == half
         rows, traces = parts.within(half, ours.origin)
-        product = np.einsum("ij,ij->", ours.scatter, theirs)
-        crossed = calibrate(traces_with(parts.groups, here, ours.origin, theirs), product)
+        crossed = traces_with(parts.groups, here, ours.origin, ours.scatter, theirs)
         # the parts of the scatter and of the means of groups, which add up to the covariance
         on_scatter, on_means = self.weights(half)
         means = parts.means(half, ours.origin)  # (groups, d)

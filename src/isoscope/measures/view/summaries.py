@@ -1,6 +1,7 @@
 """The summaries of one site, what a view of them is, and the views that are one summary."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import ClassVar, Self, TypeVar, cast
@@ -115,6 +116,10 @@ class GroupView(ByGroup, View):
     """A view whose groups can be excluded one at a time, which its interval is made from."""
 
     thinning: float = 1.0  # factor of the error, where the groups are of a sample
+
+    def values_without(self, compute: Callable[[Self], float]) -> Array:
+        """Return a measure without each group, (groups,)."""
+        return np.array([compute(self.without(group)) for group in range(self.groups)])
 
 
 class SummaryView(GroupView):
