@@ -5,7 +5,9 @@ import pytest
 
 from isoscope.measures import MEASURES
 from isoscope.measures.view import RawSpectrum, Spectrum
-from isoscope.study.reading import finalize_all, survey_spreads
+from isoscope.study.lanes import run
+from isoscope.study.reading import finalize_all, kinds_for, survey_spreads
+from isoscope.types import Chunk
 
 SPECTRAL = [m.name for m in MEASURES.values() if m.reads in (Spectrum, RawSpectrum)]
 D = 32
@@ -95,3 +97,25 @@ def test_white_rows_that_read_above_the_width_still_have_a_spread(survey):
         spreads = survey_spreads(survey(rng.normal(size=(60, 8)), ["isoscore"]), ["isoscore"])
         (found,) = spreads.values()
         assert found.error > 0.01 and found.centre <= 1.0
+
+
+def test_groups_of_independent_draws_have_nothing_in_common():
+    """Two draws of one population, whose documents have the same ids, are paired by them.
+
+    A share of each group that follows from its size alone would cancel in the difference of
+    the two, whose interval would be too narrow, and make that of either too wide.
+    """
+    names, width = ("alpha", "effective-rank", "participation"), 160
+    parts = {name: [] for name in names}
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        shared = np.repeat(rng.normal(size=(100, width)), 40, axis=0)
+        rows = (rng.normal(size=(4000, width)) + 0.5 * shared) / np.arange(1, width + 1) ** 0.3
+        chunk = Chunk(rows, "rows", 0, documents=np.repeat(np.arange(100), 40))
+        survey, _ = run([chunk], ("rows", "all"), kinds_for(names))
+        found = survey_spreads(survey, names)
+        for name in names:
+            parts[name].append(found["rows", name].parts)
+    for name in names:
+        alike = np.corrcoef(parts[name])[np.triu_indices(5, 1)]
+        assert abs(alike.mean()) < 0.15, name  # 10 pairs of 29 groups: 0.06 by chance

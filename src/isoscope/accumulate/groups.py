@@ -40,7 +40,8 @@ class Groups(Cellwise[GroupsSummary]):
     """Per group: rows, mean, trace, and the scatter times a few fixed random directions.
 
     A full scatter for each of 32 groups would take gigabytes over the sites of a model; the
-    scatter seen from 48 directions tells its part of a spectral reading nearly as well.
+    scatter seen from 48 directions tells its part of a spectral reading nearly as well
+    (decision 48).
     """
 
     shapes = {  # noqa: RUF012

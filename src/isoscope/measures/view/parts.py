@@ -292,7 +292,6 @@ def energy_along(groups: GroupsSummary, centre: Array, values: Array, vectors: A
     seen *= sqrt(width / max(rank, 1))
     found = [_energy_along(part, centre, values, vectors, seen) for part in _batches(groups)]
     shown, other = (np.concatenate(part) for part in zip(*found, strict=True))
-    known = calibrate(shown, values)
     tail = np.arange(width) < (width - top_axes(rank, width))
     tail &= values > _FAINT * values.max(initial=0.0)
     if not tail.any():
@@ -304,9 +303,7 @@ def energy_along(groups: GroupsSummary, centre: Array, values: Array, vectors: A
     share = (groups.sizes / groups.sizes.sum())[:, None]
     off = other - share * (whole * np.vecdot(seen.T, seen.T))
     off -= share * off.sum(axis=0)
-    return np.where(
-        tail, share * whole + off, known * (whole / np.where(values > 0, values, 1))
-    )
+    return np.where(tail, share * whole + off, calibrate(shown, whole))
 
 
 def top_axes(rank: int, width: int) -> int:
@@ -398,6 +395,10 @@ def _traces_with(
     """
     axes, lengths, by_axis = dominant
     trace, sketch = chosen.about(np.broadcast_to(centre, chosen.mean.shape))
+    # <T W, R W> with R what C has besides those axes U
+    off = sqrt(len(seen) / seen.shape[1]) * np.einsum("kdr,dr->k", sketch, pulled)
+    if not len(lengths):
+        return np.zeros_like(off), off
     factor = factors(sketch)
     turned = _times(factor, axes)  # (k, rank, axes)
     shown = np.einsum("krt,krt,t->k", turned, turned, lengths)
@@ -408,8 +409,7 @@ def _traces_with(
     outside = np.trace(scatter) - np.einsum("krd,krd->k", basis @ scatter, basis)
     rest = np.maximum(trace - np.einsum("kdr,kdr->k", factor, factor), 0.0)
     shown += rest * (hidden @ lengths) / np.maximum(outside, _TINY * np.trace(scatter))
-    # <T W - T U U'W, R W> with U the dominant axes and R what C has besides them
-    off = sqrt(len(seen) / seen.shape[1]) * np.einsum("kdr,dr->k", sketch, pulled)
-    near = turned @ (axes.T @ seen)  # (k, rank, directions): U'W seen from each factor
+    # less <T U U'W, R W>
+    near = turned @ (axes.T @ seen)  # (k, rank, directions)
     off -= np.einsum("krs,krs->k", near, factor.transpose(0, 2, 1) @ pulled)
     return shown, off
