@@ -32,7 +32,7 @@ def values(readings, site="resid.1", variant="all"):
 
 # Units as small as that are hardly sorted by length.
 ALONE, UNSORTED = {"batch": 1}, {"batch": 5, "unit": 90}
-# Rounding decides whether two rows are copies, and from which rows k-means starts.
+# Rounding decides whether two rows are copies, of which only one counts.
 JUMP = ("twonn", "cluster-isotropy")
 SOME = ["resid.1", "norm.mid", "q.1.0"]  # `make slow` has all of them
 
