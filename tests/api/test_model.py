@@ -352,6 +352,7 @@ def test_a_matrix_with_a_hole_is_named_and_nothing_is_left_of_a_run(tiny, texts,
         ({"turns": 1.5}, "number-too-small"),
         ({"seed": -1}, "seed"),
         ({"sinks": 0.5}, "number-range"),
+        ({"threads": 10**6}, "number-range"),  # OpenMP would end the process
         ({"zeta": 2.0}, "number-range"),
         ({"kind": "smell"}, "unknown-corpus-kind"),
         ({"per": "page"}, "corpus-per"),

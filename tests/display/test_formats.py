@@ -212,3 +212,18 @@ def test_words_give_way_before_the_table_is_wider_than_the_terminal():
     assert all(
         any("[0.000737, 0.000878]" in line for line in x) for x in printed_lines.values()
     )
+
+
+def test_columns_that_do_not_fit_beside_each_other_stand_below_each_other():
+    sites = Column("site", ("resid.0", "unembed.weight"), words=True, fold=12)
+    numbers = [Column(f"measure-{n}", (f"{n}.123 ±0.004",) * 2) for n in range(5)]
+    console = Console(width=50, file=StringIO())
+    print_table(Table("", (sites, *numbers)), console)
+    lines = [each.rstrip() for each in console.file.getvalue().splitlines()]
+    assert max(map(len, lines)) <= 50
+    assert [each.split() for each in lines if each.startswith("site")] == [
+        ["site", "measure-0", "measure-1"],
+        ["site", "measure-2", "measure-3"],
+        ["site", "measure-4"],
+    ]
+    assert sum(each.startswith("unembed.weight ") for each in lines) == 3

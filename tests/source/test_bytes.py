@@ -133,3 +133,14 @@ def test_a_file_can_be_opened_again(tmp_path):
     path.unlink()
     with pytest.raises(SourceError, match="nothing of that name"):
         feed.open()
+
+
+def test_a_copy_that_does_not_fit_leaves_no_second_message(monkeypatch, capsys):
+    class Full(io.BytesIO):
+        def close(self):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module.tempfile, "TemporaryFile", lambda **_: Full())
+    held = TemporaryBytes("a", "a pipe")
+    del held  # what a finalizer raises is printed with its traceback
+    assert capsys.readouterr().err == ""

@@ -2,6 +2,9 @@
 
 import csv
 import io
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -11,7 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from isoscope.errors import IsoscopeError, RowError, SourceError
-from isoscope.source import lines, open_source
+from isoscope.source import csv as csv_module
+from isoscope.source import lines, open_source, row_source
+
+ONE_THREAD = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
 
 anything = hnp.arrays(
     np.float64,
@@ -116,6 +122,54 @@ def test_a_quoted_cell_may_run_over_lines(given_text, whole, labels):
     source = given_text(text, text="text")
     np.testing.assert_array_equal(whole(source), [[1], [2]])
     assert labels(source)["texts"] == ['one\ntwo, "three"', "four"]
+
+
+def test_a_header_larger_than_the_sample_is_no_file_without_rows(
+    given_text, whole, monkeypatch
+):
+    monkeypatch.setattr(csv_module, "SAMPLE_BYTES", 10)
+    source = given_text("first,second,third\n1,2,3\n4,5,6\n")
+    np.testing.assert_array_equal(whole(source), [[1, 2, 3], [4, 5, 6]])
+
+
+@pytest.mark.parametrize("separator", [",", " "])
+def test_a_list_beyond_the_largest_width_is_not_turned_into_numbers(
+    given_text, monkeypatch, separator
+):
+    monkeypatch.setattr(csv_module, "MAX_WIDTH", 20)
+    monkeypatch.setattr(row_source, "MAX_WIDTH", 20)
+    monkeypatch.setattr(csv_module, "parse_list", lambda _: pytest.fail("it was"))
+    with pytest.raises(SourceError, match="width 20 at most"):
+        given_text(f'id,v\na,"[{separator.join("1" * 30)}]"\n')
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "content", "code", "words"),
+    [
+        ("wide.csv", (",".join(["0.5"] * 10**6) + "\n") * 3, 2, "rows of width 1000000"),
+        ("cell.csv", 'id,a,b\n"' + "x" * 40_000_000 + '",1,2\n2,3,4\n', 0, "mean-cosine"),
+        ("lines.csv", 'id,a,b\n"' + "x\n" * 20_000_000 + '",1,2\n2,3,4\n', 0, "mean-cosine"),
+        ("open.csv", 'id,a,b\n1,2,3\n"' + "x\n" * 20_000_000, 2, "closing quotation mark"),
+        ("list.csv", 'v,a\n"[' + "1," * 10**7 + '1]",x\n', 2, "width 1048576 at most"),
+        ("list.jsonl", "[" + "1," * 10**7 + "1]\n", 2, "width 1048576 at most"),
+    ],
+    ids=lambda each: each if isinstance(each, str) and len(each) < 20 else "",
+)
+def test_files_made_to_do_harm_end_within_seconds_and_500_mb(
+    name, content, code, words, tmp_path
+):
+    (tmp_path / name).write_text(content)
+    command = [sys.executable, "-m", "isoscope", "measure", str(tmp_path / name)]
+    done = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ONE_THREAD
+    )
+    said = done.stdout.read()
+    _, status, used = os.wait4(done.pid, 0)
+    assert os.waitstatus_to_exitcode(status) == code, said
+    assert words in said and "Traceback" not in said
+    assert used.ru_maxrss < 500 * 1000, f"{used.ru_maxrss} KiB"
+    assert used.ru_utime + used.ru_stime < 15  # processor time: the machine is shared
 
 
 BAD = [

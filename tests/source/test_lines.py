@@ -45,6 +45,46 @@ def test_a_quoted_cell_joins_lines():
     assert list(found) == [(1, 0, first), (6, len(first) + 3, b'"f"')]
 
 
+@given(st.binary(max_size=60).map(lambda raw: bytes(b'"\n\r,xy'[each % 6] for each in raw)))
+def test_records_are_lines_joined_until_their_quotes_are_even(content):
+    expected, lines = [], []
+    for number, line in enumerate(_lines(content)):
+        lines.append(line)
+        if b"".join(lines).count(b'"') % 2 == 0:
+            record = b"".join(lines)
+            if record.strip():
+                expected.append((number + 2 - len(lines), record.rstrip(b"\r\n")))
+            lines = []
+    # A buffer of two bytes: quotation marks and ends of lines fall on every edge of it.
+    for stream in (io.BufferedReader(io.BytesIO(content), 2), io.BytesIO(content)):
+        if lines:
+            with pytest.raises(SourceError, match="closing quotation mark"):
+                list(csv_records(stream, "f", row_too_long))
+            continue
+        found = list(csv_records(stream, "f", row_too_long))
+        assert [(number, raw) for number, _, raw in found] == expected
+        assert all(content[start:].startswith(raw) for _, start, raw in found)
+
+
+def _lines(content):
+    pieces = [piece + b"\n" for piece in content.split(b"\n")]
+    return [*pieces[:-1], *([pieces[-1][:-1]] if pieces[-1] != b"\n" else [])]
+
+
+def test_a_cell_of_many_lines_is_not_read_line_by_line():
+    class Counted(io.BufferedReader):
+        calls = 0
+
+        def readline(self, size=-1):
+            self.calls += 1
+            return super().readline(size)
+
+    stream = Counted(io.BytesIO(b'a,"' + b"x\n" * 100_000 + b'"\nb,c\n'))
+    found = list(csv_records(stream, "f", row_too_long))
+    assert [(number, len(raw)) for number, _, raw in found] == [(1, 200_004), (100_002, 3)]
+    assert stream.calls < 10
+
+
 @given(
     sizes=st.lists(st.integers(0, 9), max_size=30),
     limit=st.integers(1, 5),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from isoscope.errors import SourceError
-from isoscope.source import npy, open_source
+from isoscope.source import named_arrays, npy, open_source
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -98,6 +98,18 @@ def test_a_bomb_is_read_in_small_pieces(tmp_path, whole):
     assert path.stat().st_size < 100_000
     sizes = [len(chunk) for chunk in open_source(path).chunks()]
     assert sum(sizes) == 250_000 and max(sizes) < 100_000
+
+
+def test_a_bomb_beyond_all_numbers_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(named_arrays, "FREE", 100_000)
+    path = tmp_path / "v.npz"
+    path.write_bytes(member((2500, 64), bytes(640_000)))
+    with pytest.raises(
+        SourceError, match=r"200 times its packed size in .*v.npz\[a\], got 0.6"
+    ):
+        open_source(path)
+    np.savez_compressed(path, a=np.random.default_rng(0).normal(size=(500, 64)))
+    assert open_source(path).rows == 500  # as large, of numbers
 
 
 def test_other_ways_of_packing_are_refused(tmp_path):

@@ -5,6 +5,8 @@ with checksums that fit again. `make slow` opens 5,000 of them, a few always. A 
 the number, so that `Mutant(number)` makes it again.
 """
 
+import contextlib
+import io
 import json
 import math
 import os
@@ -13,6 +15,7 @@ import shutil
 import warnings
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -39,17 +42,20 @@ from isoscope.accumulate.heads import STATISTICS
 from isoscope.accumulate.layout import LAYOUTS
 from isoscope.accumulate.sums import SinkRows
 from isoscope.accumulate.survey import SECOND_PASS, Survey
+from isoscope.cli.main import app
 from isoscope.errors import IsoscopeError, StoreError
 from isoscope.hashing import named_documents
+from isoscope.lab.sweep.results import read_sweep
 from isoscope.store import load, save
 from isoscope.store.readings import reading_schema
 from isoscope.store.run import mark
-from isoscope.store.schema import CONFIG, MANIFEST, READINGS, STATE
+from isoscope.store.schema import CONFIG, MANIFEST, READINGS, SERIES, STATE
 from isoscope.store.state import META, State
 from isoscope.study.measure_choice import head_measures, read_state
 
 SCHEMA1 = Path(__file__).parent / "schema1"
 SEEDS = ("vectors", "survey", "survey", "heads")
+OF_EXPERIMENTS = ("sweep", "nursery", "series", "headseries", "drift", "ablate")
 OF_HEADS = (Queries, Keys, EarlyQueries, EarlyKeys, QueryScores)
 FRESH = ("mean-cosine-centred", "twonn", "partition", "isoscore-debiased", "alpha", "mev")
 NUMBERS = [0, -1, 1, 2, 7, -4, 2**31, 2**40, 2**63 - 1, -(2**63), 0.5, 1e308, -1e-320]
@@ -121,12 +127,30 @@ def tokens(rng):
     return survey
 
 
+def write_experiments(folder):
+    """Write a small run of each experiment that trains or follows a series."""
+    small = {"width": 16, "layers": 2, "steps": 2, "batch": 4, "checkpoints": 1}
+    isoscope.nursery_train(output=folder / "nursery", length=16, vocabulary=300, **small)
+    few = {"tokens": 300, "length": 16}
+    series = folder / "nursery"
+    isoscope.trajectory(series, output=folder / "series", sites=("norm", "embed"), **few)
+    isoscope.attention(series, output=folder / "headseries", **few)
+    isoscope.drift(
+        arch=["bert"], width=16, heads=2, tokens=8, initialisations=2, norms=[0, 10],
+        output=folder / "drift",
+    )  # fmt: skip
+    isoscope.nursery_ablate(
+        factors=["tie"], seeds=2, vocabulary=32, length=16, tokens=64, permutations=0,
+        output=folder / "ablate", **small,
+    )  # fmt: skip
+
+
 class Mutant:
     """One changed run folder."""
 
-    def __init__(self, number, folder):
+    def __init__(self, number, folder, seeds=SEEDS):
         self.random = random.Random(number)
-        self.seed = SEEDS[number % len(SEEDS)] if number % 10 else "sweep"
+        self.seed = seeds[number % len(seeds)] if number % 10 else "sweep"
         self.path = folder / "run"
         shutil.rmtree(self.path, ignore_errors=True)
         shutil.copytree(folder / "seeds" / self.seed, self.path)
@@ -138,13 +162,17 @@ class Mutant:
             self.change_manifest,
             self.change_readings,
         )
+        if (self.path / SERIES).is_file():
+            well_formed += (self.change_series,) * 4
+        if self.seed in OF_EXPERIMENTS:  # their records are in the manifest
+            well_formed += (self.change_manifest,) * 6
         if self.random.random() < 0.3:
             self.random.choice(well_formed)()
         self.random.choice((*well_formed, self.change_bytes, self.change_links))()
 
     def write_manifest(self):
         """Write the manifest, with checksums of what is there."""
-        for name in (STATE, READINGS):
+        for name in (STATE, READINGS, SERIES):
             if isinstance(self.manifest.get("files"), dict) and (self.path / name).is_file():
                 found = mark(self.path / name)
                 self.manifest["files"][name] = {"bytes": found.bytes, "blake2b": found.blake2b}
@@ -213,6 +241,16 @@ class Mutant:
 
     def change_manifest(self):
         self.change_leaf(self.manifest)
+        self.write_manifest()
+
+    def change_series(self):
+        tree = msgspec.msgpack.decode((self.path / SERIES).read_bytes())
+        self.change_leaf(tree)
+        try:
+            content = msgspec.msgpack.encode(tree)
+        except (UnicodeError, OverflowError):
+            return
+        (self.path / SERIES).write_bytes(content)
         self.write_manifest()
 
     def change_leaf(self, tree):
@@ -323,6 +361,45 @@ def open_mutants(numbers, folder):
     return failures
 
 
+def show_mutants(numbers, folder):
+    """Return what a person would see as a traceback of commands that print or draw a run."""
+    failures = []
+    if not (folder / "seeds").exists():
+        (folder / "seeds").mkdir()
+        write_seeds(folder / "seeds")
+        write_experiments(folder / "seeds")
+    for number in numbers:
+        mutant = Mutant(number, folder, (*OF_EXPERIMENTS, "survey", "heads", "vectors"))
+        run, other = str(mutant.path), str(folder / "seeds" / mutant.seed)
+        page = str(folder / "page.html")
+        commands = [
+            ["read", run],
+            ["read", run, "--json"],
+            ["report", run, "-o", page, "--overwrite"],
+            ["report", run, other, "-o", page, "--overwrite"],
+            ["compare", other, run],
+            ["explain", run],
+            ["check", run, "--fail-if", "mean-cosine > 2"],
+        ]
+        for words in mutant.random.sample(commands, 2):
+            said = io.StringIO()
+            try:
+                with (
+                    warnings.catch_warnings(),
+                    contextlib.redirect_stdout(said),
+                    contextlib.redirect_stderr(said),
+                ):
+                    warnings.simplefilter("error")
+                    app(words)
+            except SystemExit as end:
+                if end.code not in (0, 1, 2, None):
+                    failures.append((number, words[0], f"exit {end.code}", end))
+            except Exception as error:
+                text = f"{type(error).__name__}: {error}"[:200]
+                failures.append((number, words[0], text, error))
+    return failures
+
+
 def as_text(failures):
     import traceback
 
@@ -369,6 +446,13 @@ def fill(name, value):
     return change
 
 
+def retype(name, dtype):
+    def change(_, arrays):
+        arrays[name] = arrays[name].astype(dtype)
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
@@ -386,6 +470,7 @@ def fill(name, value):
         (fill("0.Tally.independent", 3), "'independent' is neither true nor false"),
         (fill("0.Copies.times", -1), "'times' is negative"),
         (fill("0.Groups.count", 59), "adds up to 60 rows instead of 59"),
+        (retype("0.Copies.times", np.int16), "'times' has the type int16"),
     ],
 )
 def test_a_state_that_no_rows_have_is_refused(seeds, tmp_path, change, problem):
@@ -423,6 +508,18 @@ def test_long_documents_in_two_classes_of_rows_are_read(tmp_path):
     assert load(tmp_path / "run").survey.sites == ("resid.0",)
 
 
+def test_documents_that_have_no_rows_correct_nothing(seeds, tmp_path):
+    def change(_, arrays):
+        for name in [each for each in arrays if each.endswith("Overlap.keys")]:
+            arrays[name][-1] += 1
+
+    run = changed(seeds / "survey", tmp_path, change)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = isoscope.read(run, measures=["norm-spread", "effective-rank"])
+    assert all(math.isfinite(each.value) for each in found)
+
+
 def test_a_size_of_a_reading_that_cannot_be_is_refused(seeds, tmp_path):
     for name, value in (("d", -4), ("d", 2**40), ("n", -1)):
         mutant = Mutant.__new__(Mutant)
@@ -439,8 +536,33 @@ def test_a_size_of_a_reading_that_cannot_be_is_refused(seeds, tmp_path):
             isoscope.read(mutant.path)
 
 
+def test_a_sweep_without_a_reading_of_a_cell_is_refused(seeds, tmp_path):
+    mutant = Mutant.__new__(Mutant)
+    mutant.path = tmp_path / "run"
+    shutil.copytree(seeds / "sweep", mutant.path)
+    mutant.manifest = json.loads((mutant.path / MANIFEST).read_bytes())
+    table = pq.read_table(mutant.path / READINGS).to_pylist()
+    task = [each for each in table if each["site"] == "task"]
+    table.remove(task[-1])
+    pq.write_table(pa.Table.from_pylist(table, schema=reading_schema()), mutant.path / READINGS)
+    mutant.write_manifest()
+    with pytest.raises(StoreError, match="expected the cells of a sweep"):
+        read_sweep(mutant.path)
+    with pytest.raises(SystemExit) as end:
+        app(["report", str(mutant.path), "-o", str(tmp_path / "page.html")])
+    assert end.value.code == 0  # what can be shown is shown, and what is missing is said
+    assert "expected the cells of a sweep" in (tmp_path / "page.html").read_text()
+
+
 def test_some_damaged_runs_are_read_or_refused(tmp_path):
     failures = open_mutants(range(100), tmp_path)
+    assert not failures, as_text(failures)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+def test_damaged_runs_of_experiments_are_shown_or_refused(part, tmp_path):
+    failures = show_mutants(range(10_000 + part * 250, 10_250 + part * 250), tmp_path)
     assert not failures, as_text(failures)
 
 

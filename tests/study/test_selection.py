@@ -69,7 +69,7 @@ def test_turns_are_never_more_than_the_sites(found, monkeypatch):
     sites = ("embed", "resid.0", "embed.weight")
     assert turns_for(found, sites, None, said.append) == 2
     assert said[0].endswith("done in 2 turns")
-    assert turns_for(found, ("embed",), 4, said.append) == 4
+    assert turns_for(found, ("embed",), 10**9, said.append) == 1
 
 
 def test_models_that_read_or_write_text_have_tokens(found):

@@ -100,9 +100,17 @@ class Cellwise(Accumulator[S_co]):
         self.parts = {name: self._empty(name, 0) for name in self.shapes}
 
     def add_to_cells(self, keys: Array, folded: bool, parts: Mapping[str, Array]) -> None:
-        """Add to some of the arrays; the others stay as they are."""
-        zeros = {name: self._empty(name, len(keys)) for name in self.shapes}
-        self._take_in(keys, folded, {**zeros, **parts})
+        """Add to some of the arrays; the others stay as they are.
+
+        What is said of cells without rows, as only a damaged file does, is ignored.
+        """
+        if folded and not self.folded:
+            self._fold()
+        ours = keys % np.uint64(GROUPS) if self.folded and not folded else keys
+        there = np.isin(ours, self.keys)
+        zeros = {name: self._empty(name, int(there.sum())) for name in self.shapes}
+        found = {name: part[there] for name, part in parts.items()}
+        self._take_in(keys[there], folded, {**zeros, **found})
 
     def _add_block(self, block: Block, parts: Mapping[str, Array]) -> None:
         """Pool the cells of a block with ours, and count its documents."""

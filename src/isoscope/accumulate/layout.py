@@ -14,6 +14,7 @@ from isoscope.accumulate.row_bands import POSITIONS
 from isoscope.types import Array
 
 WIDEST = 1 << 20
+TYPES = ("float64", "float32", "uint64", "int64", "uint8")  # that states are saved in
 LONGEST = 1e70  # of rows that are summed; see `study.lanes`
 _MOST = 2**53  # rows, documents and the like
 # Each array: the kinds of its dtype, its axes (d is the width, t the size of a triangle, other
@@ -222,7 +223,8 @@ def _problems(
         if name not in state:
             continue
         array = state[name]
-        if array.dtype.kind not in kinds or array.ndim != len(axes):
+        known = array.dtype.kind in kinds and array.dtype.name in TYPES
+        if not known or array.ndim != len(axes):
             yield f"{name!r} has the type {array.dtype} and {array.ndim} axes"
         for axis, size in zip(axes, array.shape, strict=False):
             if sizes.setdefault(axis, size) != size:

@@ -60,6 +60,7 @@ class Runner:
             lane.listener.hear(site, tensor)
 
         def work(own: Listener) -> None:
+            torch.get_num_threads()  # a new thread's first call sets it to the last one set
             torch.set_num_threads(number)
             lane.listener, batch_number = own, 0
             try:
@@ -232,16 +233,41 @@ def halve_where_memory_ends(
             note(f"memory ran out: batches were cut in {2**halvings}")
 
 
+class _Depth(threading.local):
+    """How many blocks with a fixed number of threads this thread is in."""
+
+    value = 0
+
+
+_depth = _Depth()
+_counting = threading.Lock()
+_blocks = 0  # of all threads
+_before = 1  # the number when the first of them began
+
+
 @contextmanager
 def threads(number: int) -> Generator[None]:
     """Compute with a fixed number of torch threads, and one of NumPy, until the block ends.
 
-    With another number sums differ in their last bits.
+    With another number sums differ in their last bits. torch has a number for each thread,
+    and threads that are new start with the last one that any thread set: calls that overlap
+    must not take each other's number for the one to put back.
     """
-    before = torch.get_num_threads()
+    global _blocks, _before
+    with _counting:
+        outside = torch.get_num_threads()
+        if not _blocks:
+            _before = outside
+        _blocks += 1
+    if not _depth.value:
+        outside = _before
+    _depth.value += 1
     torch.set_num_threads(number)
     try:
         with one_blas_thread():
             yield
     finally:
-        torch.set_num_threads(before)
+        _depth.value -= 1
+        with _counting:
+            _blocks -= 1
+            torch.set_num_threads(outside)

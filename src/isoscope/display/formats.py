@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING
 from unicodedata import combining, east_asian_width
 
@@ -152,35 +153,73 @@ def _latex_notes(table: Table) -> list[str]:
 # --- terminal -----------------------------------------------------------------------------
 def print_table(table: Table, console: "Console") -> None:
     """Print a table, its warnings under it; nothing in it is read as markup."""
-    from rich.table import Table as Grid
     from rich.text import Text
 
     if table.caption:
         console.print(Text(table.caption, style="dim"))
     if table.rows:
-        grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-        widths = _fit_widths(table.columns, console.width)
-        for column, width in zip(table.columns, widths, strict=True):
-            grid.add_column(
-                Text(column.head),
-                justify="left" if column.words else "right",
-                overflow="fold",
-                min_width=width,
-                max_width=width,
-            )
-        for row in table.rows:
-            grid.add_row(*(Text(cell) for cell in row))
-        console.print(grid, crop=False, width=max(console.width, sum(widths) + 2 * len(widths)))
+        for number, columns in enumerate(_split(table.columns, console.width)):
+            if number:
+                console.print()
+            _print_columns(columns, console)
     else:
         console.print(Text(NOTHING))
     for note in ("", *_footnotes(table)):
         console.print(Text(note))
 
 
+def _print_columns(columns: Sequence[Column], console: "Console") -> None:
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    widths = _fit_widths(columns, console.width)
+    for column, width in zip(columns, widths, strict=True):
+        grid.add_column(
+            Text(column.head),
+            justify="left" if column.words else "right",
+            overflow="fold",
+            min_width=width,
+            max_width=width,
+        )
+    for row in zip(*(column.cells for column in columns), strict=True):
+        grid.add_row(*(Text(cell) for cell in row))
+    console.print(grid, crop=False, width=max(console.width, sum(widths) + 2 * len(widths)))
+
+
+def _split(columns: Sequence[Column], room: int) -> list[Sequence[Column]]:
+    """Return the columns in as many parts as the terminal needs, each with the names of rows.
+
+    A line that the terminal breaks cannot be read as a row.
+    """
+    if _total(_fit_widths(columns, room)) <= room:
+        return [columns]
+    names = list(takewhile(lambda each: each.words, columns))
+    others = columns[len(names) :]
+    most = max(map(_widest, others), default=0)
+    left = _total(_fit_widths(names, room - most - 2))  # names fold where one column needs it
+    parts: list[list[Column]] = [[]]
+    for column in others:
+        wide = _total([left, *map(_widest, parts[-1]), _widest(column)])
+        if parts[-1] and wide > room:
+            parts.append([])
+        parts[-1].append(column)
+    return [[*names, *part] for part in parts]
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + 2 * (len(widths) - 1)
+
+
+def _widest(column: Column) -> int:
+    """Return the width of the longest cell, or of the heading."""
+    return max(map(_width, (column.head, *column.cells)))
+
+
 def _fit_widths(columns: Sequence[Column], room: int) -> list[int]:
     """The width of each column, the widest narrowed first; numbers are never cut in two."""
-    widths = [max(map(len, (column.head, *column.cells))) for column in columns]
-    excess = sum(widths) + 2 * (len(widths) - 1) - room
+    widths = [_widest(column) for column in columns]
+    excess = _total(widths) - room
     for place in sorted(range(len(widths)), key=lambda place: -widths[place]):
         fold = columns[place].fold
         least = widths[place] if fold is None else min(widths[place], fold)

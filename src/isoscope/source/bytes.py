@@ -8,9 +8,10 @@ import weakref
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TypeAlias, cast
+from typing import IO, TYPE_CHECKING, BinaryIO, TypeAlias, cast
 
 from isoscope.errors import SourceError
 from isoscope.source.file_errors import border, damaged, empty, file_changed, truncated
@@ -96,7 +97,7 @@ class TemporaryBytes(ByteSource):
         self.size = 0
         with border(place):
             self._file = tempfile.TemporaryFile(buffering=PIECE)  # noqa: SIM115
-        weakref.finalize(self, self._file.close)
+        weakref.finalize(self, _close, self._file)
 
     def append(self, piece: bytes) -> int:
         """Write at the end; return the offset at which the piece begins."""
@@ -121,6 +122,12 @@ class TemporaryBytes(ByteSource):
         """Read `count` bytes from `start`."""
         with border(self.place):
             return os.pread(self._file.fileno(), count, start)
+
+
+def _close(file: IO[bytes]) -> None:
+    """Close a temporary file; what did not fit on the disk is no longer of interest."""
+    with suppress(OSError):
+        file.close()
 
 
 RandomBytes: TypeAlias = FileBytes | TemporaryBytes  # can be read at any offset

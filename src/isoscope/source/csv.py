@@ -1,7 +1,8 @@
 """csv and tsv: separators and cells, and vectors in columns or in lists of one cell."""
 
 import csv
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -26,9 +27,18 @@ from isoscope.source.lines import (
     line_source,
     row_too_long,
 )
-from isoscope.source.row_source import Role, RowSource, VectorRequest, check_width, no_rows
+from isoscope.source.row_source import (
+    MAX_WIDTH,
+    Role,
+    RowSource,
+    VectorRequest,
+    check_width,
+    no_rows,
+)
 
 SAMPLE = 64  # records from which the columns are determined
+SAMPLE_BYTES = 4e6  # about as many, besides the first record
+ENTRY = re.compile(r"[^\s,]+")  # of a list in one cell
 
 
 def guess_separator(record: bytes, candidates: str) -> str:
@@ -88,7 +98,8 @@ def open_csv(
         return csv_records(stream, data.place, row_too_long)
 
     with data.open(peek=True) as stream:
-        sample = next(batches_of(islice(records(stream), SAMPLE), SAMPLE, 4e6), [])
+        some = islice(records(stream), SAMPLE)
+        sample = [*islice(some, 1), *next(batches_of(some, SAMPLE, SAMPLE_BYTES), [])]
     columns = csv_columns(sample, separator, request, data.place)
     return line_source(
         data,
@@ -120,10 +131,13 @@ def csv_columns(
     if not body:
         raise no_rows(place)
     check_labels(request, names)
-    columns = [[row[i] if i < len(row) else "" for row in body] for i in range(len(names))]
-    vector = _csv_vector(names, columns, request, place, headed=headed)
-    listed = len(vector) == 1 and _holds(columns[vector[0]]) == "lists"
-    width = _list_width(columns[vector[0]]) if listed else len(vector)
+
+    def column(i: int) -> list[str]:
+        return [row[i] if i < len(row) else "" for row in body]
+
+    vector = _csv_vector(names, column, request, place, headed=headed)
+    listed = len(vector) == 1 and _holds(column(vector[0])) == "lists"
+    width = _list_width(column(vector[0])) if listed else len(vector)
     labels = {role: names.index(name) for role, name in request.roles.items()}
     return CsvColumns(
         separator,
@@ -144,7 +158,8 @@ def is_header(cells: Sequence[str]) -> bool:
     """
     values = [parse_number(each) for each in cells]
     if all(value is not None for value in values):
-        return len(cells) > 2 and [each.strip() for each in cells] == count_names(cells)
+        counted = (cell.strip() == str(i) for i, cell in enumerate(cells))
+        return len(cells) > 2 and all(counted)
     return all(
         value is None or cell.strip().isdigit()
         for value, cell in zip(values, cells, strict=True)
@@ -225,18 +240,19 @@ def _list_body(cell: str) -> str:
 
 def _csv_vector(
     names: list[str],
-    columns: list[list[str]],
+    column: Callable[[int], list[str]],  # the cells of one, from its number
     request: VectorRequest,
     place: str,
     *,
     headed: bool,
 ) -> list[int]:
-    holds = [_holds(cells) for cells in columns]
+    holds = [_holds(column(i)) for i in range(len(names))]
     if request.column is not None:
-        chosen = [names.index(name) for name in match_columns(request.column, names)]
+        at = {name: i for i, name in reversed(list(enumerate(names)))}  # the first of equals
+        chosen = [at[name] for name in match_columns(request.column, names)]
         for i in chosen:
             if holds[i] != "numbers" and (len(chosen) > 1 or holds[i] != "lists"):
-                raise not_a_vector(place, names[i], f"{columns[i][0][:40]!r}")
+                raise not_a_vector(place, names[i], f"{column(i)[0][:40]!r}")
         return chosen
     free = [i for i, name in enumerate(names) if name not in request.roles.values()]
     lists = [names[i] for i in free if holds[i] == "lists"]
@@ -262,5 +278,7 @@ def _holds(cells: list[str]) -> str:
 def _list_width(cells: list[str]) -> int:
     for cell in cells:
         with suppress(BadRecordError):
-            return len(parse_list(cell))
+            # Counted before they are numbers, each of which takes memory.
+            found = sum(1 for _ in islice(ENTRY.finditer(_list_body(cell)), MAX_WIDTH + 1))
+            return found if found > MAX_WIDTH else len(parse_list(cell))
     return 0

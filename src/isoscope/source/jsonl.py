@@ -17,7 +17,13 @@ from isoscope.source.lines import (
     line_source,
     row_too_long,
 )
-from isoscope.source.row_source import RowSource, VectorRequest, check_width, no_rows
+from isoscope.source.row_source import (
+    MAX_WIDTH,
+    RowSource,
+    VectorRequest,
+    check_width,
+    no_rows,
+)
 
 PATIENCE = 1000  # lines that may be bad before the first good one
 
@@ -72,6 +78,9 @@ def _first_vector(
         try:
             value = decode_json(line)
             field = _vector_field(value, request, place)
+            listed = value.get(field or "") if isinstance(value, dict) else value
+            if isinstance(listed, list) and len(listed) > MAX_WIDTH:
+                check_width(len(listed), place)  # before they are floats
             vector = _json_vector(value, field)
         except BadRecordError as error:
             bad += 1

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import BinaryIO, NamedTuple
+from io import BufferedReader, RawIOBase
+from typing import BinaryIO, NamedTuple, cast
 
 import numpy as np
 
@@ -54,26 +55,61 @@ filled_lines = partial(read_lines, blank=False)
 
 def csv_records(stream: BinaryIO, place: str, too_long: TooLong) -> Iterator[RawRecord]:
     """Records of a csv file: lines, joined where a quoted cell continues in the next one."""
-    lines: list[bytes] = []
-    first = offset = size = 0
-    quoted = False  # whether a cell continues in the next line
-    for number, start, raw in _whole_lines(stream, place, too_long):
-        if not quoted:
-            lines, first, offset, size = [], number, start, 0
-        lines.append(raw)
-        size += len(raw)
-        if size > MAX_LINE:
-            raise too_long(place, first)
-        quoted ^= raw.count(b'"') % 2 == 1
-        record = b"" if quoted else b"".join(lines)
+    stream = _as_buffered(stream)
+    passed = 0  # ends of lines inside quoted cells
+    grown = 0  # their bytes
+    for number, start, raw in _whole_lines(cast(BinaryIO, stream), place, too_long):
+        first, offset, record = number + passed, start + grown, raw
+        if raw.count(b'"') % 2:
+            record = _close_quotes(stream, raw, place, first, too_long)
+            passed += record.count(b"\n") - raw.count(b"\n")
+            grown += len(record) - len(raw)
         if record and not record.isspace():
             yield RawRecord(first, offset, record.rstrip(b"\r\n"))
-    if quoted:
-        raise SourceError(
-            f"expected a closing quotation mark in {place}, got none after line {first}",
-            hint="write a quotation mark inside a quoted cell twice, or call it .tsv if it is",
-            slug="csv-quote",
-        )
+
+
+def _close_quotes(
+    stream: BufferedReader, raw: bytes, place: str, first: int, too_long: TooLong
+) -> bytes:
+    """Return a line with what follows up to the end of the line that closes its quotes.
+
+    From quotation mark to quotation mark: a cell of many lines is not read line by line.
+    """
+    record = bytearray(raw)
+    quoted = True
+    with border(place):
+        while quoted:
+            piece = _through_quote(stream, MAX_LINE + 1 - len(record))
+            if not piece:
+                raise _never_closed(place, first)
+            record += piece
+            if piece.endswith(b'"'):
+                rest = stream.readline(MAX_LINE + 1 - len(record))
+                record += rest
+                quoted = rest.count(b'"') % 2 == 1
+            if len(record) > MAX_LINE:
+                raise too_long(place, first)
+    return bytes(record)
+
+
+def _never_closed(place: str, first: int) -> SourceError:
+    return SourceError(
+        f"expected a closing quotation mark in {place}, got none after line {first}",
+        hint="write a quotation mark inside a quoted cell twice, or call it .tsv if it is",
+        slug="csv-quote",
+    )
+
+
+def _through_quote(stream: BufferedReader, most: int) -> bytes:
+    """Read up to and including the next quotation mark, or less; nothing at the end."""
+    seen = stream.peek(1)
+    return stream.read(min(most, seen.find(b'"') + 1 or len(seen)))
+
+
+def _as_buffered(stream: BinaryIO) -> BufferedReader:
+    if isinstance(stream, BufferedReader):
+        return stream
+    return BufferedReader(cast(RawIOBase, stream))  # of bytes in memory
 
 
 def batches_of(

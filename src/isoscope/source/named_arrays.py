@@ -15,8 +15,9 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from isoscope.errors import SourceError
+from isoscope.memory import as_bytes
 from isoscope.registry import unknown
-from isoscope.source.bytes import ByteSource, read_exactly
+from isoscope.source.bytes import FREE, RATIO, ByteSource, read_exactly
 from isoscope.source.columns import (
     DOCUMENTS_PER_CHUNK,
     add_labels,
@@ -118,6 +119,7 @@ class Archive:
         self.place = place
         self.arrays: dict[str, ArrayHeader] = {}
         self.stored: set[str] = set()  # the names of those that are not compressed
+        self.packed: dict[str, int] = {}  # bytes of the others in the file
         with border(place, NPZ), zipfile.ZipFile(path) as archive:
             for info in archive.infolist():
                 if not info.filename.endswith(".npy"):
@@ -134,6 +136,22 @@ class Archive:
                 self.arrays[name] = header
                 if info.compress_type == zipfile.ZIP_STORED:
                     self.stored.add(name)
+                else:
+                    self.packed[name] = info.compress_size
+
+    def check_packed(self, names: Iterable[str]) -> None:
+        """Refuse arrays that would unpack to far more than numbers do."""
+        for name in names:
+            packed, size = self.packed.get(name), self.arrays[name].size
+            if packed is not None and size > max(FREE, packed * RATIO):
+                raise SourceError(
+                    f"expected at most {RATIO} times its packed size in "
+                    f"{self.place}[{printable(name)}], got {as_bytes(size)} from "
+                    f"{as_bytes(packed)}",
+                    hint="most of it is one value; if it is meant, save it unpacked with "
+                    "np.save or np.savez",
+                    slug="npz-packed",
+                )
 
     def blocks(
         self, archive: zipfile.ZipFile, name: str, limit: int, start: int, stop: int | None
@@ -186,6 +204,7 @@ def open_npz(data: ByteSource, request: VectorRequest) -> RowSource:
     header = npz.arrays[name]
     n, d = header.shape
     labels = label_arrays(npz.arrays, request, n, place)
+    npz.check_packed([name, *labels.values()])
 
     def read(limit: int, _counts: PassCounts, start: int, stop: int | None) -> Iterator[Chunk]:
         with border(place, NPZ), zipfile.ZipFile(path) as archive, ExitStack() as stack:

@@ -184,12 +184,13 @@ def _with_sites(loaded: "Loaded") -> ModelSites:
     import torch
 
     from isoscope.capture.feed import sample_inputs
+    from isoscope.capture.model.folder import first_pass
     from isoscope.capture.sites import Sites
 
     inputs = sample_inputs(loaded)
 
     def run() -> None:
-        with torch.inference_mode():
+        with torch.inference_mode(), first_pass(loaded.name):
             loaded.body(**inputs)
 
     return ModelSites(loaded, Sites.discover(loaded.model, loaded.body, run))

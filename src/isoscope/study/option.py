@@ -75,6 +75,7 @@ class About:
 
 
 about = About  # as annotations of fields write it
+MOST_THREADS = 1024  # OpenMP ends the process where it cannot start as many as it is told
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from isoscope.store.atomic import SpareFolder
 from isoscope.store.state import State
 from isoscope.study.lanes import LANES, KnownBy, Progress, block_rows, run
 from isoscope.study.measure_choice import Computed, Reads, read_state
-from isoscope.study.option import about
+from isoscope.study.option import MOST_THREADS, about
 from isoscope.study.passes import SiteKinds
 from isoscope.study.reading import second_passes
 from isoscope.study.run import Finished, Live, Runnable
@@ -131,7 +131,11 @@ class MeasureSpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
     threads: Annotated[
         int,
         about(
-            "Threads per unit; their number changes the last bits.", "N", least=1, local=True
+            "Threads per unit; their number changes the last bits.",
+            "N",
+            least=1,
+            most=MOST_THREADS,
+            local=True,
         ),
     ] = LANES
 

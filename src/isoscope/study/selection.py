@@ -192,7 +192,8 @@ def turns_for(
     widths = [subject.sites.widths.get(site, 0) for site in sites if not is_matrix(site)]
     needed, free = sum(ROW_CLASSES * site_bytes(width) for width in widths), free_memory()
     if turns is None:
-        turns = min(max(1, -(-needed * 2 // max(free, 1))), max(len(widths), 1))
+        turns = max(1, -(-needed * 2 // max(free, 1)))
+    turns = min(turns, max(len(widths), 1))  # a turn without a site would run for nothing
     if turns > 1 or needed > 2**30:
         say(
             f"the state of {len(widths)} sites takes {as_bytes(needed)}, "

@@ -35,7 +35,7 @@ from isoscope.study.model import (
     open_documents,
     open_model,
 )
-from isoscope.study.option import Part, about
+from isoscope.study.option import MOST_THREADS, Part, about
 from isoscope.study.passes import (
     ListenerOptions,
     SiteKinds,
@@ -203,6 +203,7 @@ class SurveyedSpec(Runnable[R_co], Generic[R_co], frozen=True, kw_only=True):
             "Threads per unit; their number changes the last bits",
             "N",
             least=1,
+            most=MOST_THREADS,
             default="torch's",
             local=True,
         ),

@@ -142,6 +142,7 @@ def longer_vocabulary(folder):
         (config(vision={"a": {"depths": [2, HUGE]}}), "1000000002 as depths"),
         (config(inner_group_num=9999, num_hidden_groups=9999), "9999 x 9999 layers in groups"),
         (config(conv_dim=[1] * 20_000), "20000 as conv_dim"),
+        (config(model_type=["bert"]), "['bert'] as model_type"),
         (prompts(prompts=["query"]), "prompts of kind list"),
         (prompts(prompts={"query": 3}), "a prompt of kind int"),
         (prompts(default_prompt_name="passage"), "no prompt called 'passage'"),
@@ -354,6 +355,18 @@ def test_an_array_that_the_file_has_no_room_for_is_refused(tmp_path):
     nested = struct.pack("<IQ", 9, 1) * 5000
     with pytest.raises(ValueError, match="of which there is no room"):
         read_scalars(file(9, 1, nested))
+
+
+def test_a_model_that_cannot_be_run_is_one_error_with_its_cause(quantised, tmp_path):
+    content = bytearray(quantised.read_bytes())
+    at = content.index(b"llama.embedding_length")
+    content[at : at + 5] = b"xxxxx"  # a width of the library's own, other than of the weights
+    (tmp_path / "odd.gguf").write_bytes(content)
+    with pytest.raises(IsoscopeError) as caught:
+        use(tmp_path / "odd.gguf")
+    assert caught.value.slug == "model-fails"
+    assert "cannot run odd on a short input: RuntimeError" in caught.value.problem
+    assert isinstance(caught.value.__cause__, RuntimeError)
 
 
 def test_the_gguf_file_itself_is_read(quantised):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from isoscope.lab.drift import theory
 from isoscope.lab.drift.architecture import ARCHITECTURES, Shape
 from isoscope.lab.drift.theory import gaussian_softmax, predict, predict_fixed_point
 
@@ -88,3 +89,18 @@ def test_where_there_is_no_closed_form_there_is_none():
     first, second = predict("llama", "input", 2.0, stack)
     assert None not in [*first.values(), *second.values()]
     assert second["cosine-in"] == first["cosine-out"]
+
+
+def test_scores_far_apart_are_followed_without_a_grid_of_their_size(monkeypatch):
+    exact = theory.gaussian_softmax(40.0, (8.0, 512.0))
+    monkeypatch.setattr(theory, "CATEGORICAL", 25.0)
+    theory.gaussian_softmax.cache_clear()
+    for one, other in zip(exact, theory.gaussian_softmax(40.0, (8.0, 512.0)), strict=True):
+        assert other.entropy == pytest.approx(one.entropy, rel=0.04)
+        assert other.largest == pytest.approx(one.largest, abs=1e-3)
+        assert other.overlap == pytest.approx(one.overlap, abs=1e-3)
+        assert other.tilt == pytest.approx(one.tilt, rel=2e-3)
+    theory.gaussian_softmax.cache_clear()
+    (far,) = theory.gaussian_softmax(1e8, (8.0,))
+    assert 0 < far.entropy < 1e-6 and far.largest == pytest.approx(1, abs=1e-6)
+    theory.gaussian_softmax.cache_clear()

@@ -102,3 +102,18 @@ def test_the_default_norms_and_sizes_are_those_of_the_published_experiment():
     spec = DriftSpec()
     assert (spec.shape.width, spec.shape.heads, spec.shape.inner) == (768, 12, 3072)
     assert (spec.tokens, spec.std, spec.initialisations) == (512, 0.02, 20)
+
+
+@pytest.mark.parametrize(
+    ("options", "slug"),
+    [
+        ({"tokens": 10**8}, "drift-memory"),
+        ({"blocks": 10**7}, "drift-memory"),
+        ({"arch": ()}, "option-missing"),
+        ({"at": ()}, "option-missing"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_it_begins(options, slug):
+    with pytest.raises(ConfigError) as caught:
+        iso.drift(**options)
+    assert caught.value.slug == slug

@@ -21,6 +21,7 @@ from isoscope.capture.feed.base import (
     within,
 )
 from isoscope.capture.feed.reader import TokenReader, TokenSequence
+from isoscope.capture.model.folder import first_pass
 from isoscope.capture.model.load import Loaded
 from isoscope.capture.tap import first_tensor
 from isoscope.site import DECODER, ENCODER
@@ -44,7 +45,8 @@ class TextFeed(Feed):
         self.accepted = parameters(loaded.body)
         self.prompt_length = self.reader.prompt_length()
         self.mixes_lengths = True
-        self.mixes_lengths = self.pads_safely()
+        with first_pass(loaded.name):
+            self.mixes_lengths = self.pads_safely()
 
     def prepare(self, document: Document) -> Prepared | None:
         """Return the tokens of a document, or None for fewer than two, or special ones only."""

@@ -130,6 +130,8 @@ def _read_settings(folder: Path, trust: bool) -> dict[str, object]:
     stored = read_object(path)
     check_counts(path, stored)
     kind = stored.get("model_type")
+    if not isinstance(kind, str | None):
+        raise unreadable(path, f"{kind!r:.40} as model_type")
     remote = _has_code(stored)
     if kind in CONFIG_MAPPING or (kind is None and not remote):
         return stored

@@ -91,6 +91,27 @@ def unreadable(path: Path | str, got: str) -> IsoscopeError:
     )
 
 
+@contextmanager
+def first_pass(name: str) -> Generator[None]:
+    """Translate what a model raises the first time it is run: its parts do not fit together.
+
+    Config and weights can each be sound and yet be of two models.
+    """
+    try:
+        yield
+    except (IsoscopeError, MemoryError):
+        raise
+    except Exception as error:  # each model has its own complaints
+        if "memory" in str(error).lower():  # torch has no one error for it
+            raise
+        raise IsoscopeError(
+            f"cannot run {name} on a short input: {type(error).__name__}: {first_line(error)}",
+            hint="look whether config and weights belong together; a model of your own must "
+            "accept what its tokenizer returns",
+            slug="model-fails",
+        ) from error
+
+
 SAFE = "model.safetensors"
 TORCH = "pytorch_model.bin"
 

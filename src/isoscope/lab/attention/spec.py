@@ -8,7 +8,7 @@ from isoscope.display import Results
 from isoscope.engine.plan import Plan
 from isoscope.errors import ConfigError
 from isoscope.study.model import ModelSpec, Seed, WideCorpusSpec
-from isoscope.study.option import Part, about
+from isoscope.study.option import MOST_THREADS, Part, about
 from isoscope.study.run import Runnable
 from isoscope.study.series import Checkpoint, is_series
 from isoscope.study.survey import SurveyPlan
@@ -133,6 +133,7 @@ class AttentionSpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
             "Threads per unit; their number changes the last bits",
             "N",
             least=1,
+            most=MOST_THREADS,
             default="torch's",
             local=True,
         ),

@@ -6,7 +6,7 @@ from isoscope.display import Results
 from isoscope.engine.plan import Plan, Unit
 from isoscope.lab.drift.architecture import Shape
 from isoscope.lab.drift.results import DriftRecord
-from isoscope.study.option import about
+from isoscope.study.option import MOST_THREADS, about
 from isoscope.study.run import Runnable
 
 NORMS = (0.0, 10.0, 27.7, 100.0, 300.0, 1000.0)
@@ -79,7 +79,10 @@ class DriftSpec(Runnable[Results[DriftRecord]], frozen=True, kw_only=True):
     ] = 0.02
     seed: Annotated[int, about("The first seed.", "N", least=0, most=2**63 - 1)] = 0
     threads: Annotated[
-        int, about("Threads of each unit; they change the last bits.", "N", least=1)
+        int,
+        about(
+            "Threads of each unit; they change the last bits.", "N", least=1, most=MOST_THREADS
+        ),
     ] = 1
     survey: Annotated[
         tuple[str, ...] | None,

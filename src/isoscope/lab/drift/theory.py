@@ -20,6 +20,7 @@ from isoscope.lab.drift.architecture import ARCHITECTURES, QUANTITIES, Architect
 from isoscope.types import Array
 
 BASE = 10_000.0  # of rotary frequencies
+CATEGORICAL = 64.0  # spread of scores beyond which softmax is followed to first order
 WIDE = 1.0  # spread of scores up to which only their variance matters to softmax
 PAIRS = 512  # queries of a causal block whose pairs are looked at
 NODES = 16  # numbers of visible keys at which a causal block is computed
@@ -256,6 +257,9 @@ def gaussian_softmax(spread: float, counts: tuple[float, ...]) -> tuple[Softmax,
     >>> round(found.entropy / log(512), 6), round(512 * found.overlap, 6)
     (1.0, 1.0)
     """
+    if spread > CATEGORICAL:
+        least = gaussian_softmax(CATEGORICAL, counts)
+        return tuple(_sharpened(each, CATEGORICAL / spread) for each in least)
     between = min(0.08, 0.3 / max(spread, 1e-9))
     g = np.arange(-8.5, 8.5, between)
     mass = np.exp(-(g**2) / 2)
@@ -279,6 +283,20 @@ def gaussian_softmax(spread: float, counts: tuple[float, ...]) -> tuple[Softmax,
         overlap = count * step * float(others @ overlaps)
         found.append(Softmax(log_z - spread * tilt, min(1.0, largest), overlap, tilt))
     return tuple(found)
+
+
+def _sharpened(softmax: Softmax, ratio: float) -> Softmax:
+    """Return what softmax makes of scores so far apart that one of them has nearly all of it.
+
+    What another one takes needs it to be within about 1 of the largest, whose chance falls as
+    one over the spread; the grid of the integrals would grow with the square of it.
+    """
+    return Softmax(
+        softmax.entropy * ratio,
+        1 - (1 - softmax.largest) * ratio,
+        1 - (1 - softmax.overlap) * ratio,
+        softmax.tilt,
+    )
 
 
 def _softmax_of(

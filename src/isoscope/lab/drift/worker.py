@@ -23,6 +23,7 @@ from isoscope.lab.drift.results import (
     reading_of,
 )
 from isoscope.lab.drift.spec import DriftPlan, DriftSpec, Initialisation, SurveyedLayers
+from isoscope.memory import as_bytes, free_memory
 from isoscope.store import load, new_origin, save
 from isoscope.store.state import State
 from isoscope.study.run import Finished, Live, Planner, need_torch
@@ -42,11 +43,19 @@ class DriftWorker(Planner[Results[DriftRecord]]):
         self.surveys = [load(run) for run in spec.survey or ()]
         if self.surveys:
             return
+        for option, chosen in (("arch", spec.arch), ("at", spec.at)):
+            if not chosen:
+                raise ConfigError(
+                    f"drift needs at least 1 as {option}, got 0",
+                    hint=f"leave --{option} out for its default",
+                    slug="option-missing",
+                )
         self.norms = check_norms(spec)
         check_heads(spec.arch, spec.width, spec.heads)
         for name in spec.arch:
             for place in spec.at:
                 check_place(ARCHITECTURES[name], place)
+        check_memory(spec)
         need_torch("drift")
 
     def content(self) -> dict[str, str]:
@@ -184,3 +193,20 @@ def check_norms(spec: DriftSpec) -> list[float]:
             slug="drift-norms",
         )
     return norms
+
+
+def check_memory(spec: DriftSpec) -> None:
+    """Refuse sequences and blocks that do not fit into memory: scores, states and weights."""
+    shape, free = spec.shape, free_memory()
+    inner = shape.inner
+    scores = 2 * shape.heads * shape.tokens**2
+    states = shape.tokens * (4 * shape.width + inner)
+    weights = shape.blocks * shape.width * (4 * shape.width + 2 * inner)
+    needed = 4 * (scores + states + weights)
+    if needed > free:
+        raise ConfigError(
+            f"drift of {shape.tokens} tokens, {shape.blocks} blocks and width {shape.width} "
+            f"needs about {as_bytes(needed)} of memory, got {as_bytes(free)} free",
+            hint="take fewer --tokens or --blocks, or a smaller --width",
+            slug="drift-memory",
+        )

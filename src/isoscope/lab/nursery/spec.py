@@ -9,7 +9,7 @@ from isoscope.engine.plan import Plan, Unit
 from isoscope.errors import ConfigError
 from isoscope.lab.nursery.results import TrainedStep
 from isoscope.study.model import CorpusSpec
-from isoscope.study.option import Part, about
+from isoscope.study.option import MOST_THREADS, Part, about
 from isoscope.study.run import Runnable
 
 HEAD = 16  # numbers of a head, where their number is not set
@@ -52,7 +52,13 @@ class Training(Part, frozen=True, kw_only=True):
     ] = 0
     threads: Annotated[
         int | None,
-        about("Threads; their number changes the last bits", "N", least=1, default="torch's"),
+        about(
+            "Threads; their number changes the last bits",
+            "N",
+            least=1,
+            most=MOST_THREADS,
+            default="torch's",
+        ),
     ] = None
 
     @property

@@ -1,7 +1,8 @@
 """What a sweep found, weight by weight: records of cells, lines of weights, their tables."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import isfinite, sqrt
 from statistics import fmean, stdev
@@ -75,7 +76,8 @@ def read_sweep(path: str | os.PathLike[str]) -> Results[SweepLine]:
     """Return one line per weight of a sweep that was saved."""
     run = load(path)
     name = run.origin.model.model if run.origin.model is not None else ""
-    return sweep_results(run.readings, run.origin, name)
+    with _only_cells(run):
+        return sweep_results(run.readings, run.origin, name)
 
 
 def sweep_results(
@@ -145,7 +147,10 @@ def lines_of(
 
 
 def _value(readings: Sequence[Reading], site: str, measure: str) -> float:
-    return next(r.value for r in readings if (r.site, r.measure) == (site, measure))
+    for each in readings:
+        if (each.site, each.measure) == (site, measure):
+            return each.value
+    raise LookupError(f"no {measure} of a cell")
 
 
 def _means(cells: Sequence[Sequence[Reading]]) -> Means:
@@ -272,9 +277,22 @@ def divergence_remark(diverged: Sequence[str]) -> str:
     )
 
 
+@contextmanager
+def _only_cells(run: Run) -> Generator[None]:
+    """Translate what is raised where a run lacks what every cell of a sweep has."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise StoreError(
+            f"expected the cells of a sweep in {run.path.name!r}, got others: {error!r}"[:300],
+            hint="sweep again",
+            slug="store-damaged",
+        ) from error
+
+
 def grid_of(run: Run) -> SweepGrid:
     """Return a sweep as a page draws it; raise where the run has no cells of one."""
-    try:
+    with _only_cells(run):
         lines = sweep_results(run.readings, run.origin)
         task, settings = run.origin.sweep()
         return SweepGrid(
@@ -300,12 +318,6 @@ def grid_of(run: Run) -> SweepGrid:
             ),
             cells=tuple(_grid_cells(run, task.metric)),
         )
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise StoreError(
-            f"expected the cells of a sweep in {run.path.name!r}, got others: {error!r}"[:300],
-            hint="sweep again",
-            slug="store-damaged",
-        ) from error
 
 
 def _grid_cells(run: Run, metric: str) -> Iterator[SweepCell]:

@@ -6,7 +6,7 @@ from isoscope.display import Results
 from isoscope.engine.plan import Plan, Unit
 from isoscope.lab.sweep.results import SweepLine
 from isoscope.study.model import ModelSpec
-from isoscope.study.option import about
+from isoscope.study.option import MOST_THREADS, about
 from isoscope.study.run import Runnable
 
 WEIGHTS = (-5.0, -3.0, -1.0, 0.0, 1.0, 3.0, 5.0)
@@ -131,6 +131,10 @@ class SweepSpec(Runnable[Results[SweepLine]], frozen=True, kw_only=True):
     threads: Annotated[
         int | None,
         about(
-            "Threads of each unit; they change the last bits", "N", least=1, default="torch's"
+            "Threads of each unit; they change the last bits",
+            "N",
+            least=1,
+            most=MOST_THREADS,
+            default="torch's",
         ),
     ] = None
