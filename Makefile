@@ -25,7 +25,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMEXPR
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(ONE_THREAD) $(BIN)/python -m pytest --durations=30
 FORKS := --forks $(JOBS)
 
-.PHONY: help setup demo test browser vega laws slow bench control simulate real check cover derive docs serve fmt lint type clean
+.PHONY: help setup demo test browser vega laws slow bench ablate control simulate real check cover derive docs serve fmt lint type clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,11 @@ real: $(DEV) $(GEMMA)  ## survey the real models and write docs/real-models.md, 
 	$(BIN)/python bench/causes_page.py
 	$(BIN)/python bench/heads.py
 	$(BIN)/python bench/heads_page.py
+
+ablate: $(DEV)  ## the tables and figures of docs/ablation.md and the times of docs/nursery.md, half an hour
+	$(BIN)/python bench/ablation.py
+	$(BIN)/python bench/nursery.py
+	$(BIN)/python bench/pages.py
 
 control: $(DEV)  ## the tables of docs/control.md: alarms, and sweeps of MiniLM on ISOSCOPE_DATA, hours
 	$(BIN)/python bench/watch.py

@@ -1,4 +1,4 @@
-"""Write the tables of statistics, benchmarks, control and trajectories from bench/results.
+"""Write the tables of statistics, benchmarks, control, trajectories and ablations.
 
 python bench/pages.py           write the tables into the pages
 python bench/pages.py --check   exit 1 where a page says something else
@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from statistics import median, quantiles
 
+from ablation_page import NURSERY
+from ablation_page import TABLES as ABLATION
 from changes_page import TABLES as CHANGES
 from control_page import TABLES as CONTROL
 from intervals_page import TABLES as INTERVALS
@@ -465,6 +467,8 @@ TABLES = {
     },
     "control.md": CONTROL,
     "trajectory-statistics.md": CHANGES,
+    "ablation.md": ABLATION,
+    "nursery.md": NURSERY,
 }
 
 

@@ -49,6 +49,7 @@ LEAD = (
     "their number; p in the table is. Cosines are on the scale of Fisher's z."
 )
 CURVES = "Beside it, the measure of every cell over training, mean over seeds."
+AXIS = "effect (of cosines on Fisher's z)"
 TITLES = {EXCESS: "held-out loss above the known entropy", HELD_OUT: "held-out loss"}
 EFFECT_COLUMNS = (
     "run",
@@ -175,7 +176,7 @@ def _finding(found: Ablation, each: EffectLine) -> Finding:
             f"95 % interval {each.low:.3g} to {each.high:.3g}, p = {each.p_corrected:.3g} "
             f"after Holm, {runs} trainings"
         )
-    return Finding(f"{each.value:+.2f}", text, rule)
+    return Finding(f"{each.value:+.2g}", text, rule)
 
 
 # --- the panel ----------------------------------------------------------------------------
@@ -269,7 +270,8 @@ def _cell_columns(found: Sequence[Named], factors: Sequence[str]) -> Columns:
 
 def _effect_spec() -> dict[str, Any]:
     base = alt.Chart(alt.NamedData(ROWS))
-    y = alt.Y("factor:N", title=None, sort=None)
+    # Every factor has its name, however little room there is.
+    y = alt.Y("factor:N", title=None, sort=None, axis=alt.Axis(labelOverlap=False))
     color = alt.Color(
         "sure:N", scale=alt.Scale(domain=list(VERDICTS)), legend=alt.Legend(title=None)
     )
@@ -284,10 +286,10 @@ def _effect_spec() -> dict[str, Any]:
     layers = [
         base.mark_rule(style="mark-line").encode(x=alt.datum(0)),
         base.mark_rule(style="whisker").encode(
-            x=alt.X("low:Q", title="effect"), x2="high:Q", y=y, color=color
+            x=alt.X("low:Q", title=AXIS), x2="high:Q", y=y, color=color
         ),
         base.mark_point(style="mean").encode(
-            x=alt.X("value:Q", title="effect"), y=y, color=color, tooltip=tips
+            x=alt.X("value:Q", title=AXIS), y=y, color=color, tooltip=tips
         ),
     ]
     return _whole(layers, "Effects", "with the ingredient minus without it, 95 % intervals")
