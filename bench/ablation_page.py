@@ -241,6 +241,7 @@ def modalities() -> str:
     for name, seen in found.items():
         below = f"{seen['unigram_entropy'] - seen['held_out_loss']:.2f}"
         sites = [key.split()[1] for key in seen["curves"] if key.startswith(COSINE)]
+        sites = [site for site in sites if not site.endswith(".weight")]
         for number, site in enumerate(sites):
             ends = [
                 _with_interval(seen["curves"][f"{measure} {site}"][at])
