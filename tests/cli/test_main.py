@@ -287,3 +287,11 @@ def test_the_command_leaves_at_once_after_everything_that_was_to_be_done(
     assert (place / "done").exists()
     assert not list(place.glob("spare*"))
     assert (place / "apart").exists() is taken_apart
+
+
+def test_a_family_of_commands_alone_prints_its_help_page(capsys):
+    with pytest.raises(SystemExit) as end:
+        app(["nursery"])
+    said = capsys.readouterr().err
+    assert end.value.code == 2
+    assert said.startswith("Usage: isoscope nursery") and "\n  train " in said

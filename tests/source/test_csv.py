@@ -111,6 +111,16 @@ def test_columns_are_chosen(column, expected, given_text, whole):
     np.testing.assert_array_equal(whole(source), expected)
 
 
+def test_a_column_of_ids_is_not_a_dimension(given_text, whole):
+    text = "id,e0,e1\n1,0.1,0.2\n2,0.3,0.4\n"
+    with pytest.raises(SourceError, match="got 'id' among 3 columns of numbers") as caught:
+        given_text(text)
+    assert "--column" in caught.value.hint and "--id id" in caught.value.hint
+    expected = [[0.1, 0.2], [0.3, 0.4]]
+    np.testing.assert_array_equal(whole(given_text(text, id="id")), expected)
+    np.testing.assert_array_equal(whole(given_text(text, column="e*")), expected)
+
+
 def test_files_without_header_name_columns_by_number(given_text, whole, labels):
     source = given_text("a,1.5,2\nb,3,4\n", document="0", column="1,2")
     np.testing.assert_array_equal(whole(source), [[1.5, 2], [3, 4]])

@@ -60,6 +60,10 @@ class Commands(click.Group):
             code = _print_error(error.with_flags(), error.code)
         except click.exceptions.Exit as end:
             code = end.exit_code
+        except click.exceptions.NoArgsIsHelpError as error:
+            with suppress(OSError):
+                error.show()  # the help page, on stderr
+            code = CANNOT
         except click.ClickException as error:
             code = _print_error(_usage(error), CANNOT)
         except (KeyboardInterrupt, click.Abort):

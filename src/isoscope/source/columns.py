@@ -22,6 +22,18 @@ from isoscope.types import Array, Chunk
 
 DOCUMENTS_PER_CHUNK = 1 << 14  # where they are read without their vectors
 LabelValues: TypeAlias = Array | Sequence[object]
+IDS = {
+    "id",
+    "ids",
+    "idx",
+    "index",
+    "row_id",
+    "doc",
+    "doc_id",
+    "document",
+    "document_id",
+    "label",
+}
 PREFERRED = ("embedding", "embeddings", "vector", "vectors", "features")
 
 
@@ -50,6 +62,19 @@ def only_column(lists: Sequence[str], place: str) -> str:
         hint=f"name one with --column: {', '.join(map(printable, lists[:12]))}",
         slug="which-column",
     )
+
+
+def refuse_ids(names: Sequence[str], place: str) -> None:
+    """Refuse to take a column that numbers or names the rows for a part of their vectors."""
+    found = [name for name in names if name.strip().lower() in IDS]
+    if found and len(names) > len(found):
+        raise SourceError(
+            f"expected columns of vectors in {place}, got {found[0]!r} among {len(names)} "
+            "columns of numbers",
+            hint="choose the columns of the vectors with --column, such as --column 'dim_*'; "
+            f"or say what it is: --id {printable(found[0])}",
+            slug="which-column",
+        )
 
 
 def check_labels(request: VectorRequest, names: Sequence[str]) -> None:

@@ -15,6 +15,7 @@ from isoscope.source.columns import (
     no_vectors,
     not_a_vector,
     only_column,
+    refuse_ids,
 )
 from isoscope.source.file_errors import BadRecordError, bad_row, decode_utf8
 from isoscope.source.lines import (
@@ -263,6 +264,7 @@ def _csv_vector(
     numeric = [i for i in free if names[i] not in counted and holds[i] == "numbers"]
     if not numeric:
         raise no_vectors(place, names)
+    refuse_ids([names[i] for i in numeric], place)
     return numeric
 
 

@@ -6,7 +6,7 @@ import altair as alt
 import pytest
 
 from isoscope.display.page.section import Exhibit
-from isoscope.display.section.spectrum import show
+from isoscope.display.section.spectrum import _spec, show
 from isoscope.display.section.verdict import findings
 from isoscope.types import SpectrumCurve
 
@@ -68,3 +68,11 @@ def test_the_page_says_which_law_the_line_is(demo):
 
 def test_without_spectra_there_is_no_section():
     assert show([Exhibit("a", [])]) is None
+
+
+def test_marks_of_two_runs_are_named_apart():
+    texts = [each for each in _spec(["a", "b", "c"])["layer"] if each["mark"]["type"] == "text"]
+    named = [each["transform"][-1]["filter"]["oneOf"] for each in texts]
+    assert named == [["a", "c"], ["b"]]
+    (above, below) = ((e["mark"]["align"], e["encoding"]["y"]["value"]) for e in texts)
+    assert above != below

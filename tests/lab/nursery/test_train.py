@@ -234,3 +234,16 @@ def test_steps_are_log_spaced_and_each_stands_once():
     ]  # fmt: skip
     assert Training(steps=2, checkpoints=9).saved_steps == [0, 1, 2]
     assert Training(steps=7, checkpoints=1).saved_steps == [0, 7]
+
+
+@pytest.mark.parametrize(
+    ("options", "slug"),
+    [
+        ({"width": 65536, "layers": 100}, "nursery-memory"),
+        ({"checkpoints": 10**9}, "number-range"),
+    ],
+)
+def test_what_no_machine_has_room_for_is_refused(options, slug):
+    with pytest.raises(ConfigError) as caught:
+        iso.nursery_train(**options)
+    assert caught.value.slug == slug

@@ -86,10 +86,16 @@ def _spec(runs: Sequence[str]) -> ChartSpec:
         spectra.mark_line().encode(x=x, y=y, color=color, strokeDash=dash),
         spectra.mark_point(style="dot", opacity=0, size=60).encode(x=x, y=y, tooltip=tooltip),
         marks.mark_rule(style="mark-line").encode(x=x, color=color, tooltip=tooltip[:3]),
-        marks.mark_text(angle=270, align="right", dy=-5, dx=-2, baseline="bottom").encode(
-            x=x, y=alt.value(0), text="text:N"
-        ),
     ]
+    # Runs that are alike have marks side by side: every other one is named from below, and on
+    # the other side of its mark.
+    above = {"align": "right", "dx": -2, "dy": -5, "baseline": "bottom"}
+    below = {"align": "left", "dx": 2, "dy": 5, "baseline": "top"}
+    for names, place, at in ((runs[::2], above, 0), (runs[1::2], below, HEIGHT)):
+        if names:
+            own = marks.transform_filter(alt.FieldOneOfPredicate(field="run", oneOf=[*names]))
+            text = own.mark_text(angle=270, **place)
+            layers.append(text.encode(x=x, y=alt.value(at), text="text:N"))
     return (
         alt.layer(*layers).properties(width="container", height=HEIGHT).to_dict(validate=False)
     )

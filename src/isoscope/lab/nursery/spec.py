@@ -8,6 +8,7 @@ from isoscope.display import Results
 from isoscope.engine.plan import Plan, Unit
 from isoscope.errors import ConfigError
 from isoscope.lab.nursery.results import TrainedStep
+from isoscope.memory import as_bytes, free_memory
 from isoscope.study.model import CorpusSpec
 from isoscope.study.option import MOST_THREADS, Part, about
 from isoscope.study.run import Runnable
@@ -45,7 +46,7 @@ class Training(Part, frozen=True, kw_only=True):
     ] = 2e-3
     checkpoints: Annotated[
         int, about("Checkpoints after step 0, log-spaced, the last step among them.", "N",
-                   least=1)
+                   least=1, most=10**5)
     ] = 12  # fmt: skip
     seed: Annotated[
         int, about("Seed of weights, texts and their order.", "N", least=0, most=2**63 - 1)
@@ -190,6 +191,16 @@ class TrainSpec(Runnable[Results[TrainedStep]], frozen=True, kw_only=True):
                 f"{self.shape.width}",
                 hint="set --heads, or take a --width that is a multiple of 16",
                 slug="nursery-width",
+            )
+        # Four copies of the weights: themselves, gradients and what Adam keeps.
+        inner = 12 * self.shape.layers * self.shape.width**2
+        needed, free = 4 * 4 * inner, free_memory()
+        if needed > free:
+            raise ConfigError(
+                f"training {self.shape.layers} blocks of width {self.shape.width} needs about "
+                f"{as_bytes(needed)} of memory, got {as_bytes(free)} free",
+                hint="lower --width or --layers",
+                slug="nursery-memory",
             )
         if self.language is not None and self.read.corpus is not None:
             raise ConfigError(
