@@ -89,13 +89,19 @@ def _spec(runs: Sequence[str]) -> ChartSpec:
     ]
     # Runs that are alike have marks side by side: every other one is named from below, and on
     # the other side of its mark.
-    above = {"align": "right", "dx": -2, "dy": -5, "baseline": "bottom"}
-    below = {"align": "left", "dx": 2, "dy": 5, "baseline": "top"}
-    for names, place, at in ((runs[::2], above, 0), (runs[1::2], below, HEIGHT)):
+    for names, below in ((runs[::2], False), (runs[1::2], True)):
         if names:
-            own = marks.transform_filter(alt.FieldOneOfPredicate(field="run", oneOf=[*names]))
-            text = own.mark_text(angle=270, **place)
-            layers.append(text.encode(x=x, y=alt.value(at), text="text:N"))
+            text = marks.transform_filter(
+                alt.FieldOneOfPredicate(field="run", oneOf=[*names])
+            ).mark_text(
+                angle=270,
+                align="left" if below else "right",
+                baseline="top" if below else "bottom",
+                dx=2 if below else -2,
+                dy=5 if below else -5,
+            )
+            at = alt.value(HEIGHT if below else 0)
+            layers.append(text.encode(x=x, y=at, text="text:N"))
     return (
         alt.layer(*layers).properties(width="container", height=HEIGHT).to_dict(validate=False)
     )
