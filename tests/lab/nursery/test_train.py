@@ -164,6 +164,12 @@ def test_a_vision_model_learns_labels_and_its_trajectory_is_measured(tmp_path):
     assert courses[0].steps == [0, 1, 2]
 
 
+@pytest.mark.slow
+def test_a_vision_model_tells_figures_apart_within_300_steps():
+    found = iso.nursery_train(arch="vit", width=64, steps=300, checkpoints=1, threads=1)
+    assert found[-1].held_out_loss < np.log(8) - 1
+
+
 def test_figures_are_balanced_and_can_be_told_apart():
     images, labels = draw_figures(64, (0,))
     assert images.shape == (64, 32, 32, 3) and images.dtype == np.uint8
