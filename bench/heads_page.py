@@ -38,8 +38,9 @@ SERIES = {
 STACKS = {"": "", "enc": ", encoder", "dec": ", decoder", "cross": ", cross-attention"}
 EARLY = "before-rotation"
 OF_SCORES = ("score-spread", "attention-entropy", "largest-probability", "first-token-mass")
+BEFORE = {"": "", EARLY: ", before rotation"}
 MEDIANS = (
-    "query-key-cosine", "query-cosine", "key-cosine", "query-first-share", "score-spread",
+    "query-cosine", "key-cosine", "query-first-share", "score-spread",
     "attention-entropy", "largest-probability", "first-token-mass", "sink-mass",
 )  # fmt: skip
 NOT_RUN = "Not run yet: `{command}`."
@@ -89,24 +90,36 @@ def counts(frame, group=""):
 
 
 def models():
-    """Return one line per model and stack."""
+    """Return one line per model and stack; two where means differ before rotation."""
     rows = []
     for name, frame in each_stack():
-        one = of(frame, "query-key-cosine")
-        group = EARLY if len(of(frame, "query-key-cosine", EARLY)) else ""
-        aligned, opposed, neither = counts(frame, group)
-        medians = [of(frame, m, group if m == "query-key-cosine" else "") for m in MEDIANS]
-        rows.append(
-            [
-                name + (" (before rotation)" if group else ""),
-                f"{of(frame, 'query-norm')['n'].max():,}",
-                str(len(one)),
-                *(str(each) for each in (aligned, opposed, neither)),
-                *(number(each["value"].median()) for each in medians),
-            ]
-        )
-    columns = ["model", "tokens", "heads", "aligned", "opposed", "neither", *MEDIANS]
+        for group in groups(frame):
+            aligned, opposed, neither = counts(frame, group)
+            cosines = of(frame, "query-key-cosine", group)["value"]
+            rows.append(
+                [
+                    name + BEFORE[group],
+                    f"{of(frame, 'query-norm')['n'].max():,}",
+                    str(len(cosines)),
+                    *(str(each) for each in (aligned, opposed, neither)),
+                    number(cosines.median()),
+                    number(cosines.abs().median()),
+                    *(
+                        "" if group else number(of(frame, measure)["value"].median())
+                        for measure in MEDIANS
+                    ),
+                ]
+            )
+    columns = [
+        "model", "tokens", "heads", "aligned", "opposed", "neither", "query-key-cosine",
+        "its size", *MEDIANS,
+    ]  # fmt: skip
     return table(columns, rows) if rows else NOT_RUN.format(command="python bench/heads.py")
+
+
+def groups(frame):
+    """Return the groups in which means are read."""
+    return [g for g in BEFORE if len(of(frame, "query-key-cosine", g))]
 
 
 def sample():
@@ -159,24 +172,25 @@ def claim():
     """Return whether heads that drift are sharp: rank correlations over heads."""
     rows = []
     for name, frame in each_stack():
-        group = EARLY if len(of(frame, "query-key-cosine", EARLY)) else ""
-        dot = of(frame, "query-key-dot", group).sort("site")
-        spread = of(frame, "score-spread").sort("site")["value"].to_numpy()
-        entropy = of(frame, "attention-entropy").sort("site")["value"].to_numpy()
-        first = of(frame, "first-token-mass").sort("site")["value"].to_numpy()
-        size = np.abs(dot["value"].to_numpy())
-        if len(size) != len(entropy) or len(size) < 8:
-            continue
-        rows.append(
-            [
-                name,
-                str(len(size)),
-                number(float(np.median(size))),
-                f"{spearman(size, spread):+.2f}",
-                f"{spearman(size, entropy):+.2f}",
-                f"{spearman(dot['value'].to_numpy(), first):+.2f}",
-            ]
+        spread, entropy, first = (
+            of(frame, measure).sort("site")["value"].to_numpy()
+            for measure in ("score-spread", "attention-entropy", "first-token-mass")
         )
+        for group in groups(frame):
+            dot = of(frame, "query-key-dot", group).sort("site")["value"].to_numpy()
+            size = np.abs(dot)
+            if len(size) != len(entropy) or len(size) < 8:
+                continue
+            rows.append(
+                [
+                    name + BEFORE[group],
+                    str(len(size)),
+                    number(float(np.median(size))),
+                    f"{spearman(size, spread):+.2f}",
+                    f"{spearman(size, entropy):+.2f}",
+                    f"{spearman(dot, first):+.2f}",
+                ]
+            )
     columns = [
         "model", "heads", "median size of `query-key-dot`", "its size and `score-spread`",
         "its size and `attention-entropy`", "`query-key-dot` and `first-token-mass`",

@@ -80,6 +80,7 @@ def eager(family, inputs):
 
 def implementation(family):
     own = ("canine", "deberta-v2", "mpnet", "bloom", "gptj", "gpt_neo", "codegen")
+    own += ("mpt", "xglm", "deberta")
     return None if family.kind in own else "eager"
 
 
@@ -190,6 +191,60 @@ def test_windows_soft_caps_and_logits_of_no_key_are_as_in_eager_attention(name, 
     relative = (entropy / visible.log())[:, 1:].mean().item()
     assert scores[3] / scores[2] == pytest.approx(relative, abs=1e-5)
     assert {each.key_heads for each in heads.layers} == {2}
+
+
+OWN_PRODUCTS = {
+    "mpt": {"d_model": 32, "n_heads": 4, "n_layers": 2, "vocab_size": 99, "max_seq_len": 32},
+    "xglm": {
+        "d_model": 32, "attention_heads": 4, "num_layers": 2, "ffn_dim": 64, "vocab_size": 99,
+    },
+    "deberta": {**TEXT, "relative_attention": True, "pos_att_type": ["c2p", "p2c"]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", OWN_PRODUCTS)
+def test_attention_that_models_multiply_out_themselves_is_read_too(kind, monkeypatch):
+    """One projection of all three, alibi, scores without an axis of heads, and two biases."""
+    monkeypatch.setitem(FAMILIES, kind, Family(kind, OWN_PRODUCTS[kind]))
+    assert_like_eager(kind, padded=True)
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_multihead_attention_of_torch_is_read(weights):
+    """It calls one function, which hides what it calls from a mode."""
+
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention = nn.MultiheadAttention(12, 3, batch_first=True)
+
+        def forward(self, states):
+            return states + self.attention(states, states, states, need_weights=weights)[0]
+
+    class Stack(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList([Layer(), Layer()])
+
+        def forward(self, states):
+            for layer in self.layers:
+                states = layer(states)
+            return states
+
+    torch.manual_seed(0)
+    model, states = Stack().eval(), 3 * torch.randn(2, 6, 12)
+    survey, heads = heard(model, {"states": states})
+    assert [(each.heads, each.width) for each in heads.layers] == [(3, 4)] * 2
+    attention = model.layers[0].attention
+    with torch.no_grad():
+        _, p = attention(states, states, states, average_attn_weights=False)
+    places = [np.arange(6)] * 2
+    for number in range(3):
+        assert read(survey, f"head.0.{number}") == pytest.approx(
+            expected(p[:, number], (6, 6), places), abs=1e-5, rel=1e-5
+        )
+    home = torch.nn.functional
+    assert home.has_torch_function is torch.overrides.has_torch_function  # restored
 
 
 @pytest.mark.parametrize("name", WITH_HEADS)

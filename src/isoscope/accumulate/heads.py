@@ -94,10 +94,12 @@ class HeadVectors(Cellwise[HeadVectorsSummary]):
     """Queries or keys of a head: what their means, cosines and covariance are read off.
 
     Means and unit vectors are kept by cell. The scatter is kept for eight shares of the
-    documents, half of each matrix, in float32: a head of width 64 takes 90 kB.
+    documents, half of each matrix. Scatter and unit vectors are in float32: a head of width 64
+    takes 90 kB.
     """
 
     shapes = {"rows": (), "mean": ("width",), "nonzero": (), "units": ("width",)}  # noqa: RUF012
+    dtypes = {"units": np.dtype(np.float32)}  # noqa: RUF012
     saved = (*Cellwise.saved, "share_rows", "share_mean", "scatter")
 
     def __init__(self, width: int) -> None:
@@ -167,7 +169,7 @@ class HeadVectors(Cellwise[HeadVectorsSummary]):
             documents=self.documents,
             mean=self.parts["mean"].copy(),
             nonzero=self.parts["nonzero"].copy(),
-            units=self.parts["units"].copy(),
+            units=self.parts["units"].astype(np.float64),
             share_rows=self.share_rows.copy(),
             share_mean=self.share_mean.copy(),
             scatter=unpack(self.scatter, self.width),

@@ -1,8 +1,8 @@
 """Calls of attention, heard whole: queries and keys, before and after rotation, and scores.
 
 Queries and keys come from transformers' attention interface or from projections, as sites
-`q` and `k` do, or else from the fused product itself. Scores are those that reach a softmax:
-while a module of attention runs, a torch function mode sees its call of
+`q` and `k` do, or else from the product itself, fused or of two factors. Scores are those that
+reach a softmax: while a module of attention runs, a torch function mode sees its call of
 `scaled_dot_product_attention`, with scale and mask, or of `softmax`, with all that was added.
 Nothing is assumed of biases, soft caps, windows or norms of queries and keys. Queries and keys
 before rotation are the arguments of the functions that rotate, in the module's own file.
@@ -12,7 +12,7 @@ import re
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,10 +32,16 @@ from isoscope.errors import SourceError, UndefinedError
 from isoscope.site import CROSS as ACROSS
 from isoscope.site import HEAD, Site
 
-Way = Literal["interface", "projection", "product"]
-WAYS: tuple[Way, ...] = ("interface", "projection", "product")  # the first that fits
+Way = Literal["interface", "projection", "product", "factors"]
+WAYS: tuple[Way, ...] = ("interface", "projection", "product", "factors")  # the first that fits
 _ATTENTION = re.compile(r"attention|attn", re.IGNORECASE)
-_PARTS = (nn.Linear, nn.Dropout, nn.Identity, nn.LayerNorm)  # whatever their names are
+_PARTS = (
+    nn.Linear,
+    nn.Dropout,
+    nn.Identity,
+    nn.LayerNorm,
+    nn.Embedding,
+)  # whatever their names are
 _ROTATES = re.compile(r"apply_.*rotary", re.IGNORECASE)
 _SOFTMAX = {
     torch.nn.functional.softmax,
@@ -44,10 +50,20 @@ _SOFTMAX = {
     torch.nn.functional.log_softmax,
 }
 _PRODUCT = torch.nn.functional.scaled_dot_product_attention
+_FACTORS = {
+    torch.matmul,
+    Tensor.matmul,
+    Tensor.__matmul__,
+    torch.bmm,
+    Tensor.bmm,
+    torch.baddbmm,
+    Tensor.baddbmm,
+}
+_WHOLE = torch.nn.functional.multi_head_attention_forward  # what nn.MultiheadAttention calls
 _OTHER_STATES = ("key_value_states", "encoder_hidden_states")  # what keys of a crossing are of
 TRIED = (
-    "the attention interface of transformers, the projections of the module, and the fused "
-    "product of torch"
+    "the attention interface of transformers, the projections of the module, the fused "
+    "product of torch, and products of two factors in front of a softmax"
 )
 
 
@@ -96,6 +112,7 @@ class AttentionCall:
     module: nn.Module
     found: dict[tuple[Way, str], Tensor] = field(default_factory=dict[tuple[Way, str], Tensor])
     rotations: list[Rotation] = field(default_factory=list[Rotation])
+    factors: list[tuple[Tensor, Tensor]] = field(default_factory=list[tuple[Tensor, Tensor]])
     others: Tensor | None = None  # states that keys are made of, where that is not the stream
     scores: Scores | None = None
 
@@ -106,7 +123,7 @@ class AttentionCall:
     def pair(self, way: Way) -> tuple[Tensor, Tensor]:
         """Return queries (B, H, T, d) and keys (B, K, S, d)."""
         query, key = self.found[way, "q"], self.found[way, "k"]
-        return query, _distinct(key) if way == "product" else key
+        return query, _distinct(key) if way in ("product", "factors") else key
 
     def pair_before(self, way: Way) -> tuple[Tensor, Tensor] | None:
         """Return queries and keys before rotation; None where they were not rotated.
@@ -156,9 +173,15 @@ def _is_part(rotated: Tensor, whole: Tensor) -> bool:
 class _Ear(TorchFunctionMode):
     """Follows which modules of attention run, and what their softmax receives."""
 
-    def __init__(self, hear: Callable[[AttentionCall], None]) -> None:
+    def __init__(
+        self,
+        hear: Callable[[AttentionCall], None],
+        factored: Collection[nn.Module] | None = None,
+    ) -> None:
         super().__init__()
         self.hear = hear
+        self.factored = factored  # modules whose products are looked at; None: all
+        self.batch = 0  # documents of the stream that entered a block last
         self.open: list[AttentionCall] = []
         self.thread = threading.get_ident()
 
@@ -170,9 +193,26 @@ class _Ear(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> object:
         kwargs = kwargs or {}
-        if self.open and (func is _PRODUCT or func in _SOFTMAX):
-            self._receive(func, args, kwargs)
+        if self.open:
+            if func is _PRODUCT or func in _SOFTMAX:
+                self._receive(func, args, kwargs)
+            elif func in _FACTORS:
+                self._note_factors(args)
+            elif func is _WHOLE:
+                with _no_override(), self:
+                    return func(*args, **kwargs)
         return func(*args, **kwargs)
+
+    def _note_factors(self, args: tuple[Any, ...]) -> None:
+        """Note the factors of a product, which may become scores."""
+        call = self.open[-1]
+        if self.factored is not None and call.module not in self.factored:
+            return
+        first, second = args[-2:] if len(args) > 1 else (None, None)
+        if not (isinstance(first, Tensor) and isinstance(second, Tensor)):
+            return
+        if first.ndim == second.ndim and first.ndim in (3, 4):
+            call.factors.append((first.detach(), second.detach().transpose(-1, -2)))
 
     def _receive(
         self, func: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -196,13 +236,40 @@ class _Ear(TorchFunctionMode):
             return
         scores = args[0] if args else kwargs.get("input")
         axis = args[1] if len(args) > 1 else kwargs.get("dim")
-        call = self._innermost()
-        if call is None or not isinstance(scores, Tensor) or scores.ndim != 4:
+        if not isinstance(scores, Tensor) or axis not in (-1, scores.ndim - 1):
             return
-        keys = next(call.found[way, "k"] for way in WAYS if call.has(way)).shape[2]
-        if axis in (-1, 3) and scores.shape[-1] >= keys:
+        call = self._innermost() or self._match_factors(scores)
+        if call is None:
+            return
+        way = next(way for way in WAYS if call.has(way))
+        query, key = call.found[way, "q"], call.found[way, "k"]
+        by_head = self._split(scores)
+        if by_head.ndim != 4 or (scores.ndim == 3 and by_head.shape[:3] != query.shape[:3]):
+            return
+        scores, keys = by_head, key.shape[2]
+        if scores.shape[-1] >= keys:
             call.scores = GivenScores(scores.detach(), keys)
             self.hear(call)
+
+    def _match_factors(self, scores: Tensor) -> AttentionCall | None:
+        """Return the innermost call, if one of its products has the shape of the scores.
+
+        The first such product is that of queries and keys: terms of positions come after it.
+        """
+        call = self.open[-1]
+        for query, key in call.factors:
+            if (*query.shape[:-1], key.shape[-2]) == scores.shape and len(key) == len(query):
+                query, key = self._split(query), self._split(key)
+                if query.ndim == 4:
+                    call.found["factors", "q"], call.found["factors", "k"] = query, key
+                    return call
+        return None
+
+    def _split(self, tensor: Tensor) -> Tensor:
+        """Return a tensor with an axis of heads, where documents and heads are one axis."""
+        if tensor.ndim != 3 or not self.batch or len(tensor) % self.batch:
+            return tensor
+        return tensor.unflatten(0, (self.batch, -1))
 
     def _innermost(self) -> AttentionCall | None:
         """Return the innermost call whose queries and keys are known."""
@@ -240,6 +307,18 @@ class _Ear(TorchFunctionMode):
         if self.open and self.thread == threading.get_ident():
             for call in self.open:
                 call.rotations.append(rotation)
+
+
+@contextmanager
+def _no_override() -> Generator[None]:
+    """Let a function of torch run through although a mode is on: what it calls is heard."""
+    home = vars(torch.nn.functional)
+    before = home["has_torch_function"]
+    home["has_torch_function"] = lambda _: False
+    try:
+        yield
+    finally:
+        home["has_torch_function"] = before
 
 
 def _attention_modules(body: nn.Module, stacks: Sequence[Stack]) -> list[nn.Module]:
@@ -344,7 +423,7 @@ def _listening(
     """Hear every call of attention in the blocks of some stacks."""
     modules = _attention_modules(body, stacks)
     observed = only or {"interface": modules, "projection": modules}
-    ear = _Ear(hear)
+    ear = _Ear(hear, None if only is None else list(only.get("factors", ())))
 
     def begin(
         stack: str,
@@ -356,6 +435,7 @@ def _listening(
         layer = passes.layers[stack]
         passes.layers[stack] += 1
         passes.place[stack] = layer, () if tensor is None else tuple(tensor.shape)
+        ear.batch = 0 if tensor is None else len(tensor)
         if enter is not None and tensor is not None:
             enter(stack, layer, tensor.detach())
 
@@ -438,7 +518,9 @@ class Heads:
         """Call `hear` at every softmax of these heads, and `enter` where a block begins."""
         by_call = {(each.module, each.call): each for each in self.layers}
         names = {module: each for each, module in self.body.named_modules()}
-        only: dict[Way, dict[nn.Module, None]] = {"interface": {}, "projection": {}}
+        only: dict[Way, dict[nn.Module, None]] = {
+            "interface": {}, "projection": {}, "factors": {},
+        }  # fmt: skip
         for each in self.layers:
             if each.way != "product":
                 only[each.way][self.body.get_submodule(each.module)] = None
@@ -460,6 +542,8 @@ def _place(
 ) -> LayerHeads | str:
     """Return the heads of a call, or why they are none of the stream's."""
     stack = next(each for each in stacks if name.startswith(f"{each.path}."))
+    if stack.name not in passes.place:
+        return "its block is run without being called, so that hooks do not see it"
     layer, shape = passes.place[stack.name]
     way: Way = next(way for way in WAYS if call.has(way))
     query, key = call.pair(way)

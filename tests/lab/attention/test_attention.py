@@ -63,6 +63,12 @@ def test_the_table_has_a_line_per_layer_and_json_a_line_per_reading(run):
     assert sum(alignment(found).values()) == 8
 
 
+def test_heads_of_too_few_documents_are_neither_and_the_table_says_why(llama, texts):
+    found = iso.attention(llama, texts[:3], threads=1)
+    assert alignment(found) == {"aligned": 0, "opposed": 0, "neither": 8}
+    assert "no interval" in str(found)
+
+
 def test_a_run_is_read_back_merged_and_compared(run, llama, tmp_path, texts):
     path, found = run
     assert iso.read(path).to_dict() == found.to_dict()

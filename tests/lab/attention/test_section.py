@@ -1,5 +1,6 @@
 """The section of heads: a map, the curve of a head, and what is said of both."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -59,10 +60,15 @@ def test_a_map_has_a_cell_per_head_and_a_head_its_curves():
 
 def test_what_has_a_sign_is_coloured_about_zero():
     (chart,) = show([exhibit()]).charts
-    scales = {
-        name: chart.spec_at({"measure": name})["vconcat"][0]["encoding"]["color"]["scale"]
-        for name in ("query-key-cosine", "score-spread")
+    specs = {
+        name: chart.spec_at({"measure": name}) for name in ("query-key-cosine", "score-spread")
     }
+    assert "vconcat" not in specs["query-key-cosine"]  # no curves: no empty axes
+    scales = {
+        name: each.get("vconcat", [each])[0]["encoding"]["color"]["scale"]
+        for name, each in specs.items()
+    }
+    assert all(each["usermeta"]["width"] == 620 for each in specs.values())
     assert scales["query-key-cosine"]["domainMid"] == 0
     assert scales["score-spread"] == {"range": "heatmap"}
 
@@ -77,6 +83,7 @@ def test_a_click_chooses_a_head_and_heads_are_ordered_by_number_or_value():
     assert len(curves["hconcat"]) == 2
     for each in curves["hconcat"]:
         assert {"filter": {"param": "head"}} in each["layer"][0]["transform"]
+        assert each["layer"][2]["encoding"]["text"]["field"] == "site"  # whose curve it is
 
 
 def test_steps_are_a_curve_of_their_own_with_intervals(monkeypatch):
@@ -113,6 +120,11 @@ def test_runs_without_heads_have_no_such_section_and_heads_no_profile():
     assert {c.name for c in panel.charts} == {"layers-mean-cosine"}
 
 
-def test_it_is_drawn_on_paper():
+@pytest.mark.parametrize("width", [84.0, 174.0])
+@pytest.mark.parametrize("measure", ["query-key-cosine", "score-spread"])
+def test_it_is_drawn_on_paper_and_fits(width, measure):
     panel = show([exhibit()])
-    assert draw_figure(panel.charts, panel.positions, 400.0).startswith("<svg")
+    svg = draw_figure(panel.charts, {**panel.positions, "measure": measure}, width)
+    assert svg.startswith("<svg")
+    outer, inner = (float(n) for n in re.findall(r'<svg\b[^>]*?width="([\d.]+)"', svg)[:2])
+    assert 0.8 * outer < inner <= outer + 0.5

@@ -57,6 +57,16 @@ def test_post_norm_sharpens_and_pre_norm_reverses_it():
         assert (spreads[-1] < 0.03 * spreads[0]) == vanishes, name
 
 
+def test_causal_blocks_with_wide_scores_that_queries_share_have_no_closed_form_of_cosines():
+    """At 300 the cosine after attention is 0.570 in 20 draws; a product says 0.524."""
+    for name, there in (("gpt2", False), ("vit", True)):
+        (wide,), (narrow,) = (predict(name, "query-bias", norm, BASE) for norm in (300.0, 27.7))
+        for quantity in ("cosine-attention", "cosine-out", "mean-norm-out"):
+            assert (wide[quantity] is not None) == there, name
+            assert narrow[quantity] is not None
+        assert wide["score-spread"] and wide["attention-entropy"]
+
+
 def test_drift_after_the_norm_sharpens_a_pre_norm_block():
     for place in ("norm-bias", "query-bias"):
         values = [predict("gpt2", place, norm, BASE)[0]["score-spread"] for norm in NORMS]

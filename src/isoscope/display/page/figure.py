@@ -12,6 +12,7 @@ POINTS_PER_MM = 72 / 25.4
 PER_INCH = 300  # of a PNG
 _GAP = 8.0  # points between charts
 _WIDE_ENOUGH = {False: 100.0, True: 180.0}  # points a small chart needs, and one of half width
+_AXES = 48.0  # points beside charts for their axes
 _NARROW = 400.0  # points, below which a legend needs more than one line
 _IDS = re.compile(r'(\bid="|url\(#|href="#)([^")]+)')
 _SIZE = re.compile(r'<svg\b[^>]*?width="([\d.]+)"[^>]*?height="([\d.]+)"')
@@ -68,15 +69,16 @@ def _draw(
     if chart.says:
         heading["subtitle"] = chart.says
     title = {"title": heading} if "title" in spec else {}
+    made = spec.get("usermeta", {}).get("width")
+    sizes: ChartSpec = {
+        "width": width,
+        "height": max(width * shape, chart.least_height),
+        "autosize": {"type": "fit", "contains": "padding"},
+    }
+    if made:
+        spec, sizes = _fit(spec, width - _AXES, float(made)), {}
     svg: str = require_package("vl_convert").vegalite_to_svg(
-        {
-            **spec,
-            **title,
-            "width": width,
-            "height": max(width * shape, chart.least_height),
-            "datasets": {ROWS: chart.rows(**chosen)},
-            "autosize": {"type": "fit", "contains": "padding"},
-        },
+        {**spec, **title, **sizes, "datasets": {ROWS: chart.rows(**chosen)}},
         vl_version=VEGA_LITE,
         config=config("paper", legend_columns=3 if width < _NARROW else None),
         allowed_base_urls=[],
@@ -85,6 +87,23 @@ def _draw(
     svg = _IDS.sub(rf"\g<1>c{number}-\g<2>", svg)  # ids in one figure must differ
     found = _SIZE.search(svg)
     return svg, float(found[2]) if found else width * shape
+
+
+def _fit(spec: ChartSpec, room: float, made: float) -> ChartSpec:
+    """Return charts above and beside each other, which have no width in common, made to fit.
+
+    `made` is the width that they were made for; those beside each other go below each other
+    where there is little room. The page does the same.
+    """
+    share = room / made
+    if "vconcat" in spec:
+        return spec | {"vconcat": [_fit(each, room, made) for each in spec["vconcat"]]}
+    if "hconcat" not in spec:
+        return spec | {"width": spec["width"] * share}
+    rest = {name: each for name, each in spec.items() if name != "hconcat"}
+    if room >= _NARROW:
+        return rest | {"hconcat": [_fit(each, room, made) for each in spec["hconcat"]]}
+    return rest | {"vconcat": [each | {"width": room} for each in spec["hconcat"]]}
 
 
 def _in_millimetres(svg: str) -> str:

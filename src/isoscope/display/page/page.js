@@ -281,9 +281,23 @@
     const config = page.looks[look];
     return narrow.matches ? { ...config, legend: { ...config.legend, columns: 2 } } : config;
   };
+  const fitted = (spec, width) => { // charts above and beside each other have no width of their own
+    const made = spec.usermeta?.width;
+    if (!made) return spec;
+    const share = Math.max(width - 100, 200) / made; // beside the axes
+    const scaled = (each) => {
+      if (each.vconcat) return { ...each, vconcat: each.vconcat.map(scaled) };
+      if (!each.hconcat) return { ...each, width: each.width * share };
+      const { hconcat, ...rest } = each;
+      if (!narrow.matches) return { ...each, hconcat: hconcat.map(scaled) };
+      return { ...rest, vconcat: hconcat.map((part) => ({ ...part, width: made * share })) };
+    };
+    return scaled(spec);
+  };
   const drawNow = async (name) => {
     const chart = page.charts[name];
-    const base = chart.specs?.[page.chosen[chart.section][chart.by]] ?? chart.spec;
+    const base = fitted(
+      chart.specs?.[page.chosen[chart.section][chart.by]] ?? chart.spec, boxOf[name].clientWidth);
     const spec = { ...base, datasets: { rows: rowsOf(name) } };
     const title = chart.titles[page.chosen[chart.section].form];
     if (title) spec.title = { ...spec.title, text: title };

@@ -1,5 +1,6 @@
 """Readings of heads as tables: one line per layer, or per step of a series."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -9,6 +10,7 @@ from isoscope.lab.attention.order import EARLY, find_orders
 from isoscope.site import HEAD, Site, prefix_of
 from isoscope.types import Reading
 
+MOST = 3  # warnings below a table
 ALIGNED, OPPOSED, NEITHER = "aligned", "opposed", "neither"
 # What the table of layers shows: medians over heads.
 SHOWN = (
@@ -82,12 +84,15 @@ def steps_of(readings: Iterable[Reading]) -> list[Line]:
 
 
 def verdict(reading: Reading) -> str:
-    """Return whether the means of a head align, oppose each other, or neither."""
-    low = reading.value if reading.low is None else reading.low
-    high = reading.value if reading.high is None else reading.high
-    if low > 0:
+    """Return whether the means of a head align, oppose each other, or neither.
+
+    Without an interval nothing is sure.
+    """
+    if reading.low is None or reading.high is None:
+        return NEITHER
+    if reading.low > 0:
         return ALIGNED
-    return OPPOSED if high < 0 else NEITHER
+    return OPPOSED if reading.high < 0 else NEITHER
 
 
 def alignment(readings: Iterable[Reading], group: str = "") -> dict[str, int]:
@@ -129,10 +134,12 @@ def _table(
         *(Column(name, tuple(_cell(each.median(name)) for each in lines)) for name in SHOWN),
     )
     left_out = tuple(map(plain, readings.left_out))
+    counts = Counter(text for each in readings for text in each.warnings)
+    warnings = tuple(f"{plain(text)} ({n} readings)" for text, n in counts.most_common(MOST))
     early = any(each.group == EARLY for each in readings)
     notes = (COUNTED.format(of=of), *([BEFORE] if early else []), EVERY)
     return Table(
-        plain(", ".join([f"run {run}", *words])), non_empty(columns), (), left_out, notes
+        plain(", ".join([f"run {run}", *words])), non_empty(columns), warnings, left_out, notes
     )
 
 

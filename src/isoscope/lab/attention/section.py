@@ -64,7 +64,8 @@ STACKS = {"": "all", "enc": "encoder", "dec": "decoder", "cross": "cross-attenti
 FIRST = "query-key-cosine"
 SIGNED = ("query-key-cosine", "query-key-dot", "key-first-cosine")
 AXES = {"documents": "shares of the documents", "positions": "position", "steps": "step"}
-WIDTH = 620
+WIDTH = 620  # of a figure for a paper; a page fits the charts to its own
+CHOSEN = "#d6336c"  # the outline of the head that was clicked, on light and on dark pages
 LAST_STEP = "the map, tables and the verdict are of the last step; all: isoscope read RUN"
 ORDER = "of {n} heads drift before they sharpen: the dot product of the means goes first"
 HALF_WAY = "the first step at which half of the change from the first to the last is reached"
@@ -86,7 +87,11 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     alongs = [each for each in AXES if any(row["along"] == each for row in rows)]
     layers = 1 + max(int(row["layer"] or 0) for row in rows)
     first = next(str(row["site"]) for row in rows)
-    plain, signed = (_spec(layers, first, alongs, signed=each) for each in (False, True))
+    specs = {
+        each: _spec(layers, first, _alongs(rows, each), each, signed=each.startswith(SIGNED))
+        for each in measures
+    }
+    plain = _spec(layers, first, alongs, "value", signed=False)
     chart = Chart(
         name="heads",
         title="Heads of attention",
@@ -96,7 +101,7 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
         wide=True,
         least_height=300.0,
         by="measure",
-        specs={each: signed for each in measures if each.startswith(SIGNED)},
+        specs=specs,
     )
     switches = [
         *run_switch([each.name for each in chosen]),
@@ -113,6 +118,12 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
     early = any(each.group == EARLY for exhibit in chosen for each in exhibit.readings)
     leads = [LEAD, *([BEFORE] if early else []), *_shared(chosen)]
     return Panel(tuple(leads), tuple(switches), (chart,))
+
+
+def _alongs(rows: Sequence[Mapping[str, Cell]], measure: str) -> list[str]:
+    """Return what a measure has curves over."""
+    known = {str(row["along"]) for row in rows if row["measure"] == measure}
+    return [each for each in AXES if each in known]
 
 
 def is_head(reading: Reading) -> bool:
@@ -181,7 +192,9 @@ def _row(exhibit: Exhibit, name: str, measure: str, group: str) -> dict[str, Cel
     }
 
 
-def _spec(layers: int, first: str, alongs: Sequence[str], *, signed: bool) -> ChartSpec:
+def _spec(
+    layers: int, first: str, alongs: Sequence[str], title: str, *, signed: bool
+) -> ChartSpec:
     """Return the specification: the map, and under it the curves of one head."""
     order = alt.param(
         name="order",
@@ -205,9 +218,10 @@ def _spec(layers: int, first: str, alongs: Sequence[str], *, signed: bool) -> Ch
         .encode(
             x=alt.X("place:O", title="head", axis=alt.Axis(labelAngle=0)),
             y=alt.Y("layer:O", title="layer"),
-            color=alt.Color("value:Q", title="value", scale=scale),
+            color=alt.Color("value:Q", title=title, scale=scale),
             opacity=alt.condition(head, alt.value(1.0), alt.value(0.75), empty=False),
-            stroke=alt.condition(head, alt.value("black"), alt.value(None), empty=False),
+            stroke=alt.condition(head, alt.value(CHOSEN), alt.value(None), empty=False),
+            strokeWidth=alt.value(2),
             tooltip=[
                 alt.Tooltip("site:N"),
                 alt.Tooltip("measure:N"),
@@ -218,18 +232,19 @@ def _spec(layers: int, first: str, alongs: Sequence[str], *, signed: bool) -> Ch
         .add_params(head, order)
     )
     if not alongs:
-        return cells.to_dict(validate=False)
+        return _fitted(cells)
     width = WIDTH // len(alongs) - (50 if len(alongs) > 1 else 0)
-    curves = [_curve(base, head, along, width) for along in alongs]
-    return (
-        alt.vconcat(cells, alt.hconcat(*curves))
-        .resolve_scale(color="independent")
-        .to_dict(validate=False)
-    )
+    curves = [_curve(base, head, along, title, width) for along in alongs]
+    return _fitted(alt.vconcat(cells, alt.hconcat(*curves)).resolve_scale(color="independent"))
+
+
+def _fitted(chart: alt.Chart | alt.VConcatChart) -> ChartSpec:
+    """Return a specification that a page fits to its own width."""
+    return chart.to_dict(validate=False) | {"usermeta": {"width": WIDTH}}
 
 
 def _curve(
-    base: alt.Chart, head: alt.Parameter, along: str, width: int
+    base: alt.Chart, head: alt.Parameter, along: str, title: str, width: int
 ) -> alt.LayerChart | alt.FacetChart:
     """Return the curve of the head that was clicked, with its intervals where it has any."""
     chosen = base.transform_filter(
@@ -243,7 +258,7 @@ def _curve(
     )
     line = chosen.mark_line(point=True).encode(
         x=x,
-        y=alt.Y("value:Q", title="value", scale=alt.Scale(zero=False)),
+        y=alt.Y("value:Q", title=title, scale=alt.Scale(zero=False)),
         detail="site:N",
         tooltip=[
             alt.Tooltip("site:N"),
@@ -251,8 +266,15 @@ def _curve(
             *(alt.Tooltip(f"{name}:Q", format=".4g") for name in ("value", "low", "high")),
         ],
     )
-    band = chosen.mark_area(opacity=0.2).encode(x=x, y="low:Q", y2="high:Q", detail="site:N")
-    return alt.layer(band, line).properties(width=width, height=150)
+    band = chosen.mark_area(opacity=0.2).encode(
+        x=x, y=alt.Y("low:Q", title=title), y2="high:Q", detail="site:N"
+    )
+    name = (
+        chosen.transform_aggregate(groupby=["site"])
+        .mark_text(align="left", baseline="bottom", fontWeight="bold")
+        .encode(x=alt.value(0), y=alt.value(-6), text="site:N")
+    )
+    return alt.layer(band, line, name).properties(width=width, height=150)
 
 
 def draw_attention(run: Run) -> Drawn:
