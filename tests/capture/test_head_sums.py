@@ -232,7 +232,7 @@ def test_multihead_attention_of_torch_is_read(weights):
             return states
 
     torch.manual_seed(0)
-    model, states = Stack().eval(), 3 * torch.randn(2, 6, 12)
+    model, states = Stack().eval(), torch.randn(2, 6, 12)
     survey, heads = heard(model, {"states": states})
     assert [(each.heads, each.width) for each in heads.layers] == [(3, 4)] * 2
     attention = model.layers[0].attention

@@ -9,14 +9,12 @@ before rotation are the arguments of the functions that rotate, in the module's 
 """
 
 import re
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from types import ModuleType
 from typing import Any, Literal
 
 import torch
@@ -25,6 +23,7 @@ from torch.overrides import TorchFunctionMode
 
 from isoscope.capture.attention import observe_attention, observe_projections
 from isoscope.capture.discover import CROSS
+from isoscope.capture.rotation import Rotation, observe_rotation
 from isoscope.capture.scores import GivenScores, ProductScores, Scores, fit_scale
 from isoscope.capture.stacks import Stack, find_stacks
 from isoscope.capture.tap import FastPath, input_tensor
@@ -42,7 +41,6 @@ _PARTS = (
     nn.LayerNorm,
     nn.Embedding,
 )  # whatever their names are
-_ROTATES = re.compile(r"apply_.*rotary", re.IGNORECASE)
 _SOFTMAX = {
     torch.nn.functional.softmax,
     torch.softmax,
@@ -95,14 +93,6 @@ class LayerHeads:
         return tuple(
             str(Site("k", self.layer, n, stack=self.stack)) for n in range(self.key_heads)
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Rotation:
-    """One call of a function that rotates by position: both, or queries and keys apart."""
-
-    before: tuple[Tensor, ...]
-    after: tuple[Tensor, ...]
 
 
 @dataclass
@@ -345,54 +335,6 @@ def _distinct(key: Tensor) -> Tensor:
     return key
 
 
-_listeners: list[Callable[[Rotation], None]] = []
-_lock = threading.RLock()
-
-
-@contextmanager
-def _observe_rotation(
-    modules: Iterable[nn.Module], observe: Callable[[Rotation], None]
-) -> Generator[None]:
-    """Call `observe` when a function of the modules' own files rotates queries or keys."""
-    homes = {sys.modules.get(type(module).__module__) for module in modules}
-    with _lock:
-        _listeners.append(observe)
-        for home in homes:
-            if home is not None:
-                _wrap_rotations(home)
-    try:
-        yield
-    finally:
-        with _lock:
-            _listeners.remove(observe)
-            if not _listeners:
-                for (home, name), function in _wrapped.items():
-                    setattr(home, name, function)
-                _wrapped.clear()
-
-
-_wrapped: dict[tuple[ModuleType, str], Callable[..., object]] = {}
-
-
-def _wrap_rotations(home: ModuleType) -> None:
-    for name, function in vars(home).copy().items():
-        if callable(function) and _ROTATES.match(name) and (home, name) not in _wrapped:
-            _wrapped[home, name] = function
-            setattr(home, name, partial(_rotate, function))
-
-
-def _rotate(function: Callable[..., object], *args: object, **more: object) -> object:
-    result = function(*args, **more)
-    after = result if isinstance(result, tuple) else (result,)
-    tensors = tuple(each.detach() for each in after if isinstance(each, Tensor))
-    before = tuple(each for each in args if isinstance(each, Tensor))[: len(tensors)]
-    same = all(b.shape == a.shape for b, a in zip(before, tensors, strict=False))
-    if len(before) == len(tensors) and tensors and same:
-        for observe in tuple(_listeners):
-            observe(Rotation(tuple(each.detach() for each in before), tensors))
-    return result
-
-
 EnterBlock = Callable[[str, int, Tensor], None]  # stack, layer, the stream that enters
 
 
@@ -459,7 +401,7 @@ def _listening(
             )
         own = list(observed.get("projection", ()))
         handles.enter_context(observe_projections(own, partial(ear.observe, "projection")))
-        handles.enter_context(_observe_rotation(modules, ear.rotate))
+        handles.enter_context(observe_rotation(modules, ear.rotate))
         handles.enter_context(ear)
         yield
 

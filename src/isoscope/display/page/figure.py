@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from math import ceil
+from typing import Any, cast
 
 from isoscope.display.page.bundle import VEGA_LITE, require_package
 from isoscope.display.page.section import ROWS, Chart, ChartSpec, Position
@@ -69,14 +70,14 @@ def _draw(
     if chart.says:
         heading["subtitle"] = chart.says
     title = {"title": heading} if "title" in spec else {}
-    made = spec.get("usermeta", {}).get("width")
+    made: float = cast("dict[str, float]", spec.get("usermeta", {})).get("width", 0.0)
     sizes: ChartSpec = {
         "width": width,
         "height": max(width * shape, chart.least_height),
         "autosize": {"type": "fit", "contains": "padding"},
     }
     if made:
-        spec, sizes = _fit(spec, width - _AXES, float(made)), {}
+        spec, sizes = _fit(spec, width - _AXES, made), {}
     svg: str = require_package("vl_convert").vegalite_to_svg(
         {**spec, **title, **sizes, "datasets": {ROWS: chart.rows(**chosen)}},
         vl_version=VEGA_LITE,
@@ -89,7 +90,7 @@ def _draw(
     return svg, float(found[2]) if found else width * shape
 
 
-def _fit(spec: ChartSpec, room: float, made: float) -> ChartSpec:
+def _fit(spec: dict[str, Any], room: float, made: float) -> dict[str, Any]:
     """Return charts above and beside each other, which have no width in common, made to fit.
 
     `made` is the width that they were made for; those beside each other go below each other

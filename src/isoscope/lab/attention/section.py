@@ -240,7 +240,9 @@ def _spec(
 
 def _fitted(chart: alt.Chart | alt.VConcatChart) -> ChartSpec:
     """Return a specification that a page fits to its own width."""
-    return chart.to_dict(validate=False) | {"usermeta": {"width": WIDTH}}
+    spec: ChartSpec = chart.to_dict(validate=False)
+    spec["usermeta"] = {"width": WIDTH}
+    return spec
 
 
 def _curve(
