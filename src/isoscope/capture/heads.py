@@ -231,7 +231,7 @@ class _Ear(TorchFunctionMode):
         call = self._innermost() or self._match_factors(scores)
         if call is None:
             return
-        way = next(way for way in WAYS if call.has(way))
+        way: Way = next(way for way in WAYS if call.has(way))
         query, key = call.found[way, "q"], call.found[way, "k"]
         by_head = self._split(scores)
         if by_head.ndim != 4 or (scores.ndim == 3 and by_head.shape[:3] != query.shape[:3]):
@@ -302,7 +302,7 @@ class _Ear(TorchFunctionMode):
 @contextmanager
 def _no_override() -> Generator[None]:
     """Let a function of torch run through although a mode is on: what it calls is heard."""
-    home = vars(torch.nn.functional)
+    home: dict[str, Any] = torch.nn.functional.__dict__
     before = home["has_torch_function"]
     home["has_torch_function"] = lambda _: False
     try:
