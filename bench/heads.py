@@ -36,7 +36,7 @@ READINGS = [
     Reading(Study("rxnfp-pretrained", "rxnfp_bert_pretrained_fp16", "reactions")),
     Reading(Study("rxnfp-finetuned", "rxnfp_bert_ft_fp16", "reactions")),
     Reading(Study("smollm", "smollm"), 10_000),
-    Reading(Study("whisper", "whisper_tiny_en_fp16", "speech"), 3_000),
+    Reading(Study("whisper", "whisper_tiny_en_fp16", "speech"), 1_500),
 ]
 
 
