@@ -34,7 +34,7 @@ FIGURES = {
     "preset": ("mean-cosine@norm.out", "mean-cosine@resid.1"),
     "ladder": ("mean-cosine@norm.out",),
 }
-PERMUTATIONS = 200
+PERMUTATIONS = 1000
 SMALL = {"width": 64, "steps": 300, "checkpoints": 8, "threads": 1}
 MODALITIES = {
     "words": {"vocabulary": 2048},
