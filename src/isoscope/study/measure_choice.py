@@ -286,6 +286,8 @@ def isotropic_levels(
     for each in readings:
         of = MEASURES[each.measure].isotropic if each.measure in MEASURES else None
         value = level(of, each.n, each.d, options)
-        if value is not None and not (options.get("documents") and callable(of)):
+        if options.get("documents") and value != level(of, 2 * each.n, each.d, options):
+            continue
+        if value is not None:
             known[each.measure, each.n, each.d] = value
     return known

@@ -408,7 +408,7 @@ def _findings(run: Run) -> list[Finding]:
     if total:
         text = (
             f"of {total} heads have mean queries and mean keys that align{words}; "
-            f"{counts['opposed']} oppose each other, {counts['neither']} do neither"
+            f"in {counts['opposed']} the two are opposed, in {counts['neither']} neither"
         )
         rule = "the 95 % interval of the cosine between the two means lies above 0"
         found.append(Finding(str(counts["aligned"]), text, rule))
