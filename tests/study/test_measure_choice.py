@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import isoscope as iso
 from isoscope.accumulate.survey import Survey
 from isoscope.errors import TooFewRowsError, UnknownNameError
 from isoscope.store.origin import Settings
@@ -75,13 +74,3 @@ def test_sites_read_two_at_a_time_are_those_read_one_by_one(monkeypatch, wide):
     one_by_one = [read_survey(survey, names, run="run") for survey in surveys]
     assert found == [reading for readings, _ in one_by_one for reading in readings]
     assert left_out == one_by_one[0][1]
-
-
-def test_of_rows_in_documents_only_what_their_number_does_not_change_is_filled_in():
-    rows = np.random.default_rng(0).normal(size=(120, 6)) + 0.5
-    documents = np.repeat(np.arange(20), 6)
-    names = ["effective-rank", "effective-rank-debiased", "mean-cosine"]
-    apart = iso.measure(rows, measures=names).isotropic
-    grouped = iso.measure(rows, measures=names, document=documents).isotropic
-    assert {name for name, *_ in apart} == set(names)
-    assert grouped == {("effective-rank-debiased", 120, 6): 6.0, ("mean-cosine", 120, 6): 0.0}

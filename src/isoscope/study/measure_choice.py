@@ -286,8 +286,6 @@ def isotropic_levels(
     for each in readings:
         of = MEASURES[each.measure].isotropic if each.measure in MEASURES else None
         value = level(of, each.n, each.d, options)
-        if options.get("documents") and value != level(of, 2 * each.n, each.d, options):
-            continue
-        if value is not None:
+        if value is not None and not (options.get("documents") and callable(of)):
             known[each.measure, each.n, each.d] = value
     return known
