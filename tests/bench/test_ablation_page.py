@@ -68,3 +68,11 @@ def test_the_ladder_is_whole(found):
     records = found["ladder"]["records"]
     assert len({tuple(each["levels"]) for each in records}) == 4
     assert len(records) == 12 and {each["seed"] for each in records} == {0, 1, 2}
+
+
+def test_the_default_training_ends_in_time_and_learns_as_much_as_was_promised():
+    seen = json.loads((RESULTS / "nursery.json").read_text())
+    assert seen["seconds"] <= 240
+    assert seen["held_out_loss"] <= seen["unigram_entropy"] - 1
+    assert 1e6 <= seen["parameters"] <= 3e6
+    assert max(seen["cells"].values()) <= 60
