@@ -79,16 +79,23 @@ def test_hostile_names_are_text(demo):
     "readings",
     [
         [ALONE],
-        [replace(ALONE, value=float("nan"))],
         [replace(ALONE, low=1.5, high=1.5)],
         [replace(ALONE, measure="my-own", site="somewhere")],
-        [],
     ],
 )
 def test_a_run_with_next_to_nothing_still_has_a_page(readings):
     text = page([Exhibit("a", readings)], sections=SECTIONS).text
     assert '<section id="verdict"' in text
     assert '<section id="numbers"' in text
+    assert '<a href="#numbers">' in text
+
+
+@pytest.mark.parametrize("readings", [[], [replace(ALONE, value=float("nan"))]])
+def test_a_page_without_readings_has_no_table_of_readings(readings):
+    text = page([Exhibit("a", readings)], sections=SECTIONS).text
+    assert '<section id="verdict"' in text
+    assert 'id="numbers"' not in text
+    assert 'href="#numbers"' not in text
 
 
 def test_hundreds_of_layers_fit_on_a_page(exhibits):

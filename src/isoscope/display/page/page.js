@@ -156,25 +156,27 @@
         head.dataset.title + (here ? (sorting.down ? " ↓" : " ↑") : "");
     }
   };
-  byId("table").tHead.rows[0].append(...heads.map((head) => {
-    const element = cell("th", "", head.number);
-    element.scope = "col";
-    element.dataset.key = head.key;
-    element.dataset.title = head.title ?? head.key;
-    const button = document.createElement("button");
-    button.type = "button";
-    button.addEventListener("click", () => {
-      const again = sorting && sorting.key === head.key;
-      sorting = { key: head.key, down: again ? !sorting.down : Boolean(head.number) };
-      choose();
-      showTable();
-    });
-    element.append(button);
-    return element;
-  }));
-  byId("filter").addEventListener("input", () => { limit = 100; choose(); showTable(); });
-  byId("rest").addEventListener("click", () => { limit += 500; showTable(); });
-  showTable();
+  if (byId("table")) { // a page without readings has none
+    byId("table").tHead.rows[0].append(...heads.map((head) => {
+      const element = cell("th", "", head.number);
+      element.scope = "col";
+      element.dataset.key = head.key;
+      element.dataset.title = head.title ?? head.key;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.addEventListener("click", () => {
+        const again = sorting && sorting.key === head.key;
+        sorting = { key: head.key, down: again ? !sorting.down : Boolean(head.number) };
+        choose();
+        showTable();
+      });
+      element.append(button);
+      return element;
+    }));
+    byId("filter").addEventListener("input", () => { limit = 100; choose(); showTable(); });
+    byId("rest").addEventListener("click", () => { limit += 500; showTable(); });
+    showTable();
+  }
 
   // --- files to save ----------------------------------------------------------------------
   const save = (name, text, type) => {

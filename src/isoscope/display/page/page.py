@@ -78,9 +78,8 @@ def page(
     }
     used = {each.measure for exhibit in kept for each in exhibit.readings}
     relevant = [note for note in notes if note.name in used] or list(notes)
-    return Page(
-        _document(title, shown, overflow_note(finite, kept), relevant, pack(values)), title
-    )
+    numbers = _numbers(overflow_note(finite, kept)) if used else ""
+    return Page(_document(title, shown, numbers, relevant, pack(values)), title)
 
 
 def _chart(section: Section, chart: Chart) -> dict[str, Value]:
@@ -150,12 +149,16 @@ def pack_readings(exhibits: Sequence[Exhibit]) -> dict[str, Value]:
 
 
 # --- HTML ---------------------------------------------------------------------------------
-def _document(title: str, shown: Shown, lost: str, notes: Sequence[Note], values: str) -> str:
+def _document(
+    title: str, shown: Shown, numbers: str, notes: Sequence[Note], values: str
+) -> str:
     script, library = asset("page.js"), vega()
     name = for_html(title)
     body = "".join(_section(section, panel) for section, panel in shown)
     links = [(section.name, section.title) for section, _ in shown]
-    links += [("numbers", "All readings"), *([("method", "Method")] if notes else [])]
+    links += [("numbers", "All readings")] * bool(numbers) + [("method", "Method")] * bool(
+        notes
+    )
     contents = "".join(f'<a href="#{key}">{for_html(text)}</a>' for key, text in links)
     return (
         f"<!doctype html>\n{MARK}\n"
@@ -170,7 +173,7 @@ def _document(title: str, shown: Shown, lost: str, notes: Sequence[Note], values
         '<button type="button" id="look" aria-live="polite">Dark</button>'
         f'<nav aria-label="Sections">{contents}</nav></header>'
         f'<main><p id="trouble" role="alert" hidden></p>{_NO_SCRIPT}{body}'
-        f"{_numbers(lost)}{_method(notes)}</main>"
+        f"{numbers}{_method(notes)}</main>"
         "<footer>Written by isoscope. This page is a single file: it contains aggregates only "
         "and makes no network requests.</footer>"
         f'<script type="text/plain" id="vega">{deflate(library)}</script>'
