@@ -314,6 +314,7 @@ def cost() -> str:
         ["tokens per second of the whole training, with checkpoints and held-out losses",
          f"{seen['tokens_per_second']:,.0f}"],
         ["tokens per second of a plain PyTorch loop, before and after it", plain],
+        ["mean of the two over the training's", f"{seen['ratio']:.2f}"],
         ["a cell of the preset of `nursery ablate`, with its trajectory", cells],
     ]  # fmt: skip
     loads = ", ".join(f"{each:g}" for each in machine["load"])

@@ -76,3 +76,4 @@ def test_the_default_training_ends_in_time_and_learns_as_much_as_was_promised():
     assert seen["held_out_loss"] <= seen["unigram_entropy"] - 1
     assert 1e6 <= seen["parameters"] <= 3e6
     assert max(seen["cells"].values()) <= 60
+    assert seen["ratio"] <= 1.2
