@@ -1,5 +1,6 @@
 """Where rows point: the sum of unit vectors of each document group, about any centre."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
@@ -85,6 +86,14 @@ class Directions(Cellwise[DirectionsSummary]):
         own = {"own": squares.units, "pairs": squares.nonzero}
         parts = {"nonzero": sums.nonzero, "units": sums.units, **own}
         self._add_block(block, parts)
+
+    def add_sums(
+        self, keys: Array, folded: bool, parts: Mapping[str, Array], energy: Array
+    ) -> None:
+        """Take in sums that were made elsewhere; cells without a direction are ignored."""
+        there = parts["nonzero"] > 0
+        self.energy = self.energy + energy
+        self._take_in(keys[there], folded, {name: each[there] for name, each in parts.items()})
 
     def finalize(self) -> DirectionsSummary:
         """Return the sums of every group that has a direction."""

@@ -492,11 +492,7 @@ class HeadSums:
         names = ("nonzero", "units", "own", "pairs")
         parts = {name: getattr(sums, name).cpu().numpy() for name in names}
         seen = _cut(parts, len(keys))
-        part.energy = sums.energy.cpu().numpy()
-        there = seen["nonzero"] > 0
-        part.add_to_cells(
-            keys[there], self.folded, {name: each[there] for name, each in seen.items()}
-        )
+        part.add_sums(keys, self.folded, seen, sums.energy.cpu().numpy())
         part.count, part.documents = int(sums.rows), sums.documents
         zeros = int(sums.rows - seen["nonzero"].sum())
         tally.add_counts(int(sums.rows), sums.documents, sums.squared, zeros, sample)

@@ -37,6 +37,7 @@ def test_every_head_has_every_reading_with_an_interval(run):
     assert before == {"query-norm", "key-norm", "query-key-cosine", "query-key-dot"}
     assert all(each.low <= each.value <= each.high for each in of_heads)
     assert {each.site for each in found} - heads == {"embed", "resid.0"}
+    assert found.left_out == ()
     assert {each.d for each in of_heads} == {8}
 
 
@@ -184,13 +185,22 @@ def test_a_model_without_heads_is_refused(tiny, tmp_path):
     assert error.value.slug == "no-heads"
 
 
-def test_mean_queries_are_those_of_a_survey(run, llama, corpus):
+def test_mean_queries_and_the_stream_are_those_of_a_survey(run, llama, corpus):
     path, _ = run
     found = iso.load(path).survey_of("head.1.2").held["head.1.2", "all"][Queries].finalize()
     survey = iso.survey(
-        llama, corpus, sites=["q.1.2"], measures=["mean-cosine", "isoscore"], threads=1
+        llama,
+        corpus,
+        sites=["q.1.2", "resid.0"],
+        measures=["mean-cosine", "isoscore"],
+        threads=1,
     )
-    values = {e.measure: e.value for e in survey if e.variant == "all" and not e.group}
+    whole = [e for e in survey if e.variant == "all" and not e.group]
+    values = {e.measure: e.value for e in whole if e.site == "q.1.2"}
+    stream = next(e for e in whole if (e.site, e.measure) == ("resid.0", "mean-cosine"))
+    ours = next(e for e in iso.read(path) if e.site == "resid.0")
+    ends = (stream.value, stream.low, stream.high)
+    assert (ours.value, ours.low, ours.high) == pytest.approx(ends, abs=1e-6)
     heads = {e.measure: e.value for e in iso.read(path) if e.site == "head.1.2" and not e.group}
     assert heads["query-cosine"] == pytest.approx(values["mean-cosine"], abs=1e-6)
     assert heads["query-isoscore"] == pytest.approx(values["isoscore"], rel=1e-4)
