@@ -127,7 +127,7 @@ def test_turns_change_no_bit(tiny, texts, whole, assert_alike, turns):
     said = []
     assert_alike(whole, survey(tiny, texts, tokens=None, turns=turns, say=said.append))
     assert len(said) == 1
-    assert f"done in {turns} turns" in said[0]
+    assert f"done in {min(turns, 7)} turns" in said[0]  # seven sites: no more than one each
     assert "MiB" in said[0] or "GiB" in said[0]
 
 
@@ -226,8 +226,8 @@ def test_progress_never_goes_back_and_ends_at_the_total(tiny, texts):
     ):
         told = []
         survey(
-            tiny, texts, tokens=None, unit=150, sites=["resid.0"], measures=[measure],
-            progress=lambda *each, told=told: told.append(each), **given,
+            tiny, texts, tokens=None, unit=150, sites=["resid.0", "resid.1"],
+            measures=[measure], progress=lambda *each, told=told: told.append(each), **given,
         )  # fmt: skip
         done, totals = zip(*told, strict=True)
         n = sum(len(text.split()) + 2 for text in texts)

@@ -100,6 +100,7 @@ class Loaded:
     tokenizer: Any = None
     processor: Any = None
     pooling: Any = None
+    name: str = "a model"
 
 
 def built(kind, **settings):

@@ -13,6 +13,7 @@ from isoscope.blas import one_blas_thread
 from isoscope.errors import UndefinedError
 from isoscope.measures.view.axes import AXES, Axes, no_spread, refuse_few_rows
 from isoscope.measures.view.parts import (
+    FAINT,
     Parts,
     SampledParts,
     SketchedParts,
@@ -123,7 +124,9 @@ class Spectrum(GroupView):
         self, group: int, compute: Callable[[Self], float], value: float
     ) -> float:
         left = self._left(group)
-        step = np.where(self.values > 0, left - self.values, 0.0)
+        # along the faintest axes groups show rounding alone, which would set the pace of all
+        seen = self.values > FAINT * self.values.max(initial=0.0)
+        step = np.where(seen, left - self.values, 0.0)
         size = np.abs(np.divide(step, self.values, out=np.zeros_like(step), where=step != 0))
         found = value
         if size[: self.sketched].max(initial=0.0) > _FAR:
