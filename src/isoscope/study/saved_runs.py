@@ -99,7 +99,7 @@ def read(
     kept, left_out = list(found.readings), tuple(found.left_out)
     if measures is not None:
         have = {each.measure for each in kept}
-        # An experiment may have read what is no measure of rows, such as the norm of a bias.
+        # An experiment may have readings that are not of rows, such as the norm of a bias.
         own = [name for name in measures if name in have and not _is_of_rows(name)]
         others = [name for name in measures if name not in own]
         names = (*own, *(measure_names(others) if others or not own else ()))

@@ -142,7 +142,7 @@ def _only(name: str, one: tuple[str, str]) -> ConfigError:
 
 
 def _folders(folder: Path, one: tuple[str, str]) -> list[tuple[str, str]]:
-    """Return the checkpoints in a folder; what is no checkpoint is ignored.
+    """Return the checkpoints in a folder; other entries are ignored.
 
     So are links to other checkpoints of the folder, such as `latest`, and what a trainer is
     still writing.

@@ -89,7 +89,7 @@ def cells_of(factors: Sequence[Factor]) -> list[Cell]:
 def training_of(
     levels: Mapping[str, str], shape: Shape, train: Training, seed: int
 ) -> TrainSpec:
-    """Return the training of one cell from one seed; what is no factor is as usual."""
+    """Return the training of one cell from one seed; all but the factors is as usual."""
     chosen = USUAL | dict(levels)
     width = int(chosen.get("width", shape.width))
     heads = shape.heads if width == shape.width else None
