@@ -53,6 +53,13 @@ class SumSpec(CountSpec, frozen=True, kw_only=True):
     keeps: ClassVar[str] = "summaries"
 
 
+class HeldSpec(SumSpec, frozen=True, kw_only=True):
+    """Summaries of units, of a worker that would hold a model."""
+
+    command: ClassVar[str] = "held"
+    stays_open: ClassVar[bool] = True
+
+
 class TroubledError(Exception):
     """An error that does not survive pickling."""
 
@@ -125,6 +132,25 @@ class CountWorker:
         print("a library prints", flush=True)
         os.write(1, b"\x05\x00\x00\x00\x00\x00\x00\x00noise\n" * 100)
         os.system("echo a process that a library starts")
+
+    def grow(self, *_):
+        """Take memory until somebody ends it: the limit of this process, or Ray."""
+        kept = []
+        for _ in range(200):
+            kept.append(np.ones(4_000_000))  # 32 MB
+            time.sleep(0.02)
+
+    def limited(self, *_):
+        """Take more memory than this process may have."""
+        import resource
+
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        limits = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (used + (256 << 20), limits[1]))
+        try:
+            self.grow()
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, limits)
 
     def note(self, path, scratch, ticks):
         ticks.at(1)

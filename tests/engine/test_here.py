@@ -7,6 +7,7 @@ from counting import CountSpec, SumSpec
 from watching import eventually
 
 from isoscope.engine import Notify
+from isoscope.engine.failures import UnitsMissingError
 from isoscope.errors import UndefinedError
 from isoscope.study.run import run
 from isoscope.study.spec import Execution
@@ -42,21 +43,24 @@ def test_a_run_that_failed_is_resumed_with_the_same_bits(
     target = tmp_path / "again" / "run"
     with pytest.raises(UndefinedError):
         run(spec, into(target))
-    assert target.exists() == (stop > 0)  # nothing is left where nothing was done
+    assert [where for _, _, where in log("begin")].count(
+        f"1-{stop}"
+    ) == 1  # it would be the same
     failing.unlink()
     run(spec, into(target))
     assert bits(target) == whole
     done = [where for _, _, where in log("end")]
-    assert done == [f"1-{number}" for number in range(11)]
+    assert done == [f"1-{n}" for n in range(11) if n != stop] + [f"1-{stop}"]
 
 
 def test_a_kill_loses_nothing_that_was_kept(spec, whole, tmp_path, order, log, start):
     target = tmp_path / "again" / "run"
     options = {"orders": spec.orders, "units": 11}
-    order("fail@1-4")
-    with pytest.raises(UndefinedError):
+    failing = [order(f"fail@1-{unit}") for unit in range(4, 11)]
+    with pytest.raises(UnitsMissingError):
         run(spec, into(target))  # units 0 to 3 are kept
-    order("fail@1-4").unlink()
+    for each in failing:
+        each.unlink()
     order("wait@1-7")
     driver = start("SumSpec", options, output=str(target))
     eventually(lambda: ("begin", "1-7") in [line[1:] for line in log()])

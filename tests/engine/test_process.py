@@ -79,9 +79,18 @@ def test_what_was_done_before_a_failure_is_handed_over(
 ):
     monkeypatch.setattr("isoscope.engine.process.wait", lambda *_: [])
     order("fail@1-2")
-    with pytest.raises(UndefinedError):
-        served(SumSpec.of(orders=str(orders), units=8), task((0, 1, 2), tmp_path), None)
-    assert served.messages[-1].units == (0, 1)
+    found = served(SumSpec.of(orders=str(orders), units=8), task((0, 1, 2, 3), tmp_path), None)
+    kept = [each.units for each in found if isinstance(each, wire.Kept)]
+    assert kept == [(0, 1), (3,)]  # after an error of ours the others are done
+    (failed,) = [each for each in found if isinstance(each, wire.Failed)]
+    assert failed.unit == 2 and isinstance(failed.unpack(), UndefinedError)
+
+
+def test_a_worker_leaves_after_a_bug(served, orders, order, tmp_path, monkeypatch):
+    monkeypatch.setattr("isoscope.engine.process.wait", lambda *_: [])
+    order("bug@1-1")
+    found = served(SumSpec.of(orders=str(orders), units=8), task((0, 1, 2), tmp_path), None)
+    assert [type(each).__name__ for each in found[-3:]] == ["Kept", "Failed", "Leaving"]
 
 
 DRIVER = """

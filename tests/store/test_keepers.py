@@ -443,7 +443,7 @@ def test_another_process_hands_over_and_this_one_adopts(tmp_path, reference):
         handed = worker.hand_over()
         assert worker.hand_over() == []
         for node, name in handed:
-            driver.adopt(node, name)
+            assert driver.adopt(node, tmp_path / name)
     assert driver.missing() == []
     assert bits(driver.total(), tmp_path) == reference
     assert len(nodes(tmp_path)) == 3

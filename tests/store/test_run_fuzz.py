@@ -55,7 +55,9 @@ from isoscope.study.measure_choice import head_measures, read_state
 
 SCHEMA1 = Path(__file__).parent / "schema1"
 SEEDS = ("vectors", "survey", "survey", "heads")
-OF_EXPERIMENTS = ("sweep", "nursery", "series", "headseries", "drift", "ablate")
+OF_EXPERIMENTS = (
+    "sweep", "nursery", "series", "headseries", "drift", "ablate", "curvature", "types",
+)  # fmt: skip
 OF_HEADS = (Queries, Keys, EarlyQueries, EarlyKeys, QueryScores)
 FRESH = ("mean-cosine-centred", "twonn", "partition", "isoscore-debiased", "alpha", "mev")
 NUMBERS = [0, -1, 1, 2, 7, -4, 2**31, 2**40, 2**63 - 1, -(2**63), 0.5, 1e308, -1e-320]
@@ -139,6 +141,17 @@ def write_experiments(folder):
         arch=["bert"], width=16, heads=2, tokens=8, initialisations=2, norms=[0, 10],
         output=folder / "drift",
     )  # fmt: skip
+    isoscope.curvature(
+        radii=[0.5, 0.1], bias=[0, 1], types=9, samples=40, draws=2, output=folder / "curvature"
+    )
+    isoscope.curvature(
+        series / "step_0",
+        output=folder / "types",
+        occurrences=16,
+        rank=2,
+        tokens=1500,
+        length=16,
+    )
     isoscope.nursery_ablate(
         factors=["tie"], seeds=2, vocabulary=32, length=16, tokens=64, permutations=0,
         output=folder / "ablate", **small,

@@ -1,37 +1,24 @@
-"""What engines share: jobs, stages, progress, and the engine that works in this process."""
+"""What engines share: jobs, stages, units; and the engine that works in this process."""
 
 import shutil
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from threading import RLock
 from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 from isoscope.engine.allocator import trim
+from isoscope.engine.failures import Failures, damaged_result, say
 from isoscope.engine.plan import Plan
-from isoscope.errors import ConfigError
-from isoscope.registry import check_names
+from isoscope.engine.tracker import Notify, Tracker
 from isoscope.store.keepers import RecordKeeper, SummaryKeeper
 from isoscope.store.state import State
 from isoscope.store.working import Working
 
 R_co = TypeVar("R_co", covariant=True)
-ENGINES = ("here", "pool")
-
-
-@dataclass(frozen=True)
-class Notify:
-    """Callbacks for progress, and for remarks about the work."""
-
-    progress: Callable[[int, int | None], None] | None = None
-    say: Callable[[str], None] | None = None
-
-    def tell(self, text: str) -> None:
-        """Pass on a remark, where there is a callback for it."""
-        if self.say is not None:
-            self.say(text)
 
 
 class Scratch:
@@ -108,6 +95,7 @@ class Opens(Protocol):
     """A spec, as engines see it."""
 
     keeps: ClassVar[str]  # "summaries" or "records"
+    stays_open: ClassVar[bool]  # whether what is opened is used until the run ends
 
     def open(self, notify: Notify, live: Mapping[str, object] | None = None) -> Worker[object]:
         """Open what it names."""
@@ -126,40 +114,7 @@ class Job:
     plan: Plan
     worker: Worker[object]  # that made the plan, open in this process
     working: Working  # the folder of the run
-
-
-@dataclass
-class Tracker:
-    """Progress over all units of a run: it never goes back, whoever reports."""
-
-    notify: Notify
-    total: int | None = None
-    note: Callable[[str], None] = lambda _: None
-    _done: int = 0
-    _under_way: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
-    _shown: int = -1
-    _lock: RLock = field(default_factory=RLock)
-
-    def at(self, stage: int, unit: int, done: int) -> None:
-        """Report how much of a unit is done."""
-        with self._lock:
-            self._under_way[stage, unit] = done
-            self.show()
-
-    def finish(self, stage: int, unit: int, size: int | None) -> None:
-        """Report a unit that is done, now or by an earlier run."""
-        with self._lock:
-            under_way = self._under_way.pop((stage, unit), 0)
-            self._done += under_way if size is None else size
-            self.show()
-
-    def show(self) -> None:
-        """Report how much is done in all, unless that is known."""
-        with self._lock:
-            done = self._done + sum(self._under_way.values())
-            if self.notify.progress is not None and done > self._shown:
-                self._shown = done
-                self.notify.progress(done, self.total)
+    tell: Callable[[str], None] = lambda _: None  # takes remarks
 
 
 @dataclass(frozen=True)
@@ -170,20 +125,56 @@ class Stage:
     units: Sequence[object]
     keeper: SummaryKeeper | RecordKeeper  # where results of units go
     tracker: Tracker
+    failures: Failures
     size: Callable[[int], int | None]  # how much a unit counts in progress
     before: State | None  # the merged state of the stage before
+    skipped: frozenset[int] = frozenset()  # units that are missing in a stage before
+
+    def todo(self) -> list[int]:
+        """Return the units that are to be done, in order."""
+        return [unit for unit in self.keeper.missing() if unit not in self.skipped]
+
+    def at(self, unit: int, done: int, worker: str = "") -> None:
+        """Report how much of a unit is done, and by which worker."""
+        self.tracker.at(self.number, unit, done, worker, self.size(unit))
 
     def finish(self, unit: int) -> None:
-        """Report a unit that is done, now or by an earlier run."""
+        """Report a unit that is done."""
         self.tracker.finish(self.number, unit, self.size(unit))
 
+    def find(self, unit: int) -> None:
+        """Report a unit that an earlier run has done."""
+        self.tracker.find(self.number, unit, self.size(unit))
 
-RunStage = Callable[[Stage], None]  # does the units that are missing; then all are kept
+    def lose(self, unit: int) -> bool:
+        """Return whether a unit that was kept and is damaged is to be done again."""
+        self.tracker.lose(self.size(unit))
+        return self.fail(unit, damaged_result(unit))
+
+    def fail(self, unit: int, error: BaseException, *, final: bool = False) -> bool:
+        """Return whether a unit that has failed is to be tried again, after the others.
+
+        Raises where the run cannot go on. With `final` it was tried often enough.
+        """
+        label = getattr(self.units[unit], "label", "")
+        any_done = len(self.keeper.missing()) < len(self.units)
+        again = self.failures.fail(
+            self.number, unit, label, error, any_done=any_done, final=final
+        )
+        self.tracker.fail(self.number, unit, again=again)
+        what = "is tried again later" if again else "is given up"
+        self.tracker.notify.tell(f"unit {unit} failed and {what}: {say(error)}")
+        return again
+
+
+# Does the units that are missing, and returns when all are kept or given up.
+RunStage = Callable[[Stage], None]
 
 
 class Engine(Protocol):
     """Where units run."""
 
+    name: str
     takes_live: bool
 
     def start(self, job: Job) -> AbstractContextManager[RunStage]:
@@ -191,9 +182,28 @@ class Engine(Protocol):
         ...
 
 
+@runtime_checkable
+class Follows(Protocol):
+    """An engine whose processes have all been started with the same command."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process makes the plan and the results."""
+        ...
+
+    def leading(self) -> AbstractContextManager[Callable[[object], None]]:
+        """Lead the others; yield what tells them the results. They end where this fails."""
+        ...
+
+    def follow(self) -> object:
+        """Work for the leader; return its results, or leave where it could not do it."""
+        ...
+
+
 class Here:
     """Does units one after the other in this process: takes arrays, modules and streams."""
 
+    name = "here"
     takes_live = True
 
     def start(self, job: Job) -> AbstractContextManager[RunStage]:
@@ -202,45 +212,32 @@ class Here:
 
 
 def _run_here(job: Job, stage: Stage) -> None:
-    """Do the units that are missing; what is done is written even if one fails."""
+    """Do the units that are missing; what is done is written even if the run ends."""
     worker, keeper, tracker = job.worker, stage.keeper, stage.tracker
+    todo = deque(stage.todo())
     worker.enter(job.plan, stage.number, stage.before)
     try:
-        missing = keeper.missing()
-        for place, unit in enumerate(missing):
-            prepare_next(worker, stage.units, missing[place : place + 2])
+        while todo:
+            unit = todo.popleft()
+            prepare_next(worker, stage.units, [unit, *islice(todo, 1)])
             scratch = Scratch(job.working.scratch, stage.number, unit)
-            ticks = Ticks(partial(tracker.at, stage.number, unit), tracker.note)
-            result = worker.run(stage.units[unit], scratch, ticks)
+            ticks = Ticks(partial(stage.at, unit), tracker.note)
+            try:
+                result = worker.run(stage.units[unit], scratch, ticks)
+            except Exception as error:
+                if stage.fail(unit, error):
+                    todo.append(unit)
+                continue
             keeper.add(unit, result)
             if scratch.used:
                 keeper.flush()  # first on the disk, then out of the scratch
                 scratch.clear()
             stage.finish(unit)
+            for lost in keeper.drain_lost():
+                if stage.lose(lost):
+                    todo.append(lost)
             del result
             trim()
     except BaseException:
         keeper.flush()
         raise
-
-
-def engine_for(name: str, workers: int) -> Engine:
-    """Return an engine by name."""
-    check_names("engine", [name], ENGINES)
-    if type(workers) is not int or workers < 1:
-        raise ConfigError(
-            f"expected at least 1 as workers, got {workers!r}",
-            hint="give a whole number to --workers",
-            slug="number-too-small",
-        )
-    if name == "here":
-        if workers != 1:
-            raise ConfigError(
-                f"cannot use {workers} workers with the engine here",
-                hint="one process does the work there; several need --engine=pool",
-                slug="engine-workers",
-            )
-        return Here()
-    from isoscope.engine.pool import Pool
-
-    return Pool(workers)

@@ -18,6 +18,11 @@ _KINDS = ("<i8", "<f8", "<u8", "<i4", "|u1")
 class Unit(msgspec.Struct, frozen=True, tag=True):
     """One share of the work: small, typed, hashable, and the same on every machine."""
 
+    @property
+    def label(self) -> str:
+        """What messages call it beside its number."""
+        return ""
+
 
 class Packed(msgspec.Struct, frozen=True, array_like=True):
     """An array in a plan."""

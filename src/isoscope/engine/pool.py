@@ -10,8 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from io import FileIO
@@ -19,13 +18,10 @@ from multiprocessing.connection import wait
 from pathlib import Path
 
 from isoscope.engine import wire
-from isoscope.engine.base import Job, RunStage, Scratch, Stage
-from isoscope.errors import EngineError
-from isoscope.store.keepers import SummaryKeeper
+from isoscope.engine.base import Job, RunStage, Stage
+from isoscope.engine.desk import Desk, refuse_script, worker_died
 
-TASKS_PER_WORKER = 4  # at least, where there are units enough: the last ones even out
-LARGEST = 6  # level of the largest part of the tree that one task takes
-DEATHS = 3  # of workers one after the other, at one task, before the run ends
+DEATHS = 3  # of workers one after the other before they have done anything: the run ends
 GRACE = 2.0  # seconds that workers have to hand over what they did when a run is interrupted
 
 
@@ -34,18 +30,13 @@ class Pool:
     """Worker processes with pinned threads."""
 
     workers: int
+    name = "pool"
     takes_live = False
 
     @contextmanager
     def start(self, job: Job) -> Generator[RunStage]:
         """Begin with a job; processes are started with the first stage that has work."""
-        if type(job.spec).__module__ == "__main__":
-            raise EngineError(
-                f"cannot hand a {type(job.spec).__name__} to the engine pool: it is defined in "
-                "the script that runs",
-                hint="only --engine=here takes it; move it to a module that can be imported",
-                slug="engine-live",
-            )
+        refuse_script(job.spec, self.name)
         with closing(PoolSession(job, self.workers)) as session:
             yield session.run
 
@@ -120,26 +111,14 @@ class PoolSession:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, stage: Stage) -> None:
-        """Hand out the units that are missing; return when all are kept."""
-        keeper, job = stage.keeper, self.job
-        missing = keeper.missing()
-        if not missing:
+        """Hand out the units that are missing; return when all are kept or given up."""
+        desk = Desk.of(self.job, stage, self.workers)
+        if not desk.tasks:
             return
-        folder = keeper.folder or job.working.spare()
-        before = None
-        if stage.before is not None:
-            before = str(stage.before.file(job.working.spare, f"before-{stage.number}"))
-        level = 0 if job.spec.keeps == "records" else task_level(len(missing), self.workers)
-        tasks = deque(
-            wire.Assignment(
-                stage.number, part, len(stage.units), str(folder), keeper.id, before
-            )
-            for part in align(missing, level)
-        )
-        desk = Desk(stage, tasks, job.working.scratch())
+        count = min(self.workers, len(desk.tasks))
         threads = [
             threading.Thread(target=self._drive, args=(number, desk), daemon=True)
-            for number in range(min(self.workers, len(tasks)))
+            for number in range(count)
         ]
         for thread in threads:
             thread.start()
@@ -147,7 +126,7 @@ class PoolSession:
             for thread in threads:
                 thread.join()
         except BaseException:
-            desk.fail(None)
+            desk.end(None)
             self._halt()
             patience = time.monotonic() + GRACE
             for thread in threads:
@@ -178,135 +157,75 @@ class PoolSession:
             for process in self.processes.values():
                 process.send(None)
 
-    def _drive(self, number: int, desk: "Desk") -> None:
+    def _drive(self, number: int, desk: Desk) -> None:
         """Give one process its tasks until there are no more."""
         try:
             while (task := desk.next()) is not None:
                 self._do(number, task, desk)
+            desk.stage.tracker.leave(_name(number))
         except BaseException as error:
-            desk.fail(error)
+            desk.end(error)
             self._halt()
 
-    def _do(self, number: int, task: wire.Assignment, desk: "Desk") -> None:
+    def _do(self, number: int, task: wire.Assignment, desk: Desk) -> None:
         """Have a task done, by one process after the other where they die."""
         left, deaths = list(task.units), 0
         while left and not desk.stopped:
-            before = len(left)
             try:
                 self._assign(number, task, left, desk)
             except EOFError:
                 if desk.stopped:
                     return
-                deaths = 1 if len(left) < before else deaths + 1
-                code, where = self._remove(number)
+                how, unit = self._remove(number)
+                desk.stage.tracker.leave(_name(number))
+                if unit in left:
+                    deaths = 0
+                    left.remove(unit)
+                    desk.fail(task, unit, worker_died(unit, how))
+                    continue
+                deaths += 1
                 if deaths == DEATHS:
-                    raise EngineError(
-                        f"{DEATHS} workers died one after the other, {where} ({code})",
-                        hint="what was done is kept and the same command resumes it; if memory "
-                        "ran out, take fewer --workers or a smaller --unit",
-                        slug="worker-died",
-                    ) from None
-                desk.stage.tracker.notify.tell(f"a worker died ({code}): starting another")
+                    raise worker_died(None, how) from None
+                desk.stage.tracker.notify.tell(f"a worker died ({how}): starting another")
 
-    def _assign(
-        self, number: int, task: wire.Assignment, left: list[int], desk: "Desk"
-    ) -> None:
+    def _assign(self, number: int, task: wire.Assignment, left: list[int], desk: Desk) -> None:
         if number not in self.processes:
             with self._lock:
                 if self._closed:
                     raise EOFError
                 process = self.processes[number] = Process(self.job)
             process.send(wire.Open(self.job.spec, self.job.plan.encode(), str(desk.scratch)))
-            self._until_ready(number, left, desk)
+            self._until_ready(number, task, left, desk)
         self.processes[number].send(replace(task, units=tuple(left)))
-        self._until_ready(number, left, desk)
+        self._until_ready(number, task, left, desk)
 
-    def _until_ready(self, number: int, left: list[int], desk: "Desk") -> None:
+    def _until_ready(
+        self, number: int, task: wire.Assignment, left: list[int], desk: Desk
+    ) -> None:
         process = self.processes[number]
         while not isinstance(message := process.receive(), wire.Ready):
-            if isinstance(message, wire.Failed):
-                raise message.unpack()
+            if isinstance(message, wire.Leaving):
+                self._remove(number)
+                return
             if isinstance(message, wire.At):
                 process.unit = message.unit
-            for unit in desk.take(message):
+            for unit in desk.take(task, message, _name(number)):
                 left.remove(unit)
 
-    def _remove(self, number: int) -> tuple[str, str]:
-        """Clear away a process that has died; return how, and where it was."""
+    def _remove(self, number: int) -> tuple[str, int | None]:
+        """Clear away a process that has ended; return how, and at which unit it was."""
         with self._lock:
             process = self.processes.pop(number)
         process.stop()
         process.close()
-        code, unit = process.popen.returncode, process.unit
-        where = "before their first unit" if unit is None else f"the last one at unit {unit}"
-        return f"signal {-code}" if code < 0 else f"exit code {code}", where
+        code = process.popen.returncode
+        return f"signal {-code}" if code < 0 else f"exit code {code}", process.unit
 
 
-@dataclass
-class Desk:
-    """What the threads of a stage share: tasks to give out, and where results go."""
+def _name(number: int) -> str:
+    """Return what a worker is called.
 
-    stage: Stage
-    tasks: deque[wire.Assignment]
-    scratch: Path
-    error: BaseException | None = None
-    stopped: bool = False
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def next(self) -> wire.Assignment | None:
-        """Return a task that nobody has, or None."""
-        with self._lock:
-            return None if self.stopped or not self.tasks else self.tasks.popleft()
-
-    def fail(self, error: BaseException | None) -> None:
-        """Stop giving out tasks; the first error is what the run ends with."""
-        with self._lock:
-            if self.error is None and not self.stopped:
-                self.error = error
-            self.stopped = True
-
-    def take(self, message: object) -> tuple[int, ...]:
-        """Take in a message; return the units that are kept by it."""
-        if isinstance(message, wire.At):
-            self.stage.tracker.at(self.stage.number, message.unit, message.done)
-            return ()
-        with self._lock:
-            if isinstance(message, wire.Remark):
-                self.stage.tracker.note(message.text)
-                return ()
-            keeper = self.stage.keeper
-            if isinstance(message, wire.Found):
-                keeper.add(message.unit, message.record)
-                kept: tuple[int, ...] = (message.unit,)
-            else:
-                assert isinstance(message, wire.Kept)
-                assert isinstance(keeper, SummaryKeeper)
-                for node, name in message.nodes:
-                    keeper.adopt(node, name)
-                kept = message.units
-        for unit in kept:
-            Scratch(lambda: self.scratch, self.stage.number, unit).clear()
-            self.stage.finish(unit)
-        return kept
-
-
-def task_level(units: int, workers: int) -> int:
-    """Return the level of the parts of the merge tree that make one task each.
-
-    >>> [task_level(units, 1) for units in (1, 8, 16, 10_000)]
-    [0, 1, 2, 6]
+    >>> _name(0)
+    'worker 1'
     """
-    enough = units // (TASKS_PER_WORKER * workers)
-    return min(max(enough.bit_length() - 1, 0), LARGEST)
-
-
-def align(missing: Sequence[int], level: int) -> list[tuple[int, ...]]:
-    """Return units in parts that are whole subtrees of the merge tree, where possible.
-
-    >>> align(range(1, 11), 1)
-    [(1,), (2, 3), (4, 5), (6, 7), (8, 9), (10,)]
-    """
-    parts: dict[int, list[int]] = {}
-    for unit in missing:
-        parts.setdefault(unit >> level, []).append(unit)
-    return [tuple(part) for part in parts.values()]
+    return f"worker {number + 1}"

@@ -20,6 +20,15 @@ class Open:
     spec: Opens
     plan: bytes
     scratch: str  # where units leave what survives a kill
+    mark: "Mark | None" = None  # where the worker may be on another machine
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A file in the folder of the run, which has the key as its content."""
+
+    path: str
+    key: str
 
 
 @dataclass(frozen=True)
@@ -32,6 +41,8 @@ class Assignment:
     folder: str  # of the stage
     id: str  # of the stage
     before: str | None  # the state file of the stage before
+    files: bool = False  # records are handed over as files, as summaries always are
+    name: str = ""  # of a folder below, for this assignment alone
 
 
 @dataclass(frozen=True)
@@ -66,26 +77,40 @@ class Found:
 
 
 @dataclass(frozen=True)
+class Filed:
+    """The record of a unit that was written to the folder of the assignment."""
+
+    unit: int
+    name: str
+
+
+@dataclass(frozen=True)
 class Ready:
     """A worker is open, or done with its task."""
 
 
 @dataclass(frozen=True)
+class Leaving:
+    """A worker ends after an error that may have left it in disorder."""
+
+
+@dataclass(frozen=True)
 class Failed:
-    """A worker could not do its task."""
+    """A worker could not do a unit, or where none is named, anything."""
 
     error: bytes | None  # pickled, where that is possible
     text: str = field(default="", repr=False)  # the traceback
+    unit: int | None = None
 
     @classmethod
-    def of(cls, error: BaseException, text: str) -> "Failed":
+    def of(cls, error: BaseException, text: str, unit: int | None = None) -> "Failed":
         """Describe an error; one that does not survive pickling is described by its text."""
         try:
             content = pickle.dumps(error)
             same = type(_unpickle(content)) is type(error)
         except Exception:
             same, content = False, b""
-        return cls(content if same else None, text)
+        return cls(content if same else None, text, unit)
 
     def unpack(self) -> BaseException:
         """Return the error for the driver to raise; a bug with the worker's traceback."""
@@ -95,10 +120,11 @@ class Failed:
                 found = _unpickle(self.error)
         if isinstance(found, IsoscopeError):
             return found
+        last = self.text.strip().rpartition("\n")[2]
         error = (
             found
             if isinstance(found, BaseException)
-            else RuntimeError("a worker failed with an error that cannot be sent")
+            else RuntimeError(f"a worker failed with an error that cannot be sent: {last}")
         )
         error.add_note(f"in a worker process:\n{self.text}")
         return error

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
-from isoscope.errors import IsoscopeError, StoreError
+from isoscope.errors import IsoscopeError, StoreError, WriteError
 
 try:
     import fcntl
@@ -36,11 +36,11 @@ _NOT_HERE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 @contextmanager
 def writing(folder: Path, rest: str = "what was saved is still there") -> Generator[None]:
-    """Turn errors of the disk into a StoreError that names the folder and says what is left."""
+    """Turn errors of the disk into a WriteError that names the folder and says what is left."""
     try:
         yield
     except OSError as error:
-        raise StoreError(
+        raise WriteError(
             f"cannot write a run to {str(folder)!r}: {error.strerror or error}",
             hint=f"free some space or choose another folder; {rest}",
             slug="store-write",

@@ -8,6 +8,7 @@ was not yet written.
 
 import os
 import re
+import shutil
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from typing import Generic, TypeAlias, TypeVar
 import msgspec
 
 from isoscope.accumulate.survey import Accumulators, Place, Survey
+from isoscope.errors import StoreError
 from isoscope.store.atomic import sync, write_whole, writing
 from isoscope.store.schema import plain_values
 from isoscope.store.state import (
@@ -37,6 +39,8 @@ from isoscope.store.state import (
 PATIENCE = 60.0  # seconds after which what waits in memory is written
 ROOM = 32 << 20  # bytes that may wait in memory
 TOP = 64  # the level above all nodes
+TASK = "task-"  # how folders begin in which a worker elsewhere leaves its results
+_HERE = os.urandom(4).hex()  # processes on several machines may have the same number
 _UNIT_FILE = re.compile(r"unit-(\d{1,12})-([0-9a-f]{32})\.msgpack")
 _NODE_FILE = re.compile(r"node-(\d{1,2})-(\d{1,12})-([0-9a-f]{32})\.safetensors")
 T = TypeVar("T")
@@ -89,6 +93,7 @@ class Tree(Generic[T]):
 
     units: int
     join: Callable[[Node, T, T], T]
+    is_whole: Callable[[Node, T], bool] | None = None  # of a node that has waited
     nodes: dict[Node, T] = field(default_factory=dict[Node, T])
 
     def holds(self, node: Node) -> bool:
@@ -96,9 +101,16 @@ class Tree(Generic[T]):
         return node.level < TOP and (node.index + 1) << node.level <= self.units
 
     def put(self, node: Node, result: T) -> None:
-        """Take in a finished node, and merge upwards while both halves are there."""
+        """Take in a finished node, and merge upwards while both halves are there.
+
+        A half that was damaged while it waited is dropped: its units are missing again.
+        """
         self.nodes[node] = result
         while node.sibling in self.nodes:
+            beside = self.nodes[node.sibling]
+            if self.is_whole is not None and not self.is_whole(node.sibling, beside):
+                del self.nodes[node.sibling]
+                return
             # Taken out first: a merge that is interrupted may have changed a half, which
             # must never count again.
             left, right = (self.nodes.pop(half) for half in sorted((node, node.sibling)))
@@ -155,7 +167,8 @@ class SummaryKeeper:
     ) -> None:
         self.folder, self.id, self.spare = folder, id, spare
         self.patience, self.room, self.clock = patience, room, clock
-        self.tree: Tree[Content] = Tree(units, self._join)
+        self.tree: Tree[Content] = Tree(units, self._join, self._is_whole)
+        self._lost: list[int] = []
         self._sizes: dict[Node, int] = {}
         self._covered: list[Path] = []  # files of nodes below one that is not written yet
         self._written = clock()
@@ -163,11 +176,16 @@ class SummaryKeeper:
             with writing(folder):
                 folder.mkdir(parents=True, exist_ok=True)
                 if not fresh:
+                    collect_tasks(folder)
                     self._load(folder)
 
     def missing(self) -> list[int]:
         """Return the units that are not done yet, in order."""
         return list(self.tree.missing())
+
+    def has(self, unit: int) -> bool:
+        """Whether a unit is done."""
+        return any(node.covers(unit) for node in self.tree.nodes)
 
     def add(self, unit: int, result: object) -> None:
         """Keep the summaries of a unit."""
@@ -206,11 +224,40 @@ class SummaryKeeper:
         survey.held, self._sizes[node] = settled, size
         return survey
 
-    def adopt(self, node: Node, name: str) -> None:
-        """Take over a node that another process has written to the folder."""
-        assert self.folder is not None
-        self._put(node, self.folder / name)
+    def adopt(self, node: Node, path: Path) -> bool:
+        """Take over a node that another process has written; False where it is damaged.
+
+        One that is in another folder is moved to this one.
+        """
+        found = _NODE_FILE.fullmatch(path.name)
+        try:
+            whole = found is not None and self._digest(path, node) == found[3]
+        except OSError:
+            whole = False
+        if not whole:
+            with suppress(OSError):
+                path.unlink()
+            return False
+        self._put(node, _move(path, self.folder))
         self._make_room()
+        return True
+
+    def _is_whole(self, node: Node, content: Content) -> bool:
+        """Whether a file is as it was written; what it held is noted where it is not."""
+        found = _NODE_FILE.fullmatch(content.name) if isinstance(content, Path) else None
+        if found is None or not isinstance(content, Path):
+            return True
+        with suppress(OSError):
+            if self._digest(content, node) == found[3]:
+                return True
+            content.unlink()
+        self._lost += range(node.first, node.first + (1 << node.level))
+        return False
+
+    def drain_lost(self) -> list[int]:
+        """Return units that were kept and are missing again, since their file was damaged."""
+        found, self._lost = self._lost, []
+        return found
 
     def _make_room(self) -> None:
         """Write all nodes when it is time; else put those beyond the room out of memory."""
@@ -243,6 +290,13 @@ class SummaryKeeper:
 
     def total(self) -> State:
         """Return all units merged, from the first to the last; afterwards add no more."""
+        for node, content in self.tree.nodes.items():
+            if not self._is_whole(node, content):
+                raise StoreError(
+                    f"the result of units {node.first} and following was damaged on the disk",
+                    hint="the same command computes it again; check the disk",
+                    slug="store-damaged",
+                )
         first, *rest = self.tree.roots or [Survey()]
         for number, each in enumerate(rest):
             first = self._merge(first, each, Node(TOP, number))
@@ -363,7 +417,7 @@ class SummaryKeeper:
 
     def _part_path(self, name: str) -> Path:
         """Return a temporary name; nothing is left there of a process with the same id."""
-        path = self._place / f"{os.getpid()}-{name}.part"
+        path = self._place / f"{_HERE}-{os.getpid()}-{name}.part"
         for leftover in (path, path.with_name(f"{path.name}.data")):
             leftover.unlink(missing_ok=True)
         return path
@@ -377,6 +431,39 @@ class SummaryKeeper:
 
     def _digest(self, path: Path, node: Node) -> str:
         return file_digest(path, f"{self.id} {node.level} {node.index} ")
+
+
+def _move(path: Path, folder: Path | None) -> Path:
+    """Give a file the same name in another folder, unless it is there."""
+    if folder is None or path.parent == folder:
+        return path
+    with writing(folder):
+        return path.replace(folder / path.name)
+
+
+def unit_of(path: Path) -> int | None:
+    """Return the unit whose record a file is called after; None where it is none."""
+    found = _UNIT_FILE.fullmatch(path.name)
+    return None if found is None else int(found[1])
+
+
+def node_of(path: Path) -> Node | None:
+    """Return the node that a file is called after; None where it is none."""
+    found = _NODE_FILE.fullmatch(path.name)
+    return None if found is None else Node(int(found[1]), int(found[2]))
+
+
+def collect_tasks(folder: Path) -> None:
+    """Take up what workers of an earlier driver have written and nobody has adopted.
+
+    Files are checked like all others when they are loaded.
+    """
+    for task in sorted(folder.glob(f"{TASK}*")):
+        for path in sorted(task.iterdir()) if task.is_dir() else ():
+            if _UNIT_FILE.fullmatch(path.name) or _NODE_FILE.fullmatch(path.name):
+                with suppress(OSError):  # a worker that is about to end may have removed it
+                    path.replace(folder / path.name)
+        shutil.rmtree(task, ignore_errors=True)
 
 
 def _named_files(folder: Path, name: re.Pattern[str]) -> Iterator[tuple[re.Match[str], Path]]:
@@ -442,28 +529,53 @@ class RecordKeeper:
         if folder is not None:
             with writing(folder):
                 folder.mkdir(parents=True, exist_ok=True)
+                collect_tasks(folder)
                 self._load(folder)
 
     def missing(self) -> list[int]:
         """Return the units that are not done yet, in order."""
         return [number for number in range(self.units) if number not in self.records]
 
-    def add(self, unit: int, result: object) -> None:
-        """Keep the record of a unit."""
+    def has(self, unit: int) -> bool:
+        """Whether a unit is done."""
+        return unit in self.records
+
+    def add(self, unit: int, result: object) -> str:
+        """Keep the record of a unit; return the name of its file."""
         content = msgspec.msgpack.encode(plain_values(result))
+        name = f"unit-{unit}-{self._digest(unit, content)}.msgpack"
         if self.folder is not None:
-            name = f"unit-{unit}-{self._digest(unit, content)}.msgpack"
             with writing(self.folder):
                 write_whole(self.folder / name, content)
         # As it is read back, so that a resumed run has the same values.
         self.records[unit] = msgspec.msgpack.decode(content)
+        return name
+
+    def adopt(self, unit: int, path: Path) -> bool:
+        """Take over a record that another process has written; False where it is damaged."""
+        found = _UNIT_FILE.fullmatch(path.name)
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return False
+        if found is None or self._digest(unit, content) != found[2]:
+            with suppress(OSError):
+                path.unlink()
+            return False
+        _move(path, self.folder)
+        self.records[unit] = msgspec.msgpack.decode(content)
+        return True
 
     def flush(self) -> None:
         """Nothing waits: records are written as they come."""
 
+    def drain_lost(self) -> list[int]:
+        """Return nothing: records are in memory as well."""
+        return []
+
     def total(self) -> list[object]:
-        """Return the records of all units, in order."""
-        return [self.records[number] for number in range(self.units)]
+        """Return the records of all units that are done, in order."""
+        return [self.records[number] for number in sorted(self.records)]
 
     def _load(self, folder: Path) -> None:
         for name, path in _named_files(folder, _UNIT_FILE):

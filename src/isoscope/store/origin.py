@@ -62,10 +62,13 @@ class Settings(OriginPart, frozen=True, kw_only=True):
     zeta: float | None = None
     as_published: bool | None = None
     documents: bool | None = None  # whether rows came in documents
+    controls: int | None = None  # random subspaces that gradients are compared with
     # What rows or documents without ids are known by: content (and order), or order alone;
     # None: by ids, or in older runs by the name of their file and their order in it.
     known_by: str | None = None
-    if_known = frozenset({"measures", "zeta", "as_published", "documents", "known_by"})
+    if_known = frozenset(
+        {"measures", "zeta", "as_published", "documents", "controls", "known_by"}
+    )
 
 
 class Identity(OriginPart, frozen=True, kw_only=True):

@@ -5,7 +5,6 @@
 # pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,7 +46,7 @@ def write_readings(path: Path, readings: Iterable[Reading]) -> None:
 
     found = list(readings)
     _check_finite(found)
-    table = _as_table([plain_values(asdict(each)) for each in found])
+    table = _as_table([plain_values(each) for each in found])
     with path.open("xb") as file:  # not by name: Python's file reports a full disk as such
         pq.write_table(table, file, compression="zstd")
 

@@ -52,8 +52,9 @@ from isoscope.types import Reading
 
 LARGEST = 64 * 2**20  # bytes of run.json and config.yaml that are read at all
 BEGUN, PLAN = "begun.json", "plan.msgpack"
+FAILED = "failed.json"  # units that failed every time, and how
 # What an unfinished run may hold; the first two are of versions before there were plans.
-WORKING = {"units", "again", BEGUN, PLAN, "lock", "notes.json", "scratch"}
+WORKING = {"units", "again", BEGUN, PLAN, FAILED, "lock", "notes.json", "scratch"}
 
 
 def check_target(

@@ -56,6 +56,29 @@ class SpectrumPoints(msgspec.Struct, frozen=True, kw_only=True):
     rows: float  # effective ones
 
 
+class ConceptParts(msgspec.Struct, frozen=True, kw_only=True):
+    """One direction of a tangent proxy, and the tokens at its ends with the words around."""
+
+    site: str
+    direction: int  # counted from 0
+    variance: float  # share of the variance of the activations
+    top: tuple[tuple[str, str], ...]
+    bottom: tuple[tuple[str, str], ...]
+
+
+class BasisParts(msgspec.Struct, frozen=True, kw_only=True):
+    """The orthonormal directions of a site's own proxy at one step."""
+
+    site: str
+    rank: int
+    basis: Numbers  # (d, rank), row by row
+
+    @property
+    def array(self) -> Array:
+        """The directions, (d, rank)."""
+        return self.basis.array.reshape(-1, max(self.rank, 1))
+
+
 class StepParts(msgspec.Struct, frozen=True, kw_only=True):
     """One step of a series: what its readings alone do not tell."""
 
@@ -64,6 +87,8 @@ class StepParts(msgspec.Struct, frozen=True, kw_only=True):
     keys: tuple[Numbers, ...] = ()  # lists of groups, each once
     parts: tuple[GroupParts, ...] = ()
     spectra: tuple[SpectrumPoints, ...] = ()
+    concepts: tuple[ConceptParts, ...] = ()
+    bases: tuple[BasisParts, ...] = ()  # until the steps are compared
 
 
 class MetricCurve(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -14,7 +14,7 @@ import msgspec
 from isoscope.errors import LockedError, StoreError
 from isoscope.store.atomic import SpareFolder, reading, write_whole, writing
 from isoscope.store.origin import versions
-from isoscope.store.run import BEGUN, PLAN, check_target, is_unfinished
+from isoscope.store.run import BEGUN, FAILED, PLAN, check_target, is_unfinished
 
 try:
     import fcntl
@@ -238,6 +238,18 @@ class Working:
         if self.folder is not None:
             with writing(self.folder):
                 write_whole(self.folder / NOTES, msgspec.json.encode(self.notes))
+
+    def record_failures(self, failures: Sequence[msgspec.Struct]) -> None:
+        """Write which units failed every time, and how; the file of an earlier try is gone."""
+        if self.folder is None:
+            return
+        path = self.folder / FAILED
+        with writing(self.folder):
+            if failures:
+                content = msgspec.json.format(msgspec.json.encode(failures), indent=1)
+                write_whole(path, content)
+            else:
+                path.unlink(missing_ok=True)
 
     def _acquire(self, target: Path) -> Path:
         """Lock the folder for units; another driver may have finished the run meanwhile."""

@@ -1,0 +1,1 @@
+"""What Ray has no option for."""
