@@ -4,6 +4,7 @@
     python bench/watch.py small      small models from scratch: healthy, and with a collapse
     python bench/watch.py minilm     the same while MiniLM is fine-tuned
     python bench/watch.py cost       a reading against a hundred steps of MiniLM
+    python bench/watch.py tangents   a reading of gradients against fifty steps of MiniLM
 
 A run is read every ten steps. Healthy runs learn masked tokens, pairs of views of a text, or a
 label; the others are the same runs with a collapse planted from the middle on. The label is
@@ -25,7 +26,7 @@ import torch
 from torch import nn
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
-from isoscope.control import IStar, MeanCosine, Watch
+from isoscope.control import IStar, MeanCosine, Tangents, Watch
 from isoscope.control.watch.alert import usual_rules
 from isoscope.source.corpus import open_corpus
 
@@ -33,6 +34,7 @@ RESULTS = Path(__file__).parent / "results" / "watch.json"
 EVERY, BATCH, LENGTH = 10, 16, 32
 SIZES = {"small": (200, 12, 1e-3), "minilm": (80, 2, 1e-4)}  # steps, seeds, learning rate
 TASKS = ("masked", "views", "label")
+MAPS = tuple(f"gradw.encoder.layer.{layer}.intermediate.dense" for layer in range(6))
 COLLAPSES = ("one direction", "one line", "dead dimensions", "noise for labels")
 
 
@@ -230,11 +232,57 @@ def cost():
     }
 
 
+def tangents():
+    """Return what a reading of gradients at every layer adds to fifty steps of MiniLM.
+
+    A step that is listened to has hooks on activations and on gradients; reading it computes
+    the numbers and fits proxies. Steps with and without alternate.
+    """
+    from penalties import Step
+
+    step, rows = Step(), {}
+    kinds = {"grad": ["grad"], "grad and gradw": ["grad", *MAPS]}
+    for name, sites in kinds.items():
+        watch = Watch(every=1, batch=False, rules=(), tangents=Tangents(sites))
+        plain, due, reading = [], [], []
+        for turn in range(14):
+            for kind in ("plain", "due") if turn % 2 else ("due", "plain"):
+                start = time.process_time()
+                if kind == "due":
+                    watch.begin(step.model, 1)
+                step.run(None)
+                (due if kind == "due" else plain).append(time.process_time() - start)
+                if kind == "due":
+                    start = time.process_time()
+                    watch.end(step.model, 1)
+                    reading.append(time.process_time() - start)
+        # the first two readings have no proxies, or hold none before
+        plain, due, reading = plain[2:], due[2:], reading[2:]
+        extra = median(a - b for a, b in zip(due, plain, strict=True))
+        rows[name] = {
+            "sites": len({key.rpartition("/")[2] for key in watch.history}),
+            "step": round(median(plain), 4),
+            "listened": round(median(due), 4),
+            "reading": round(median(reading), 4),
+            "share": round((max(extra, 0.0) + median(reading)) / (50 * median(plain)), 5),
+        }
+    return rows | {
+        "machine": {
+            "processor": platform.processor() or platform.machine(),
+            "threads": torch.get_num_threads(),
+            "clock": "processor",
+            "torch": torch.__version__,
+            "load": [round(x, 2) for x in os.getloadavg()],
+        }
+    }
+
+
 def main():
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    for name in sys.argv[1:] or ("cost", "small", "minilm"):
-        for found in [cost()] if name == "cost" else runs(name):
+    costs = {"cost": cost, "tangents": tangents}
+    for name in sys.argv[1:] or ("cost", "tangents", "small", "minilm"):
+        for found in [costs[name]()] if name in costs else runs(name):
             whole = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
             RESULTS.write_text(json.dumps(whole | {name: found}, indent=1) + "\n")
 

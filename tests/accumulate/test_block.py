@@ -253,3 +253,27 @@ def test_names_of_documents_may_be_hashed_before(make_block):
     block = ArrayBlock(rows, named_documents(np.array(["a", "a", "b", "b"])))
     assert len(block.members.runs) == 3
     assert block.positions.tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("centre", [0.0, 40.0])
+@pytest.mark.parametrize("lengths", [[700, 3, 1, 900], [40] * 50], ids=["few", "groups"])
+def test_sums_are_the_same_bits_wherever_the_sorted_parts_end(centre, lengths, monkeypatch):
+    rng = np.random.default_rng(0)
+    rows = (centre + rng.standard_normal((sum(lengths), 24))).astype(np.float32)
+    rows[:2] = 0
+    keys = named_documents(np.repeat(np.arange(len(lengths)), lengths).astype(str))
+    at_once = ArrayBlock(rows, keys)
+    monkeypatch.setattr("isoscope.accumulate.block._PART", 10**6)
+    monkeypatch.setattr("isoscope.accumulate.block._TAKEN", 10**6)
+    expected = at_once.sums  # every row is sorted before the first cell is summed
+    assert bool(at_once.origin.any()) is bool(centre)
+    for part, taken in [(512, 256), (64, 48), (7, 3)]:
+        monkeypatch.setattr("isoscope.accumulate.block._PART", part)
+        monkeypatch.setattr("isoscope.accumulate.block._TAKEN", taken)
+        block = ArrayBlock(rows, keys)
+        for name in set(NAMES) - {"energy"}:  # summed part by part
+            np.testing.assert_array_equal(
+                getattr(block.sums, name), getattr(expected, name), err_msg=name
+            )
+        np.testing.assert_allclose(block.sums.energy, expected.energy, rtol=1e-5)
+        np.testing.assert_array_equal(block.squares, at_once.squares)

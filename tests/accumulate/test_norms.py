@@ -56,6 +56,24 @@ def test_only_zeros_have_quantiles_of_zero(make_block, feed):
     assert summary.quantile(0.5) == 0.0 and len(summary.bins) == 0
 
 
+def test_lengths_have_the_mean_and_variance_of_the_norms(make_block, feed):
+    norms = np.r_[0.0, lognormal(400, 0.5)]
+    lengths = feed(Norms(4), make_block(rows_of_lengths(norms))).finalize().lengths()
+    assert lengths.mean() == pytest.approx(norms.mean(), rel=1e-6)
+    assert lengths.std() == pytest.approx(norms.std(), rel=1e-3)
+    assert lengths == pytest.approx(np.sort(norms), rel=0.02, abs=1e-2)
+
+
+def test_unit_vectors_have_lengths_of_one_whichever_way_they_are_rounded(make_block, feed):
+    for off in (-1e-7, 0.0, 1e-7):  # a bin ends at 1
+        norms = np.full(40, 1 + off)
+        norms[::2] -= 2 * off
+        lengths = feed(Norms(4), make_block(rows_of_lengths(norms))).finalize().lengths()
+        assert lengths == pytest.approx(1, abs=1e-6)
+    equal = feed(Norms(4), make_block(rows_of_lengths([1.003] * 9))).finalize().lengths()
+    assert equal == pytest.approx(1.003, rel=1e-6)
+
+
 def test_levels_say_how_many_rows_have_which_norm(make_block, feed):
     norms = [0.0, 1.0, 1.0, 10.0]
     levels, counts = feed(Norms(4), make_block(rows_of_lengths(norms))).finalize().levels()

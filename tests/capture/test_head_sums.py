@@ -8,6 +8,7 @@ import pytest
 import torch
 from families import FAMILIES, TEXT, Family
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import isoscope.capture.scores as scores_module
 from isoscope.accumulate import EarlyKeys, EarlyQueries, Keys, Queries, QueryScores
@@ -474,21 +475,30 @@ def test_every_query_is_as_likely_as_any_other():
     assert (again[0] == drawn[5]).all()
 
 
-def test_memory_does_not_grow_with_the_square_of_the_length(monkeypatch):
-    largest = []
-    real = scores_module.ProductScores.rows
+class Largest(TorchDispatchMode):
+    """Notes the largest tensor that any operation of torch makes, in bytes."""
 
-    def rows(self, places):
-        found = real(self, places)
-        largest.append(found[0].numel())
+    bytes = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        found = func(*args, **(kwargs or {}))
+        for each in found if isinstance(found, tuple | list) else (found,):
+            if isinstance(each, torch.Tensor):
+                self.bytes = max(self.bytes, each.untyped_storage().nbytes())
         return found
 
-    monkeypatch.setattr(scores_module.ProductScores, "rows", rows)
+
+def test_memory_does_not_grow_with_the_square_of_the_length(monkeypatch):
     monkeypatch.setattr(scores_module, "ROOM", 1 << 12)
-    for length in (64, 1024):
+    largest = {}
+    for length in (256, 1024):
         states = torch.randn(2, length, 9, generator=torch.Generator().manual_seed(0))
-        heard(Model(), {"states": states})
-    assert max(largest) <= 1 << 12
+        with Largest() as seen:
+            heard(Model(), {"states": states})  # all queries
+        largest[length] = seen.bytes
+    # a map of one head of both documents, one byte per score, would take 2 MiB at 1,024
+    assert largest[1024] < 1 << 19
+    assert largest[1024] <= 4.5 * largest[256]
 
 
 def test_models_without_heads_say_so():

@@ -93,6 +93,28 @@ def test_every_position_of_every_site_is_captured_once(found, texts):
         assert survey.held[site, "special"][Tally].count == 12
 
 
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_what_the_model_does_to_make_documents_ready_is_not_heard(found, texts, lanes):
+    body, feed = found.loaded.body, feed_for(found.loaded)
+    survey, rows = Survey(), []
+    prepared = [feed.prepare(each) for each in documents(texts[:6])]
+    other = feed.batch(prepared[:2]).inputs
+
+    def ready():
+        for start in range(0, 6, 2):
+            with torch.inference_mode():
+                body(**other)  # as a speech model that writes a transcript
+            yield prepared[start : start + 2]
+
+    def take(site, row_class, block):
+        survey.update((site, row_class), (Tally,), block)
+        rows.append(len(block))
+
+    listener = Listener(take, survey.drop)
+    Runner(body, found.sites, feed).run(["resid.0"], ready(), listener, lanes=lanes)
+    assert sum(rows) == sum(each.length for each in prepared)
+
+
 def test_no_hook_is_left_behind(found, texts):
     hooks = lambda: sum(len(m._forward_hooks) + len(m._forward_pre_hooks)  # noqa: E731
                         for m in found.loaded.body.modules())  # fmt: skip

@@ -47,6 +47,13 @@ def test_a_doubt_without_end_has_no_number():
     assert text.startswith("may be biased high, by an unknown amount beyond its interval: ")
 
 
+@pytest.mark.parametrize(("doubt", "shown"), [(103.2, "100"), (2347.0, "2300"), (4.26, "4.3")])
+def test_a_doubt_is_a_plain_number_of_two_digits(doubt, shown):
+    spread = Spread(np.ones(8) / 100, np.arange(8, dtype=np.uint64))
+    (text,) = warn_of_doubt(Estimate(1.0, (0, 2), spread, doubt), low=True, independent=True)
+    assert text.startswith(f"may be biased low, by {shown} beyond its interval: ")
+
+
 # --- skewed parts --------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from isoscope.accumulate.survey import Survey
 from isoscope.errors import ConfigError
 from isoscope.hashing import named_documents
 from isoscope.lab.attention.results import ALIGNED, NEITHER, OPPOSED, verdict
+from isoscope.measures import MEASURES
 from isoscope.measures.attention_entropy import attention_entropy
 from isoscope.measures.first_token_mass import first_token_mass
 from isoscope.measures.key_cosine import key_cosine
@@ -34,7 +35,7 @@ from isoscope.measures.score_spread import score_spread
 from isoscope.measures.sink_mass import sink_mass
 from isoscope.measures.view.heads import BothMeans, QueryMeans, ScoreSums
 from isoscope.study.measure_choice import head_measures, measure_names
-from isoscope.study.reading import read_survey
+from isoscope.study.reading import finalize_all, read_survey
 
 FUNCTIONS = (
     query_norm,
@@ -191,3 +192,16 @@ def test_views_can_leave_a_group_out():
     )
     assert view.without(1).total("weight") == 16
     assert QueryMeans.needs == (Queries,) and BothMeans.needs[1] is Keys
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_without_a_group_the_others_pooled_are_as_they_are_apart(function):
+    record = MEASURES[function.__name__.replace("_", "-")]
+    rng = np.random.default_rng(3)
+    scores = np.abs(rng.normal(size=(DOCUMENTS * EACH, len(STATISTICS))))
+    held = survey_of(cloud([2, 0, 1, 0, 0, 0], 0), cloud(1, 1), scores).held["head.0.0", "all"]
+    pooled, view = (finalize_all(held).view(record.reads) for _ in range(2))  # no shared parts
+    apart = [record.compute(view.without(group)) for group in range(view.groups)]
+    # 1e-9: the whole less a group, and the sum of the others, add up in another order
+    assert pooled.values_without(record.compute) == pytest.approx(apart, rel=1e-9)
+    assert len(apart) >= 8 and len(set(apart)) > 1

@@ -84,6 +84,13 @@ def test_the_reference_is_a_random_cloud_of_the_same_norms_about_its_own_axes(me
     assert found.low < np.mean(drawn) < found.high
 
 
+def test_the_reference_of_unit_vectors_does_not_depend_on_their_rounding(measured):
+    rows = random_cloud(np.ones(36), 40, np.random.default_rng(9))
+    found = [measured(scale * rows, "partition") for scale in (1 - 2e-7, 1.0, 1 + 2e-7)]
+    references = [each["partition-reference"].value for each in found]
+    assert references == pytest.approx([references[0]] * 3, rel=1e-6)
+
+
 def test_the_reference_does_not_ask_where_the_rows_point(measured):
     rng = np.random.default_rng(5)
     norms = rng.uniform(1, 2, size=200)

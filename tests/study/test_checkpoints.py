@@ -4,12 +4,8 @@ import msgspec
 import numpy as np
 
 from isoscope.measures.interval import Spread
-from isoscope.study.checkpoints import (
-    KeptDocuments,
-    StepRecord,
-    pack_spreads,
-    unpack_spreads,
-)
+from isoscope.study.checkpoints import StepRecord, pack_spreads, unpack_spreads
+from isoscope.study.documents import KeptDocuments
 from isoscope.study.series import Checkpoint
 from isoscope.types import Reading
 

@@ -134,7 +134,9 @@ def test_an_experiment_of_surveys_is_the_same_under_both_engines_and_as_a_comman
 def test_its_function_and_its_command_follow_from_the_registration(twins, two):
     run = find_experiment("twins").function
     assert list(inspect.signature(run).parameters) == [
-        "first", "second", "corpus", "column", "tokens", "engine", "workers", "progress", "say"
+        "first", "second", "corpus", "column", "tokens", "engine", "workers", "address",
+        "gpus_per_worker", "memory_per_worker", "retries", "allow_missing", "progress",
+        "say", "status",
     ]  # fmt: skip
     assert run.__name__ == "twins" and run.__doc__ == "Survey two models over one corpus."
     with pytest.raises(ConfigError, match="at least 2 as tokens, got 1"):
@@ -378,7 +380,8 @@ def test_it_is_a_function_of_the_package_with_its_signature(with_letters):
     )
     first, signature, help = with_letters(code, module="").splitlines()
     assert first == "['a', 'n'] True"
-    assert signature.startswith("(word: str, *, least: int = 1, engine: str")
+    assert signature.startswith("(word: str, *, least: int = 1, output: str")
+    assert ", engine: str = 'here', workers: int = 1" in signature
     assert help == "Count the letters of a word."
 
 

@@ -27,7 +27,7 @@ def test_signatures_show_every_option_with_type_and_default():
         )
         assert found[name].annotation is not inspect.Parameter.empty
     assert set(found) == {
-        *SurveySpec.options(), *named_options(Execution), "progress", "say"
+        *SurveySpec.options(), *named_options(Execution), "progress", "say", "status"
     }  # fmt: skip
     assert list(found)[:2] == ["model", "corpus"]
     assert found["length"].kind is inspect.Parameter.KEYWORD_ONLY

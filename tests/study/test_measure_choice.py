@@ -74,3 +74,20 @@ def test_sites_read_two_at_a_time_are_those_read_one_by_one(monkeypatch, wide):
     one_by_one = [read_survey(survey, names, run="run") for survey in surveys]
     assert found == [reading for readings, _ in one_by_one for reading in readings]
     assert left_out == one_by_one[0][1]
+
+
+def test_a_measure_that_is_missing_at_some_sites_is_named_with_them():
+    rng = np.random.default_rng(1)
+    names = ["mean-cosine", "mean-share", "twonn"]
+    surveys = []
+    for site, rows in (
+        ("resid.0", rng.normal(size=(300, 6))),
+        ("resid.1", np.zeros((300, 6))),
+        ("resid.2", rng.normal(size=(2, 6))),
+    ):
+        chunks = [Chunk(rows, "rows", 0)]
+        surveys.append(run(chunks, (site, "all"), kinds_for(names))[0])
+    _, left_out = read_sites(iter(surveys), names, "run", {})
+    assert {"mean-cosine at resid.1", "twonn at resid.2"} <= left_out.keys()
+    _, everywhere = read_sites(iter(surveys[1:2]), names, "run", {})
+    assert "mean-cosine" in everywhere and not any(" at " in each for each in everywhere)

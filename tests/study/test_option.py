@@ -83,7 +83,7 @@ def test_values_take_the_type_of_the_option(name, given, found):
         ("count", 1, "at least 2 as count, got 1", "number-too-small"),
         ("share", -0.1, "at least 0 and at most 1 as share", "number-range"),
         ("share", float("nan"), "as share, got nan", "number-range"),
-        ("weights", "1,x", "expected a number as weights", "option-kind"),
+        ("weights", "1,x", "expected numbers as weights", "option-kind"),
         ("many", {"a": 1}, "expected text as thing", "option-kind"),
         ("place", 3, "expected text as place, got 3", "option-kind"),
         ("seed", -1, "from 0 to 2^63 - 1 as seed, got -1", "seed"),
@@ -102,6 +102,14 @@ def test_a_misspelt_word_is_refused_with_the_nearest():
     with pytest.raises(UnknownNameError, match="no mode is called 'laast'") as caught:
         OPTIONS["mode"].check("laast")
     assert "did you mean 'last'?" in caught.value.hint
+
+
+def test_options_of_a_class_come_before_those_it_shares():
+    class More(Inner, frozen=True, kw_only=True):
+        own: Annotated[int, about("Of this class alone.")] = 1
+
+    assert next(iter(named_options(More))) == "own"
+    assert set(named_options(More)) == {"own", *named_options(Inner)}
 
 
 def test_a_spec_is_built_from_the_names_of_its_leaves():

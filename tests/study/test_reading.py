@@ -35,7 +35,7 @@ from isoscope.study.reading import (
 from isoscope.types import Chunk
 
 PLACE = ("rows", "all")
-EVERY = tuple(m.name for m in MEASURES.values() if m.offered != "heads")
+EVERY = tuple(m.name for m in MEASURES.values() if m.offered not in ("heads", "gradients"))
 
 
 def accumulated(names, rows):

@@ -23,6 +23,7 @@ from driving import log, order, orders, start
 from watching import eventually
 
 import isoscope as iso
+from isoscope.engine.failures import UnitsMissingError
 from isoscope.errors import (
     EngineError,
     LockedError,
@@ -59,10 +60,11 @@ def into(target, **more):
 @pytest.fixture
 def unfinished(options, target, order, orders):
     """Leave a run whose second stage stopped at its second unit."""
-    failing = order("fail@2-1")
-    with pytest.raises(UndefinedError):
+    failing = [order(f"fail@2-{unit}") for unit in (1, 2, 3)]
+    with pytest.raises(UnitsMissingError):
         run(SumSpec.of(**options), into(target))
-    failing.unlink()
+    for each in failing:
+        each.unlink()
     (orders / "log").unlink()
     assert (target / "begun.json").exists() and not (target / "lock").exists()
     return target

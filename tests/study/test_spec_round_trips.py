@@ -83,7 +83,7 @@ def test_what_is_out_of_bounds_is_refused_by_its_name(spec, data):
 def test_unknown_keys_and_words_get_the_nearest_name(spec):
     for name, option in spec.options().items():
         with pytest.raises(UnknownNameError) as caught:
-            spec.of(**{f"{name}s_": 1})
+            spec.of(**{f"{name}_": 1})
         assert f"{name}" in caught.value.hint
         if option.words:
             word = option.words[0]

@@ -13,9 +13,10 @@ import torch
 from isoscope.api import merge, read, survey
 from isoscope.engine import Notify, Ticks
 from isoscope.errors import IsoscopeError, MergeError, ResumeError
+from isoscope.study.documents import Batches, MatrixRows, SurveyPlan
 from isoscope.study.model import load_model
 from isoscope.study.run import run
-from isoscope.study.survey import Batches, MatrixRows, SurveyPlan, SurveySpec
+from isoscope.study.survey import SurveySpec
 
 SITES = ["embed", "resid.1", "norm.mid"]
 FEW = ["isoscore", "mean-cosine"]  # where the measures are not what is looked at

@@ -4,6 +4,7 @@ from isoscope.accumulate.adjacent import Adjacent, AdjacentSummary
 from isoscope.accumulate.bands import BandCells, BandCellsSummary, BandsSummary
 from isoscope.accumulate.base import Accumulator, Kind, accumulator_of, merged
 from isoscope.accumulate.block import ArrayBlock, Block
+from isoscope.accumulate.concepts import Concept, Concepts
 from isoscope.accumulate.copies import Copies, CopiesSummary
 from isoscope.accumulate.directions import (
     CentredDirections,
@@ -12,6 +13,7 @@ from isoscope.accumulate.directions import (
     contributions,
     cosine_over_pairs,
 )
+from isoscope.accumulate.gradients import Gradients, GradientsSummary, ShuffledGradients
 from isoscope.accumulate.groups import Groups, GroupsSummary
 from isoscope.accumulate.heads import (
     EarlyKeys,
@@ -25,6 +27,7 @@ from isoscope.accumulate.heads import (
 )
 from isoscope.accumulate.moments import Moments, MomentsSummary
 from isoscope.accumulate.named_rows import NamedRow, NamedRows, NamedRowsSummary
+from isoscope.accumulate.neighbourhoods import Neighbourhoods, NeighbourhoodsSummary
 from isoscope.accumulate.norms import Norms, NormsSummary
 from isoscope.accumulate.overlap import Overlap
 from isoscope.accumulate.partitions import Partitions, PartitionsSummary
@@ -58,6 +61,10 @@ ACCUMULATORS: tuple[Kind, ...] = (
     EarlyQueries,
     EarlyKeys,
     QueryScores,
+    Gradients,
+    ShuffledGradients,
+    Concepts,
+    Neighbourhoods,
 )
 
 __all__ = [
@@ -73,6 +80,8 @@ __all__ = [
     "BandsSummary",
     "Block",
     "CentredDirections",
+    "Concept",
+    "Concepts",
     "Copies",
     "CopiesSummary",
     "Directions",
@@ -80,6 +89,8 @@ __all__ = [
     "DocumentSums",
     "EarlyKeys",
     "EarlyQueries",
+    "Gradients",
+    "GradientsSummary",
     "Groups",
     "GroupsSummary",
     "HeadVectorsSummary",
@@ -91,6 +102,8 @@ __all__ = [
     "NamedRow",
     "NamedRows",
     "NamedRowsSummary",
+    "Neighbourhoods",
+    "NeighbourhoodsSummary",
     "Norms",
     "NormsSummary",
     "Overlap",
@@ -104,6 +117,7 @@ __all__ = [
     "RowNames",
     "Sentences",
     "SentencesSummary",
+    "ShuffledGradients",
     "Sink",
     "Sinks",
     "SinksSummary",

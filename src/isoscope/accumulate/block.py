@@ -6,6 +6,7 @@ every digit of a cloud whose mean is ten thousand times its spread.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Protocol
@@ -27,6 +28,7 @@ from isoscope.types import Array, as_rows
 
 _SAMPLE = 64  # rows looked at to find an origin
 _PART = 512  # rows squared at once, so that they stay in the cache
+_TAKEN = 256  # rows sorted at once, which the nearest cache holds
 WIDE_PART = 1024  # float32 rows that are float64 at once
 _GIANT = 10  # mean fourth power over squared mean square, of rows fit for float32
 LEAST_SQUARE = 1e-30  # squared norm below which float32 has lost digits
@@ -484,56 +486,60 @@ class ArrayBlock(Block):
         return summed
 
     def _sum(self) -> tuple[CellSums, Array, Array]:
-        """Sum up with few calls on large arrays: each call may wait for the other lane."""
-        cells, dtype = self.cells, self.rows.dtype
-        rows, starts = self._sorted, cells.starts[:-1]
-        squares, inverse, energy = _sort_and_square(self.rows, cells.order, rows)
+        """Sort the rows and sum them up, each cell while the cache still has its rows."""
+        cells, rows, dtype = self.cells, self._sorted, self.rows.dtype
+        starts = cells.starts
         near = self.origin.astype(dtype)
         rest = (self.origin - near).astype(dtype)
-        lengths, units = squares, None
-        if near.any():
-            (units,) = self._sums_by_cell(inverse[None])
-            rows -= near
-            if rest.any():
-                rows -= rest
-            lengths = np.vecdot(rows, rows)
-        side = [np.ones_like(lengths), lengths]
-        if units is None:
-            total, cubic, units = self._sums_by_cell(np.stack([*side, inverse]))
-        else:
-            total, cubic = self._sums_by_cell(np.stack(side))
-        wide = lengths.astype(np.float64)
+        moved, moved_twice = near.any(), rest.any()
+        squares, inverse = np.empty((2, len(rows)), dtype=dtype)
+        # what rows are weighted with: 1, |z|^2 and 1 / |x|
+        side = np.ones((3, len(rows)), dtype=dtype)
+        summed = np.empty((len(cells.keys), 3, self.width), dtype=dtype)
+        energy = np.zeros(self.width)
+        cell = 0
+        for done in _sort_and_square(self.rows, cells.order, rows, squares, inverse, energy):
+            while cell < len(cells.keys) and starts[cell + 1] <= done:
+                here = slice(int(starts[cell]), int(starts[cell + 1]))
+                own, weights = rows[here], side[:, here]
+                weights[1], weights[2] = squares[here], inverse[here]
+                if moved:
+                    np.matmul(weights[2:], own, out=summed[cell, 2:])
+                    own -= near
+                    if moved_twice:
+                        own -= rest
+                    weights[1] = np.vecdot(own, own)
+                    np.matmul(weights[:2], own, out=summed[cell, :2])
+                else:
+                    np.matmul(weights, own, out=summed[cell])
+                cell += 1
+        total, cubic, units = summed.transpose(1, 0, 2).astype(np.float64)
+        lengths = side[1].astype(np.float64)
+        starts = starts[:-1]
         sums = CellSums(
             count=np.diff(cells.starts).astype(np.float64),
             nonzero=np.add.reduceat((inverse > 0).astype(np.float64), starts),
             total=total,
-            trace=np.add.reduceat(wide, starts),
+            trace=np.add.reduceat(lengths, starts),
             cubic=cubic,
-            quartic=np.add.reduceat(wide * wide, starts),
+            quartic=np.add.reduceat(lengths * lengths, starts),
             units=units,
             energy=energy,
             sketch=self._sketch(),
         )
         return sums, squares.astype(np.float64), inverse
 
-    def _by_cell(self, weights: Array) -> Array:
-        """Return the rows summed over each cell with several weights, (cells, weights, d)."""
-        starts = self.cells.starts
-        out = np.empty((len(starts) - 1, len(weights), self.width), dtype=weights.dtype)
-        for cell in range(len(out)):
-            part = slice(int(starts[cell]), int(starts[cell + 1]))
-            np.matmul(weights[:, part], self._sorted[part], out=out[cell])
-        return out
-
-    def _sums_by_cell(self, weights: Array) -> Array:
-        """Return the sums under one weight after the other, (weights, cells, d) float64."""
-        return self._by_cell(weights).transpose(1, 0, 2).astype(np.float64)
-
     def _sketch(self) -> Array:
         """Return the scatter of each cell as seen from the directions, (cells, rank, d)."""
         rank = sketch_rank(self.width) if self.sketched and not self.independent else 0
-        seen = directions(self.width)[:, :rank].T.astype(self.rows.dtype) @ self._sorted.T
-        return self._by_cell(seen)
+        starts, dtype = self.cells.starts, self.rows.dtype
+        out = np.empty((len(starts) - 1, rank, self.width), dtype=dtype)
+        if rank:
+            seen = directions(self.width)[:, :rank].T.astype(dtype) @ self._sorted.T
+            for cell in range(len(out)):
+                part = slice(int(starts[cell]), int(starts[cell + 1]))
+                np.matmul(seen[:, part], self._sorted[part], out=out[cell])
+        return out
 
 
 def representable(sums: CellSums, squares: Array) -> bool:
@@ -550,25 +556,28 @@ def representable(sums: CellSums, squares: Array) -> bool:
     return bool(whole / rows > 1e-36 and sums.quartic.max() < 1e40 and not giant)
 
 
-def _sort_and_square(rows: Array, order: Array, out: Array) -> tuple[Array, Array, Array]:
-    """Sort rows, a part at a time, which stays in the cache while it is looked at.
+def _sort_and_square(
+    rows: Array, order: Array, out: Array, squares: Array, inverse: Array, energy: Array
+) -> Iterator[int]:
+    """Sort rows into `out`, a part at a time; yield how many are there.
 
-    Returns the squared norms of the sorted rows, the inverse norms, and the sum of squared
-    unit vectors, (d,).
+    Fills the squared norms and the inverse norms of the sorted rows, and adds to the sum of
+    squared unit vectors, (d,). Rows that are there may be written to.
     """
-    squares, inverse = np.empty((2, len(rows)), dtype=rows.dtype)
-    energy = np.zeros(rows.shape[1])
     spare = np.empty((min(_PART, len(rows)), rows.shape[1]), dtype=rows.dtype)
     for start in range(0, len(rows), _PART):
-        here = slice(start, start + _PART)
-        part = np.take(rows, order[here], axis=0, out=out[here], mode="clip")
-        squares[here] = np.vecdot(part, part)
+        end = min(start + _PART, len(rows))
+        for first in range(start, end, _TAKEN):
+            few = slice(first, min(first + _TAKEN, end))
+            taken = np.take(rows, order[few], axis=0, out=out[few], mode="clip")
+            np.vecdot(taken, taken, out=squares[few])
+        here = slice(start, end)
         with np.errstate(divide="ignore"):
             roots = 1 / np.sqrt(squares[here])
         weights = inverse[here] = np.where(squares[here] > 0, roots, 0)
-        squared = np.multiply(part, part, out=spare[: len(part)])
+        squared = np.multiply(out[here], out[here], out=spare[: end - start])
         energy += (weights * weights) @ squared
-    return squares, inverse, energy
+        yield end
 
 
 def sketch_rank(width: int) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Self
 
 import numpy as np
@@ -252,15 +253,21 @@ def _take_rows(
     part.count += int(chosen["rows"].sum())
 
 
-def pack(matrices: Array) -> Array:
-    """Return the lower halves of symmetric matrices, (n, d (d + 1) / 2), in float32."""
-    rows, columns = np.tril_indices(matrices.shape[-1])
-    return matrices[..., rows, columns].astype(np.float32)
+@cache
+def _lower(width: int) -> tuple[Array, Array]:
+    """Return the rows and columns of the lower half of a matrix."""
+    return np.tril_indices(width)
+
+
+def pack(matrices: Array, dtype: type[np.floating] = np.float32) -> Array:
+    """Return the lower halves of symmetric matrices, (n, d (d + 1) / 2)."""
+    rows, columns = _lower(matrices.shape[-1])
+    return matrices[..., rows, columns].astype(dtype)
 
 
 def unpack(halves: Array, width: int) -> Array:
     """Return the whole matrices, (n, d, d), in float64."""
-    rows, columns = np.tril_indices(width)
+    rows, columns = _lower(width)
     whole = np.zeros((*halves.shape[:-1], width, width))
     whole[..., rows, columns] = halves
     whole[..., columns, rows] = halves

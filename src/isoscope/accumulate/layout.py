@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from isoscope.accumulate.gradients import PARTS
 from isoscope.accumulate.heads import SHARES, STATISTICS
 from isoscope.accumulate.row_bands import POSITIONS
 from isoscope.types import Array
@@ -38,6 +39,16 @@ _HEAD_VECTORS = {
     **_MEANS,
     "nonzero": ("f", "k", "+"),
     "units": ("f", "kd", ""),
+    "share_rows": ("f", "s", "+ total"),
+    "share_mean": ("f", "sd", "1"),
+    "scatter": ("f", "st", "2"),
+}
+_GRADIENTS = {
+    **_CELLS,
+    "basis": ("f", "dq", "unit"),
+    "seed": _COUNT,
+    "counted": ("u", "", "bool"),
+    "sums": ("f", "khc", "2 +"),
     "share_rows": ("f", "s", "+ total"),
     "share_mean": ("f", "sd", "1"),
     "scatter": ("f", "st", "2"),
@@ -159,9 +170,33 @@ LAYOUTS: dict[str, dict[str, tuple[str, str, str]]] = {
         "bands": ("f", "pd", "1"),
         "blind": _COUNT,
     },
+    "Neighbourhoods": {
+        "types": ("i", "n", "sorted +"),
+        "kept": _COUNT,
+        "owners": ("i", "m", "+"),
+        "documents": ("u", "m", ""),
+        "draws": ("u", "m", ""),
+        "rows": ("f", "md", "1"),
+    },
+    "Gradients": _GRADIENTS,
+    "ShuffledGradients": _GRADIENTS,
+    "Concepts": {
+        "basis": ("f", "dq", "unit"),
+        "centre": ("f", "d", "1"),
+        "variance": ("f", "q", ""),
+        "reach": ("f", "q2n", "1"),
+        "tokens": ("i", "q2n", ""),
+        "marks": ("u", "q2n", ""),
+        "words": ("u", "q2nw", "bytes"),
+        "contexts": ("u", "q2nc", "bytes"),
+    },
 }
-_OF_HEADS = {"Queries", "Keys", "QueryScores"}
-_SIZES = {"s": SHARES, "p": POSITIONS}  # that are the same in every state of heads
+# Sizes that are the same in every state of a kind.
+_OF_HEADS = {"s": SHARES, "p": POSITIONS}
+_SIZES = {
+    **dict.fromkeys(("Queries", "Keys", "QueryScores"), _OF_HEADS),
+    **{kind: {"s": SHARES, "h": PARTS} for kind in ("Gradients", "ShuffledGradients")},
+}
 # Arrays that runs of older versions do without.
 _MAY_LACK = {"Groups": {"own", "pairs"}, "Tally": {"sample"}, "Overlap": {"total", "rows"}}
 # Kinds that see every row of a place in the first pass.
@@ -217,8 +252,7 @@ def _problems(
     width: int,
 ) -> Iterator[str]:
     sizes = {"d": width, "t": width * (width + 1) // 2, "2": 2, "3": 3}
-    if kind in _OF_HEADS:
-        sizes |= _SIZES
+    sizes |= _SIZES.get(kind, {})
     for name, (kinds, axes, _) in layout.items():
         if name not in state:
             continue
@@ -230,11 +264,24 @@ def _problems(
             if sizes.setdefault(axis, size) != size:
                 yield f"{name!r} has the shape {array.shape}"
     count = int(state["count"])
-    if kind == "Reservoir" and sizes.get("m", 0) > int(state["size"]):
-        yield "there are more rows than it has room for"
+    if kind.endswith("Gradients") and sizes.get("c") != sizes.get("q", 0) + 2:
+        yield "'sums' and 'basis' have different numbers of directions"
+    yield from _misplaced_rows(kind, state)
     for name, (_, _, rules) in layout.items():
         if name in state and (what := _check_values(state[name], rules.split(), count)):
             yield f"{name!r} {what}"
+
+
+def _misplaced_rows(kind: str, state: Mapping[str, Array]) -> Iterator[str]:
+    """Yield what is wrong with rows that were kept."""
+    if kind == "Reservoir" and len(state["rows"]) > int(state["size"]):
+        yield "there are more rows than it has room for"
+    if kind == "Neighbourhoods":
+        owners = state["owners"]
+        if int(owners.max(initial=-1)) >= len(state["types"]):
+            yield "there are rows of none of their types"
+        if (owners[1:] < owners[:-1]).any():
+            yield "'owners' is not in order"
 
 
 def _check_values(array: Array, rules: list[str], count: int) -> str | None:

@@ -40,9 +40,9 @@ class Half:
         """Return the same sums about origin - step, so that each z becomes z + step."""
         n, z, m = self.count, self.total, self.scatter
         length, trace, pull = step @ step, np.trace(m), m @ step
-        across = np.outer(step, z + 0.5 * n * step)
-        scatter = m + across
-        scatter += across.T
+        middle = z + 0.5 * n * step
+        scatter = m + np.outer(step, middle)
+        scatter += np.outer(middle, step)
         inner = z @ step
         cubic = self.cubic + trace * step + 2 * pull + 2 * inner * step
         cubic += length * z + n * length * step

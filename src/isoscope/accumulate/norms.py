@@ -35,6 +35,21 @@ class NormsSummary(ByGroup):
         middle = np.exp(self.bins * _STEP) * (1 - ACCURACY)
         return np.r_[0.0, middle], np.r_[float(self.zeros), self.counts]
 
+    def lengths(self) -> Array:
+        """Return a norm for every row, in ascending order: mean and variance are exact.
+
+        Those of the bins, moved and stretched. A bin ends at 1, so that rounding alone would
+        make unit vectors one per cent longer or shorter.
+        """
+        norms, counts = self.levels()
+        each = np.repeat(norms, counts.astype(np.int64))
+        mean = float(self.sizes @ self.mean / self.sizes.sum())
+        if each[0] == each[-1]:  # one bin: how they differ in it is not known
+            return np.full(len(each), mean)
+        squares = float(self.spread.sum() + self.sizes @ (self.mean - mean) ** 2)
+        off = each - each.mean()
+        return np.maximum(mean + np.sqrt(squares / (off @ off)) * off, 0.0)
+
     def quantile(self, share: float) -> float:
         """Return the norm that this share of the rows does not exceed."""
         norms, counts = self.levels()

@@ -249,10 +249,16 @@ class HeadSums:
         )
         self._sample.update(int(key) for key in keys)
 
+    def end(self) -> None:
+        """End the batch: until the next begins, the model may run for other reasons.
+
+        Speech models write transcripts of documents that are made ready.
+        """
+        self._members = None
+
     def enter(self, stack: str, layer: int, stream: Tensor) -> None:
         """Take the stream that enters a block, (B, T, d)."""
-        assert self._members is not None
-        if stream.ndim != 3 or len(stream) != len(self._members.keys):
+        if self._members is None or stream.ndim != 3 or len(stream) != len(self._members.keys):
             return
         real = self._positions(stack, stream)
         rows = stream if stream.dtype in (torch.float32, torch.float64) else stream.float()

@@ -237,6 +237,11 @@ class Listener:
         self._usual.clear()
         return self._number
 
+    @property
+    def has_batch(self) -> bool:
+        """Whether a batch is under way."""
+        return self._batch is not None
+
     def hear(self, site: str, tensor: Tensor) -> None:
         """Take the tensor of a site, (documents, positions, width)."""
         with self._order.turn(self._number, site):

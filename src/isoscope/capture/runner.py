@@ -57,7 +57,8 @@ class Runner:
         number = torch.get_num_threads()
 
         def hear(site: str, tensor: Tensor) -> None:
-            lane.listener.hear(site, tensor)
+            if lane.listener.has_batch:  # else documents are made ready, perhaps by the model
+                lane.listener.hear(site, tensor)
 
         def work(own: Listener) -> None:
             torch.get_num_threads()  # a new thread's first call sets it to the last one set

@@ -150,14 +150,20 @@ def query_statistics(
     """
     scale = scores.scale if scale is None else scale
     step = max(1, ROOM // (len(places) * scores.heads * scores.keys))
-    parts = [
-        _statistics(scores, places[:, start : start + step], first, sinks, scale or 0.0)
-        for start in range(0, places.shape[1], step)
-    ]
-    return QueryStatistics(
-        torch.cat([part.values for part in parts], dim=2),
-        torch.cat([part.blind for part in parts], dim=2),
-    )
+    shape = (len(places), scores.heads, places.shape[1])
+    whole: QueryStatistics | None = None
+    for start in range(0, places.shape[1], step):
+        at = slice(start, start + step)
+        part = _statistics(scores, places[:, at], first, sinks, scale or 0.0)
+        # Results of their own would lie between large blocks that are free again, which then
+        # are too small for the next: at 16,384 tokens that took gigabytes.
+        if whole is None:
+            values = part.values.new_empty((*shape, part.values.shape[-1]))
+            whole = QueryStatistics(values, part.blind.new_empty(shape))
+        whole.values[:, :, at] = part.values
+        whole.blind[:, :, at] = part.blind
+    assert whole is not None  # there is a query
+    return whole
 
 
 def _statistics(

@@ -18,6 +18,7 @@ from isoscope.control.watch.alert import (
     LossAtChance,
     RankFalling,
 )
+from isoscope.control.watch.tangents import Tangents
 from isoscope.control.watch.watch import Watch
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "PenaltyListener",
     "RankFalling",
     "Schedule",
+    "Tangents",
     "Watch",
     "attach",
     "cosine",

@@ -51,6 +51,7 @@ class Pass:
 
 
 Hear = Callable[[Pass | None, str, Tensor], None]  # None: a block that runs outside a pass
+BeginPass = Callable[[Pass], None]
 EndPass = Callable[[Pass, bool], None]  # and whether it ended without an exception
 
 
@@ -84,7 +85,12 @@ class SiteListener:
 
     @contextmanager
     def listening(
-        self, hear: Hear, *, end: EndPass | None = None, detach: bool = True
+        self,
+        hear: Hear,
+        *,
+        begin: BeginPass | None = None,
+        end: EndPass | None = None,
+        detach: bool = True,
     ) -> Generator[None]:
         """Call `hear` with every site of every pass until the block ends, `end` after a pass.
 
@@ -105,6 +111,8 @@ class SiteListener:
             this = current = Pass(count, mask, trains(self.body), tokens)
             count += 1
             complete = False
+            if begin is not None:
+                begin(this)
             try:
                 output = forward(*arguments, **keywords)
                 complete = True

@@ -49,6 +49,9 @@ _IN_ORDER = (
     "largest_probability",
     "first_token_mass",
     "sink_mass",
+    "tangent_energy",
+    "tangent_energy_ratio",
+    "tangent_anisotropy",
 )
 for _name in _IN_ORDER:
     import_module(f"{__name__}.{_name}")

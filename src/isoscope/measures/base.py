@@ -17,8 +17,9 @@ from isoscope.types import Note
 Invariance = Literal["rotation", "scale", "shift"]
 Level = float | Callable[..., float] | None  # a number, or a function of (n, d)
 # When a measure is computed by default: always, for text with its tokens, only by name, or of
-# heads of attention.
-Offer = Literal["always", "text", "asked", "heads"]
+# heads of attention and of gradients, which have measures of their own.
+Offer = Literal["always", "text", "asked", "heads", "gradients"]
+NOT_OF_ROWS: tuple[Offer, ...] = ("heads", "gradients")
 
 
 @dataclass(frozen=True, slots=True)

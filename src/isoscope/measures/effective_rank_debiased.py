@@ -1,5 +1,8 @@
 """Debiased effective rank: what would the effective rank read with endless documents?"""
 
+from dataclasses import dataclass
+from typing import Self
+
 from isoscope.accumulate import Tally
 from isoscope.measures.base import measure
 from isoscope.measures.effective_rank import effective_rank, entropy_rank
@@ -11,7 +14,7 @@ from isoscope.measures.extrapolate import (
     warn_of_doubt,
 )
 from isoscope.measures.interval import Spread
-from isoscope.measures.view import Halves, isotropic_spectrum
+from isoscope.measures.view import Halves, Spectrum, Summaries, View, isotropic_spectrum
 
 
 def _isotropic(n: int, d: int) -> float:
@@ -19,8 +22,29 @@ def _isotropic(n: int, d: int) -> float:
     return extrapolate(whole, half, independent=True)
 
 
+@dataclass(frozen=True)
+class RankByHalves(View):
+    """What interval, spread and warnings are made of, estimated once."""
+
+    needs = Halves.needs
+    for_intervals = Halves.for_intervals
+    estimate: Estimate | None
+    rows: int
+
+    @classmethod
+    def of(cls, summaries: Summaries) -> Self:
+        """Return the estimate for the spectrum of all rows."""
+        whole = summaries.view(Spectrum)
+        return cls(by_halves(whole, effective_rank), whole.count)
+
+    @property
+    def count(self) -> int:
+        """How many rows it rests on."""
+        return self.rows
+
+
 def _estimate(seen: Halves) -> Estimate | None:
-    return by_halves(seen.whole, effective_rank)
+    return seen.summaries.view(RankByHalves).estimate
 
 
 def _spread(seen: Halves, _value: float, _published: bool) -> Spread | None:

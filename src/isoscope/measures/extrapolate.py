@@ -85,7 +85,8 @@ def warn_of_doubt(found: Estimate, *, low: bool, independent: bool) -> list[str]
     if found.doubt <= TOLERABLE * found.spread.error:
         return []
     kind, side = "rows" if independent else "documents", "low" if low else "high"
-    by = f"by {found.doubt:.2g}" if isfinite(found.doubt) else "by an unknown amount"
+    digits = float(f"{found.doubt:.2g}")  # two of them; 100 is printed as 100, not as 1e+02
+    by = f"by {digits:g}" if isfinite(digits) else "by an unknown amount"
     return [f"may be biased {side}, {by} beyond its interval: too few {kind} for its spectrum"]
 
 

@@ -43,9 +43,7 @@ def from_sums(n: float, trace: float, length: float, quartic: float) -> float:
 
 def across_halves(seen: Halves) -> float:
     """Participation ratio from products across the halves: t_a t_b / <C_a, C_b>."""
-    first, second = seen.unbiased_covariances()
-    product = float(np.einsum("ij,ij->", first, second))
-    traces = float(np.trace(first) * np.trace(second))
+    traces, product = seen.products
     if product <= 0 or traces <= 0:
         raise UndefinedError(
             "isoscore-debiased needs variance shared by both halves, got none",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
 from typing import Any, ForwardRef, TypeVar, cast, get_args, get_origin
 
-from isoscope.engine import Notify
+from isoscope.engine import Notify, Status
 from isoscope.study.experiment import python_name
 from isoscope.study.option import (
     Option,
@@ -23,6 +23,8 @@ from isoscope.study.spec import Execution, refuse_unknown
 R = TypeVar("R")
 Progress = Callable[[int, int | None], None]  # done, and in all where that is known
 Say = Callable[[str], None]
+Watch = Callable[[Status], None]  # units, failures, and what each worker does
+CALLBACKS = {"progress": "Progress", "say": "Say", "status": "Watch"}
 
 
 def signature(
@@ -35,7 +37,7 @@ def signature(
     parameters = sorted(map(_parameter, options), key=lambda each: each.kind)
     parameters += [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-        for name, kind in (("progress", "Progress | None"), ("say", "Say | None"))
+        for name, kind in ((name, f"{kind} | None") for name, kind in CALLBACKS.items())
     ]
     return inspect.Signature(parameters, return_annotation=result)
 
@@ -80,6 +82,7 @@ def call(
     notify = Notify(
         cast(Progress | None, settings.pop("progress", None)),
         cast(Say | None, settings.pop("say", None)),
+        cast(Watch | None, settings.pop("status", None)),
     )
     places = named_options(where)
     refuse_unknown(settings, {**spec.options(), **places})

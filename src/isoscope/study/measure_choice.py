@@ -11,7 +11,7 @@ from isoscope.display import READINGS, Results
 from isoscope.engine.allocator import trim
 from isoscope.errors import ConfigError, RowError, TooFewRowsError
 from isoscope.measures import MEASURES, level
-from isoscope.measures.base import Level
+from isoscope.measures.base import NOT_OF_ROWS, Level
 from isoscope.store.origin import Settings
 from isoscope.store.state import State
 from isoscope.study.option import Part, about
@@ -21,6 +21,7 @@ from isoscope.types import Reading
 
 WIDE = 1024  # of sites that are not read two at a time
 TRIMMED = 4  # sites after which free memory goes back
+NAMED = 8  # sites that a remark names
 Computed: TypeAlias = Mapping[str, float | bool]  # what measures are computed with, by name
 
 
@@ -59,12 +60,12 @@ def measure_names(
         chosen = [measures] if isinstance(measures, str) else measures
         if not chosen:
             raise nothing({})
-        _refuse_heads(chosen)
+        _refuse_others(chosen)
         return tuple(dict.fromkeys(MEASURES[name].name for name in chosen))
     return tuple(
         m.name
         for m in MEASURES.values()
-        if m.offered != "heads" and (text if m.offered == "text" else all or m.default)
+        if m.offered not in NOT_OF_ROWS and (text if m.offered == "text" else all or m.default)
     )
 
 
@@ -73,13 +74,23 @@ def head_measures() -> tuple[str, ...]:
     return tuple(each.name for each in MEASURES.values() if each.offered == "heads")
 
 
-def _refuse_heads(names: Sequence[str]) -> None:
-    """Raise where a measure of attention heads is to be computed of rows."""
+def gradient_measures() -> tuple[str, ...]:
+    """Return the names of the measures of gradients."""
+    return tuple(each.name for each in MEASURES.values() if each.offered == "gradients")
+
+
+def _refuse_others(names: Sequence[str]) -> None:
+    """Raise where a measure of attention heads or of gradients is to be computed of rows."""
+    others = {
+        "heads": ("the heads of attention", "attention"),
+        "gradients": ("gradients", "tangent"),
+    }
     for name in names:
-        if MEASURES[name].offered == "heads":
+        if MEASURES[name].offered in NOT_OF_ROWS:
+            words, command = others[MEASURES[name].offered]
             raise ConfigError(
-                f"cannot compute {name} of rows: it is of the heads of attention",
-                hint="isoscope attention MODEL computes it, and isoscope read prints it",
+                f"cannot compute {name} of rows: it is of {words}",
+                hint=f"isoscope {command} MODEL computes it, and isoscope read prints it",
                 slug="measure-of-heads",
             )
 
@@ -139,6 +150,7 @@ def options_of(settings: Settings) -> dict[str, float | bool]:
         "zeta": settings.zeta,
         "as_published": settings.as_published,
         "documents": settings.documents,
+        "controls": settings.controls,
     }
     return {name: value for name, value in options.items() if value is not None}
 
@@ -198,16 +210,45 @@ def read_sites(
     options: Computed,
     spreads: Spreads | None = None,
 ) -> tuple[list[Reading], dict[str, str]]:
-    """Return the readings of surveys of a site each, and why some could not be computed."""
+    """Return the readings of surveys of a site each, and why some could not be computed.
+
+    A measure that is missing at some sites only is named with them: "twonn at pooled".
+    """
     found: list[Reading] = []
     left_out: dict[str, str] = {}
-    for readings, missing in _read_each(surveys, names, run, options, spreads):
+    where: dict[tuple[str, str], list[str]] = {}  # the sites, by measure and reason
+    for sites, (readings, missing) in _read_each(surveys, names, run, options, spreads):
         found += readings
         left_out.update(missing)
+        for name, why in missing.items():
+            where.setdefault((name, why), []).extend(sites)
     # Matrices have no texts: a measure of texts that was computed elsewhere is not missing.
     there = {each.measure for each in found if each.measure in MEASURES}
     of_texts = {name for name in there if MEASURES[name].offered == "text"}
-    return found, {name: why for name, why in left_out.items() if name not in of_texts}
+    everywhere = {name: why for name, why in left_out.items() if name not in there}
+    somewhere = {
+        f"{name} at {_name_sites(sites)}": why
+        for (name, why), sites in where.items()
+        if name in there - of_texts
+    }
+    return found, everywhere | somewhere
+
+
+def _name_sites(sites: Sequence[str]) -> str:
+    """Return the names of sites, or the first few of many."""
+    more = f" and {len(sites) - NAMED} more" if len(sites) > NAMED else ""
+    return ", ".join(sites[:NAMED]) + more
+
+
+def concerns(text: str, sites: Sequence[str]) -> bool:
+    """Whether a remark on a measure that is missing is about one of these sites.
+
+    >>> concerns("twonn at pooled: too few", ["resid.0"]), concerns("twonn: few", ["resid.0"])
+    (False, True)
+    """
+    name = text.partition(":")[0]
+    _, at, listed = name.partition(" at ")
+    return not at or listed.endswith(" more") or bool({*listed.split(", ")} & {*sites})
 
 
 def _read_each(
@@ -216,8 +257,8 @@ def _read_each(
     run: str,
     options: Computed,
     spreads: Spreads | None = None,
-) -> Iterator[tuple[list[Reading], dict[str, str]]]:
-    """Yield the readings of each survey: two at a time, or one of them on two threads.
+) -> Iterator[tuple[list[str], tuple[list[Reading], dict[str, str]]]]:
+    """Yield sites and readings of each survey: two at a time, or one of them on two threads.
 
     Matrices of wide sites are large, so that only one of these is in memory.
     """
@@ -234,12 +275,12 @@ def _read_each(
             yield waiting.pop(0)
         yield from rest
 
-    def read(survey: Survey) -> tuple[list[Reading], dict[str, str]]:
+    def read(survey: Survey) -> tuple[list[str], tuple[list[Reading], dict[str, str]]]:
         threads = 1 if by_site else THREADS
         found = read_survey(survey, names, run=run, threads=threads, spreads=spreads, **options)
         if next(number) % TRIMMED == 0:
             trim()  # matrices of many sizes leave holes
-        return found
+        return list(dict.fromkeys(site for site, _ in survey.held)), found
 
     with one_blas_thread():  # here, since it is of the process and not of a thread
         yield from map_in_threads(read, take(), THREADS if by_site else 1)

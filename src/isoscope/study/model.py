@@ -27,7 +27,20 @@ CORPUS = (
 )
 
 
-class ModelSpec(Part, frozen=True, kw_only=True):
+class LoadSpec(Part, frozen=True, kw_only=True):
+    """How a model, or each checkpoint of a series, is loaded."""
+
+    dtype: Annotated[
+        str | None,
+        about("Precision: float32, bfloat16 or float16", "D", default="float32", local=True),
+    ] = None
+    device: Annotated[str, about("Device: cpu, cuda, cuda:1 or mps.", "D", local=True)] = "cpu"
+    trust_remote_code: Annotated[
+        bool, about("Run code that comes with the model.", local=True)
+    ] = False
+
+
+class ModelSpec(LoadSpec, frozen=True, kw_only=True):
     """Which model, and how it is loaded."""
 
     model: Annotated[
@@ -40,14 +53,6 @@ class ModelSpec(Part, frozen=True, kw_only=True):
             live=True,
         ),
     ]
-    dtype: Annotated[
-        str | None,
-        about("Precision: float32, bfloat16 or float16", "D", default="float32", local=True),
-    ] = None
-    device: Annotated[str, about("Device: cpu, cuda, cuda:1 or mps.", "D", local=True)] = "cpu"
-    trust_remote_code: Annotated[
-        bool, about("Run code that comes with the model.", local=True)
-    ] = False
 
 
 class CorpusSpec(Part, frozen=True, kw_only=True):
@@ -80,6 +85,14 @@ class WideCorpusSpec(CorpusSpec, frozen=True, kw_only=True):
     skip_bad: Annotated[
         bool, about("Drop and count documents that cannot be read.", local=True)
     ] = False
+
+
+class LabelledCorpusSpec(WideCorpusSpec, frozen=True, kw_only=True):
+    """Documents that may have a class each."""
+
+    label: Annotated[
+        str | None, about("The column with the class of each document.", "C", local=True)
+    ] = None
 
 
 class Seed(Part, frozen=True, kw_only=True):
@@ -120,7 +133,11 @@ def open_model(
 ) -> ModelSites:
     """Load the model that a spec names and find its sites; a live one is taken as it is."""
     if live is not None:
-        return subject_of(live)
+        from isoscope.capture.model.sharded import refuse_sharded
+
+        subject = subject_of(live)
+        refuse_sharded(subject.loaded.body)
+        return subject
     return load_model(
         spec.model or "",
         dtype=spec.dtype,
@@ -226,29 +243,21 @@ def model_content(found: ModelSites) -> dict[str, str]:
     return {words.get(name, name): str(identity[name]) for name in names}
 
 
-def open_documents(
-    spec: CorpusSpec,
-    live: object = None,
-    *,
-    target: str | None = None,
-    id: str | None = None,
-    per: str | None = None,
-    kind: str | None = None,
-    skip_bad: bool = False,
-    length: int = 512,
-) -> Corpus:
+def open_documents(spec: CorpusSpec, live: object = None, *, length: int = 512) -> Corpus:
     """Open the corpus that a spec names."""
     if isinstance(live, Corpus):
         return live
+    wide = spec if isinstance(spec, WideCorpusSpec) else WideCorpusSpec()
     return open_corpus(  # what is live is checked as it is read
         spec.corpus if live is None else cast("str | os.PathLike[str] | Sequence[str]", live),
         column=spec.column,
-        target=target,
-        id=id,
-        per=cast(Literal["line", "file"] | None, per),  # checked there
-        kind=kind,
-        skip_bad=skip_bad,
+        target=wide.target,
+        id=wide.id,
+        per=cast(Literal["line", "file"] | None, wide.per),  # checked there
+        kind=wide.kind,
+        skip_bad=wide.skip_bad,
         length=length,
+        label=wide.label if isinstance(wide, LabelledCorpusSpec) else None,
     )
 
 

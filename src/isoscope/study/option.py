@@ -7,7 +7,8 @@ in the annotation of a field is all that flags, keywords, `--config` and help kn
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, reduce
+from functools import cache, partial, reduce
+from inspect import get_annotations
 from math import isfinite
 from os import PathLike, fspath
 from pathlib import Path
@@ -70,6 +71,7 @@ class About:
     numbers: bool = False  # whole numbers are among its names
     path: bool = False  # names content, which ids hash in place of the name
     local: bool = False  # may differ between runs that are merged
+    in_id: bool = True  # False where no number depends on it: a run is resumed with another
     live: bool = False  # Python may pass an object in place of a name
     noun: str = ""  # what errors call one of its words, where it is not the flag
 
@@ -184,12 +186,19 @@ class Option:
                 slug="seed",
             )
         least = self.about.least
-        if self.plain in (int, float) and least is not None and not isinstance(value, list):
+        if self.plain in (int, float) and least is not None and not is_list(value):
             whole = self.plain is int
             return ConfigError(
                 f"expected at least {least:g} as {self.flag}, got {value!r}",
                 hint=f"give a {'whole ' * whole}number to --{self.flag}",
                 slug="number-too-small" if whole else "number-range",
+            )
+        if self.many and self.about.commas and self.plain in (int, float) and is_list(value):
+            got = ",".join(map(str, value))
+            return ConfigError(
+                f"expected numbers as {self.flag}, got {got!r}",
+                hint=f"give numbers with commas between them: --{self.flag} 1,2.5",
+                slug="option-kind",
             )
         return ConfigError(
             f"expected {KINDS.get(self.plain, 'another value')} as {self.flag}, got {value!r}",
@@ -199,9 +208,12 @@ class Option:
 
 
 def options_of(kind: type[Part], default: Part | None = None) -> Iterator[Option]:
-    """Yield the options of a part or a spec, parts within it included, in order."""
+    """Yield the options of a part or a spec, parts within it included.
+
+    Those that a class has of its own come before those that it shares with others.
+    """
     hints: dict[str, Hint] = get_type_hints(kind, include_extras=True)
-    for each in msgspec.structs.fields(kind):
+    for each in sorted(msgspec.structs.fields(kind), key=partial(_distance, kind)):
         hint = hints[each.name]
         value = _default(each, default)
         part = _part(hint)
@@ -215,6 +227,18 @@ def options_of(kind: type[Part], default: Part | None = None) -> Iterator[Option
         if get_origin(hint) is not Annotated or not found:
             raise TypeError(f"{kind.__name__}.{each.name} is not described by about()")
         yield Option(each.name, (each.name,), _arguments(hint)[0], value, found[0])
+
+
+def _distance(kind: type[Part], field: FieldInfo) -> int:
+    """Return how far up among the classes of a part a field is written first.
+
+    A part that a subclass replaces keeps its place: MODEL stays before CORPUS.
+    """
+    return max(
+        number
+        for number, each in enumerate(kind.__mro__)
+        if field.name in get_annotations(each)
+    )
 
 
 @cache

@@ -32,6 +32,7 @@ from isoscope.blas import one_blas_thread
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.hashing import GROUPS
 from isoscope.measures import MEASURES, Measure, level
+from isoscope.measures.base import NOT_OF_ROWS
 from isoscope.measures.extrapolate import Estimate, warn_of_doubt
 from isoscope.measures.interval import (
     Spread,
@@ -46,12 +47,14 @@ from isoscope.measures.population import estimate
 from isoscope.measures.view import GroupView, Spectrum, Summaries, Units, View
 from isoscope.measures.view.heads import BEFORE_ROTATION
 from isoscope.site import HEAD, HEADS, MATRICES, Site
+from isoscope.study.gradients import read_grouped
 from isoscope.study.threads import THREADS, map_in_threads
 from isoscope.study.warn import about_bias, about_rows
 from isoscope.types import Reading
 
 Spreads = dict[tuple[str, str, str], Spread]  # by site, variant and measure
 EARLY = "before-rotation"  # the group of readings of vectors that are not rotated yet
+_OWN_MEASURES = {HEAD: "heads", "grad": "gradients", "gradw": "gradients"}  # by family
 _ROUNDING = 1e-12
 _SINGLE = 1e-6  # by which float32 may be off
 _AIDS: tuple[Kind, ...] = (Tally, Copies)  # what warnings are made of
@@ -212,18 +215,22 @@ def read_place(
 ) -> tuple[list[Reading], dict[str, str]]:
     """Return the readings of a site, and for each measure that is missing the reason why."""
     site = Site.parse(place[0])
-    of_head = site.family == HEAD
-    names = [name for name in names if (MEASURES[name].offered == "heads") is of_head]
+    own = _OWN_MEASURES.get(site.family)
+    names = [name for name in names if own == _whose(MEASURES[name])]
     summaries = _summarise(here, names)
     readings: list[Reading] = []
     left_out: dict[str, str] = {}
     without = frozenset[Kind]() if site.is_matrix else _not_collected(site) - here.keys()
 
+    def read_record(record: Measure) -> list[Reading]:
+        whole = record.reads is MEASURES[record.name].reads  # and not that of a group
+        return _readings(record, summaries, place, run, options, spreads if whole else None)
+
     def read(name: str) -> list[Reading] | str:
         if lacking := sorted(k.__name__.lower() for k in _needs([name]) & without):
             return f"not collected at {site.family} sites unless named: {', '.join(lacking)}"
         try:
-            return _readings(MEASURES[name], summaries, place, run, options, spreads)
+            return read_grouped(MEASURES[name], summaries, read_record, options)
         except (TooFewRowsError, UndefinedError) as problem:
             return problem.problem
 
@@ -250,6 +257,11 @@ def read_place(
         warned += by_band(place, bands, run=run, d=summaries.of(Tally).width)
     summaries.forget()
     return warned, left_out
+
+
+def _whose(record: Measure) -> str | None:
+    """Return which sites alone a measure is of: heads or gradients; None: of any rows."""
+    return record.offered if record.offered in NOT_OF_ROWS else None
 
 
 def _before_rotation(

@@ -263,8 +263,9 @@ def finish_readings(
     remarks: tuple[str, ...] = (),
     left_out: Sequence[str] = (),
     flags: Mapping[str, object] | None = None,
+    more: Sequence[Reading] = (),
 ) -> Results[Reading]:
-    """Return the readings of all stages, and write the run where there is a target.
+    """Return the readings of all stages, and `more`; write the run where there is a target.
 
     Summaries of a second stage are laid over those of the first. The config of a run has the
     flags of the spec, replaced by those in `flags`.
@@ -279,6 +280,9 @@ def finish_readings(
         @cache
         def readings() -> Results[Reading]:
             found = read_state(state, names, name, options, order)
+            found.extend(replace(each, run=name) for each in more)
+            if done.missing:
+                found = found.with_records(done.mark(found))
             found.remarks = remarks
             found.left_out = (*left_out, *found.left_out)
             return found

@@ -1,17 +1,19 @@
 """Running a spec: target, lock, worker, plan, stages, results. The only way work is done."""
 
 import gc
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import ClassVar, Generic, Protocol, TypeVar, cast
 
-from isoscope.engine import Job, Notify, Tracker, engine_for
-from isoscope.engine.base import Engine, Stage, Worker, kept_files
-from isoscope.engine.plan import Plan
+from isoscope.display import Results
+from isoscope.engine import Job, Notify, Tracker, Where, engine_for
+from isoscope.engine.base import Engine, Follows, Stage, Worker, kept_files
+from isoscope.engine.failures import Failures
+from isoscope.engine.plan import Plan, Unit
 from isoscope.errors import (
     EngineError,
     RowError,
@@ -28,10 +30,12 @@ from isoscope.store.state import State
 from isoscope.store.working import Working, open_target
 from isoscope.study.experiment import load_at
 from isoscope.study.spec import Execution, Spec, cannot_resume, digest, refuse_other
+from isoscope.types import Reading
 
 P = TypeVar("P", bound=Plan)
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
+NONE: frozenset[int] = frozenset()
 OTHER_VERSION = ": it was begun by another version"
 Live = Mapping[str, object]  # objects that Python passed in place of names
 
@@ -67,6 +71,13 @@ class Finished:
     overwrite: bool
     notes: tuple[str, ...] = ()
     scratch: Callable[[], Path] = Path  # the folder of all units' scratch
+    missing: str = ""  # which units are missing, where the run ends without them
+
+    def mark(self, readings: Iterable[Reading]) -> list[Reading]:
+        """Return readings with a warning where units are missing."""
+        if not self.missing:
+            return list(readings)
+        return [replace(each, warnings=(*each.warnings, self.missing)) for each in readings]
 
     def kept(self, unit: int, stage: int = 0) -> Path:
         """Return the folder of the files that a unit has kept; it may not be there."""
@@ -132,8 +143,31 @@ def run(
     An unfinished run is resumed; one that is finished, of the same spec and content, is read.
     """
     execution, notify = execution or Execution(), notify or Notify()
-    engine = engine_for(execution.engine, execution.workers)
-    _refuse_live(spec, engine, execution, live)
+    engine = engine_for(
+        Where(
+            execution.engine,
+            execution.workers,
+            execution.address,
+            execution.gpus_per_worker,
+            execution.memory_per_worker,
+        )
+    )
+    _refuse_live(spec, engine, live)
+    _refuse_sharded(spec, engine)
+    if not isinstance(engine, Follows):
+        return _run(spec, execution, engine, live, notify)
+    if not engine.leads:
+        return cast(R, engine.follow())
+    with engine.leading() as publish:
+        results = _run(spec, execution, engine, live, notify)
+        publish(results)
+    return results
+
+
+def _run(
+    spec: Runnable[R], execution: Execution, engine: Engine, live: Live | None, notify: Notify
+) -> R:
+    """Do what a spec says, in the process that makes the plan and the results."""
     try:
         target = open_target(execution.output, execution.overwrite)
     except RunExistsError:
@@ -145,10 +179,21 @@ def run(
         _opened(spec, notify, live) as worker,
     ):
         id, plan = _make_plan(spec, worker, working)
+        failures = Failures(
+            [len(units) for units in plan.stages],
+            # A stream is not read twice, nor is it known of an object.
+            0 if _only_here(spec, live) else execution.retries,
+            execution.allow_missing,
+            "" if working.folder is None else str(working.folder),
+        )
         try:
-            return worker.finish(_do_stages(spec, plan, id, worker, engine, working, notify))
+            done = _do_stages(spec, plan, id, worker, engine, working, notify, failures)
+            results = worker.finish(done)
+            _remark(results, done.missing)
+            return results
         except (RowError, TooFewRowsError):  # as it would be every time: nothing to resume
-            working.restart()
+            if not failures.given_up:
+                working.restart()
             raise
 
 
@@ -251,38 +296,79 @@ def _do_stages(
     engine: Engine,
     working: Working,
     notify: Notify,
+    failures: Failures,
 ) -> Finished:
-    """Do all stages, one after the other."""
+    """Do all stages, one after the other; a stage begins when the one before is whole.
+
+    Where units may be missing, those of a later stage that are the same as a missing one are
+    missing as well: both passes are then over the same rows.
+    """
 
     def note(text: str) -> None:
         if text not in working.notes:
             working.note(text)
             notify.tell(text)
 
-    tracker = Tracker(notify, plan.total(), note)
+    tracker = Tracker(notify, plan.total(), note, sum(map(len, plan.stages)))
     tracker.show()
     found: list[State | list[object]] = []
     before: State | None = None
-    with engine.start(Job(spec, plan, worker, working)) as run_stage:
+    lost: set[Unit] = set()
+    with engine.start(Job(spec, plan, worker, working, notify.tell)) as run_stage:
         for number, units in enumerate(plan.stages):
             after = before.digest() if before is not None and working.folder is not None else ""
             folder = working.stage(number + 1, after)
             if folder is None and not engine.takes_live:
                 folder = working.spare() / f"stage-{number + 1}"
             keeper = _keeper(spec, len(units), folder, f"{id} {number + 1} {after}", working)
-            stage = Stage(number, units, keeper, tracker, partial(plan.size, number), before)
+            stage = Stage(
+                number,
+                units,
+                keeper,
+                tracker,
+                failures,
+                partial(plan.size, number),
+                before,
+                frozenset(n for n, unit in enumerate(units) if unit in lost) if lost else NONE,
+            )
             for unit in sorted({*range(len(units))} - {*keeper.missing()}):
-                stage.finish(unit)
-            run_stage(stage)
+                stage.find(unit)
+            try:
+                run_stage(stage)
+            finally:
+                working.record_failures(failures.in_order())
+            lost |= _check_missing(stage)
             if number + 1 < len(plan.stages):
                 keeper.flush()  # the next stage builds on it: a kill must not undo it
             total = keeper.total()
             found.append(total)
             before = total if isinstance(total, State) else None
-    notes = tuple(working.notes)
+    warning = failures.warning
+    notes = (*working.notes, *filter(None, [warning]))
+    if warning:
+        notify.tell(warning)
     return Finished(
-        spec, plan, found, id, working.target, working.overwrite, notes, working.scratch
+        spec,
+        plan,
+        found,
+        id,
+        working.target,
+        working.overwrite,
+        notes,
+        working.scratch,
+        warning,
     )
+
+
+def _check_missing(stage: Stage) -> set[Unit]:
+    """Return the units that a stage ends without; raise where it must not end without them."""
+    missing = stage.failures.missing(stage.number)
+    if missing and not stage.failures.allow_missing:
+        stage.keeper.flush()
+        raise stage.failures.error()
+    if missing and len(stage.keeper.missing()) == len(stage.units):
+        raise stage.failures.error()  # there is nothing to finish with
+    return {cast(Unit, stage.units[unit]) for unit in missing}
 
 
 def _keeper(
@@ -300,20 +386,43 @@ def _keeper(
     return SummaryKeeper(units, folder, id=id, spare=own, room=room)
 
 
-def _refuse_live(spec: Spec, engine: Engine, execution: Execution, live: Live | None) -> None:
-    """Refuse what only this process has where units run in others."""
-    if engine.takes_live:
-        return
+def _only_here(spec: Spec, live: Live | None) -> dict[str, str]:
+    """Return what only this process has, by the name of the option, and what it is."""
     found = {name: "an object in memory" for name in live or {}}
     for name, option in spec.options().items():
         if option.about.path and _is_stream(spec.value(name)):
             found[name] = "a stream that is read once"
-    for name, what in found.items():
+    return found
+
+
+def _refuse_live(spec: Spec, engine: Engine, live: Live | None) -> None:
+    """Refuse what only this process has where units run in others."""
+    if engine.takes_live:
+        return
+    for name, what in _only_here(spec, live).items():
         raise EngineError(
-            f"cannot hand {name} to the engine {execution.engine}: it is {what}",
+            f"cannot hand {name} to the engine {engine.name}: it is {what}",
             hint="only --engine=here takes it; or save it to a file and pass its path",
             slug="engine-live",
         )
+
+
+def _refuse_sharded(spec: Spec, engine: Engine) -> None:
+    """Refuse a model that is spread over devices where every process holds a whole one."""
+    option = spec.options().get("device_map")
+    if isinstance(engine, Follows) and option is not None and spec.value("device_map"):
+        raise EngineError(
+            f"cannot use --device-map with the engine {engine.name}: every rank holds a whole "
+            "model",
+            hint="one process spreads it over all devices: --engine=here --device-map=auto",
+            slug="engine-sharded",
+        )
+
+
+def _remark(results: object, missing: str) -> None:
+    """Have results say what is missing, where they do not yet."""
+    if missing and isinstance(results, Results) and missing not in results.remarks:
+        results.remarks = (*results.remarks, missing)
 
 
 def _is_stream(value: object) -> bool:

@@ -12,6 +12,7 @@ from isoscope.engine import Notify
 from isoscope.engine.plan import Plan, Unit
 from isoscope.errors import ConfigError, MergeError
 from isoscope.measures import MEASURES
+from isoscope.measures.base import NOT_OF_ROWS
 from isoscope.registry import unknown
 from isoscope.store import check_target, mergeable, save
 from isoscope.store.atomic import staging
@@ -20,6 +21,7 @@ from isoscope.store.schema import STATE
 from isoscope.store.state import State
 from isoscope.study.measure_choice import (
     companions,
+    concerns,
     isotropic_levels,
     measure_names,
     nothing,
@@ -37,6 +39,7 @@ NOT_MERGED = {
     "sweep": "--seeds or --weights",
     "trajectory": "checkpoints",
     "series": "checkpoints",  # of attention heads
+    "curvature": "--draws or --tokens",
 }
 Summaries = Mapping[Kind, Accumulator[object]]
 
@@ -122,6 +125,7 @@ def read(
     if sites is not None:
         _known_sites(sites, (each.site for each in kept))
         kept = [each for each in kept if each.site in sites]
+        left_out = tuple(text for text in left_out if concerns(text, sites))
     if variant is not None:
         # Matrices and vectors on disk have one variant only.
         several = {each.site for each in kept if each.variant != "all"}
@@ -139,7 +143,7 @@ def read(
 
 def _is_of_rows(name: str) -> bool:
     """Whether a name is that of a measure which is read off rows."""
-    return name in MEASURES and MEASURES[name].offered != "heads"
+    return name in MEASURES and MEASURES[name].offered not in NOT_OF_ROWS
 
 
 def _known_sites(sites: Sequence[str], there: Iterable[str]) -> None:

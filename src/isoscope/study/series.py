@@ -47,6 +47,11 @@ class Checkpoint(Unit, frozen=True, tag=True):
     broken: bool = False  # its files are known to be incomplete: it comes last
     downloaded: bool = False  # it was in the cache before the run, and stays there
 
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return self.name
+
 
 def step_of(name: str) -> int | None:
     """Return the step that a name tells; None where it tells none.

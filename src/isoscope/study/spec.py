@@ -84,7 +84,7 @@ class Spec(Part, frozen=True, kw_only=True):
         values = {
             name: msgspec.to_builtins(leaf(self, option.path))
             for name, option in self.options().items()
-            if not option.about.path
+            if not option.about.path and option.about.in_id
         }
         found: dict[str, object] = {
             "command": self.command,
@@ -99,12 +99,32 @@ class Spec(Part, frozen=True, kw_only=True):
 
 
 class EngineOptions(Part, frozen=True, kw_only=True):
-    """Engine and workers: all that commands without a run folder need."""
+    """Engine, workers and what happens to failing units: all but the run folder."""
 
     engine: Annotated[
-        str, about("Where units run: here, or pool (several processes).", "ENGINE")
+        str,
+        about(
+            "Where units run: here, pool (several processes), ray (a cluster), or torchrun.",
+            "ENGINE",
+        ),
     ] = "here"
-    workers: Annotated[int, about("Number of processes.", "N", least=1)] = 1
+    workers: Annotated[int, about("Number of workers.", "N", least=1)] = 1
+    address: Annotated[
+        str | None,
+        about("Ray cluster: auto, HOST:PORT or ray://HOST:PORT.", "A", default="a local one"),
+    ] = None
+    gpus_per_worker: Annotated[
+        float, about("GPUs that Ray reserves for each worker.", "N", least=0)
+    ] = 0.0
+    memory_per_worker: Annotated[
+        float, about("GB of memory that Ray reserves for each worker.", "GB", least=0)
+    ] = 0.0
+    retries: Annotated[
+        int, about("Times that a unit is tried again after it has failed.", "N", least=0)
+    ] = 2
+    allow_missing: Annotated[
+        bool, about("Finish without units that failed every time; readings have a warning.")
+    ] = False
 
 
 class Execution(EngineOptions, frozen=True, kw_only=True):

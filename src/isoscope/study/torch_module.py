@@ -119,6 +119,9 @@ class ModuleWorker(Planner[Results[Reading]]):
 
         self.spec = spec
         self.module = cast("nn.Module", live["module"])
+        from isoscope.capture.model.sharded import refuse_sharded
+
+        refuse_sharded(self.module)
         self.kinds = SiteKinds(spec.reads.names(), causes=False, named=spec.reads.measures)
         taps = cast(Taps, live["taps"]) if spec.taps is None else spec.taps.split(",")
         stream = iter(cast(Iterable[Inputs], live["batches"]))

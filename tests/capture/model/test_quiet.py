@@ -42,3 +42,15 @@ def test_transformers_can_warn_again_afterwards():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "after" in done.stderr
     assert "inside" not in done.stderr
+
+
+def test_threads_that_are_quiet_at_the_same_time_leave_the_streams_as_they_were(capsys):
+    out, first, second = sys.stdout, quiet(), quiet()
+    first.__enter__()  # two threads, in the order in which they come and go
+    second.__enter__()
+    first.__exit__(None, None, None)
+    print("chatter")
+    second.__exit__(None, None, None)
+    assert sys.stdout is out
+    print("seen")
+    assert capsys.readouterr().out == "seen\n"

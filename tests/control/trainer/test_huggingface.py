@@ -12,7 +12,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from isoscope.control import Alert, CosReg, IStar, Watch, attach
+from isoscope.control import Alert, CosReg, IStar, Tangents, Watch, attach
 from isoscope.errors import ConfigError, UnknownNameError
 
 NAME = "anisotropy/mean-cosine/resid.1"
@@ -262,3 +262,30 @@ def test_a_model_copied_to_several_devices_is_refused(trainer):
     found.model_wrapped = torch.nn.DataParallel(found.model)
     with pytest.raises(ConfigError, match=r"got nn\.DataParallel"):
         found.callback_handler.on_train_begin(found.args, found.state, found.control)
+
+
+def test_gradients_are_followed_over_steps_in_the_log_and_in_a_run_that_is_resumed(
+    trainer, tmp_path
+):
+    name = "anisotropy/tangent-energy/grad.1"
+    whole = attach(
+        trainer(save_steps=4, save_strategy="steps"),
+        Watch(every=2, batch=False, tangents=Tangents(rank=3)),
+    )
+    whole.train()
+    assert [step for step, _ in series(whole, name)] == [4, 6]
+    assert all(0 < value < 1 for _, value in series(whole, name))
+    assert [step for step, _ in series(whole, "anisotropy/tangent-match/grad.1")] == [4, 6]
+    resumed = attach(
+        trainer(save_strategy="no"), Watch(every=2, batch=False, tangents=Tangents(rank=3))
+    )
+    resumed.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-4"))
+    # the proxy of step 4 came with the checkpoint: without it, step 6 would only fit one
+    assert series(resumed, name) == [
+        (s, pytest.approx(v, rel=1e-3)) for s, v in series(whole, name)
+    ]
+
+
+def test_a_rank_beyond_the_width_fails_when_attached(trainer):
+    with pytest.raises(ConfigError, match="expected a rank of at most"):
+        attach(trainer(), Watch(tangents=Tangents(rank=500)))

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from isoscope.control import Alert, CosReg, IStar, Watch
+from isoscope.control import Alert, CosReg, IStar, Tangents, Watch
 from isoscope.errors import ConfigError, UnknownNameError
 
 with warnings.catch_warnings():
@@ -288,3 +288,36 @@ def test_a_streamed_matrix_is_found_in_each_epoch(tiny, tmp_path):
     fitted(net, DataLoader(rows, batch_size=8), tmp_path, PenaltyCallback(penalty))
     known.stream(net.model, DataLoader(rows, batch_size=8))
     torch.testing.assert_close(penalty.shrinkage, known.shrinkage)
+
+
+def test_gradients_of_a_transformer_in_a_module_are_followed(tiny, tmp_path):
+    from transformers import AutoModel
+
+    class Classifier(Net):
+        def __init__(self):
+            super().__init__()
+            self.first = AutoModel.from_pretrained(tiny)
+            self.head = torch.nn.Linear(self.first.config.hidden_size, 2)
+
+        def training_step(self, batch, index):
+            ids, labels = batch
+            states = self.first(input_ids=ids).last_hidden_state
+            return torch.nn.functional.cross_entropy(self.head(states[:, 0]), labels)
+
+        def on_before_optimizer_step(self, optimizer):
+            pass
+
+    ids = torch.randint(5, 60, (24, 10), generator=torch.manual_seed(3))
+    loader = DataLoader(TensorDataset(ids, torch.arange(24) % 2), batch_size=6)
+    logged = []
+    watch = Watch(
+        every=2,
+        batch=False,
+        tangents=Tangents(rank=2),
+        log=lambda n, step: logged.append((step, n)),
+    )
+    fitted(Classifier(), loader, tmp_path, WatchCallback(watch))
+    assert [step for step, _ in watch.history["anisotropy/tangent-energy/grad.0"]] == [4]
+    assert (
+        logged[-1][0] == 4 and "anisotropy/tangent-energy-ratio-random/grad.0" in logged[-1][1]
+    )

@@ -7,7 +7,13 @@ from isoscope.accumulate import Groups
 from isoscope.accumulate.block import sketch_rank
 from isoscope.hashing import named_documents
 from isoscope.measures.view import parts
-from isoscope.measures.view.parts import energy_along, factors, traces_with
+from isoscope.measures.view.parts import (
+    PrincipalAxes,
+    energies_along,
+    energy_along,
+    factors,
+    traces_with,
+)
 
 
 def planted(d, documents=20, each=6, seed=1, rank=None):
@@ -170,3 +176,32 @@ def test_a_matrix_with_tiny_eigenvalues_is_decomposed(monkeypatch):
     np.testing.assert_allclose(
         [np.trace(ours.T @ ours) for ours in basis], [4, 3, 4], atol=1e-9
     )
+
+
+@pytest.mark.parametrize(("d", "documents"), [(24, 20), (100, 20), (100, 90)])
+def test_energies_about_zero_are_those_of_sketches_moved_to_zero(summaries, d, documents):
+    rows, names = planted(d, documents=documents, each=70)
+    groups = summaries(rows, names)[Groups]
+    mean = rows.mean(axis=0)
+    values, vectors = np.linalg.eigh(np.cov(rows.T))
+    raw, others = np.linalg.eigh(rows.T @ rows / len(rows))
+    axes = PrincipalAxes(mean, vectors, {False: values, True: raw}, vectors.T @ others)
+    found = energies_along(groups, axes)
+    for about_zero, expected in [
+        (False, energy_along(groups, mean, values, vectors)),
+        (True, energy_along(groups, np.zeros(d), raw, others)),
+    ]:
+        np.testing.assert_allclose(
+            found[about_zero], expected, rtol=1e-10, atol=1e-12 * expected.max()
+        )
+
+
+@pytest.mark.parametrize("n", [1, 5, 12, 22, 48])
+def test_a_triangle_is_inverted_by_its_halves(n):
+    rng = np.random.default_rng(n)
+    lower = np.tril(rng.normal(size=(7, n, n))) + 3 * np.eye(n)
+    found = parts._inverse_of_lower(lower)
+    expected = np.linalg.inv(lower)
+    np.testing.assert_allclose(found, expected, atol=1e-13 * np.abs(expected).max())
+    if n >= 12:
+        assert not np.triu(found, 6 * 2).any()

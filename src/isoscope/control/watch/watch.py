@@ -23,6 +23,7 @@ from isoscope.control.watch.observer import (
     check_probes,
     probe_batches,
 )
+from isoscope.control.watch.tangents import Tangents
 from isoscope.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 MEASURES = ("mean-cosine", "effective-rank", "isoscore-debiased", DEAD)
 ACTIONS = ("log", "stop")
 LOST = f"{PREFIX}/lost"
+PROXY = "proxy:"  # in front of the directions of a site, among the tensors of a state
 OnAlert = str | Callable[[Alert], object]  # "log", "stop", or a callback; True stops
 
 
@@ -46,7 +48,8 @@ class Watch:
     transformer, name the `modules` instead. Measures are those of the package that need one
     pass, and `dead-dimensions`. `pooling` says how tokens are pooled where the model does
     not. `chance` is the N of ln N: classes, or texts in a batch. `fine_tuning` says that the
-    model was trained before: then less is a collapse.
+    model was trained before: then less is a collapse. `tangents=Tangents()` also reads the
+    gradients of those steps, against the directions in which activations were large before.
     """
 
     def __init__(
@@ -68,11 +71,13 @@ class Watch:
         pooling: str | None = None,
         log: Log | None = None,
         join: bool = True,
+        tangents: Tangents | None = None,
     ) -> None:
-        if every < 1 or (probes is None and not batch):
+        nothing = probes is None and not batch and tangents is None
+        if every < 1 or nothing:
             raise ConfigError(
                 f"expected something to watch every step or less often, got every={every} and "
-                + ("nothing to watch" if probes is None and not batch else "held-out texts"),
+                + ("nothing to watch" if nothing else "held-out texts"),
                 hint="give probes, or leave batch=True; every=100 is usual",
                 slug="watch-settings",
             )
@@ -91,11 +96,12 @@ class Watch:
         self.observer = Observer(
             measures, sites=sites, modules=modules, pooling=pooling, join=join, warn=self._warn
         )
+        self.tangents = tangents
         self.history: dict[str, list[tuple[int, float]]] = {}
         self.alerts: list[Alert] = []
         self._probes: list[ProbeBatch] | None = None
         self._losses = 0  # at the end of the history, those of this process alone
-        self._warned: set[str] = set()
+        self._warned: set[object] = set()
         self._open = ExitStack()
         self._of_batch: Survey | None = None  # summed in the step that is due
 
@@ -114,6 +120,8 @@ class Watch:
     def place(self, model: nn.Module) -> None:
         """Find the sites in a model, or raise where one is not there."""
         self.observer.place(model)
+        if self.tangents is not None:
+            self.tangents.place(model)
 
     def due(self, step: int) -> bool:
         """Whether the geometry is read after this step; the first reading is before any."""
@@ -122,6 +130,8 @@ class Watch:
     def begin(self, model: nn.Module, step: int) -> None:
         """Listen to the step with this number (the first is 1), if it is one to be read."""
         self.close()
+        if self.tangents is not None and self.due(step):
+            self._open.enter_context(self.tangents.listening(model, self.observer.world))
         if self.batch and self.due(step):
             # Kept although nothing may come: a process without a batch takes part in the sums.
             self._of_batch = Survey()
@@ -166,6 +176,8 @@ class Watch:
         if self._of_batch is not None:
             survey, self._of_batch = self._of_batch, None
             numbers |= self._numbers(survey, ".batch")
+        if self.tangents is not None:
+            numbers |= self._tangent_numbers(self.tangents, step)
         for name, value in numbers.items():
             if not name.startswith(LOST):
                 self.history.setdefault(name, []).append((step, value))
@@ -182,6 +194,15 @@ class Watch:
             self._warn(f"{site}{ending} is NaN or infinite, and cannot be watched")
         numbers = {f"{PREFIX}/{name}/{site}{ending}": v for (name, site), v in found.items()}
         return numbers | {f"{LOST}/{site}{ending}": 1.0 for site in lost}
+
+    def _tangent_numbers(self, tangents: Tangents, step: int) -> dict[str, float]:
+        """Return what the gradients of the step are, by the names they are logged under."""
+        found, lost = tangents.read(self.observer.world)
+        for why in dict.fromkeys(lost.values()):
+            sites = ", ".join(site for site, reason in lost.items() if reason == why)
+            self._warn(f"{sites} cannot be watched at step {step}: {why}", once=(sites, why))
+        numbers = {f"{PREFIX}/{name}/{site}": v for (name, site), v in found.items()}
+        return numbers | {f"{LOST}/{site}": 1.0 for site in lost}
 
     def _average_losses(self) -> None:
         """Replace new losses by their mean over the processes, or each would judge alone."""
@@ -222,11 +243,23 @@ class Watch:
         alerts = "\n".join(
             f"{a.rule}\t{a.step}\t{a.name}\t{a.value!r}\t{a.reference!r}" for a in self.alerts
         )
-        return kept | {"alerts": torch.tensor(list(alerts.encode()), dtype=torch.uint8)}
+        proxies = {} if self.tangents is None else self.tangents.state_dict()
+        return (
+            kept
+            | {f"{PROXY}{site}": basis for site, basis in proxies.items()}
+            | {"alerts": torch.tensor(list(alerts.encode()), dtype=torch.uint8)}
+        )
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Take over a history."""
-        series = {name: tensor for name, tensor in state.items() if name != "alerts"}
+        proxies = {n.removeprefix(PROXY): t for n, t in state.items() if n.startswith(PROXY)}
+        if self.tangents is not None:
+            self.tangents.load_state_dict(proxies)
+        series = {
+            name: tensor
+            for name, tensor in state.items()
+            if name != "alerts" and not name.startswith(PROXY)
+        }
         self.history = {
             name: [(int(step), float(value)) for step, value in tensor.tolist()]
             for name, tensor in series.items()
@@ -237,8 +270,8 @@ class Watch:
         self.alerts = [Alert(r, int(s), n, float(v), float(w)) for r, s, n, v, w in parts]
         self._losses = 0
 
-    def _warn(self, message: str) -> None:
+    def _warn(self, message: str, once: object = None) -> None:
         """Warn of something once."""
-        if message not in self._warned:
-            self._warned.add(message)
+        if (once or message) not in self._warned:
+            self._warned.add(once or message)
             warnings.warn(message, stacklevel=4)

@@ -1,5 +1,7 @@
 """Heads of attention: means of queries and keys, their directions, scatters and scores."""
 
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
@@ -23,9 +25,37 @@ from isoscope.measures.view.spectrum import no_spread
 from isoscope.measures.view.summaries import GroupView, Summaries
 from isoscope.types import Array
 
+POOLED = np.zeros(1, dtype=np.uint64)  # the key of several groups that are pooled
+
+
+class PooledView(GroupView):
+    """A view whose groups are only ever pooled, so that all but one of them are one group.
+
+    There are hundreds of heads, and each is read without each of its groups: what the others
+    come to is the whole less that group, for all groups at once.
+    """
+
+    @abstractmethod
+    def all_but_each(self) -> Iterator[Self]:
+        """Yield the view without each group, the others pooled into one."""
+
+    def values_without(self, compute: Callable[[Self], float]) -> Array:
+        """Return a measure without each group, (groups,)."""
+        return np.array([compute(each) for each in self.all_but_each()])
+
+
+def pool_others(rows: Array, means: Array) -> tuple[Array, Array]:
+    """Return rows and mean of all groups but each, (groups,) and (groups, d).
+
+    The mean is not finite where one group has all rows: then there is no interval.
+    """
+    left = rows.sum() - rows
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return left, (rows @ means - rows[:, None] * means) / left[:, None]
+
 
 @dataclass(frozen=True, kw_only=True)
-class RowMeans(GroupView):
+class RowMeans(PooledView):
     """The mean query, or the mean key, of each group."""
 
     arrays = ("mean",)
@@ -41,6 +71,13 @@ class RowMeans(GroupView):
     def whole(self) -> Array:
         """The mean of all rows, (d,)."""
         return self.sizes @ self.mean / self.sizes.sum()
+
+    def all_but_each(self) -> Iterator[Self]:
+        """Yield the view without each group, the others pooled into one."""
+        rows, mean = pool_others(self.sizes, self.mean)
+        for each in range(self.groups):
+            at = slice(each, each + 1)
+            yield self.changed(keys=POOLED, sizes=rows[at], mean=mean[at])
 
 
 class QueryMeans(RowMeans):
@@ -68,7 +105,7 @@ class EarlyKeyMeans(RowMeans):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BothMeans(GroupView):
+class BothMeans(PooledView):
     """Mean queries and mean keys of the same groups; `sizes` are queries."""
 
     needs = (Queries, Keys, QueryScores)
@@ -106,6 +143,20 @@ class BothMeans(GroupView):
             self.key_rows @ self.key_means / self.key_rows.sum(),
         )
 
+    def all_but_each(self) -> Iterator[Self]:
+        """Yield the view without each group, the others pooled into one."""
+        rows, queries = pool_others(self.sizes, self.queries)
+        key_rows, key_means = pool_others(self.key_rows, self.key_means)
+        for each in range(self.groups):
+            at = slice(each, each + 1)
+            yield self.changed(
+                keys=POOLED,
+                sizes=rows[at],
+                queries=queries[at],
+                key_rows=key_rows[at],
+                key_means=key_means[at],
+            )
+
 
 class EarlyMeans(BothMeans):
     """Mean queries and mean keys before rotation."""
@@ -123,7 +174,7 @@ BEFORE_ROTATION: dict[type[GroupView], type[GroupView]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowUnits(GroupView):
+class RowUnits(PooledView):
     """Sums of unit vectors of queries or of keys; `sizes` are rows with a direction."""
 
     arrays = ("units",)
@@ -153,6 +204,13 @@ class RowUnits(GroupView):
         total = self.units.sum(axis=0)
         return float(cosine_over_pairs(np.float64(total @ total), self.count))
 
+    def all_but_each(self) -> Iterator[Self]:
+        """Yield the view without each group, the others pooled into one."""
+        rows, units = self.sizes.sum() - self.sizes, self.units.sum(axis=0) - self.units
+        for each in range(self.groups):
+            at = slice(each, each + 1)
+            yield self.changed(keys=POOLED, sizes=rows[at], units=units[at])
+
 
 class QueryUnits(RowUnits):
     """Where queries point."""
@@ -167,7 +225,7 @@ class KeyUnits(RowUnits):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowScatters(GroupView):
+class RowScatters(PooledView):
     """Rows, mean and scatter of eight shares of the documents."""
 
     arrays = ("mean", "scatter")
@@ -192,14 +250,14 @@ class RowScatters(GroupView):
     @property
     def second_moments(self) -> Array:
         """The second moments of all rows about zero, (d, d)."""
-        between = np.einsum("s,sd,se->de", self.sizes, self.mean, self.mean)
+        between = (self.mean.T * self.sizes) @ self.mean
         return (self.scatter.sum(axis=0) + between) / self.sizes.sum()
 
     @property
     def covariance(self) -> Array:
         """The scatter of all rows about their mean, over the number of rows, (d, d)."""
         off = self.mean - self.whole
-        between = np.einsum("s,sd,se->de", self.sizes, off, off)
+        between = (off.T * self.sizes) @ off
         return (self.scatter.sum(axis=0) + between) / self.sizes.sum()
 
     @property
@@ -215,12 +273,30 @@ class RowScatters(GroupView):
     @property
     def participation(self) -> float:
         """tr(C)^2 / |C|^2 of the covariance: no eigenvalue is needed."""
-        covariance = self.covariance
-        length = float(np.einsum("ij,ij->", covariance, covariance))
-        # what float32 leaves of rows that are all alike
-        if length <= (1e-7 * float(np.trace(self.second_moments))) ** 2:
+        covariance, mean = self.covariance, self.whole
+        length, trace = float(np.vdot(covariance, covariance)), float(np.trace(covariance))
+        # what float32 leaves of rows that are all alike, beside their second moments
+        if length <= (1e-7 * (trace + float(mean @ mean))) ** 2:
             raise no_spread()
-        return float(np.trace(covariance)) ** 2 / length
+        return trace**2 / length
+
+    def all_but_each(self) -> Iterator[Self]:
+        """Yield the view without each share, the others pooled into one.
+
+        `keys` stay those of the others: they are what first singular vectors are found by.
+        """
+        rows, mean = pool_others(self.sizes, self.mean)
+        total = self.scatter.sum(axis=0)  # (d, d)
+        for each in range(self.groups):
+            others, at = np.arange(self.groups) != each, slice(each, each + 1)
+            off = self.mean[others] - mean[each]
+            between = (off.T * self.sizes[others]) @ off
+            yield self.changed(
+                keys=self.keys[others],
+                sizes=rows[at],
+                mean=mean[at],
+                scatter=(total - self.scatter[each] + between)[None],
+            )
 
     @property
     def first_direction(self) -> Array:
@@ -245,7 +321,7 @@ class KeyScatters(RowScatters):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BothScatters(GroupView):
+class BothScatters(PooledView):
     """Second moments of queries, and mean keys of the same shares of documents."""
 
     needs = (Queries, Keys)
@@ -289,9 +365,23 @@ class BothScatters(GroupView):
         """The mean of all keys, (d,)."""
         return self.key_rows @ self.key_means / self.key_rows.sum()
 
+    def all_but_each(self) -> Iterator[Self]:
+        """Yield the view without each share, the others pooled into one."""
+        key_rows, key_means = pool_others(self.key_rows, self.key_means)
+        for each, queries in enumerate(self.queries.all_but_each()):
+            at = slice(each, each + 1)
+            yield self.changed(
+                keys=queries.keys,
+                sizes=queries.sizes,
+                mean=queries.mean,
+                scatter=queries.scatter,
+                key_rows=key_rows[at],
+                key_means=key_means[at],
+            )
+
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreSums(GroupView):
+class ScoreSums(PooledView):
     """Sums over the queries whose scores were looked at, each times what it stands for."""
 
     needs = (QueryScores,)
@@ -303,6 +393,13 @@ class ScoreSums(GroupView):
         """Return the view of the scores."""
         seen = summaries.of(QueryScores)
         return cls(keys=seen.keys, sizes=seen.sizes, documents=seen.documents, sums=seen.sums)
+
+    def all_but_each(self) -> Iterator[Self]:
+        """Yield the view without each group, the others pooled into one."""
+        rows, sums = self.sizes.sum() - self.sizes, self.sums.sum(axis=0) - self.sums
+        for each in range(self.groups):
+            at = slice(each, each + 1)
+            yield self.changed(keys=POOLED, sizes=rows[at], sums=sums[at])
 
     def total(self, name: str) -> float:
         """Return the sum of a statistic over all queries."""
@@ -331,9 +428,8 @@ def warn_of_noise(rows: Array, means: Array, what: str) -> list[str]:
     """
     if len(rows) < 2:
         return []
-    total = rows @ means  # (d,)
-    whole = total / rows.sum()
-    others = (total - rows[:, None] * means) / (rows.sum() - rows)[:, None]  # without each
+    whole = rows @ means / rows.sum()  # (d,)
+    others = pool_others(rows, means)[1]
     error = (len(rows) - 1) / len(rows) * float(np.square(others - others.mean(axis=0)).sum())
     if float(whole @ whole) >= NOISE * error:
         return []

@@ -29,6 +29,7 @@ _TINY = 1e-6  # of the largest: smaller eigenvalues of a float32 sketch are roun
 _CELLS = 8  # groups of sampled rows, of about 64 each, that are worked on at once
 _BATCH = 8  # groups whose sketches are worked on at once
 FAINT = 1e-5  # of the largest: along shorter axes a float32 sketch shows rounding alone
+_TRIANGLE = 6  # the smallest triangle that is inverted by itself
 _DOMINANT = 0.1  # of a trace: a longer axis is seen by every sketch as it is
 _SAFE = 1e-5  # of the largest: with no smaller eigenvalue a matrix has a plain inverse
 
@@ -70,12 +71,7 @@ class SketchedParts:
         With `here`, which groups these axes are of, only of those.
         """
         groups = self.groups if here is None else self.groups.only(here)
-        found: dict[bool, Array] = {}
-        for about_zero, values in axes.values.items():
-            vectors = axes.vectors @ axes.turn if about_zero else axes.vectors
-            centre = np.zeros_like(axes.mean) if about_zero else axes.mean
-            found[about_zero] = energy_along(groups, centre, values, vectors)
-        return found
+        return energies_along(groups, axes)
 
     def within(self, half: int, centre: Array) -> tuple[Array, Array]:
         """Return rows and scatter traces of the groups of a half."""
@@ -247,7 +243,7 @@ def _inverse_root(matrices: Array) -> Array:
     """
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            roots = np.linalg.inv(np.linalg.cholesky(matrices)).transpose(0, 2, 1)
+            roots = _inverse_of_lower(np.linalg.cholesky(matrices)).transpose(0, 2, 1)
             # the largest and the smallest eigenvalue lie within tr M and 1 / tr M^-1
             reach = np.trace(matrices, axis1=1, axis2=2) * np.einsum("kij,kij->k", roots, roots)
     except np.linalg.LinAlgError:
@@ -256,6 +252,24 @@ def _inverse_root(matrices: Array) -> Array:
     if doubtful.any():
         roots[doubtful] = _eigen_roots(matrices[doubtful])
     return roots
+
+
+def _inverse_of_lower(matrices: Array) -> Array:
+    """Return the inverse of each lower triangular matrix, (k, n, n).
+
+    From the inverses of two triangles and a product: LAPACK's inverse of any matrix takes
+    three times as long.
+    """
+    count, n = matrices.shape[:2]
+    half = n // 2
+    if n % 2 or half < _TRIANGLE:
+        return np.linalg.inv(matrices)
+    corners = np.concatenate([matrices[:, :half, :half], matrices[:, half:, half:]])
+    upper, lower = np.split(_inverse_of_lower(corners), [count])
+    out = np.zeros_like(matrices)
+    out[:, :half, :half], out[:, half:, half:] = upper, lower
+    out[:, half:, :half] = -lower @ matrices[:, half:, :half] @ upper
+    return out
 
 
 def _eigen_roots(matrices: Array) -> Array:
@@ -279,25 +293,86 @@ def _times(factor: Array, matrix: Array) -> Array:
 
 
 def energy_along(groups: GroupsSummary, centre: Array, values: Array, vectors: Array) -> Array:
-    """Return each group's second moment about a centre along each eigenvector, (groups, d).
+    """Return each group's second moment about a centre along each eigenvector, (groups, d)."""
+    axes = PrincipalAxes(centre, vectors, {False: values}, np.zeros((0, 0)))
+    return energies_along(groups, axes)[False]
+
+
+def energies_along(groups: GroupsSummary, axes: PrincipalAxes) -> dict[bool, Array]:
+    """Return each group's second moment along each axis, (groups, d), about mean and zero.
 
     Values ascend. Along the longest axes, half as many as the sketch has directions, the
     sketch shows a group as it is. Along each of the others it shows little, but together they
     are seen without bias: u'T_k W W'u, less what the longest axes add to it. Single numbers
     are noisy there and may be below zero; they are made for sums over many axes.
     """
-    vectors = np.ascontiguousarray(vectors)
-    rank, width = groups.sketch.shape[2], len(values)
+    vectors = np.ascontiguousarray(axes.vectors)
+    rank, width = groups.sketch.shape[2], len(axes.mean)
     seen = directions(width)[:, :rank].T @ vectors  # (rank, d)
     seen *= sqrt(width / max(rank, 1))
-    found = [_energy_along(part, centre, values, vectors, seen) for part in _batches(groups)]
+    seen_by = {about: seen @ axes.turn if about else seen for about in axes.values}
+    found: dict[bool, list[tuple[Array, Array]]] = {about: [] for about in axes.values}
+    for part in _batches(groups):
+        sketches = Sketches.of(part, vectors)
+        for about, values in axes.values.items():
+            centre = np.zeros_like(axes.mean) if about else axes.mean
+            trace, within, along = sketches.about(centre, axes.turn if about else None)
+            found[about].append(_energy_along(trace, within, along, values, seen_by[about]))
+    return {
+        about: _share_out(groups, axes, about, found[about], seen_by[about]) for about in found
+    }
+
+
+@dataclass(frozen=True)
+class Sketches:
+    """Sketches of a few groups as their own directions and the axes of all see them.
+
+    About another centre they differ by an outer product: one large product serves several.
+    """
+
+    groups: GroupsSummary
+    vectors: Array  # (d, d), V
+    within: Array  # (groups, rank, rank), W'T_k W
+    along: Array  # (groups, rank, d), W'T_k V
+
+    @classmethod
+    def of(cls, groups: GroupsSummary, vectors: Array) -> Self:
+        """Return the sketches of groups about their own means."""
+        sketch = groups.sketch.transpose(0, 2, 1)  # (groups, rank, d), as it lies in memory
+        count, rank, width = sketch.shape
+        along = (sketch.reshape(-1, width) @ vectors).reshape(count, rank, width)
+        return cls(groups, vectors, sketch @ directions(width)[:, :rank], along)
+
+    def about(self, centre: Array, turn: Array | None) -> tuple[Array, Array, Array]:
+        """Return traces, and both about a centre; along axes that are turned, if they are."""
+        groups, (_, rank, width) = self.groups, self.along.shape
+        step = groups.mean - centre  # (groups, d)
+        trace = groups.trace + groups.sizes * np.vecdot(step, step)
+        weights = groups.sizes[:, None]
+        seen = step @ directions(width)[:, :rank]  # (groups, rank)
+        within = self.within + seen[:, :, None] * (weights * seen)[:, None, :]
+        along = self.along + seen[:, :, None] * ((weights * step) @ self.vectors)[:, None, :]
+        if turn is not None:
+            along = (along.reshape(-1, width) @ turn).reshape(along.shape)
+        return trace, within, along
+
+
+def _share_out(
+    groups: GroupsSummary,
+    axes: PrincipalAxes,
+    about_zero: bool,
+    found: list[tuple[Array, Array]],
+    seen: Array,
+) -> Array:
+    """Return second moments of groups that add up to those of all along every axis."""
+    values, (rank, width) = axes.values[about_zero], seen.shape
     shown, other = (np.concatenate(part) for part in zip(*found, strict=True))
     tail = np.arange(width) < (width - top_axes(rank, width))
     tail &= values > FAINT * values.max(initial=0.0)
     if not tail.any():
         return shown
     # about what a group of that size has on average, of which all sums are known
-    step = groups.mean - centre
+    step = groups.mean - (0.0 if about_zero else axes.mean)
     trace = groups.trace + groups.sizes * np.vecdot(step, step)
     whole = values * (trace.sum() / values.sum())
     share = (groups.sizes / groups.sizes.sum())[:, None]
@@ -312,17 +387,14 @@ def top_axes(rank: int, width: int) -> int:
 
 
 def _energy_along(
-    groups: GroupsSummary, centre: Array, values: Array, vectors: Array, seen: Array
+    trace: Array, within: Array, along: Array, values: Array, seen: Array
 ) -> tuple[Array, Array]:
     """Return what is seen along each axis by factors, and by the directions themselves.
 
-    What factors do not show is spread over the axes as the whole cloud is.
+    What factors do not show is spread over the axes as the whole cloud is. `along` is
+    overwritten.
     """
-    centres = np.broadcast_to(centre, groups.mean.shape)
-    trace, sketch = groups.about(centres)
     rank, width = seen.shape
-    within = directions(width)[:, :rank].T @ sketch  # (groups, rank, rank)
-    along = _times(sketch, vectors)  # (groups, rank, d)
     turned = _inverse_root((within + within.transpose(0, 2, 1)) / 2).transpose(0, 2, 1) @ along
     shown = np.einsum("krd,krd->kd", turned, turned)  # (groups, d)
     rest = np.maximum(trace - shown.sum(axis=1), 0.0)

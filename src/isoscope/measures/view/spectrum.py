@@ -95,17 +95,37 @@ class Spectrum(GroupView):
 
     def without(self, group: int) -> Self:
         """Return the spectrum as if a group had never been seen."""
-        return self.changed(values=np.maximum(self._left(group), 0.0))
+        self._refuse_without(group)
+        return self.changed(values=np.maximum(self._left[group], 0.0))
 
-    def _left(self, group: int) -> Array:
-        """Return the values without a group; noise may leave some of them below zero."""
+    def _refuse_without(self, group: int) -> None:
+        if self._has_all[group]:
+            raise no_spread()
+
+    @lazy
+    def _has_all(self) -> Array:
+        """Whether all that is spread out is in a group, (groups,)."""
+        whole = self.values * ((self.seen_rows or self.rows) - self._spent)
+        rounding = whole.max() * self.width * np.finfo(np.float64).eps
+        return (whole - self.energy).max(axis=1) <= rounding
+
+    @lazy
+    def _left(self) -> Array:
+        """The values without each group, (groups, d); noise may leave some below zero."""
         rows = self.seen_rows or self.rows
-        left = max(rows - self.sizes[group] - self._spent, 1.0)
-        whole = self.values * (rows - self._spent)
-        scatter = whole - self.energy[group]
-        if scatter.max() <= whole.max() * self.width * np.finfo(np.float64).eps:
-            raise no_spread()  # all of it was in that group
-        return scatter / left
+        left = np.maximum(rows - self.sizes - self._spent, 1.0)
+        return (self.values * (rows - self._spent) - self.energy) / left[:, None]
+
+    @lazy
+    def _steps(self) -> tuple[Array, Array]:
+        """How far values move without each group, and that over the values, (groups, d) each.
+
+        Along the faintest axes groups show rounding alone, which would set the pace of all.
+        """
+        seen = self.values > FAINT * self.values.max(initial=0.0)
+        steps = np.where(seen, self._left - self.values, 0.0)
+        sizes = np.divide(steps, self.values, out=np.zeros_like(steps), where=steps != 0)
+        return steps, np.abs(sizes)
 
     def values_without(self, compute: Callable[[Self], float]) -> Array:
         """Return a measure without each group, to first order where groups are sketched.
@@ -123,11 +143,8 @@ class Spectrum(GroupView):
     def _value_without(
         self, group: int, compute: Callable[[Self], float], value: float
     ) -> float:
-        left = self._left(group)
-        # along the faintest axes groups show rounding alone, which would set the pace of all
-        seen = self.values > FAINT * self.values.max(initial=0.0)
-        step = np.where(seen, left - self.values, 0.0)
-        size = np.abs(np.divide(step, self.values, out=np.zeros_like(step), where=step != 0))
+        self._refuse_without(group)
+        step, size = (each[group] for each in self._steps)
         found = value
         if size[: self.sketched].max(initial=0.0) > _FAR:
             large = np.where(np.arange(self.width) < self.sketched, step, 0.0)
@@ -149,6 +166,10 @@ class Spectrum(GroupView):
 
     def halves(self) -> tuple[Self, Self]:
         """Return the same of each half of the documents."""
+        return self._halves
+
+    @lazy
+    def _halves(self) -> tuple[Self, Self]:
         assert self.summaries is not None
         return self.of_part(self.summaries, 0), self.of_part(self.summaries, 1)
 
@@ -235,6 +256,13 @@ class Halves(View):
                 covariance *= on_scatter
                 covariance += on_means * (means.T @ means)
         return first, second
+
+    @lazy
+    def products(self) -> tuple[float, float]:
+        """The product of the traces of both unbiased covariances, and their inner product."""
+        first, second = self.unbiased_covariances()
+        traces = float(np.trace(first) * np.trace(second))
+        return traces, float(np.einsum("ij,ij->", first, second))
 
     @lazy
     def fourths(self) -> Array:

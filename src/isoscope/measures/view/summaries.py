@@ -201,9 +201,7 @@ class PartitionSums(PartitionsSummary, SummaryView):
         norms = summaries.of(Norms)
         if Partitions in summaries.sampled:
             norms = _norms_of(summaries.of(Reservoir).rows)
-        lengths, counts = norms.levels()
-        repeated = np.repeat(lengths, counts.astype(np.int64))
-        return cls(**vars(summaries.of(Partitions)), lengths=repeated)
+        return cls(**vars(summaries.of(Partitions)), lengths=norms.lengths())
 
     @property
     def width(self) -> int:

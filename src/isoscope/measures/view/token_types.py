@@ -1,6 +1,7 @@
 """Token types: cosines within and between them, and what one direction explains of each."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from isoscope.hashing import GROUPS
 from isoscope.measures.view.summaries import GroupView, Summaries, Units, no_tokens
 from isoscope.types import Array
 
+_TYPES = 16  # types of one number of occurrences that are looked at at once
 LEAST = 5  # occurrences of a type, below which one direction explains most of any set
 
 
@@ -106,24 +108,25 @@ class Occurrences(GroupView):
         kept = summaries.of(Vocabulary)
         rows = scale_down(kept.rows)
         sizes = np.bincount(kept.owners, minlength=len(kept.tokens))
-        starts = np.r_[0, np.cumsum(sizes)]
-        found: list[tuple[float, float, int, int]] = []
-        for kind in np.flatnonzero(sizes >= LEAST):
-            size, mark = int(sizes[kind]), int(kept.hashes[kind])
-            share = first_share(rows[starts[kind] : starts[kind + 1]])
-            rng = np.random.Generator(np.random.PCG64(mark))
-            other = first_share(rows[np.sort(rng.choice(len(rows), size, replace=False))])
-            if share is not None and other is not None:
-                found.append((share, other, size, mark % GROUPS))
-        table = np.array(found, dtype=np.float64).reshape(-1, 4)  # (types, 4)
-        keys, cells = np.unique(table[:, 3], return_inverse=True)
+        starts = np.cumsum(sizes) - sizes
+        shares = np.full((2, len(sizes)), np.nan)  # of each type, and of as many of any type
+        for size in range(LEAST, int(sizes.max(initial=0)) + 1):
+            of_size = np.flatnonzero(sizes == size)
+            for first in range(0, len(of_size), _TYPES):
+                kinds = of_size[first : first + _TYPES]
+                drawn = [draw_rows(int(kept.hashes[kind]), len(rows), size) for kind in kinds]
+                own = starts[kinds][:, None] + np.arange(size)  # (kinds, size)
+                for found, places in zip(shares, (own, np.array(drawn)), strict=True):
+                    found[kinds] = first_shares(rows[places])
+        there = np.flatnonzero(np.isfinite(shares).all(axis=0))
+        keys, cells = np.unique(kept.hashes[there] % np.uint64(GROUPS), return_inverse=True)
         return cls(
-            keys=keys.astype(np.uint64),
+            keys=keys,
             sizes=np.bincount(cells).astype(np.float64),
-            documents=len(table),
-            shares=table[:, 0],
-            random=table[:, 1],
-            rows=table[:, 2],
+            documents=len(there),
+            shares=shares[0, there],
+            random=shares[1, there],
+            rows=sizes[there].astype(np.float64),
             cells=cells,
             known=int((sizes > 0).sum()),
             vocabulary=kept.vocabulary,
@@ -158,11 +161,23 @@ def scale_down(rows: Array) -> Array:
     return np.ldexp(wide, -int(np.frexp(np.abs(wide).max(initial=0.0))[1]))
 
 
-def first_share(rows: Array) -> float | None:
-    """Return s1^2 over the sum of s^2, s the singular values of rows; None for zeros."""
-    gram = rows @ rows.T if len(rows) <= rows.shape[1] else rows.T @ rows
-    whole = float(np.trace(gram))
-    return float(np.linalg.eigvalsh(gram)[-1]) / whole if whole > 0 else None
+@lru_cache(maxsize=4096)  # all sites of a survey keep the same types
+def draw_rows(mark: int, rows: int, size: int) -> Array:
+    """Return which of so many rows stand for any type beside one that has this mark."""
+    rng = np.random.Generator(np.random.PCG64(mark))
+    return np.sort(rng.choice(rows, size, replace=False))
+
+
+def first_shares(rows: Array) -> Array:
+    """Return s1^2 over the sum of s^2 of each set of rows, (sets, n, d); NaN for zeros.
+
+    s are singular values.
+    """
+    turned = rows.transpose(0, 2, 1)
+    grams = rows @ turned if rows.shape[1] <= rows.shape[2] else turned @ rows
+    whole = np.trace(grams, axis1=1, axis2=2)
+    longest = np.linalg.eigvalsh(grams)[:, -1]
+    return np.divide(longest, whole, out=np.full_like(whole, np.nan), where=whole > 0)
 
 
 def not_repeated(name: str, times: int, types: int) -> UndefinedError:

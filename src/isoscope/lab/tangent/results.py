@@ -1,0 +1,166 @@
+"""Readings of gradients as tables: one line per site, or per step of a series."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from isoscope.accumulate import FREQUENCIES
+from isoscope.accumulate.gradients import HALVES
+from isoscope.display import READINGS, Column, Results, Table, format_value, non_empty, plain
+from isoscope.study.gradients import COMPLEMENT, CONTROL_GROUPS, RANDOM, SHUFFLED
+from isoscope.types import Reading
+
+MOST = 3  # warnings below a table
+ENERGY, RATIO, RISE = "tangent-energy", "tangent-energy-ratio", "tangent-anisotropy"
+ABOVE, BELOW, NEITHER = "above", "below", "neither"
+COLUMNS = (  # head, measure and group
+    ("energy", ENERGY, ""),
+    ("shuffled energy", ENERGY, SHUFFLED),
+    ("/ complement", RATIO, COMPLEMENT),
+    ("/ random", RATIO, RANDOM),
+    ("/ shuffled", RATIO, SHUFFLED),
+    ("p", f"{ENERGY}-p", RANDOM),
+    ("rise", RISE, ""),
+    ("- complement", RISE, COMPLEMENT),
+    ("- random", RISE, RANDOM),
+    ("- shuffled", RISE, SHUFFLED),
+    ("p of rise", f"{RISE}-p", RANDOM),
+)
+EXPLAINED = (
+    "energy: share of the gradients' energy in the proxy; /: that over the same of a control; "
+    "rise: of IsoScore* without the proxy; -: less that of a control; p: against random "
+    "subspaces"
+)
+EVERY = "intervals, halves, bands and directions: isoscope read RUN -s grad.3, --json or --csv"
+
+
+@dataclass(frozen=True)
+class Line:
+    """The readings of one line of a table: of a site, or of all sites of a step."""
+
+    name: str
+    readings: list[Reading]
+
+    def median(self, measure: str, group: str) -> float | None:
+        """Return the median over sites; of one site, its value."""
+        values = [r.value for r in self.readings if (r.measure, r.group) == (measure, group)]
+        return median(values) if values else None
+
+
+def sites_of(readings: Iterable[Reading]) -> list[Line]:
+    """Return a line per site."""
+    found: dict[str, list[Reading]] = {}
+    for each in readings:
+        found.setdefault(each.site, []).append(each)
+    return [Line(site, here) for site, here in found.items()]
+
+
+def steps_of(readings: Iterable[Reading]) -> list[Line]:
+    """Return a line per step of a series."""
+    found: dict[int, list[Reading]] = {}
+    for each in readings:
+        if each.step is not None:
+            found.setdefault(each.step, []).append(each)
+    return [Line(str(step), found[step]) for step in sorted(found)]
+
+
+def verdict(reading: Reading) -> str:
+    """Return whether a ratio is above or below 1, its interval included, or neither."""
+    if reading.low is None or reading.high is None:
+        return NEITHER
+    if reading.low > 1:
+        return ABOVE
+    return BELOW if reading.high < 1 else NEITHER
+
+
+def sentence(readings: Iterable[Reading]) -> str:
+    """Say at how many sites and steps gradients prefer the proxy to each control."""
+    ratios = [each for each in readings if each.measure == RATIO]
+    parts: list[str] = []
+    for group in CONTROL_GROUPS:
+        here = [each for each in ratios if each.group == group]
+        if here:
+            count = Counter(map(verdict, here))
+            middle = format_value(median(each.value for each in here), None, None)[0]
+            parts.append(
+                f"{group} {count[ABOVE]} above and {count[BELOW]} below 1 of {len(here)} "
+                f"(median {middle})"
+            )
+    return f"energy ratios, intervals included: {'; '.join(parts)}" if parts else ""
+
+
+def site_tables(readings: Results[Reading]) -> tuple[Table, ...]:
+    """One line per site, and one of halves and frequency bands."""
+    lines = sites_of(readings)
+    parts = [("early", HALVES[0]), ("late", HALVES[1])]
+    parts += [(name.removeprefix("frequency "), name) for name in FREQUENCIES]
+    groups = tuple((head, ENERGY, group) for head, group in parts)
+    return (
+        _table("site", lines, readings, COLUMNS, [], (EXPLAINED, EVERY)),
+        _table("site", lines, readings, groups, ["energy by half and frequency band"], ()),
+    )
+
+
+def step_tables(readings: Results[Reading]) -> tuple[Table, ...]:
+    """One line per step of a series: medians over sites."""
+    lines = steps_of(readings)
+    words = f"{len(lines)} checkpoints, step {lines[0].name} to {lines[-1].name}"
+    notes = (f"medians over sites; {EXPLAINED}", EVERY)
+    return (_table("step", lines, readings, COLUMNS, [words], notes),)
+
+
+def _table(
+    of: str,
+    lines: Sequence[Line],
+    readings: Results[Reading],
+    shown: Sequence[tuple[str, str, str]],
+    words: Sequence[str],
+    notes: tuple[str, ...],
+) -> Table:
+    run = next((each.run for each in readings), "")
+    columns = [Column(of, tuple(plain(each.name) for each in lines), words=True)]
+    columns += [
+        Column(head, tuple(_cell(each.median(measure, group)) for each in lines))
+        for head, measure, group in shown
+    ]
+    first = bool(notes)
+    counts = (
+        Counter(text for each in readings for text in each.warnings) if first else Counter()
+    )
+    warnings = tuple(f"{plain(text)} ({n} readings)" for text, n in counts.most_common(MOST))
+    return Table(
+        plain(", ".join([f"run {run}", *words])),
+        non_empty(columns),
+        warnings,
+        tuple(map(plain, readings.left_out)) if first else (),
+        notes,
+    )
+
+
+def _cell(value: float | None) -> str:
+    return "" if value is None else format_value(value, None, None)[0]
+
+
+def _notes(readings: Results[Reading], style: str) -> tuple[str, ...]:
+    remarks = tuple(f"note: {text}" for text in readings.remarks)
+    skipped = tuple(f"skipped: {text}" for text in readings.left_out)
+    return (*(skipped if style in ("json", "csv") else ()), *remarks)
+
+
+SITES = replace(READINGS, overview=site_tables, notes=_notes)
+STEPS = replace(READINGS, overview=step_tables, notes=_notes)
+
+
+def tangent_results(readings: Results[Reading]) -> Results[Reading]:
+    """Return readings that show as sites, or as steps of a series."""
+    series = any(each.step is not None for each in readings)
+    said = sentence(readings)
+    return Results(
+        readings,
+        STEPS if series else SITES,
+        remarks=(*readings.remarks, *([said] if said else [])),
+        left_out=readings.left_out,
+        trouble=readings.trouble,
+        isotropic=readings.isotropic,
+    )
