@@ -2,6 +2,7 @@
 
     python bench/heads.py                all studies that can be done here
     python bench/heads.py minilm smollm  some of them; series-nursery, series-bert: training
+    python bench/heads.py smollm-all     one of the two readings of a model
 
 Models and corpora are found as `bench/real.py` finds them. Each is read twice over the same
 documents: with the default sample of queries, and with all of them, which is what the error
@@ -20,6 +21,7 @@ from real import RUNS, Study, corpus_of, model_of
 import isoscope as iso
 
 RESULTS = real.HERE / "results" / "heads"
+SAMPLES = ("16", "all")  # queries per document
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ SERIES = {
 }
 
 
-def done(each: Reading) -> None:
+def done(each: Reading, samples: tuple[str, ...] = SAMPLES) -> None:
     """Read the heads of a model, sampled and whole, and keep the readings."""
     study = each.study
     model = model_of(study)
@@ -56,7 +58,7 @@ def done(each: Reading) -> None:
         return
     corpus, how = corpus_of(study)
     RESULTS.mkdir(parents=True, exist_ok=True)
-    for queries in ("16", "all"):
+    for queries in samples:
         run = RUNS / f"heads-{study.name}-{queries}"
         if not (run / "run.json").exists():
             iso.attention(
@@ -91,5 +93,8 @@ if __name__ == "__main__":
         if not chosen or name in chosen:
             train(name)
     for each in READINGS:
-        if not chosen or each.study.name in chosen:
+        name = each.study.name
+        if not chosen or name in chosen:
             done(each)
+        elif some := tuple(sample for sample in SAMPLES if f"{name}-{sample}" in chosen):
+            done(each, some)

@@ -9,14 +9,13 @@ says so.
 """
 
 import json
-import sys
 from collections import Counter
+from math import comb
 from pathlib import Path
 
 import numpy as np
 import polars as pl
-from markdown_table import table
-from real_page import filled
+from markdown_table import fill_page, table, write_or_check
 
 from isoscope.lab.attention.order import find_orders
 from isoscope.types import Reading
@@ -104,6 +103,7 @@ def models():
                     *(str(each) for each in (aligned, opposed, neither)),
                     number(cosines.median()),
                     number(cosines.abs().median()),
+                    number(half_interval(of(frame, "query-key-cosine", group))),
                     *(
                         "" if group else number(of(frame, measure)["value"].median())
                         for measure in MEDIANS
@@ -112,9 +112,14 @@ def models():
             )
     columns = [
         "model", "tokens", "heads", "aligned", "opposed", "neither", "query-key-cosine",
-        "its size", *MEDIANS,
+        "its size", "half an interval of it", *MEDIANS,
     ]  # fmt: skip
     return table(columns, rows) if rows else NOT_RUN.format(command="python bench/heads.py")
+
+
+def half_interval(frame):
+    """Return the median over heads of half an interval."""
+    return ((frame["high"] - frame["low"]) / 2).median()
 
 
 def groups(frame):
@@ -133,7 +138,7 @@ def sample():
             both = of(few, measure).join(of(every, measure), on="site", suffix="_all")
             error = (both["value"] - both["value_all"]).to_numpy()
             inside = (both["low"] <= both["value_all"]) & (both["value_all"] <= both["high"])
-            half = ((both["high"] - both["low"]) / 2).median()
+            half = half_interval(both)
             rows.append(
                 [
                     name,
@@ -261,14 +266,39 @@ def order():
                 str(len(found.heads) + found.others),
                 str(len(found.heads)),
                 *(str(count[place]) for place in places),
+                share(count["before"], count["before"] + count["after"]),
                 *(f"{half:.0f}" for half in halves),
             ]
         )
     columns = [
         "series", "heads", "that change in both", "drift first", "same checkpoint",
-        "sharpness first", "median step of half the drift", "and of half the sharpness",
+        "sharpness first", "drift first, of those that differ",
+        "median step of half the drift", "and of half the sharpness",
     ]  # fmt: skip
     return table(columns, rows) if rows else NOT_RUN.format(command="python bench/heads.py")
+
+
+def share(first, total):
+    """Return a share in per cent with its exact 95 % interval (Clopper and Pearson)."""
+    if not total:
+        return "–"
+
+    def chance(p, counts):
+        return sum(comb(total, k) * p**k * (1 - p) ** (total - k) for k in counts)
+
+    at_least, at_most = range(first, total + 1), range(first + 1)
+    low = 0.0 if first == 0 else bisect(lambda p: chance(p, at_least) - 0.025)
+    high = 1.0 if first == total else bisect(lambda p: 0.025 - chance(p, at_most))
+    return f"{100 * first / total:.0f} % [{100 * low:.0f}, {100 * high:.0f}]"
+
+
+def bisect(rising):
+    """Return where a function that rises from 0 to 1 is zero."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if rising(middle) > 0 else (middle, high)
+    return low
 
 
 def cover():
@@ -294,19 +324,73 @@ def covered(cell, measure):
 
 
 def cost():
-    """Return what the command costs."""
+    """Return what the command costs: whole, its passes, and memory by length."""
     path = RESULTS / "attention.json"
     known = json.loads(path.read_text()) if path.exists() else {}
-    rows = []
-    for part in known.values():
-        for each in part["rows"]:
-            figures = {k: v for k, v in each.items() if k != "name" and not isinstance(v, list)}
-            words = ", ".join(
-                f"{key.replace('_', ' ')} {value}" for key, value in figures.items()
-            )
-            rows.append([each["name"], words, str(part["load"][0]), part["threads"]])
-    columns = ["what", "figures", "load at the end", "threads"]
-    return table(columns, rows) if rows else NOT_RUN.format(command="python bench/attention.py")
+    rows = {name: part["rows"] for name, part in known.items()}
+    tables = [
+        _whole_commands([*rows.get("minilm", []), *rows.get("smollm", [])]),
+        _passes(rows.get("passes", [])),
+        _memory(rows.get("memory", [])),
+    ]
+    found = "\n\n".join(filter(None, tables))
+    return found or NOT_RUN.format(command="python bench/attention.py")
+
+
+def seconds(values):
+    """Return seconds of several turns."""
+    return ", ".join(f"{value:.1f}" for value in values)
+
+
+def _whole_commands(rows):
+    columns = [
+        "process start to exit", "plain script, s", "isoscope attention, s", "ratio by turn",
+        "median ratio", "ratio of processor time", "peak, plain and ours", "run folder",
+    ]  # fmt: skip
+    lines = [
+        [
+            each["name"].removeprefix("attention, "),
+            seconds(each["plain"]),
+            seconds(each["seconds"]),
+            ", ".join(f"{ratio:.2f}" for ratio in each["ratios"]),
+            f"**{each['ratio']:.2f}**",
+            f"{each['cpu_ratio']:.2f}",
+            f"{each['plain_peak_mib']:,} and {each['peak_mib']:,} MiB",
+            f"{each['run_mb']} MB",
+        ]
+        for each in rows
+    ]
+    return table(columns, lines) if lines else ""
+
+
+def _passes(rows):
+    columns = ["passes alone, one process", "plain, s of processor", "read, s", "ratio"]
+    lines = [
+        [
+            each["name"].removeprefix("passes, "),
+            f"{each['plain_cpu']:.1f}",
+            f"{each['cpu']:.1f}",
+            f"**{each['cpu_ratio']:.2f}**",
+        ]
+        for each in rows
+    ]
+    return table(columns, lines) if lines else ""
+
+
+def _memory(rows):
+    columns = ["one document, all queries", "pass alone, peak MiB", "read, peak MiB"]
+    lines = [
+        [
+            each["name"]
+            .removeprefix("memory in MiB, one document of ")
+            .removesuffix(", all queries")
+            + " tokens",
+            f"{each['plain']:,}",
+            f"{each['heard']:,}",
+        ]
+        for each in rows
+    ]
+    return table(columns, lines) if lines else ""
 
 
 TABLES = {
@@ -322,14 +406,8 @@ TABLES = {
 
 def page(text):
     """Return the page with all of its tables."""
-    for name, make in TABLES.items():
-        text = filled(text, name, make())
-    return text
+    return fill_page(text, TABLES)
 
 
 if __name__ == "__main__":
-    old = PAGE.read_text()
-    new = page(old)
-    if "--check" not in sys.argv:
-        PAGE.write_text(new)
-    raise SystemExit("--check" in sys.argv and new != old)
+    write_or_check(PAGE, page)

@@ -16,7 +16,7 @@ add(
         examples=(
             "isoscope attention models/minilm",
             "isoscope attention models/minilm corpus.txt --queries 8 -o runs/heads",
-            "isoscope attention models/minilm --tokens 500 --queries all --json",
+            "isoscope attention models/series --tokens 500 --queries all --json",
         ),
         noun="tokens",
         first="loading model",

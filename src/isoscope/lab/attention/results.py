@@ -30,7 +30,10 @@ COUNTED = (
     "that heads share counted once"
 )
 BEFORE = "before: before rotary positions are applied, which average means away"
-EVERY = "every head: isoscope read RUN -s head.3.1, --json or --csv"
+EVERY = (
+    "every head: --json or --csv; of a run that was saved with -o, isoscope read RUN -s "
+    "head.3.1 and isoscope report RUN"
+)
 
 
 @dataclass(frozen=True)

@@ -1,70 +1,19 @@
 """The specs of `isoscope attention`: of a model, and of the checkpoints of a series."""
 
-from os import PathLike, fspath
-from pathlib import Path
-from typing import Annotated, ClassVar, Self, cast
+from typing import Annotated, ClassVar
 
 from isoscope.display import Results
 from isoscope.engine.plan import Plan
 from isoscope.errors import ConfigError
-from isoscope.study.model import ModelSpec, Seed, WideCorpusSpec
-from isoscope.study.option import MOST_THREADS, Part, about
-from isoscope.study.run import Runnable
-from isoscope.study.series import Checkpoint, is_series
-from isoscope.study.survey import SurveyPlan
+from isoscope.study.documents import SurveyPlan
+from isoscope.study.option import about
+from isoscope.study.series_spec import ModelOrSeriesSpec, SeriesPlan
 from isoscope.types import Reading
 
 ALL = "all"
-MODEL = (
-    "A model: a folder, a GGUF file, or a name on the hub with @revision. Or a series: a "
-    "folder of checkpoints, paths with commas between them, or a name with --revisions."
-)
 
 
-class HeadsModelSpec(Part, frozen=True, kw_only=True):
-    """Which model or which checkpoints, and how they are loaded."""
-
-    model: Annotated[
-        tuple[str, ...] | None,
-        about(MODEL, "MODEL|SERIES", argument=True, commas=True, path=True, live=True),
-    ]
-    revisions: Annotated[
-        tuple[str, ...] | None,
-        about(
-            "Revisions of a model on the hub; pythia and machina name known lists of them.",
-            "R,R",
-            commas=True,
-            local=True,
-        ),
-    ] = None
-    free: Annotated[
-        bool,
-        about("Delete each checkpoint that was downloaded once it is read.", local=True),
-    ] = False
-    skip_broken: Annotated[
-        bool, about("Skip and name checkpoints that cannot be loaded.", local=True)
-    ] = False
-    dtype: Annotated[
-        str | None,
-        about("Precision: float32, bfloat16 or float16", "D", default="float32", local=True),
-    ] = None
-    device: Annotated[str, about("Device: cpu, cuda, cuda:1 or mps.", "D", local=True)] = "cpu"
-    trust_remote_code: Annotated[
-        bool, about("Run code that comes with the model.", local=True)
-    ] = False
-
-    def one(self, where: str | None = None) -> ModelSpec:
-        """Return the model, or one checkpoint, as surveys name models."""
-        names = self.model or (None,)
-        return ModelSpec(
-            model=where or names[0],
-            dtype=self.dtype,
-            device=self.device,
-            trust_remote_code=self.trust_remote_code,
-        )
-
-
-class AttentionSpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
+class AttentionSpec(ModelOrSeriesSpec[Results[Reading]], frozen=True, kw_only=True):
     """Read every attention head of a model: its queries, its keys and its scores.
 
     Readings have sites `head.LAYER.HEAD`, with `enc.`, `dec.` or `cross.` in front in
@@ -79,8 +28,6 @@ class AttentionSpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
     worker_at: ClassVar[str] = "isoscope.lab.attention.worker:AttentionWorker"
     torch_for: ClassVar[str] = "attention"
 
-    load: HeadsModelSpec
-    read: WideCorpusSpec = WideCorpusSpec()
     queries: Annotated[
         str,
         about(
@@ -89,69 +36,11 @@ class AttentionSpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
             numbers=True,
         ),
     ] = "16"
-    tokens: Annotated[
-        int | None, about("Stop after about N tokens.", "N", least=2, local=True)
-    ] = 100_000
-    length: Annotated[int, about("Cut documents to N tokens.", "N", least=2)] = 512
-    batch: Annotated[int, about("At most N documents per batch.", "N", least=1, local=True)] = (
-        32
-    )
-    unit: Annotated[
-        int | None,
-        about(
-            "Tokens per checkpointed unit.",
-            "N",
-            least=1,
-            default="a quarter of all, 32768 to 131072",
-            local=True,
-        ),
-    ] = None
-    device_map: Annotated[
-        str | None, about("auto spreads a large model over devices.", "MAP", local=True)
-    ] = None
-    untrained: Annotated[
-        bool, about("Use the same architecture with random weights.", local=True)
-    ] = False
-    prompt: Annotated[
-        str | None, about("Text before every document, or the name of a prompt.", "P")
-    ] = None
-    no_bos: Annotated[
-        bool, about("Drop the token that the model's files put at the beginning of texts.")
-    ] = False
-    sinks: Annotated[
-        float,
-        about(
-            "Call a token a norm sink above K times the median norm of its document.",
-            "K",
-            least=1.0,
-        ),
-    ] = 10.0
-    draw: Seed = Seed()
-    threads: Annotated[
-        int | None,
-        about(
-            "Threads per unit; their number changes the last bits",
-            "N",
-            least=1,
-            most=MOST_THREADS,
-            default="torch's",
-            local=True,
-        ),
-    ] = None
 
     @classmethod
-    def of(cls, **values: object) -> Self:
-        """Return a checked spec; of several checkpoints, that of their series."""
-        named = values.get("model")
-        if isinstance(named, str | PathLike) and Path(fspath(named)).expanduser().exists():
-            values["model"] = [fspath(named)]  # a comma may be part of its name
-        found = super().of(**values)
-        names = found.load.model
-        if names is None or not is_series(names, found.load.revisions):
-            return found
-        kind = cls if issubclass(cls, HeadSeriesSpec) else HeadSeriesSpec
-        fields = {name: getattr(found, name) for name in found.__struct_fields__}
-        return cast(Self, kind(**fields))
+    def of_series(cls) -> "type[HeadSeriesSpec]":
+        """Return the spec of the same options for a series."""
+        return HeadSeriesSpec
 
     @property
     def sample(self) -> int | None:
@@ -168,18 +57,10 @@ class AttentionSpec(Runnable[Results[Reading]], frozen=True, kw_only=True):
         return number
 
 
-class HeadSeriesPlan(Plan, frozen=True, kw_only=True):
-    """The checkpoints, and the documents, heads and threads that all of them share."""
+class HeadSeriesPlan(SeriesPlan, frozen=True, kw_only=True):
+    """What all checkpoints share, the shapes of their heads included."""
 
-    stages: tuple[tuple[Checkpoint, ...], ...]
-    heads: SurveyPlan
     shapes: dict[str, tuple[int, int, int]]  # layer: heads, heads of keys and their width
-    vocabulary: str  # fingerprint of the tokenizer
-    first: str  # the name of the checkpoint that the plan was made with
-
-    def size(self, stage: int, unit: int) -> int | None:
-        """Return the tokens of a checkpoint."""
-        return self.heads.total()
 
 
 class HeadSeriesSpec(AttentionSpec, frozen=True, kw_only=True):

@@ -109,7 +109,7 @@ class DriftWorker(Planner[Results[DriftRecord]]):
         if without:
             found.remarks = (NO_FIXED_POINT.format(names=", ".join(without)),)
         if done.target is not None:
-            readings = [reading_of(each, done.target.name, shape) for each in values]
+            readings = done.mark(reading_of(e, done.target.name, shape) for e in values)
             settings = {**self.spec.settings(), "shape": asdict(shape), "documents": False}
             source = {
                 "name": "z + b",
