@@ -5,9 +5,9 @@ python bench/causes_page.py --check   exit 1 where the page says something else
 """
 
 import json
-import sys
 
-from real_page import RESULTS, ROOT, cell, filled, readings
+from markdown_table import fill_page, write_or_check
+from real_page import RESULTS, ROOT, cell, readings
 
 PAGE = ROOT / "docs" / "causes.md"
 MODELS = ("minilm", "smollm", "rxnfp-pretrained", "rxnfp-finetuned", "rxnmapper", "whisper")
@@ -239,14 +239,8 @@ TABLES = {
 
 def page(text):
     """Return the page with all of its tables."""
-    for name, make in TABLES.items():
-        text = filled(text, name, make())
-    return text
+    return fill_page(text, TABLES)
 
 
 if __name__ == "__main__":
-    old = PAGE.read_text()
-    new = page(old)
-    if "--check" not in sys.argv:
-        PAGE.write_text(new)
-    raise SystemExit("--check" in sys.argv and new != old)
+    write_or_check(PAGE, page)

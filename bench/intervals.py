@@ -5,8 +5,9 @@
     python bench/intervals.py planted    topics, unequal lengths, few directions, tails, sinks
     python bench/intervals.py changed    two collections of one population: "changed" is false
 
-Is resumed where it stopped, also within a cell. Results go to bench/results/intervals-PART.json
-as they come, from which bench/intervals_page.py writes tables of docs/statistics.md.
+Is resumed where it stopped, also within a cell; cells of older code are run again. Results go
+to bench/results/intervals-PART.json as they come, from which bench/intervals_page.py writes
+tables of docs/statistics.md.
 intervals-first-PART.json is the first run of these designs, of the code as it was when they
 were written.
 """
@@ -41,6 +42,7 @@ from isoscope.types import DEBIASED_TWINS, Change, Chunk, Reading
 
 RESULTS = Path(__file__).parent / "results" / "intervals.json"
 REPETITIONS = 400
+CODE = 48  # the last decision (docs/adr) that moved what is counted here
 FIRST_SEED = 9_300_000
 PLACE = ("rows", "all")
 # Distances between sampled rows have no value in a pool: a document drawn twice has none.
@@ -229,6 +231,11 @@ def cells(part: str) -> list[tuple[str, int, Work]]:
     ]
 
 
+def same_cell(a: dict, b: dict) -> bool:
+    """Whether two records are of one cell, of whatever code."""
+    return (a["name"], a["documents"]) == (b["name"], b["documents"])
+
+
 def save(path: Path, records: list[dict]) -> None:
     """Write records, a line each, all or nothing."""
     new = path.with_suffix(".part")
@@ -241,12 +248,14 @@ def main() -> None:
     part, path = sys.argv[1], Path(sys.argv[2]) if len(sys.argv) > 2 else RESULTS
     path = path.with_stem(f"{path.stem}-{part}")
     records = json.loads(path.read_text()) if path.exists() else []
-    known = {(each["name"], each["documents"]): each for each in records}
+    known = {
+        (each["name"], each["documents"]): each for each in records if each.get("code") == CODE
+    }
     saved = monotonic()
     for name, size, work in cells(part):
         found = known.get((name, size))
         if found is None:
-            found = {"part": part, "name": name, "documents": size, "ran": 0}
+            found = {"part": part, "name": name, "documents": size, "code": CODE, "ran": 0}
             records.append(found)
         if "ran" not in found:
             continue
@@ -255,6 +264,7 @@ def main() -> None:
                 save(path, records)
                 saved = monotonic()
         del found["ran"]
+        records = [each for each in records if each is found or not same_cell(each, found)]
         save(path, records)
         print(name, size, flush=True)
 

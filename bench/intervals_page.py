@@ -1,6 +1,7 @@
 """The tables of docs/statistics.md that are made of bench/intervals.py."""
 
 import json
+import re
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,16 @@ BAND = (0.90, 0.98)  # what an interval of 95 % may cover
 LEVEL = 0.05  # of false changes
 MANY = 100  # documents of real states from which on warnings should be rare
 NOT_RUN = "Not run."
+DESIGNS = (  # in the order of the tables
+    "40 documents of 200 rows, 400 of 20",
+    "two models, the same 100 documents",
+    "topics",
+    "Pareto lengths",
+    "two directions",
+    "two directions, Pareto lengths",
+    "elliptical rows",
+    "sinks",
+)
 
 
 @cache
@@ -22,7 +33,20 @@ def found(part: str, run: str = "intervals") -> list[dict]:
     """Return the finished results of a part, empty where it was not run."""
     path = RESULTS / f"{run}-{part}.json"
     records = json.loads(path.read_text()) if path.exists() else []
-    return [each for each in records if "ran" not in each]
+    return sorted((each for each in records if "ran" not in each), key=_place)
+
+
+def _place(cell: dict) -> tuple[int, list, int]:
+    """Return where a cell stands in its table: by design, block and number of documents."""
+    name = cell["name"]
+    of = DESIGNS.index(name) if name in DESIGNS else len(DESIGNS)
+    words = [int(word) if word.isdigit() else 0 for word in re.split(r"[ .,]+", name)]
+    return of, words, cell["documents"]
+
+
+def code_of(cell: dict) -> str:
+    """Return which code a cell is of: the last decision that it knew."""
+    return str(cell.get("code", "older"))
 
 
 def exact(hits: int, of: int) -> tuple[float, float]:
@@ -86,6 +110,7 @@ def held() -> str:
                     sum(c["warned held"] for c in counts), sum(c["warned"] for c in counts)
                 ),
                 "–" if before is None else str(len(failing(before))),
+                code_of(cell),
             ]
         )
     heads = [
@@ -96,6 +121,7 @@ def held() -> str:
         "fail, %",
         "with a warning hold it, %",
         "failed in the first run",
+        "decision",
     ]
     return table(heads, rows)
 
@@ -161,6 +187,7 @@ def unchanged() -> str:
                 _named(false_changes(cell)),
                 _named(caveats),
                 "–" if before is None else _named(false_changes(before)),
+                code_of(cell),
             ]
         )
     heads = [
@@ -169,6 +196,7 @@ def unchanged() -> str:
         "surely above 5 %",
         '"changed" with a caveat, %',
         "surely above 5 % in the first run",
+        "decision",
     ]
     return table(heads, rows)
 

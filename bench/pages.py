@@ -15,7 +15,7 @@ from ablation_page import TABLES as ABLATION
 from changes_page import TABLES as CHANGES
 from control_page import TABLES as CONTROL
 from intervals_page import TABLES as INTERVALS
-from markdown_table import table
+from markdown_table import fill_page, table
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "bench" / "results"
@@ -472,22 +472,13 @@ TABLES = {
 }
 
 
-def filled(text: str, name: str, content: str) -> str:
-    """Return a page with what stands between a table's markers replaced."""
-    begin, end = f"<!-- {name}:start -->", f"<!-- {name}:end -->"
-    before, _, rest = text.partition(begin)
-    _, _, after = rest.partition(end)
-    return f"{before}{begin}\n{content}\n{end}{after}"
-
-
 def differing(write: bool) -> list[str]:
     """Return the pages that do not say what the results say; write them if asked."""
     wrong = []
     for page, tables in TABLES.items():
         path = DOCS / page
-        old = new = path.read_text()
-        for name, make in tables.items():
-            new = filled(new, name, make())
+        old = path.read_text()
+        new = fill_page(old, tables)
         if new != old:
             wrong.append(page)
             if write:

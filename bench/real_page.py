@@ -5,8 +5,10 @@ python bench/real_page.py --check   exit 1 where the page says something else
 """
 
 import json
-import sys
+from html import escape
 from pathlib import Path
+
+from markdown_table import fill_page, write_or_check
 
 from isoscope.display.number import format_value
 from isoscope.store.readings import read_readings
@@ -119,6 +121,11 @@ def bos():
     return table(columns, lambda site: not site.endswith("weight"))
 
 
+def _code(token):
+    """Return a token as code; a bar in it would end the cell of a table."""
+    return f"<code>{escape(token).replace('|', '&#124;')}</code>"
+
+
 def losses():
     """Return the loss of the language models, with and without bos before each document."""
     lines = [
@@ -130,7 +137,7 @@ def losses():
         if found:
             how = "with" if found["used"] else "without"
             lines.append(
-                f"| {path.parent.name} | `{found['bos']}` | {found['tokens']:,} | "
+                f"| {path.parent.name} | {_code(found['bos'])} | {found['tokens']:,} | "
                 f"{found['with_bos']:.2f} | {found['without_bos']:.2f} | {how} |"
             )
     return "\n".join(lines)
@@ -167,25 +174,10 @@ TABLES = {
 }
 
 
-def filled(text, name, content):
-    """Return a page with what stands between a table's markers replaced."""
-    begin, end = f"<!-- {name}:start -->", f"<!-- {name}:end -->"
-    if begin not in text or end not in text:
-        raise SystemExit(f"{PAGE.name} has no place for the table {name}")
-    before, _, rest = text.partition(begin)
-    return f"{before}{begin}\n{content}\n{end}{rest.partition(end)[2]}"
-
-
 def page(text):
     """Return the page with all of its tables."""
-    for name, make in TABLES.items():
-        text = filled(text, name, make())
-    return text
+    return fill_page(text, TABLES)
 
 
 if __name__ == "__main__":
-    old = PAGE.read_text()
-    new = page(old)
-    if "--check" not in sys.argv:
-        PAGE.write_text(new)
-    raise SystemExit("--check" in sys.argv and new != old)
+    write_or_check(PAGE, page)

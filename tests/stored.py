@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,11 +13,14 @@ from isoscope.accumulate.row_bands import frequency_bands
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.hashing import named_documents, ordinal_documents
 from isoscope.measures import MEASURES
+from isoscope.measures.view import Neighbours
 from isoscope.site import HEADS, Site
 from isoscope.source.corpus import open_corpus
 from isoscope.study.reading import kinds_for, read_survey, second_passes
 
 VARIANTS = ("all", "no-special", "no-sink")
+# By which states of float32 differ between batches, of a row's norm: 1.2e-6 at most in MiniLM.
+ROUNDING = 3e-7
 
 
 @dataclass(frozen=True)
@@ -50,9 +54,14 @@ class Stored:
         tokens = np.array(self.tokens[prefix]) if self.tokens[prefix] else None
         bands = None if tokens is None else frequency_bands(np.bincount(tokens))[tokens]
 
-        def block(kept):
+        def block(kept, moved=None):
+            noise = 0.0
+            if moved is not None:  # as another batch would round them
+                noise = np.random.default_rng(moved).normal(size=rows[kept].shape)
+                noise *= ROUNDING * np.linalg.norm(rows[kept], axis=1, keepdims=True)
+                noise /= np.sqrt(rows.shape[1])
             return ArrayBlock(
-                rows[kept],
+                rows[kept] + noise,
                 named_documents(ids[kept]),
                 place[kept],
                 tokens=None if tokens is None else tokens[kept],
@@ -125,7 +134,7 @@ def block_readings(block, names):
     whole = Survey()
     whole.update(("x", "all"), first, block)
     second = [kind for kind in kinds_for(names) if kind in SECOND_PASS]
-    start = second_passes(whole.held[("x", "all")], second)
+    start = second_passes(whole.held[("x", "all")], second) if second else {}
     for part in start.values():
         part.update(block)
     whole.held["x", "all"].update(start)
@@ -156,6 +165,23 @@ def differences(found, wanted):
             yield *here, name, ours, theirs
 
 
+def within_rounding(wrong, wanted, block):
+    """Whether a reading of distances is as near as rounding of the rows leaves it.
+
+    A distance to a near copy has fewer digits than the rows: at a thousandth of their norm
+    three less than float32 has. So the reading of rows that are rounded otherwise decides.
+    """
+    *_, measure, group, end, ours, theirs = wrong
+    record = MEASURES.get(measure)
+    if record is None or not issubclass(record.reads, Neighbours):
+        return False
+    if end not in ("value", "low", "high") or ours is None or theirs is None:
+        return False
+    moved = [block_readings(block(seed), [measure])[measure, group] for seed in range(4)]
+    reach = max(abs(getattr(each, end) - getattr(wanted, end)) for each in moved)
+    return abs(ours - theirs) <= 2 * reach
+
+
 def of_tokens(measure, group):
     """Whether a reading is of bands, or of a measure that needs tokens and texts."""
     text = [name for name, each in zip(MEASURES, MEASURES.values(), strict=True)
@@ -174,7 +200,7 @@ def compared(found, kept, names, matrices=None, pool=None):
     for_place = defaultdict(dict)
     for reading in found:
         for_place[reading.site, reading.variant][reading.measure, reading.group] = reading
-    wanted = {}
+    wanted, again = {}, {}
     for site, parts in kept.rows.items():
         rows, prefix = torch.cat(parts).double().numpy(), side_of(site)
         ids, special = np.array(kept.ids[prefix]), np.array(kept.special[prefix])
@@ -185,6 +211,7 @@ def compared(found, kept, names, matrices=None, pool=None):
             if key not in known:
                 known[key] = block_readings(block(mask), names)
             wanted[site, variant] = known[key]
+            again[site, variant] = partial(block, mask)
     if pool is not None:
         rows = torch.cat(kept.rows[pool]).double().numpy()
         wanted["pooled", "all"] = pooled(rows, np.array(kept.ids[""]), names)
@@ -203,6 +230,10 @@ def compared(found, kept, names, matrices=None, pool=None):
             apart = {name for name in apart if name in here or not of_tokens(*name)}
         wrong += [(*place, *name, "only in one") for name in apart]
         for name in here.keys() & theirs.keys():
-            wrong += differences(here[name], theirs[name])
+            wrong += [
+                each
+                for each in differences(here[name], theirs[name])
+                if place not in again or not within_rounding(each, theirs[name], again[place])
+            ]
     assert not wrong, "\n".join(map(str, wrong))
     return len(found)

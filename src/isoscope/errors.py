@@ -13,6 +13,7 @@ _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*)(?:=([\w-]+(?:[.,][\w-]+)*))?")
 _NOT_OURS = {"upgrade", "nproc-per-node"}  # flags of other programs
 SWITCHES = {
     "all",
+    "allow-missing",
     "against-random",
     "as-published",
     "by-order",
@@ -135,6 +136,10 @@ class MergeError(IsoscopeError):
 
 class StoreError(IsoscopeError):
     """A run folder cannot be written or read."""
+
+
+class WriteError(StoreError):
+    """The disk is full or may not be written to: no other unit could be kept either."""
 
 
 class RunExistsError(StoreError):

@@ -111,7 +111,8 @@ class Change:
     high: float | None
     paired: bool  # by document group; else the two are taken as independent
     chance: float | None  # p-value after Holm's correction over all rows
-    effect: float  # the difference over the scale of the measure
+    effect: float  # the difference over the scale
+    scale: float  # of the measure: the larger of the two values, or 1 if it runs from 0 to 1
     verdict: str  # changed, negligible, within noise, same, or no interval
     warnings: tuple[str, ...] = ()
 

@@ -22,7 +22,7 @@ from isoscope.study.measure_choice import measure_names
 
 SOME = ["mean-cosine", "isoscore", "effective-rank", "norm-spread"]
 DEFAULT = [m.name for m in MEASURES.values() if m.default and m.offered != "text"]
-EVERY = [m.name for m in MEASURES.values() if m.offered not in ("text", "heads")]
+EVERY = [m.name for m in MEASURES.values() if m.offered not in ("text", "heads", "gradients")]
 
 
 def cloud(n=400, d=16, *, mean=0.5, seed=1):

@@ -21,7 +21,7 @@ def test_a_changed_reading_would_be_noticed(script, monkeypatch):
     text = module.PAGE.read_text()
     assert module.page(text) != text
     with pytest.raises(SystemExit, match="no place"):
-        module.filled(text, "nowhere", "")
+        script("markdown_table").filled(text, "nowhere", "")
 
 
 def test_what_the_page_says_in_words_is_true_of_the_readings(script):

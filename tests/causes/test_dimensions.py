@@ -136,6 +136,23 @@ def test_their_share_is_what_they_carry_of_the_mean():
     assert found.share.low < truth < found.share.high
 
 
+def test_a_dimension_that_one_group_decides_about_widens_the_interval_by_its_own_share():
+    mean = np.random.default_rng(6).normal(size=384)
+    mean *= np.sqrt(0.1) / np.linalg.norm(mean)
+    mean[[3, 17]] = 0.3, -0.4
+    shares, named = [], set()
+    for size in np.linspace(0.0740, 0.0752, 8):  # from never named to always
+        mean[40] = size
+        cloud, groups, _ = seen(*leaning(mean))
+        found = rogue_dimensions(cloud, groups)
+        named.add(40 in found.named)
+        truth = np.sum(mean[list(found.named)] ** 2) / (mean @ mean)
+        assert found.share.low < truth < found.share.high
+        shares.append(found.share)
+    assert named == {False, True}
+    assert max(each.high - each.low for each in shares) < 0.04  # it has 1.5 points
+
+
 def test_zeroed_dimensions_leave_a_mean_that_rows_without_them_point_along():
     """Rows that two dimensions dominate: they carry 97 % of the cosine, it falls by less."""
     rng = np.random.default_rng(2)

@@ -88,7 +88,7 @@ def test_the_config_of_a_run_does_it_again(isoscope, examples):
         ("one.jsonl --label stars", "a class needs at least 2 examples", "task-class"),
         ("same.jsonl --label stars", "needs at least 2 classes, got 1", "task-class"),
         ("reviews.jsonl --label stars --weights nan", "finite number", "penalty-weight"),
-        ("reviews.jsonl --label stars --weights a", "a number as weights", "option-kind"),
+        ("reviews.jsonl --label stars --weights a", "numbers as weights", "option-kind"),
         ("reviews.jsonl --label stars --layers x", "numbers of layers", "penalty-layers"),
         ("reviews.jsonl --label stars --towards x", "no shrinkage", "unknown-shrinkage"),
         ("reviews.jsonl --label stars --metric exact", "cannot judge", "task-metric"),

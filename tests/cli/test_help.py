@@ -65,5 +65,6 @@ def test_measure_has_the_flags_of_the_contract():
         "vectors", "-m", "--measure", "--all", "-o", "--output", "--column", "--document",
         "--id", "--text", "--name", "--by-order", "--skip-bad", "--as-published", "--zeta",
         "--seed", "--overwrite", "--json", "--csv", "--latex", "--markdown", "--config", "-q",
-        "--quiet", "--threads", "--engine", "--workers", "--truncate-dim",
+        "--quiet", "--threads", "--engine", "--workers", "--truncate-dim", "--address",
+        "--gpus-per-worker", "--memory-per-worker", "--retries", "--allow-missing",
     }  # fmt: skip

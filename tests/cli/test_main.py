@@ -221,8 +221,9 @@ def test_a_name_no_terminal_can_show_is_no_reason_to_fail(shell):
 def test_commands_are_listed_in_the_order_of_work():
     assert list(app.commands) == [
         "measure", "survey", "merge", "read", "report", "figure", "compare", "check",
-        "attention", "dimensions", "drift", "explain", "matrices", "norm", "nursery train",
-        "nursery ablate", "probe", "sweep", "trajectory", "zero", "list", "help", "demo",
+        "attention", "curvature", "dimensions", "drift", "explain", "matrices", "norm",
+        "nursery train", "nursery ablate", "probe", "sweep", "tangent", "trajectory", "zero",
+        "list", "help", "demo",
     ]  # fmt: skip
 
 

@@ -6,25 +6,26 @@ import pytest
 
 from isoscope.cli import output as module
 from isoscope.cli.output import Bar, note, progress, words
+from isoscope.engine.tracker import Doing, Status
 
 
 def test_nobody_watches_a_pipe(monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: False)
-    with progress() as tick:
-        assert tick is None
+    with progress() as bar:
+        assert bar is None
 
 
 def test_quiet_is_quiet(monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with progress(quiet=True) as tick:
-        assert tick is None
+    with progress(quiet=True) as bar:
+        assert bar is None
 
 
 def test_short_work_shows_nothing(monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with progress() as tick:
-        tick(5, 10)
-        tick(10, 10)
+    with progress() as bar:
+        bar.tick(5, 10)
+        bar.tick(10, 10)
     assert capsys.readouterr().err == ""
 
 
@@ -32,20 +33,39 @@ def test_long_work_shows_rows_and_speed(monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setattr(module, "PATIENCE", -1.0)
     monkeypatch.setenv("TERM", "xterm")
-    with progress() as tick:
-        tick(500, 1000)
-        tick(900, 1000)
+    with progress() as bar:
+        bar.tick(500, 1000)
+        bar.tick(900, 1000)
     assert "rows/s" in capsys.readouterr().err
+
+
+def test_units_failures_and_workers_are_shown_with_it(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr(module, "PATIENCE", -1.0)
+    monkeypatch.setenv("TERM", "xterm")
+    doing = (Doing("worker 1", "unit 7", 350, 1000), Doing("worker 2", "unit 8"))
+    with progress() as bar:
+        bar.watch(Status(500, 1000, 7, 40, workers=doing))
+        bar.tick(500, 1000)
+        bar.watch(Status(500, 1000, 7, 40, failed=1, workers=doing))
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "7 of 40 units" in shown and "worker 2: unit 8" in shown
+    assert "unit 7, 35 %" in shown
+    assert "1 try failed" in shown  # at once, without more rows
+
+
+def test_what_an_earlier_run_has_done_does_not_count_as_speed():
+    assert words(900, 1000, 10.0, earlier=800) == "900 of 1,000 rows, 10 rows/s, 10 s left"
 
 
 def test_a_remark_stands_on_a_line_of_its_own_above_the_bar(monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setattr(module, "PATIENCE", -1.0)
     monkeypatch.setenv("TERM", "xterm")
-    with progress() as tick:
-        tick(500, 1000)
+    with progress() as bar:
+        bar.tick(500, 1000)
         note("step 3: loss 5.7", quiet=False)
-        tick(900, 1000)
+        bar.tick(900, 1000)
     before, _, after = capsys.readouterr().err.partition("step 3: loss 5.7")
     assert before.endswith("\x1b[2K")  # the line was erased
     assert after.startswith("\n")

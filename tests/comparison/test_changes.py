@@ -17,8 +17,8 @@ def change(measure="isoscore", a=0.5, b=0.61, low=0.08, high=0.14, **other):
         "site": "embed", "other_site": "embed", "variant": "all", "step": None,
         "measure": measure, "a": a, "a_low": a - 0.05, "a_high": a + 0.05, "b": b,
         "b_low": b - 0.05, "b_high": b + 0.05, "difference": b - a, "low": low, "high": high,
-        "paired": True, "chance": 0.001, "effect": (b - a) / b, "verdict": "changed",
-        "warnings": (),
+        "paired": True, "chance": 0.001, "effect": (b - a) / b, "scale": max(a, b),
+        "verdict": "changed", "warnings": (),
     }  # fmt: skip
     return Change(**{**fields, **other})
 
@@ -56,6 +56,8 @@ a: old, b: new, variant all
 1 changed, 1 within noise, 1 no interval of 3 (changed: p &lt; 0.05 after Holm's correction \
 over 2 rows; the intervals are not corrected)
 
+effect: b - a in % of the larger of a and b
+
 paired by document group: both read the same 40 documents of texts
 
 the runs differ in dtype float32 and bfloat16
@@ -80,6 +82,7 @@ resid.0 & twonn & 10.000 & 11.000 & 1.000 &  & +9.09 & no interval & independent
 \smallskip
 {\footnotesize
 1 changed, 1 within noise, 1 no interval of 3 (changed: p \textless{} 0.05 after Holm{'}s correction over 2 rows; the intervals are not corrected)\par
+effect: b - a in \% of the larger of a and b\par
 paired by document group: both read the same 40 documents of texts\par
 the runs differ in dtype float32 and bfloat16\par
 \textsuperscript{1} different widths: 8 and 16\par
@@ -104,7 +107,8 @@ def test_json(changes):
         "other_site": "embed", "variant": "all", "step": None, "measure": "isoscore", "a": 0.5,
         "a_low": 0.45, "a_high": 0.55, "b": 0.61, "b_low": 0.61 - 0.05, "b_high": 0.61 + 0.05,
         "difference": 0.61 - 0.5, "low": 0.08, "high": 0.14, "paired": True,
-        "chance": 0.001, "effect": (0.61 - 0.5) / 0.61, "verdict": "changed", "warnings": [],
+        "chance": 0.001, "effect": (0.61 - 0.5) / 0.61, "scale": 0.61, "verdict": "changed",
+        "warnings": [],
     }  # fmt: skip
     assert lines[1]["warnings"] == ["different widths: 8 and 16"]
     assert lines[2]["low"] is None and lines[2]["chance"] is None
@@ -125,6 +129,18 @@ def test_the_summary_says_what_negligible_means():
         "are not corrected)"
     )
     assert json.loads(small.to_json().splitlines()[0])["negligible_below"] == 0.025
+
+
+def test_the_table_says_what_an_effect_is_a_share_of():
+    cosine = change("mean-cosine", 0.3, 0.33, effect=0.03, scale=1.0)
+    share = change("mean-share", 0.2, 0.25, effect=0.05, scale=1.0)
+    points = "in % of 1, the range of the measure, that is in points"
+    assert f"effect: b - a {points}" in str(changes_of([cosine, share]))
+    mixed = str(changes_of([change("alpha"), cosine, share])).replace("\n", " ")
+    assert (
+        f"effect: b - a in % of the larger of a and b; for mean-cosine, mean-share {points}"
+        in mixed
+    )
 
 
 def test_small_effects_keep_two_digits():

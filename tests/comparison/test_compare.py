@@ -244,6 +244,7 @@ def test_a_certain_but_tiny_change_is_negligible(alike):
     assert change.chance < 0.05 and change.low > 0  # larger than noise
     assert change.verdict == "negligible"
     assert change.effect == pytest.approx(change.difference / change.b) and change.effect < 1e-3
+    assert change.scale == change.b and found["mean-cosine"].scale == 1.0
     assert found["mean-cosine"].effect == found["mean-cosine"].difference
     assert "changed" not in {each.verdict for each in found.values()}
 

@@ -59,7 +59,7 @@ FULL = {
         [
             Change(
                 "embed", "embed", "all", 3, "alpha", 0.5, None, None, 0.6, 0.5, 0.7, 0.1, None,
-                None, True, 0.01, 0.16, "changed", ("odd",),
+                None, True, 0.01, 0.16, 0.6, "changed", ("odd",),
             )
         ],
         CHANGES, shared={"run_a": "old", "run_b": "new", "negligible_below": 0.01},

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from isoscope.accumulate import (
     ACCUMULATORS,
     ArrayBlock,
+    Neighbourhoods,
     RowNames,
     Vocabulary,
     merged,
@@ -29,7 +30,14 @@ class FewTypes(Vocabulary):
         super().__init__(width, types, sampled, kept)
 
 
-EVERY = (*ACCUMULATORS, FewTypes)
+class FewOccurrences(Neighbourhoods):
+    """Neighbourhoods so small that documents are driven out all the time."""
+
+    def __init__(self, width, types=(0, 2, 3, 7), kept=2):
+        super().__init__(width, types, kept)
+
+
+EVERY = (*ACCUMULATORS, FewTypes, FewOccurrences)
 every_kind = pytest.mark.parametrize("kind", EVERY, ids=lambda k: k.__name__)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isoscope.accumulate import ArrayBlock, Keys, Queries, QueryScores, Tally
+from isoscope.accumulate import ArrayBlock, Gradients, Keys, Queries, QueryScores, Tally
 from isoscope.accumulate.heads import STATISTICS
 from isoscope.accumulate.survey import SECOND_PASS, Survey
 from isoscope.api import measure
@@ -34,8 +34,11 @@ EXACT = (
     Pairs,
     Clusters,
 )  # read off a sample of rows, the same bit by bit
-NAMES = tuple(m.name for m in MEASURES.values() if m.offered not in ("text", "heads"))
+NAMES = tuple(
+    m.name for m in MEASURES.values() if m.offered not in ("text", "heads", "gradients")
+)
 OF_HEADS = tuple(m.name for m in MEASURES.values() if m.offered == "heads")
+OF_GRADIENTS = tuple(m.name for m in MEASURES.values() if m.offered == "gradients")
 OF_TEXT = tuple(m.name for m in MEASURES.values() if m.offered == "text")
 BIBLIOGRAPHY = Path(__file__).parents[2] / "docs" / "references.bib"
 
@@ -105,6 +108,24 @@ def of_heads(rows, documents=None):
     return by_name(read_survey(Survey({("head.0.0", "all"): held}), OF_HEADS)[0])
 
 
+def of_gradients(rows, documents=None):
+    """Return the readings of gradients: every second row, the others make the proxy."""
+    numbers = np.arange(len(rows))
+    names = named_documents(numbers // 4 if documents is None else documents)
+    early, width = numbers % 2 == 0, rows.shape[1]
+    if width < 2:  # no proxy has fewer directions than the space
+        return {}
+    _, axes = np.linalg.eigh(rows[early].T @ rows[early])
+    basis = axes[:, ::-1][:, : min(width // 2, 30)]
+    held = {Tally: Tally(width), Gradients: Gradients(width, basis)}
+    block = ArrayBlock(rows[~early], names[~early], numbers[~early].astype(np.uint64))
+    for each in held.values():
+        each.update(block)
+    found, _ = read_survey(Survey({("grad.0", "all"): held}), OF_GRADIENTS, controls=99)
+    chosen = [each for each in found if each.group in ("", "random")]
+    return by_name(sorted(chosen, key=lambda each: each.group, reverse=True))
+
+
 def attention(rows, names, asks):
     """Return the statistics of every query of every document; the longest key is the sink."""
     found, documents = [], []
@@ -133,7 +154,8 @@ def attention(rows, names, asks):
 
 def everything(rows, documents=None):
     readings = by_name(measure(rows, document=documents, all=True))
-    return readings | of_text(rows, documents) | of_heads(rows, documents)
+    texts, heads = of_text(rows, documents), of_heads(rows, documents)
+    return readings | texts | heads | of_gradients(rows, documents)
 
 
 @cache

@@ -37,9 +37,11 @@ class RogueDimensions:
 def rogue_dimensions(cloud: CloudSums, groups: GroupSizes) -> RogueDimensions:
     """Return the dimensions that stand out from the mean unit vector of rows but sinks.
 
-    The share is the sum of m_j^2 over them, of |m|^2. Without each group they are found
-    anew, so that the interval allows for the choice; where their number was limited, it
-    reaches to the share of all that stand out.
+    The share is the sum of m_j^2 over them, of |m|^2, and its interval that of the same
+    dimensions without each group. It reaches to the shares of those that stand out without
+    a group, so that it allows for the choice, and of all that do where their number was
+    limited. Taking the shares of other dimensions as values without a group would count a
+    jump of eleven points as if every group made it: 58 % [12, 104] instead of [47, 59].
     """
     units, rows = cloud.units.sum(axis=(1, 2)), cloud.rows.sum(axis=(1, 2))
     parts = pair_products(units[:, :, None], units[:, :, None])  # (1 + groups, d)
@@ -49,10 +51,11 @@ def rogue_dimensions(cloud: CloudSums, groups: GroupSizes) -> RogueDimensions:
     noise = _noise(units, rows, cloud.energy)
     most = most_named(cloud.width)
     found = [outliers(total / n, noise) for total, n in zip(sums, count, strict=True)]
-    shares = [part[each[:most]].sum() for part, each in zip(parts, found, strict=True)]
-    share = groups.share(np.array(shares))
-    if len(found[0]) > most and share.high is not None:
-        share = Share(share.value, share.low, max(share.high, float(parts[0, found[0]].sum())))
+    share = groups.share(parts[:, found[0][:most]].sum(axis=1))
+    if share.low is not None and share.high is not None:
+        chosen = [each[:most] for each in found[1:]]
+        others = [float(parts[0, each].sum()) for each in (*chosen, found[0])]
+        share = Share(share.value, min(share.low, *others), max(share.high, *others))
     named = sorted(found[0][:most], key=lambda each: -parts[0, each])
     return RogueDimensions(
         share, {each: float(parts[0, each]) for each in named}, len(found[0])

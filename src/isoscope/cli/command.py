@@ -87,32 +87,45 @@ def set_options(values: Mapping[str, object], options: Iterable[str]) -> dict[st
 def run(
     experiment: "Experiment", options: Mapping[str, object], style: str, quiet: bool
 ) -> None:
-    """Do an experiment and print what it found."""
+    """Do an experiment and print what it found; of several alike processes only one does."""
     from isoscope.display import Results
-    from isoscope.engine.allocator import give_back
+    from isoscope.engine.choose import is_leader
     from isoscope.store.run import is_finished
     from isoscope.study.measure_choice import refuse_not_finite
 
-    if experiment.blocks:
-        give_back(*experiment.blocks)
+    leads = is_leader(options.get("engine"))
     output = options.get("output")
     finished = output is not None and is_finished(Path(str(output)))
     finished = finished and not options.get("overwrite")
-    try:
-        with progress(quiet=quiet, noun=experiment.noun, first=experiment.first) as tick:
-            results = experiment.function(
-                **options, progress=tick, say=lambda text: note(text, quiet=quiet)
-            )
-    except KeyboardInterrupt:
-        if output is not None:
-            note(_kept_in(Path(str(output))), quiet=False)
-        raise
+    results = _compute(experiment, options, quiet or not leads)
+    if not leads:
+        return
     if not isinstance(results, Results):
         raise TypeError(f"expected Results of {experiment.name}, got {type(results).__name__}")
     show(results, style, quiet=quiet)
     if output is not None and not finished:
         note(f"saved {output}", quiet=quiet)
     refuse_not_finite(results)
+
+
+def _compute(experiment: "Experiment", options: Mapping[str, object], quiet: bool) -> object:
+    """Do an experiment with a progress bar; an interrupt says what is kept."""
+    from isoscope.engine.allocator import give_back
+
+    if experiment.blocks:
+        give_back(*experiment.blocks)
+    try:
+        with progress(quiet=quiet, noun=experiment.noun, first=experiment.first) as bar:
+            return experiment.function(
+                **options,
+                progress=bar and bar.tick,
+                status=bar and bar.watch,
+                say=lambda text: note(text, quiet=quiet),
+            )
+    except KeyboardInterrupt:
+        if (output := options.get("output")) is not None:
+            note(_kept_in(Path(str(output))), quiet=False)
+        raise
 
 
 def _kept_in(folder: Path) -> str:

@@ -44,16 +44,17 @@ class DemoCommand(SpecCommand):
         from isoscope import api
         from isoscope.study.keywords import execution_of
 
-        where = execution_of(set_options(ctx.params, self.options))
+        where = set_options(ctx.params, self.options)
+        execution_of(where)  # which checks them before a model is looked for
         page, quiet = ctx.params["target"], ctx.params["quiet"]
-        with progress(quiet=quiet, noun="tokens", first="loading model") as tick:
+        with progress(quiet=quiet, noun="tokens", first="loading model") as bar:
             readings = api.demo(
                 output=page,
                 overwrite=ctx.params["overwrite"],
-                progress=tick,
+                progress=bar and bar.tick,
+                status=bar and bar.watch,
                 say=lambda text: note(text, quiet=quiet),
-                engine=where.engine,
-                workers=where.workers,
+                **where,
             )
         show(readings, ctx.params["style"], quiet=quiet)
         if page is not None:

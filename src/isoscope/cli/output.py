@@ -1,7 +1,7 @@
 """What commands print: a table or one of the formats, remarks beside it, and progress."""
 
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from threading import Lock, Timer
 from time import monotonic
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from isoscope.display import Results
     from isoscope.display.table import Table
+    from isoscope.engine import Status
 
 T = TypeVar("T")
-Tick = Callable[[int, int | None], None]  # rows done, rows in all where that is known
 PATIENCE = 0.5  # seconds; what is done by then needs no progress bar
 
 
@@ -75,13 +75,13 @@ def show_file(path: "Path", facts: dict[str, str | int], *, as_json: bool) -> No
 @contextmanager
 def progress(
     *, quiet: bool = False, noun: str = "rows", first: str = "opening"
-) -> Generator[Tick | None]:
-    """Yield a function to call as rows are done, or None where stderr is no terminal."""
+) -> "Generator[Bar | None]":
+    """Yield a bar to report to as rows are done, or None where stderr is no terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
     with closing(Bar(noun, first)) as bar:
-        yield bar.tick
+        yield bar
 
 
 class Bar:
@@ -93,7 +93,8 @@ class Bar:
     def __init__(self, noun: str = "rows", first: str = "opening") -> None:
         self.noun = noun
         self.first = self.start = monotonic()
-        self.seen = 0
+        self.seen = self.earlier = 0
+        self.details = ""  # units, failures, and what workers do
         self.live: Progress | None = None
         self._lock = Lock()
         self._timer = Timer(max(0.0, PATIENCE), self._show, [0, None, first])
@@ -108,13 +109,28 @@ class Bar:
             self.start = now
         self.seen = done
         if self.live is not None or now - self.first >= PATIENCE:
-            self._show(done, total, words(done, total, now - self.start, self.noun))
+            self._show(done, total, self._words(done, total))
+
+    def watch(self, status: "Status") -> None:
+        """Show what is known of units and workers, with the next number of rows or at once."""
+        before, self.details = self.details, status.details
+        self.earlier = status.earlier
+        if self.live is not None and self.details != before and self.seen:
+            self._show(self.seen, status.total, self._words(self.seen, status.total))
+
+    def _words(self, done: int, total: int | None) -> str:
+        return words(done, total, monotonic() - self.start, self.noun, self.earlier)
 
     def _show(self, done: int, total: int | None, text: str) -> None:
         with self._lock:
             if self.live is None:
                 self.live = self._open()
-            self.live.update(self.live.task_ids[0], completed=done, total=total, words=text)
+            self.live.update(
+                self.live.task_ids[0],
+                completed=done,
+                total=total,
+                words=text + self.details,
+            )
 
     def close(self) -> None:
         """Remove the bar; what it showed is of no use afterwards."""
@@ -134,8 +150,12 @@ class Bar:
         return live
 
 
-def words(done: int, total: int | None, seconds: float, noun: str = "rows") -> str:
+def words(
+    done: int, total: int | None, seconds: float, noun: str = "rows", earlier: int = 0
+) -> str:
     """Return how far the work is, how fast it goes, and how long it will take.
+
+    What an earlier run has done says nothing of the speed of this one.
 
     >>> words(250_000, 1_000_000, 2.0)
     '250,000 of 1,000,000 rows, 125,000 rows/s, 6 s left'
@@ -146,7 +166,7 @@ def words(done: int, total: int | None, seconds: float, noun: str = "rows") -> s
 
     if total is not None and done >= total:
         return f"{done:,} {noun} {'read' if noun == 'rows' else 'done'}, computing"
-    rate = done / seconds if seconds > 0 else 0.0
+    rate = (done - earlier) / seconds if seconds > 0 else 0.0
     parts = [f"{done:,} {noun}" if total is None else f"{done:,} of {total:,} {noun}"]
     if rate >= 0.5:
         parts.append(f"{rate:,.0f} {noun}/s" if rate >= 10 else f"{rate:.1f} {noun}/s")

@@ -121,7 +121,7 @@ def report(runs: list[Path], target: Path, overwrite: bool, style: str, quiet: b
     metavar="KIND",
     default="layers",
     help="Chart: layers, series, spectrum, dimensions, causes, bands, norm, embeddings, sweep, "
-    "trajectory, drift, ablation or heads.",
+    "trajectory, curvature, drift, ablation or heads.",
 )
 @measures()
 @click.option("-s", "--site", metavar="SITE", help="The site of a spectrum, bands or a series.")

@@ -63,9 +63,26 @@ def summary(changes: Results[Change]) -> str:
     return f"{', '.join(parts)} of {len(changes)} ({rule}; the intervals are not corrected)"
 
 
+def effect_of(changes: Sequence[Change]) -> str:
+    """Return what the effects are per cent of, as a sentence; measures differ in that."""
+    relative = any(_is_relative(each) for each in changes)
+    whole = [name for name in dict.fromkeys(e.measure for e in changes if not _is_relative(e))]
+    larger = "of the larger of a and b"
+    if not whole:
+        return f"effect: b - a in % {larger}"
+    points = "of 1, the range of the measure, that is in points"
+    if not relative:
+        return f"effect: b - a in % {points}"
+    return f"effect: b - a in % {larger}; for {', '.join(whole)} in % {points}"
+
+
+def _is_relative(change: Change) -> bool:
+    return change.scale == max(abs(change.a), abs(change.b))
+
+
 def _about(changes: Results[Change]) -> tuple[str, ...]:
     """Return the remarks on the comparison as a whole."""
-    return (*([summary(changes)] if changes else []), *changes.remarks)
+    return (*([summary(changes), effect_of(changes)] if changes else []), *changes.remarks)
 
 
 def _notes(changes: Results[Change], style: str) -> tuple[str, ...]:
@@ -136,7 +153,7 @@ CHANGES = RecordLayout(
         Field("measure"),
         *numbers("a", "a_low", "a_high", "b", "b_low", "b_high", "difference", "low", "high"),
         Field("paired", "flag"),
-        *numbers("chance", "effect"),
+        *numbers("chance", "effect", "scale"),
         Field("verdict"),
         Field("warnings", "texts", joined=True),
     ),

@@ -140,6 +140,7 @@ def changes(
             paired=paired,
             chance=chance,
             effect=gap.value / scale if scale else 0.0,
+            scale=scale,
             verdict=_verdict(a, b, chance, is_negligible(gap, scale, negligible)),
             warnings=_warnings(sides, a, b),
         )

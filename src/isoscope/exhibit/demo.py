@@ -10,7 +10,7 @@ from isoscope.display import Results
 from isoscope.display.page.write import check_file
 from isoscope.exhibit.exhibit import exhibits
 from isoscope.exhibit.render import report
-from isoscope.study.keywords import Progress, Say, call
+from isoscope.study.keywords import Progress, Say, Watch, call
 from isoscope.study.rows import MeasureSpec
 from isoscope.study.survey import SurveySpec
 from isoscope.types import Reading
@@ -24,17 +24,17 @@ def demo(
     *,
     output: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
-    engine: str = "here",
-    workers: int = 1,
     progress: Progress | None = None,
     say: Say | None = None,
+    status: Watch | None = None,
+    **place: object,
 ) -> Results[Reading]:
     """Survey MiniLM, or measure generated vectors where it is not installed.
 
-    With `output` a report is written to that file. Generated vectors are always measured in
-    this process.
+    With `output` a report is written to that file. Other keywords say where the survey runs:
+    engine, workers and so on. Generated vectors are always measured in this process.
     """
-    place = {"engine": engine, "workers": workers}
+    place["status"] = status
     if output is None:
         return _readings(None, place, progress, say)
     check_file(output, overwrite=overwrite)
@@ -50,7 +50,7 @@ def demo(
 
 
 def _readings(
-    run: Path | None, place: dict[str, str | int], progress: Progress | None, say: Say | None
+    run: Path | None, place: dict[str, object], progress: Progress | None, say: Say | None
 ) -> Results[Reading]:
     found = find_spec(PACKAGE)
     places = list(found.submodule_search_locations or ()) if found else []

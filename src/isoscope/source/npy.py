@@ -29,6 +29,7 @@ from isoscope.types import Array, Chunk
 
 KIND = "an npy file"
 MAX_HEADER = 10_000  # NumPy's own limit
+IN_USE = 3  # blocks that may still be worked on when the next one is read
 MAX_TURNED = 64 << 20  # a stream in Fortran order is read whole into memory
 
 
@@ -131,10 +132,11 @@ def map_blocks(
     stop = len(whole) if stop is None else min(stop, len(whole))
     done = (header.offset + start * row) // mmap.PAGESIZE * mmap.PAGESIZE
     for at in range(start, stop, limit):
-        end = min(at + limit, stop)
-        yield at, whole[at:end]
-        # Unmap pages that were read, so that the memory of a process does not grow. They stay
-        # in the system's cache, and a view that is still in use finds them again.
+        yield at, whole[at : min(at + limit, stop)]
+        # Unmap pages that were read, so that the memory of a process does not grow: those of
+        # blocks that are no longer worked on, since to map a page again takes as long as to
+        # copy it. A view that is still in use finds them in the system's cache.
+        end = max(at + limit - IN_USE * limit, start)
         read = min(header.offset + end * row, len(pages)) // mmap.PAGESIZE * mmap.PAGESIZE
         if not header.fortran and hasattr(mmap, "MADV_DONTNEED") and read > done:
             pages.madvise(mmap.MADV_DONTNEED, done, read - done)

@@ -1,6 +1,7 @@
 """explain: the causes of each site of a run, in any format."""
 
 import json
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from isoscope.causes.cause import NO_BANDS, site_causes
 from isoscope.display import Results
 from isoscope.errors import ConfigError, StoreError, UndefinedError, UnknownNameError
 from isoscope.hashing import named_documents
-from isoscope.lab.explain.results import CAUSES
+from isoscope.lab.explain.results import CAUSES, warnings_with_sites
 from isoscope.store import new_origin, save
 from isoscope.store.state import StateReader
 from planted_survey import KINDS, WIDTH, surveyed
@@ -39,6 +40,16 @@ def test_vectors_are_explained_by_removal_alone_and_it_says_so(vectors_run):
     assert by_name["dimensions"].falls_to == pytest.approx(truth, abs=0.005)
     assert all(each.warnings == (NO_BANDS,) for each in causes)
     assert {each.run for each in causes} == {"vectors"}
+
+
+def test_a_warning_of_some_sites_names_them_and_one_of_all_does_not():
+    @dataclass(frozen=True)
+    class Record:
+        site: str
+        warnings: tuple[str, ...]
+
+    records = [Record("resid.0", ("few",)), Record("pooled", ("few", "no token counts"))]
+    assert warnings_with_sites(records) == ("few", "pooled: no token counts")
 
 
 def test_a_saved_survey_is_explained_as_it_was(tmp_path):

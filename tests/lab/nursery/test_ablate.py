@@ -144,7 +144,7 @@ def test_a_figure_is_of_the_measure_that_is_named(folder, tmp_path):
 
 
 def test_a_killed_ablation_resumes_and_gives_the_same(folder, tmp_path):
-    class Killed(Exception):
+    class Killed(BaseException):
         pass
 
     half = 2 * (3 * 4 * 16 + 3 * 160)

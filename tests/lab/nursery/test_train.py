@@ -86,8 +86,8 @@ def test_the_same_seed_gives_the_same_weights_and_another_one_does_not(tmp_path)
     assert weights(tmp_path / "a") != weights(tmp_path / "a", 0)
 
 
-class Killed(Exception):
-    pass
+class Killed(BaseException):
+    """The process ends: nothing is tried again."""
 
 
 KILLED = [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from isoscope.lab.trajectory.shocks import model, places
-from isoscope.lab.trajectory.sudden import chance, find_sudden, fit_jumps
+from isoscope.lab.trajectory.sudden import _without_jump, chance, find_sudden, fit_jumps
 from planted_curves import of_kind, sigmoids
 
 STEPS = list(range(0, 21000, 1000))
@@ -13,7 +13,7 @@ STEPS = list(range(0, 21000, 1000))
 def test_a_planted_jump_is_placed_between_its_checkpoints():
     random = np.random.default_rng(0)
     off, held = [], []
-    for _ in range(15):
+    for _ in range(30):
         after = int(random.integers(4, 18))
         curve = sigmoids(random, 1, 21)[0] + random.normal(size=21)
         curve[after:] -= 12.0
@@ -72,3 +72,15 @@ def test_few_checkpoints_and_flat_curves_have_no_p_value():
     assert flat.p is None and "does not change" in flat.note
     with pytest.raises(ValueError, match="got 3 for 4"):
         find_sudden(range(4), [1, 2, 3])
+
+
+@pytest.mark.parametrize("kind", [3, 160])
+def test_simulated_gains_are_those_of_the_fits_to_the_same_curves(kind):
+    at = places(range(12))
+    of = model(at)
+    random = np.random.default_rng([17, kind])
+    noise = [random.normal(size=(50, of.colour.shape[1])) @ of.colour[kind].T for _ in "12"]
+    curves = np.pad(np.concatenate(noise), ((0, 0), (12 - of.colour.shape[1], 0)))
+    few, many = (_without_jump(at, kind, count) for count in (50, 100))
+    np.testing.assert_allclose(many, np.sort(fit_jumps(of, curves).gain), atol=1e-9)
+    np.testing.assert_allclose(few, np.sort(fit_jumps(of, curves[:50]).gain), atol=1e-9)

@@ -151,7 +151,7 @@ def test_documents_are_tokenised_once_and_the_next_checkpoint_is_loaded_ahead(
     monkeypatch.setattr(
         TextFeed, "prepare", lambda self, text: prepared.append(1) or usual(self, text)
     )
-    load_one, survey_one = TrajectoryWorker._load, TrajectoryWorker._survey
+    load_one, survey_one = TrajectoryWorker._load, TrajectoryWorker.read_step
 
     def loading(self, unit):
         order.append(f"load {unit.step}")
@@ -164,7 +164,7 @@ def test_documents_are_tokenised_once_and_the_next_checkpoint_is_loaded_ahead(
         return survey_one(self, unit, *rest)
 
     monkeypatch.setattr(TrajectoryWorker, "_load", loading)
-    monkeypatch.setattr(TrajectoryWorker, "_survey", surveying)
+    monkeypatch.setattr(TrajectoryWorker, "read_step", surveying)
     iso.trajectory(series, corpus, sites="norm.out", measures="mean-cosine")
     assert len(prepared) == 40  # as many as there are documents
     assert order == ["load 0", "load 10", "survey 0", "load 20", "survey 10", "survey 20"]

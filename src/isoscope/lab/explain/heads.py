@@ -16,6 +16,7 @@ from isoscope.display import (
     plain,
     texts,
 )
+from isoscope.lab.explain.results import warnings_with_sites
 from isoscope.site import CROSS, DECODER, HEAD, Site
 from isoscope.types import Reading
 
@@ -116,8 +117,7 @@ def _tables(heads: Results[HeadCosines]) -> tuple[Table, ...]:
         Column("keys", tuple(_cell(e.key_cosine, e.key_low, e.key_high) for e in heads)),
     )
     caption = f"run {plain(heads[0].run)}, variant {heads[0].variant}" if heads else ""
-    warnings = tuple(dict.fromkeys(text for each in heads for text in each.warnings))
-    return (Table(caption, columns, warnings, tuple(heads.left_out), NOTES),)
+    return (Table(caption, columns, warnings_with_sites(heads), tuple(heads.left_out), NOTES),)
 
 
 def _cell(value: float | None, low: float | None, high: float | None) -> str:

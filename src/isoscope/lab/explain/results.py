@@ -1,6 +1,7 @@
 """How causes look: one table per scale, by site, or by cause where there is one site."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from isoscope.causes.cause import Cause
 from isoscope.display import (
@@ -37,6 +38,34 @@ NOTES = {
 }
 
 
+class Warned(Protocol):
+    """A record of a site that may have warnings."""
+
+    @property
+    def site(self) -> str:
+        """The site it is about."""
+        ...
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is to be said of it."""
+        ...
+
+
+def warnings_with_sites(records: Iterable[Warned]) -> tuple[str, ...]:
+    """Return each warning once; one that is not of all sites names those it is of."""
+    sites: dict[str, dict[str, None]] = {}
+    every: dict[str, None] = {}
+    for each in records:
+        every[each.site] = None
+        for text in each.warnings:
+            sites.setdefault(text, {})[each.site] = None
+    return tuple(
+        plain(text if len(here) == len(every) else f"{', '.join(here)}: {text}")
+        for text, here in sites.items()
+    )
+
+
 def _tables(causes: Results[Cause]) -> tuple[Table, ...]:
     """One table per scale; one line per site where there are several, else one per cause."""
     sites = dict.fromkeys(each.site for each in causes)
@@ -45,7 +74,7 @@ def _tables(causes: Results[Cause]) -> tuple[Table, ...]:
         shared += [f"site {plain(causes[0].site)}"]
     if causes:
         shared += [f"variant {causes[0].variant}"]
-    warnings = tuple(dict.fromkeys(text for each in causes for text in each.warnings))
+    warnings = warnings_with_sites(causes)
     left_out = tuple(plain(text) for text in causes.left_out)
     there = [scale for scale in CAPTIONS if any(each.scale == scale for each in causes)]
     tables = [

@@ -180,7 +180,9 @@ class AblateWorker(Planner[Results[EffectLine]]):
     def _save(self, done: Finished, found: Ablation, results: Results[EffectLine]) -> None:
         assert done.target is not None
         name = done.target.name
-        readings = [replace(e, run=name) for record in found.records for e in record.readings]
+        readings = done.mark(
+            replace(e, run=name) for record in found.records for e in record.readings
+        )
         bare = [msgspec.structs.replace(each, readings=[]) for each in found.records]
         origin = new_origin(
             sources=[

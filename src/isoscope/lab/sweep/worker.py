@@ -230,7 +230,9 @@ class SweepWorker(Planner[Results[SweepLine]]):
         loaded, task = self.subject.loaded, self.trainer.task
         target = done.target
         name = target.name if target else loaded.name
-        readings = [replace(each, run=name) for record in records for each in record.readings]
+        readings = done.mark(
+            replace(each, run=name) for record in records for each in record.readings
+        )
         right = None if task.kind == "span" else self.trainer.test.targets
         origin = new_origin(
             sources=self._sources(),

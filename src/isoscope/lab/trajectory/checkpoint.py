@@ -7,39 +7,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.capture.feed import Prepared
-from isoscope.engine import Notify, Scratch, Ticks
+from isoscope.engine import Scratch, Ticks
 from isoscope.errors import RowError
 from isoscope.lab.trajectory.spec import TrajectoryPlan
 from isoscope.site import Site
 from isoscope.store.state import State
-from isoscope.study.checkpoints import KeptDocuments, survey_stages
-from isoscope.study.run import Live
-from isoscope.study.selection import prepare_document
-from isoscope.study.series import Checkpoint, other_shape, other_vocabulary
-from isoscope.study.survey import Batches, ModelWorker, SurveyPlan, SurveySpec
+from isoscope.study.checkpoints import survey_stages
+from isoscope.study.documents import Batches, SurveyPlan
+from isoscope.study.series import Checkpoint, other_shape
+from isoscope.study.survey import ModelWorker
 from isoscope.types import Array
 
 
 class CheckpointWorker(ModelWorker):
     """A checkpoint that is loaded, over documents that others have tokenised."""
 
-    def __init__(
-        self, spec: SurveySpec, notify: Notify, live: Live, tokens: KeptDocuments
-    ) -> None:
-        super().__init__(spec, notify, live)
-        self.tokens = tokens
-
-    def _prepare(self, ordinal: int) -> Prepared | None:
-        """Return a document made ready; it is tokenised once for all checkpoints."""
-        kept = self.tokens.get(ordinal) or self.prepared.get(ordinal)
-        found = prepare_document(self.corpus, self.feed, ordinal, kept)
-        if kept is None and found is not None:
-            self.tokens.keep({ordinal: found})
-        return found
-
     def check_like(self, plan: TrajectoryPlan, unit: Checkpoint) -> None:
-        """Refuse a checkpoint of another model, or with another tokenizer."""
+        """Refuse a checkpoint of another model."""
         widths = self.subject.sites.widths
         for site in dict.fromkeys((*plan.widths, *widths)):
             ours, theirs = plan.widths.get(site), widths.get(site)
@@ -47,8 +31,6 @@ class CheckpointWorker(ModelWorker):
                 self._check_finite()
                 words = (f"{site} {_width(ours)}", _width(theirs))
                 raise other_shape(plan.first, unit.name, *words)
-        if str(self.subject.loaded.identity["tokenizer"]) != plan.vocabulary:
-            raise other_vocabulary(plan.first, unit.name)
 
     def _check_finite(self) -> None:
         """Refuse weights with NaN, of which no site can be found: training has diverged."""
@@ -81,7 +63,9 @@ class CheckpointWorker(ModelWorker):
         batches = (batch for unit in units for batch in plan.batches(unit))
         with self.subject.sites.listening([site], lambda _, rows: heard.append(rows)) as calls:
             for ordinals in batches:
-                documents = [each for each in map(self._prepare, ordinals) if each is not None]
+                documents = [
+                    each for each in map(self.open_document, ordinals) if each is not None
+                ]
                 if not documents:
                     continue
                 batch = self.feed.batch(documents)

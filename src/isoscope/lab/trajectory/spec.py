@@ -1,15 +1,13 @@
 """The spec of `isoscope trajectory`."""
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, cast
+from typing import Annotated, ClassVar
 
 from isoscope.display import Results
 from isoscope.engine.plan import Plan
 from isoscope.lab.trajectory.results import Course
-from isoscope.study.model import ModelSpec
-from isoscope.study.option import Part, about
-from isoscope.study.series import Checkpoint
-from isoscope.study.survey import SurveyedSpec, SurveyPlan, SurveySpec
+from isoscope.study.option import about
+from isoscope.study.series_spec import SeriesLoadSpec, SeriesPlan
+from isoscope.study.survey import SurveyedSpec, SurveySpec
 
 SERIES = (
     "A folder of checkpoints (step_N, checkpoint-N), paths with commas between them, or a name "
@@ -17,56 +15,23 @@ SERIES = (
 )
 
 
-class SeriesSpec(Part, frozen=True, kw_only=True):
+class SeriesSpec(SeriesLoadSpec, frozen=True, kw_only=True):
     """Which checkpoints, and how they are loaded."""
 
     series: Annotated[
         tuple[str, ...], about(SERIES, "SERIES", argument=True, commas=True, path=True)
     ]
-    revisions: Annotated[
-        tuple[str, ...] | None,
-        about(
-            "Revisions of a model on the hub; pythia is its 154 steps, machina the 21 of the "
-            "paper.",
-            "R,R",
-            commas=True,
-            local=True,
-        ),
-    ] = None
-    free: Annotated[
-        bool, about("Delete each checkpoint that was downloaded once it is measured.")
-    ] = False
-    dtype: Annotated[
-        str | None,
-        about("Precision: float32, bfloat16 or float16", "D", default="float32", local=True),
-    ] = None
-    device: Annotated[str, about("Device: cpu, cuda, cuda:1 or mps.", "D", local=True)] = "cpu"
-    trust_remote_code: Annotated[
-        bool, about("Run code that comes with the model.", local=True)
-    ] = False
 
-    def model(self, where: str) -> ModelSpec:
-        """Return one checkpoint as surveys name models."""
-        return ModelSpec(
-            model=where,
-            dtype=self.dtype,
-            device=self.device,
-            trust_remote_code=self.trust_remote_code,
-        )
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The folder, the paths, or the name on the hub."""
+        return self.series
 
 
-class TrajectoryPlan(Plan, frozen=True, kw_only=True):
-    """The checkpoints, and the documents, sites and threads that all of them share."""
+class TrajectoryPlan(SeriesPlan, frozen=True, kw_only=True):
+    """What all checkpoints share, their widths included."""
 
-    stages: tuple[tuple[Checkpoint, ...], ...]
-    survey: SurveyPlan
     widths: dict[str, int]  # of all sites, as the first checkpoint has them
-    vocabulary: str  # fingerprint of the tokenizer
-    first: str  # the name of the checkpoint that the plan was made with
-
-    def size(self, stage: int, unit: int) -> int | None:
-        """Return the rows of a checkpoint in all passes."""
-        return self.survey.total()
 
 
 class TrajectorySpec(SurveyedSpec[Results[Course]], frozen=True, kw_only=True):
@@ -93,23 +58,9 @@ class TrajectorySpec(SurveyedSpec[Results[Course]], frozen=True, kw_only=True):
             path=True,
         ),
     ] = None
-    skip_broken: Annotated[bool, about("Skip and name checkpoints that cannot be loaded.")] = (
-        False
-    )
     no_theories: Annotated[
         bool, about("Skip the tests of older theories: matrices by band, hull, final norm.")
     ] = False
-
-    def resolve(self, content: Mapping[str, str]) -> dict[str, object]:
-        """Return what the id hashes: what is done with files changes no number.
-
-        A run that stopped at a broken checkpoint is resumed without it.
-        """
-        found = super().resolve(content)
-        options = cast(dict[str, object], found["options"])
-        for name in ("free", "skip_broken"):
-            del options[name]
-        return found
 
     def survey_of(self, where: str) -> SurveySpec:
         """Return the survey of one checkpoint."""
@@ -118,4 +69,4 @@ class TrajectorySpec(SurveyedSpec[Results[Course]], frozen=True, kw_only=True):
             for name in SurveySpec.__struct_fields__
             if name not in ("load",)
         }
-        return SurveySpec(load=self.load.model(where), **shared)
+        return SurveySpec(load=self.load.checkpoint(where), **shared)

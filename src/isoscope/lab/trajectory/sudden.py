@@ -135,9 +135,9 @@ def _smooth(of: Model, shocks: Array) -> Array:
 def _best(of: Model, shocks: Array, shapes: Array) -> Array:
     """Return the log-likelihood of each curve with the unit shape that fits best."""
     along = shocks @ shapes  # (grid, curves, shapes)
-    closest = np.maximum(along.max(axis=-1), -along.min(axis=-1))
+    closest = np.abs(along, out=along).max(axis=-1)
     left = _left(shocks) - np.square(closest)
-    return _score(of, shocks, left[..., None]).max(axis=(0, 2))
+    return _score(of, shocks, left[..., None])[..., 0].max(axis=0)
 
 
 def _left(shocks: Array) -> Array:
@@ -194,8 +194,12 @@ def _without_jump(at: Places, kind: int, count: int) -> Array:
     of = model(at)
     random = np.random.default_rng([_SEED, kind])
     gains: list[Array] = []
-    for _ in range(count // _AT_ONCE):
-        noise = random.normal(size=(_AT_ONCE, of.colour.shape[1])) @ of.colour[kind].T
+    for number in range(count // _AT_ONCE):
+        drawn = random.normal(size=(_AT_ONCE, of.colour.shape[1]))
+        if number == 0 and count > _AT_ONCE:  # the few that told that more are needed
+            gains.append(_without_jump(at, kind, _AT_ONCE))
+            continue
+        noise = drawn @ of.colour[kind].T
         curves = np.pad(noise, ((0, 0), (len(at.order) - noise.shape[1], 0)))
         gains.append(_gains(of, curves))
     return np.sort(np.concatenate(gains))
