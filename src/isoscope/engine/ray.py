@@ -152,9 +152,14 @@ class _Reporter:
     def is_stopped(self) -> bool:
         import ray
 
-        with suppress(Exception):  # nobody can be asked: the driver is about to end
-            return self._asked is not None and bool(ray.get(self._asked, timeout=GRACE))
-        return False
+        if self._asked is None:
+            return False
+        try:
+            return bool(ray.get(self._asked, timeout=GRACE))
+        except ray.exceptions.ActorDiedError:
+            return True  # killed for good: the run has ended
+        except Exception:  # nobody can be asked at the moment
+            return False
 
 
 class _Slot(Protocol):
@@ -281,15 +286,17 @@ class RaySession:
         pending: "Mapping[ObjectRef[object], tuple[wire.Assignment, _Slot]]",
         done: "list[tuple[ObjectRef[object], wire.Assignment]]",
     ) -> None:
-        """Let workers hand over what they have done; what they leave is found by the next."""
+        """Let workers hand over what they have done; what they leave is found by the next.
+
+        Nothing is cancelled: Ray 2.60 ends the whole driver where a task completes while it
+        is cancelled. Workers end with the connection, or at the end of a unit, whichever is
+        first.
+        """
         import ray
 
         with suppress(Exception):
             ray.get(self.reports.stop.remote(), timeout=GRACE)
             ray.wait(list(pending), num_returns=len(pending), timeout=GRACE)
-        for ref in pending:
-            with suppress(Exception):
-                ray.cancel(ref, force=not self.actors)
         for task in (*(task for task, _ in pending.values()), *(task for _, task in done)):
             with suppress(Exception):
                 desk.collect(task)
