@@ -46,6 +46,14 @@ class CountSpec(Runnable[list], frozen=True, kw_only=True):
         return CountWorker(self)
 
 
+class CutSpec(CountSpec, frozen=True, kw_only=True):
+    """Records of units whose size is an option."""
+
+    command: ClassVar[str] = "cut"
+
+    unit: Annotated[int | None, about("Size of a unit.", "N", least=1)] = None
+
+
 class SumSpec(CountSpec, frozen=True, kw_only=True):
     """Summaries of units."""
 

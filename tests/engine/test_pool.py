@@ -7,7 +7,7 @@ import signal
 import threading
 
 import pytest
-from counting import CountSpec, SumSpec
+from counting import CountSpec, CutSpec, SumSpec
 from watching import children, eventually, lives
 
 from isoscope.engine import Notify, pool
@@ -47,6 +47,13 @@ def pooled(target=None, workers=2, **more):
 
 def bits(target):
     return (target / "state.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize(("units", "remarks"), [(1, ["1 unit for 2 workers"]), (2, [])])
+def test_workers_that_have_nothing_to_do_are_remarked(orders, units, remarks):
+    said = []
+    run(CutSpec.of(orders=str(orders), units=units), pooled(), notify=Notify(say=said.append))
+    assert [text.partition(":")[0] for text in said if "workers" in text] == remarks
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])

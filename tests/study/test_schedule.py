@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoscope.study.selection import MOST_UNIT_ROWS, UNIT_ROWS, Item, schedule
+from isoscope.study.selection import (
+    MOST_UNIT_ROWS,
+    SMALL_UNIT_ROWS,
+    UNIT_ROWS,
+    Item,
+    schedule,
+)
 
 lengths = st.lists(st.integers(2, 300), max_size=60)
 
@@ -53,4 +59,22 @@ def test_a_unit_has_a_quarter_of_the_rows_within_bounds(rows, units):
     assert len(found) == units
     sizes = [100 * sum(map(len, unit)) for unit in found]
     assert max(sizes) <= MOST_UNIT_ROWS
-    assert min(sizes[:-1], default=UNIT_ROWS) > UNIT_ROWS - 100
+    assert max(sizes) - min(sizes) <= 200  # none is a rest
+
+
+@pytest.mark.parametrize(
+    ("weights", "units"), [(10**10, 8), (10**8, 8), (2 * 10**7, 7), (10**7, 4), (1, 4)]
+)
+def test_units_of_small_models_have_the_rows_of_a_minute(weights, units):
+    sizes = [100 * sum(map(len, u)) for u in schedule(items([100] * 10_000), weights=weights)]
+    assert len(sizes) == units
+    assert UNIT_ROWS <= max(sizes) <= SMALL_UNIT_ROWS
+
+
+@given(sizes=lengths)
+def test_even_units_have_every_document_once_in_order(sizes):
+    sizes = [1000 * size for size in sizes]
+    units = schedule(items(sizes), documents=1)
+    flat = [sorted(ordinal for batch in unit for ordinal in batch) for unit in units]
+    assert [ordinal for unit in flat for ordinal in unit] == list(range(len(sizes)))
+    assert all(flat)

@@ -183,6 +183,13 @@ def _is_unchanged(body: nn.Module, before: list[tuple[object, int]]) -> bool:
     )
 
 
+def count_weights(body: nn.Module) -> int:
+    """Return how many weights every row meets: all but tables, of which it takes one line."""
+    tables = [each for each in body.modules() if isinstance(each, nn.Embedding)]
+    looked_up = sum(each.weight.numel() for each in tables)
+    return max(sum(each.numel() for each in body.parameters()) - looked_up, 1)
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether a batch was too large for the memory there is."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):

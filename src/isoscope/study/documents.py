@@ -125,7 +125,7 @@ class DocumentsSpec(Runnable[R_co], Generic[R_co], frozen=True, kw_only=True):
             "Tokens per checkpointed unit.",
             "N",
             least=1,
-            default="a quarter of all, 32768 to 131072",
+            default="a quarter of all, 32768 to 131072; a small model's up to 262144",
             local=True,
         ),
     ] = None
@@ -244,11 +244,14 @@ class DocumentsWorker(Generic[S]):
 
     def cut_units(self, selection: Selection) -> list[list[list[int]]]:
         """Return the documents of every unit, batch by batch."""
+        from isoscope.capture.runner import count_weights
+
         return schedule(
             selection.items,
             unit_rows=self.spec.unit,
             documents=self.spec.batch,
             mixed=self.feed.mixes_lengths,
+            weights=count_weights(self.subject.loaded.body),
         )
 
     def make_plan(

@@ -179,6 +179,9 @@ def _run(
         _opened(spec, notify, live) as worker,
     ):
         id, plan = _make_plan(spec, worker, working)
+        if execution.workers > len(plan.stages[0]) and "unit" in spec.options():
+            units = f"{len(plan.stages[0])} unit{'s' * (len(plan.stages[0]) > 1)}"
+            notify.tell(f"{units} for {execution.workers} workers: a smaller --unit makes more")
         failures = Failures(
             [len(units) for units in plan.stages],
             # A stream is not read twice, nor is it known of an object.

@@ -6,7 +6,8 @@ is spread over machines, does the same work in the same portions.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import accumulate, islice
+from math import ceil
 from typing import TYPE_CHECKING
 
 from isoscope.accumulate.block import sketch_rank
@@ -25,8 +26,11 @@ if TYPE_CHECKING:
     from isoscope.capture.feed import Batch, Feed, Prepared
     from isoscope.capture.model.pooling import Pooling
 
-UNIT_ROWS = 32_768  # of a unit, at least: a minute of a small model on a laptop
+UNIT_ROWS = 32_768  # of a unit, at least, unless it is the only one
 MOST_UNIT_ROWS = 131_072
+PARTS = 4  # units of a corpus of usual size
+UNIT_WORK = 3e12  # rows of a unit times weights, at least: a minute of two cores
+SMALL_UNIT_ROWS = 262_144  # rows of a unit of a model however small, at most
 BATCH_DOCUMENTS = 32
 BATCH_POSITIONS = 2048  # padding included; larger batches are no faster
 PREPARED = 8 << 20  # bytes of documents that are kept as they go into a model
@@ -209,32 +213,43 @@ def schedule(
     documents: int = BATCH_DOCUMENTS,
     positions: int = BATCH_POSITIONS,
     mixed: bool = True,
+    weights: int | None = None,
 ) -> list[list[list[int]]]:
     """Return units, each a list of batches, each a list of ordinals.
 
     A unit has a quarter of the rows, within bounds: what it costs to end one and to join it
-    with others does not go with its size. Within a unit documents are sorted by length, so
-    that a batch has little padding. Where lengths may not be `mixed`, a batch has documents
-    of one length only.
+    with others does not go with its size. For a small model, whose `weights` are counted
+    without tables of tokens, it has as many as take about a minute. Within a unit documents
+    are sorted by length, so that a batch has little padding. Where lengths may not be
+    `mixed`, a batch has documents of one length only.
     """
     items = list(items)
-    if unit_rows is None:
-        quarter = sum(each.length for each in items) // 4
-        unit_rows = min(max(quarter, UNIT_ROWS), MOST_UNIT_ROWS)
+    units = _even_units(items, weights) if unit_rows is None else _units(items, unit_rows)
 
     def ends_batch(batch: list[Item], item: Item) -> bool:
         longest = batch[0].cost  # the first is the longest, and all are padded to it
         full = len(batch) == documents or (len(batch) + 1) * longest > positions
         return full or (not mixed and item.cost != longest)
 
-    by_length = [
-        sorted(unit, key=lambda each: (-each.cost, -each.length))
-        for unit in _units(items, unit_rows)
-    ]
+    by_length = [sorted(unit, key=lambda each: (-each.cost, -each.length)) for unit in units]
     return [
         [[each.ordinal for each in batch] for batch in _cut(unit, ends_batch)]
         for unit in by_length
     ]
+
+
+def _even_units(items: Sequence[Item], weights: int | None) -> list[list[Item]]:
+    """Return consecutive items in units of about the same number of rows."""
+    ends = list(accumulate(each.length for each in items))
+    total = ends[-1] if ends else 0
+    number = max(min(PARTS, ceil(total / UNIT_ROWS)), ceil(total / MOST_UNIT_ROWS))
+    if weights is not None:
+        least = min(UNIT_WORK / max(weights, 1), SMALL_UNIT_ROWS)
+        number = min(number, ceil(total / max(least, UNIT_ROWS)))
+    found: list[list[Item]] = [[] for _ in range(number)]
+    for item, end in zip(items, ends, strict=True):  # a document belongs where its middle is
+        found[int((end - item.length / 2) * number / total)].append(item)
+    return [unit for unit in found if unit]
 
 
 def _units(items: Iterable[Item], rows: int) -> Iterator[list[Item]]:
