@@ -5,7 +5,8 @@
     python bench/intervals.py planted    topics, unequal lengths, few directions, tails, sinks
     python bench/intervals.py changed    two collections of one population: "changed" is false
 
-Is resumed where it stopped, also within a cell; cells of older code are run again. Results go
+Is resumed where it stopped, also within a cell; cells of older code are run again, the oldest
+first and after those that never ran to the end. Results go
 to bench/results/intervals-PART.json as they come, from which bench/intervals_page.py writes
 tables of docs/statistics.md.
 intervals-first-PART.json is the first run of these designs, of the code as it was when they
@@ -42,7 +43,8 @@ from isoscope.types import DEBIASED_TWINS, Change, Chunk, Reading
 
 RESULTS = Path(__file__).parent / "results" / "intervals.json"
 REPETITIONS = 400
-CODE = 48  # the last decision (docs/adr) that moved what is counted here
+CODE = 52  # the last decision (docs/adr) that moved what is counted here
+CODES = {"changed": 48}  # of differences
 FIRST_SEED = 9_300_000
 PLACE = ("rows", "all")
 # Distances between sampled rows have no value in a pool: a document drawn twice has none.
@@ -248,14 +250,21 @@ def main() -> None:
     part, path = sys.argv[1], Path(sys.argv[2]) if len(sys.argv) > 2 else RESULTS
     path = path.with_stem(f"{path.stem}-{part}")
     records = json.loads(path.read_text()) if path.exists() else []
+    code = CODES.get(part, CODE)
     known = {
-        (each["name"], each["documents"]): each for each in records if each.get("code") == CODE
+        (each["name"], each["documents"]): each for each in records if each.get("code") == code
+    }
+    age = {
+        (each["name"], each["documents"]): int(str(each.get("code", 1))[:2])
+        for each in records
+        if "ran" not in each
     }
     saved = monotonic()
-    for name, size, work in cells(part):
+    ordered = sorted(cells(part), key=lambda cell: (age.get(cell[:2], 0), -cell[1]))
+    for name, size, work in ordered:
         found = known.get((name, size))
         if found is None:
-            found = {"part": part, "name": name, "documents": size, "code": CODE, "ran": 0}
+            found = {"part": part, "name": name, "documents": size, "code": code, "ran": 0}
             records.append(found)
         if "ran" not in found:
             continue

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from isoscope.measures.extrapolate import (
     FARTHEST,
@@ -11,6 +12,7 @@ from isoscope.measures.extrapolate import (
     warn_of_doubt,
 )
 from isoscope.measures.interval import Spread, beyond, quantile
+from isoscope.study.reading import survey_spreads
 
 
 def test_inverses_of_documents_and_logarithms_of_rows_are_linear_in_one_over_n():
@@ -52,6 +54,50 @@ def test_a_doubt_is_a_plain_number_of_two_digits(doubt, shown):
     spread = Spread(np.ones(8) / 100, np.arange(8, dtype=np.uint64))
     (text,) = warn_of_doubt(Estimate(1.0, (0, 2), spread, doubt), low=True, independent=True)
     assert text.startswith(f"may be biased low, by {shown} beyond its interval: ")
+
+
+# --- the end on the other side -------------------------------------------------------------
+
+
+def estimated(*, doubt=0.0):
+    spread = Spread(np.ones(31) / np.sqrt(31), np.arange(31, dtype=np.uint64))
+    reach = quantile(30.0)
+    assert spread.error == pytest.approx(1) and spread.freedom == 30
+    return Estimate(50.0, (50 - reach, 50 + reach), spread, doubt)
+
+
+def test_a_plain_value_that_is_near_changes_no_end():
+    found = estimated()
+    for plain in (48.1, 50.0, 51.9):
+        assert found.ends_about(plain) == found.ends
+
+
+def test_the_end_across_from_a_plain_value_far_away_leaves_out_5_per_cent():
+    found, one_sided = estimated(), stats.t.ppf(0.95, 30)
+    low, high = found.ends_about(44.0)
+    assert (low, high) == (found.ends[0], pytest.approx(50 + one_sided, rel=1e-6))
+    low, high = found.ends_about(56.0)
+    assert (low, high) == (pytest.approx(50 - one_sided, rel=1e-6), found.ends[1])
+
+
+def test_an_extrapolation_in_doubt_keeps_both_ends():
+    found = estimated(doubt=1.5)
+    assert found.ends_about(44.0) == found.ends
+
+
+def test_the_interval_of_rankme_ends_where_5_per_cent_are_above(measured, survey):
+    # documents enough for an extrapolation without doubt, whose bias is many standard errors
+    rng = np.random.default_rng(8)
+    ids = np.repeat(np.arange(120), 40)
+    shared = rng.normal(size=(120, 48)).repeat(40, axis=0)
+    rows = shared + rng.normal(size=(4800, 48)) + 0.3
+    reading = measured(rows, "rankme", document=ids)["rankme"]
+    (spread,) = survey_spreads(survey(rows, ["rankme"], ids), ["rankme"]).values()
+    distance = (spread.centre - reading.value) / spread.error
+    assert distance > 4 and not reading.warnings
+    assert reading.low == reading.value
+    reach = stats.t.ppf(0.95, spread.freedom)
+    assert reading.high == pytest.approx(spread.centre + reach * spread.error, rel=1e-4)
 
 
 # --- skewed parts --------------------------------------------------------------------------

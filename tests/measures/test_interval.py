@@ -14,6 +14,7 @@ from isoscope.measures.interval import (
     LEAST_DOCUMENTS,
     around,
     effective_freedom,
+    far_quantile,
     interval,
     quantile,
     spread,
@@ -112,6 +113,24 @@ def test_one_document_with_much_of_the_rows_is_not_taken_for_sure(giant):
 def test_degrees_of_freedom_need_not_be_whole(freedom):
     # between whole degrees below six it is interpolated
     assert quantile(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=4e-3)
+
+
+@pytest.mark.parametrize("freedom", [7.0, 21.46, 30.0])
+@pytest.mark.parametrize("near", [0.0, 1.9, 2.05, 2.6, 3.5, 9.0, np.inf])
+def test_what_cannot_be_missed_on_one_side_is_left_out_on_the_other(near, freedom):
+    usual, far = stats.t.ppf(0.975, freedom), far_quantile(near, freedom)
+    if near <= usual:
+        assert far == quantile(freedom)
+    else:
+        left_out = stats.t.sf(near, freedom) + stats.t.sf(far, freedom)
+        assert left_out == pytest.approx(0.05, abs=2e-5)
+
+
+def test_an_end_does_not_jump_where_the_other_begins_to_be_extended():
+    # below six degrees both are interpolated between whole ones, each in its own way
+    for freedom, off in ((3.4, 3e-3), (8.0, 1e-4), (29.3, 1e-5)):
+        usual = quantile(freedom)
+        assert far_quantile(usual + 1e-9, freedom) == pytest.approx(usual, rel=off)
 
 
 def test_degrees_of_freedom_are_those_of_the_parts_that_count():

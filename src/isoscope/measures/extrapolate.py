@@ -8,7 +8,13 @@ import numpy as np
 
 from isoscope.accumulate import Moments, Tally
 from isoscope.errors import TooFewRowsError, UndefinedError
-from isoscope.measures.interval import Spread, enough_groups, influences, quantile
+from isoscope.measures.interval import (
+    Spread,
+    enough_groups,
+    far_quantile,
+    influences,
+    quantile,
+)
 from isoscope.measures.view import Spectrum
 
 TOLERABLE = 1.0  # standard errors: the doubt about the extrapolation that an interval covers
@@ -25,6 +31,27 @@ class Estimate:
     ends: tuple[float, float]
     spread: Spread
     doubt: float = 0.0  # by how much another extrapolation differs
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the interval cannot cover the doubt about the extrapolation."""
+        return self.doubt > TOLERABLE * self.spread.error
+
+    def ends_about(self, plain: float) -> tuple[float, float]:
+        """Return the interval for a plain reading, which is extended to hold it.
+
+        Where the reading lies outside by itself, less is left to be missed there, and the
+        end on the other side comes nearer: 5 % are left out in all. Not where the
+        extrapolation is in doubt: what it may lack lies beyond that end.
+        """
+        low, high = self.ends
+        error, freedom = self.spread.error, self.spread.freedom
+        if not 0 < error < inf or freedom < 1 or self.is_doubtful:
+            return low, high
+        share = far_quantile(abs(plain - self.value) / error, freedom) / quantile(freedom)
+        if plain < self.value:
+            return low, self.value + share * (high - self.value)
+        return self.value - share * (self.value - low), high
 
 
 def extrapolate(plain: float, half: float, *, independent: bool) -> float:
@@ -82,7 +109,7 @@ def by_halves(seen: Spectrum, compute: Callable[[Spectrum], float]) -> Estimate 
 
 def warn_of_doubt(found: Estimate, *, low: bool, independent: bool) -> list[str]:
     """Warn where the interval cannot cover the doubt about the extrapolation."""
-    if found.doubt <= TOLERABLE * found.spread.error:
+    if not found.is_doubtful:
         return []
     kind, side = "rows" if independent else "documents", "low" if low else "high"
     digits = float(f"{found.doubt:.2g}")  # two of them; 100 is printed as 100, not as 1e+02

@@ -13,14 +13,17 @@ from isoscope.measures.view import GroupView
 from isoscope.types import Array
 
 LEAST_DOCUMENTS = 8
+OUTSIDE = 0.05  # what an interval may miss, on both sides together
 FARTHEST = 300.0  # a reach in the logarithm beyond which an end is not finite
 _SERIES = 6.0  # degrees of freedom from which the series of `quantile` is exact enough
-_Z = NormalDist().inv_cdf(0.975)
+_Z = NormalDist().inv_cdf(1 - OUTSIDE / 2)
 V = TypeVar("V", bound=GroupView)
 
 
-def quantile(freedom: float) -> float:
-    """Return the 97.5 % point of Student's t, by Cornish-Fisher: what intervals use.
+def quantile(freedom: float, outside: float = OUTSIDE) -> float:
+    """Return the t that intervals use, by Cornish-Fisher: the 97.5 % point of Student's t.
+
+    With another chance `outside`, on both sides together, the point of that.
 
     It is within 5e-5 of `exact_quantile` from six degrees on and within 2e-8 at 31, the usual
     number. Intervals have eight groups at least, and every published one was computed with it:
@@ -28,11 +31,9 @@ def quantile(freedom: float) -> float:
     Below six degrees it is interpolated between the exact points of whole degrees, linearly
     in one over the degrees.
     """
-    z, v = _Z, freedom
+    z, v = _Z if outside == OUTSIDE else NormalDist().inv_cdf(1 - outside / 2), freedom
     if v < _SERIES:
-        below, above = floor(v), floor(v) + 1
-        low, high = exact_quantile(below), exact_quantile(above)
-        return low + (high - low) * (1 / below - 1 / v) / (1 / below - 1 / above)
+        return _between_degrees(lambda whole: exact_quantile(whole, outside), v)
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
@@ -40,7 +41,31 @@ def quantile(freedom: float) -> float:
     return z + first / v + second / v**2 + third / v**3 + fourth / v**4
 
 
-def exact_quantile(freedom: int, outside: float = 0.05) -> float:
+def _between_degrees(of: Callable[[int], float], freedom: float) -> float:
+    """Interpolate a function of whole degrees, linearly in one over the degrees."""
+    below, above = floor(freedom), floor(freedom) + 1
+    low, high = of(below), of(above)
+    return low + (high - low) * (1 / below - 1 / freedom) / (1 / below - 1 / above)
+
+
+def far_quantile(near: float, freedom: float) -> float:
+    """Return how far an interval reaches on one side if it reaches further on the other.
+
+    In standard errors. An interval that is extended to hold a plain value far from the
+    estimate cannot miss on that side; the 5 % that it may miss in all are then left out on
+    the other one.
+
+    >>> round(far_quantile(2.0, 30.0), 4), round(far_quantile(9.0, 30.0), 4)
+    (2.0423, 1.6973)
+    """
+    usual = quantile(freedom)
+    if near <= usual:
+        return usual
+    left = _between_degrees(lambda whole: two_sided(near, whole), freedom) / 2
+    return min(quantile(freedom, 2 * (OUTSIDE - left)), usual)
+
+
+def exact_quantile(freedom: int, outside: float = OUTSIDE) -> float:
     """Return the t that is exceeded, on both sides together, with this chance.
 
     For few degrees of freedom, such as those of three or five seeds, where the series of

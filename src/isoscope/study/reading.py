@@ -449,7 +449,8 @@ def _around(
     if record.interval is not None:
         return record.interval(view, value, published), None, None
     if found := estimate(record, view, compute, published=published):
-        return found.ends, replace(found.spread, centre=found.value), found
+        ends = found.ends if record.corrected else found.ends_about(value)
+        return ends, replace(found.spread, centre=found.value), found
     assert isinstance(view, GroupView)
     shape = {"logarithmic": record.logarithmic, "skewed": record.skewed}
     return *interval_and_spread(view, compute, value, **shape), None
