@@ -279,11 +279,16 @@ def test_logits_that_are_more_than_a_product_are_those_of_the_model():
     )
 
 
-def test_a_large_vocabulary_has_fewer_tokens_predicted(monkeypatch):
-    subject = loaded(gpt2())
+def test_a_large_vocabulary_has_as_many_tokens_predicted(monkeypatch):
+    # of Gemma, whose vocabulary has 262,144, only 512 were
+    monkeypatch.setattr(
+        Head, "summed_losses", lambda _head, _loaded, _feed, ways: [0.0] * len(ways)
+    )
+    torch.manual_seed(0)
+    sizes = {"n_embd": 2, "n_layer": 1, "n_head": 1, "n_positions": 64}
+    subject = loaded(GPT2LMHeadModel(GPT2Config(vocab_size=2**18, **sizes)).eval())
     feed = feed_for(subject)
-    documents = prepared(feed, sentences(60))
-    monkeypatch.setattr("isoscope.capture.loss.LOGITS", 600 * SIZE)
-    assert 600 <= next_token_loss(subject, feed, documents).tokens < 625
-    monkeypatch.setattr("isoscope.capture.loss.LOGITS", SIZE)
-    assert 256 <= next_token_loss(subject, feed, documents).tokens < 281
+    documents = prepared(feed, sentences(40, length=58))
+    found = next_token_loss(subject, feed, documents, rows=50_000)
+    assert 2000 <= found.tokens < 2062
+    assert found.chance == pytest.approx(log(2**18))

@@ -20,7 +20,6 @@ from isoscope.site import UNEMBED
 from isoscope.types import Array
 
 TOKENS, FEWEST = 2000, 256  # that are predicted
-LOGITS = 2**27  # at most: with 262,144 tokens in the vocabulary, 512 are predicted
 SHARE = 0.05  # of a small survey, so that the check takes little of its time
 LENGTH = 256  # tokens of a document: the logits of longer ones may not fit into memory
 SLICE = 64  # positions whose probabilities are computed at once
@@ -81,13 +80,11 @@ def next_token_loss(
     """Return the loss on the first documents, or None if the model is not causal.
 
     The tokens that are predicted are the same with and without bos: ordinary ones, from the
-    second of each document on. They are 2,000, fewer in a survey of few `rows` and where the
-    vocabulary is large: most of the time goes into logits.
+    second of each document on. They are 2,000, fewer in a survey of few `rows`.
     """
     if type(feed) is not TextFeed or not is_causal(loaded, feed):
         return None
     enough = TOKENS if rows is None else min(TOKENS, max(FEWEST, SHARE * rows))
-    enough = min(enough, max(FEWEST, LOGITS // len(token_matrices(loaded.model)[UNEMBED])))
     head = Head.of(loaded, feed)
     bos = feed.reader.bos
     used = bos is not None
