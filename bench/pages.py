@@ -15,6 +15,7 @@ from ablation_page import TABLES as ABLATION
 from changes_page import TABLES as CHANGES
 from control_page import TABLES as CONTROL
 from intervals_page import TABLES as INTERVALS
+from intervals_page import code_of
 from markdown_table import fill_page, table
 
 ROOT = Path(__file__).parents[1]
@@ -46,6 +47,7 @@ def described(design: dict) -> str:
 def bias() -> str:
     """Return the table of debiased IsoScore against the truth."""
     heads = ["collection", "draws", "truth", "plain, mean", "debiased, mean", "sd of a draw"]
+    heads.append("decision")
     rows = [
         [
             described(each["design"]),
@@ -54,6 +56,7 @@ def bias() -> str:
             f"{each['isoscore']:.4f}",
             f"{each['isoscore-debiased']:.4f}",
             f"{each['sd']:.4f}",
+            code_of(each),
         ]
         for each in found("bias")
     ]
@@ -62,12 +65,12 @@ def bias() -> str:
 
 def coverage() -> str:
     """Return the table of coverage and width."""
-    heads = ["collection", *(f"`{name}`: covered, width" for name in MEASURES)]
+    heads = ["collection", *(f"`{name}`: covered, width" for name in MEASURES), "decision"]
     rows = []
     for each in [*found("documents"), *found("rows")]:
         cells = [each["of"][name] for name in MEASURES]
         shown = [f"{c['covered']:.1%}, {c['width over oracle']:.2f}" for c in cells]
-        rows.append([described(each["design"]), *shown])
+        rows.append([described(each["design"]), *shown, code_of(each)])
     return table(heads, rows)
 
 
@@ -75,6 +78,7 @@ def differences() -> str:
     """Return the table of coverage and width of differences."""
     heads = ["pairs of collections"]
     heads += [f"`{name}`: covered, width, over independent" for name in MEASURES]
+    heads.append("decision")
     rows = []
     for each in found("differences"):
         cells = [each["of"][name] for name in MEASURES]
@@ -83,7 +87,7 @@ def differences() -> str:
             f"{c['width over independent']:.2f}"
             for c in cells
         ]
-        rows.append([described(each["design"]), *shown])
+        rows.append([described(each["design"]), *shown, code_of(each)])
     return table(heads, rows)
 
 

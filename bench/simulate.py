@@ -5,7 +5,8 @@
     python bench/simulate.py rows        the same for independent rows
     python bench/simulate.py differences how often intervals of differences hold the true zero
 
-Results go to bench/results/*.json as they come; docs/statistics.md is written from them.
+Is resumed where it stopped; designs of older code are run again. Results go to
+bench/results/*.json as they come; docs/statistics.md is written from them.
 """
 
 import json
@@ -14,6 +15,7 @@ import zlib
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from time import monotonic
 
 import numpy as np
 
@@ -21,12 +23,14 @@ from isoscope.measures.difference import difference_by_group, independent_differ
 from isoscope.measures.effective_rank import entropy_rank
 from isoscope.measures.participation import ratio
 from isoscope.study.lanes import run
-from isoscope.study.reading import kinds_for, read_survey, survey_spreads
+from isoscope.study.reading import Spreads, kinds_for, read_survey
 from isoscope.types import Chunk
 
 RESULTS = Path(__file__).parent / "results"
 PLACE = ("rows", "all")
 FIRST_SEED = 4_100_000
+CODE = 48  # the last decision (docs/adr) that moved what is simulated here
+EVERY = 20  # seconds between two savings of draws
 LIKENESS = 0.9  # correlation of the rows of two models that read the same texts
 NAMES = ("mean-cosine-cross", "isoscore-debiased", "effective-rank-debiased")
 
@@ -142,69 +146,99 @@ def measured(design: Design, seed: int, names=NAMES) -> dict[str, tuple[float, f
     return {r.measure: (r.value, r.low, r.high) for r in read_survey(survey, names)[0]}
 
 
-def coverage(design: Design, repetitions: int, first_seed: int) -> dict:
+# --- what is drawn again and again, and what is made of all draws ----------------------------
+
+Draw = dict[str, tuple[float, ...]]  # by measure
+
+
+def coverage_of(design: Design, draws: list[Draw]) -> dict:
     """Return how often each interval holds the truth, and its width over an oracle's."""
-    truth = design.truth()
-    draws = [measured(design, first_seed + i) for i in range(repetitions)]
-    out = {"design": asdict(design), "name": design.name, "repetitions": repetitions, "of": {}}
+    truth, found = design.truth(), {}
     for name in NAMES:
         value, low, high = np.array([draw[name] for draw in draws], dtype=float).T
-        out["of"][name] = {
+        found[name] = {
             "truth": truth[name],
             "mean": float(value.mean()),
             "sd": float(value.std(ddof=1)),
             "covered": float(((low <= truth[name]) & (truth[name] <= high)).mean()),
             "width over oracle": float(np.median(high - low) / (2 * 1.96 * value.std(ddof=1))),
         }
-    return out
+    return {"of": found}
 
 
-def differences(design: Design, repetitions: int, first_seed: int) -> dict:
+def compared(design: Design, seed: int) -> Draw:
+    """Return the difference of one pair of collections, its two intervals and its chance."""
+    rng = np.random.default_rng([seed, zlib.crc32(design.name.encode()), 2])
+    *pair, documents = design.draw_pair(rng, LIKENESS)
+    readings, spreads = [], []
+    for rows in pair:
+        chunk = Chunk(rows, "texts", 0, documents=documents)
+        survey, _ = run([chunk], PLACE, kinds_for(NAMES))
+        kept: Spreads = {}
+        found = read_survey(survey, NAMES, spreads=kept)[0]
+        readings.append({each.measure: each for each in found})
+        spreads.append({measure: each for (*_, measure), each in kept.items()})
+    drawn: Draw = {}
+    for name in NAMES:
+        a, b = (each[name] for each in readings)
+        both = tuple(each[name] for each in spreads)
+        together = difference_by_group(a.value, b.value, both)
+        alone = independent_difference(a.value, b.value, ((a.low, a.high), (b.low, b.high)))
+        gaps = (together.low, together.high, alone.low, alone.high)
+        drawn[name] = (together.value, *gaps, together.p)
+    return drawn
+
+
+def differences_of(_design: Design, draws: list[Draw]) -> dict:
     """Return how often intervals of a difference hold zero, which it is, and how wide."""
-    found: dict[str, list] = {name: [] for name in NAMES}
-    for seed in range(first_seed, first_seed + repetitions):
-        rng = np.random.default_rng([seed, zlib.crc32(design.name.encode()), 2])
-        *pair, documents = design.draw_pair(rng, LIKENESS)
-        surveys = [
-            run([Chunk(rows, "texts", 0, documents=documents)], PLACE, kinds_for(NAMES))[0]
-            for rows in pair
-        ]
-        readings = [{r.measure: r for r in read_survey(survey, NAMES)[0]} for survey in surveys]
-        spreads = [survey_spreads(survey, NAMES) for survey in surveys]
-        for name in NAMES:
-            a, b = (each[name] for each in readings)
-            both = tuple(each["rows", name] for each in spreads)
-            together = difference_by_group(a.value, b.value, both)
-            alone = independent_difference(a.value, b.value, ((a.low, a.high), (b.low, b.high)))
-            gaps = (together.low, together.high, alone.low, alone.high)
-            found[name].append((together.value, *gaps, together.p))
-    out = {"design": asdict(design), "name": design.name, "repetitions": repetitions}
-    out |= {"likeness": LIKENESS, "of": {}}
-    for name, draws in found.items():
-        value, low, high, wide_low, wide_high, chance = np.array(draws, dtype=float).T
-        out["of"][name] = {
+    found = {}
+    for name in NAMES:
+        columns = np.array([draw[name] for draw in draws], dtype=float).T
+        value, low, high, wide_low, wide_high, chance = columns
+        found[name] = {
             "covered": float(((low <= 0) & (high >= 0)).mean()),
             "covered, independent": float(((wide_low <= 0) & (wide_high >= 0)).mean()),
             "width over oracle": float(np.median(high - low) / (2 * 1.96 * value.std(ddof=1))),
             "width over independent": float(np.median((high - low) / (wide_high - wide_low))),
             "chance below 0.01": float((chance < 0.01).mean()),
         }
-    return out
+    return {"likeness": LIKENESS, "of": found}
 
 
-def bias(design: Design, repetitions: int, first_seed: int) -> dict:
+def scored(design: Design, seed: int) -> Draw:
+    """Return plain and debiased IsoScore of one collection."""
+    return measured(design, seed, ("isoscore", "isoscore-debiased"))
+
+
+def bias_of(design: Design, draws: list[Draw]) -> dict:
     """Return the mean of plain and debiased IsoScore against the truth."""
-    names = ("isoscore", "isoscore-debiased")
-    draws = [measured(design, first_seed + i, names) for i in range(repetitions)]
-    values = {name: np.array([draw[name][0] for draw in draws]) for name in names}
+    values = {name: np.array([draw[name][0] for draw in draws]) for name in draws[0]}
     return {
-        "design": asdict(design),
-        "name": design.name,
-        "repetitions": repetitions,
         "truth": (ratio(design.spectrum) - 1) / (design.d - 1),
         **{name: float(value.mean()) for name, value in values.items()},
         "sd": float(values["isoscore-debiased"].std(ddof=1)),
     }
+
+
+WORK = {  # one draw, and what is made of all of them
+    "bias": (scored, bias_of),
+    "documents": (measured, coverage_of),
+    "rows": (measured, coverage_of),
+    "differences": (compared, differences_of),
+}
+
+
+def simulated(what: str, design: Design, draws: list[Draw]) -> dict:
+    """Return the record of a design."""
+    record = {"design": asdict(design), "name": design.name, "repetitions": len(draws)}
+    return record | {"code": CODE} | WORK[what][1](design, draws)
+
+
+def simulate(what: str, design: Design, repetitions: int, first_seed: int) -> dict:
+    """Return the record of a design that is drawn so often."""
+    draw = WORK[what][0]
+    draws = [draw(design, seed) for seed in range(first_seed, first_seed + repetitions)]
+    return simulated(what, design, draws)
 
 
 BIAS = [
@@ -237,24 +271,47 @@ ROWS = [
 ]
 
 
+def jobs_of(what: str) -> list[tuple[Design, int]]:
+    """Return designs with how often they are drawn, the cheapest first."""
+    designs = {"documents": DOCUMENTS, "rows": ROWS, "differences": PAIRS}.get(what, [])
+    jobs = BIAS if what == "bias" else [(design, 400) for design in designs]
+    return sorted(jobs, key=lambda job: job[0].d * (job[0].rows + 50 * job[0].documents))
+
+
 def main() -> None:
-    """Run what was asked for; go on where an earlier run stopped."""
+    """Run what was asked for; go on where an earlier run stopped, also within a design."""
     what = sys.argv[1]
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{what}.json"
-    done = json.loads(path.read_text()) if path.exists() else []
-    names = {(each["name"], each["repetitions"]) for each in done}
-    designs = {"documents": DOCUMENTS, "rows": ROWS, "differences": PAIRS}.get(what, [])
-    jobs = BIAS if what == "bias" else [(design, 400) for design in designs]
-    work = {"bias": bias, "differences": differences}.get(what, coverage)
-    for design, repetitions in jobs:
-        if (design.name, repetitions) in names:
+    begun = path.with_suffix(".begun.json")  # the draws of a design that is not done
+    records = json.loads(path.read_text()) if path.exists() else []
+    known = {each["name"] for each in records if each.get("code") == CODE}
+    for design, repetitions in jobs_of(what):
+        if design.name in known:
             continue
-        done.append(work(design, repetitions, FIRST_SEED))
-        part = path.with_suffix(".part")
-        part.write_text(json.dumps(done, indent=1) + "\n")
-        part.replace(path)
-        print(json.dumps(done[-1]), flush=True)
+        kept = json.loads(begun.read_text()) if begun.exists() else {}
+        same = (kept.get("name"), kept.get("code")) == (design.name, CODE)
+        draws = kept["draws"] if same else []
+        saved = monotonic()
+        for seed in range(FIRST_SEED + len(draws), FIRST_SEED + repetitions):
+            draws.append(WORK[what][0](design, seed))
+            if monotonic() - saved > EVERY:
+                write(begun, {"name": design.name, "code": CODE, "draws": draws})
+                saved = monotonic()
+        found = simulated(what, design, draws)
+        names = [each["name"] for each in records]
+        place = names.index(design.name) if design.name in names else len(names)
+        records[place : place + 1] = [found]
+        write(path, records)
+        begun.unlink(missing_ok=True)
+        print(json.dumps(found), flush=True)
+
+
+def write(path: Path, found: object) -> None:
+    """Write results, all or nothing."""
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(found, indent=1 if isinstance(found, list) else None) + "\n")
+    part.replace(path)
 
 
 if __name__ == "__main__":

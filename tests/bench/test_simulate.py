@@ -36,7 +36,7 @@ def test_pairs_are_of_the_same_documents_and_correlate_as_they_should(script):
 def test_paired_differences_of_a_small_design_cover_and_are_narrower(script):
     simulate = script("simulate")
     design = simulate.Design(16, 0.5, documents=60, tokens=(5, 15))
-    found = simulate.differences(design, 40, first_seed=7_000_000)
+    found = simulate.simulate("differences", design, 40, first_seed=7_000_000)
     for name, each in found["of"].items():
         assert each["covered"] >= 0.825, name  # 0.95 less three and a half standard errors
         assert each["width over independent"] < 0.7, name
@@ -47,7 +47,7 @@ def test_paired_differences_of_a_small_design_cover_and_are_narrower(script):
 def test_the_debiased_isoscore_is_unbiased_with_other_seeds_too(script):
     simulate = script("simulate")
     for design, repetitions in simulate.BIAS:
-        found = simulate.bias(design, repetitions, first_seed=5_000_000)
+        found = simulate.simulate("bias", design, repetitions, first_seed=5_000_000)
         assert found["isoscore-debiased"] == pytest.approx(found["truth"], abs=0.015), design
 
 
@@ -58,7 +58,7 @@ def test_intervals_cover_with_other_seeds_too(script, documents):
     simulate = script("simulate")
     rows = 0 if documents else 640
     design = simulate.Design(64, 1.0, documents=documents, rows=rows)
-    found = simulate.coverage(design, 400, first_seed=6_000_000)
+    found = simulate.simulate("documents", design, 400, first_seed=6_000_000)
     for name in ("mean-cosine-cross", "isoscore-debiased"):
         assert 0.90 <= found["of"][name]["covered"] <= 0.98
         assert found["of"][name]["width over oracle"] <= 1.5
