@@ -211,6 +211,16 @@ def masker(tiny, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def filler(masker, tmp_path_factory):
+    """Return the folder of a small BERT whose tokenizer has a token for masked ones."""
+    folder = tmp_path_factory.mktemp("filler") / "model"
+    shutil.copytree(masker, folder)
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"mask_token": "[UNK]"}))
+    return folder
+
+
+@pytest.fixture(scope="session")
 def gemma(tiny, tmp_path_factory):
     """Return the folder of a small random Gemma, whose gain is 1 + w and which has no bias."""
     import torch

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoscope.accumulate import ArrayBlock, Gradients
+from isoscope.accumulate import ArrayBlock, GradientPieces, Gradients
 from isoscope.accumulate.gradients import PARTS, ShareSums
 from isoscope.errors import MergeError
 from isoscope.hashing import named_documents
@@ -83,3 +83,22 @@ def test_sums_that_were_made_elsewhere_are_taken_in():
     )
     for name, array in whole.state().items():
         np.testing.assert_allclose(made.state()[name], array, rtol=1e-9, atol=1e-9)
+
+
+def test_scatters_of_halves_and_bands_are_those_of_their_rows():
+    rows, keys, places = rows_of()
+    band = np.arange(len(rows)) % 5
+    parts = [GradientPieces(WIDTH) for _ in range(2)]
+    half = len(rows) // 2
+    for held, here in zip(parts, (slice(half), slice(half, None)), strict=True):
+        held.update(ArrayBlock(rows[here], keys[here], places[here], frequency=band[here]))
+    parts[0].merge(parts[1])
+    seen = parts[0].finalize()
+    assert seen.documents == 50
+    assert seen.share_rows[0].sum() == len(rows) and not seen.share_rows[1].any()
+    for number in range(5):
+        for share in range(8):
+            here = rows[(band == number) & (keys % np.uint64(8) == share)]
+            off = here - here.mean(axis=0)
+            assert seen.share_mean[2 + number, share] == pytest.approx(here.mean(axis=0))
+            assert seen.scatter[2 + number, share] == pytest.approx(off.T @ off)

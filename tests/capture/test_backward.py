@@ -1,8 +1,5 @@
 """Gradients heard in passing equal a plain backward pass that stores every one of them."""
 
-import json
-import shutil
-
 import numpy as np
 import pytest
 import torch
@@ -100,16 +97,6 @@ class Passes:
                 each.requires_grad_(False)
         rows = targets.rows
         return float(loss.detach()), gradient, rows
-
-
-@pytest.fixture(scope="session")
-def filler(masker, tmp_path_factory):
-    """Return the folder of a small BERT whose tokenizer has a token for masked ones."""
-    folder = tmp_path_factory.mktemp("filler") / "model"
-    shutil.copytree(masker, folder)
-    path = folder / "tokenizer_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"mask_token": "[UNK]"}))
-    return folder
 
 
 def basis_of(width, rank=4, seed=0):

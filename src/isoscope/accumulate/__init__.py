@@ -13,7 +13,13 @@ from isoscope.accumulate.directions import (
     contributions,
     cosine_over_pairs,
 )
-from isoscope.accumulate.gradients import Gradients, GradientsSummary, ShuffledGradients
+from isoscope.accumulate.gradients import (
+    GradientPieces,
+    GradientPiecesSummary,
+    Gradients,
+    GradientsSummary,
+    ShuffledGradients,
+)
 from isoscope.accumulate.groups import Groups, GroupsSummary
 from isoscope.accumulate.heads import (
     EarlyKeys,
@@ -63,6 +69,7 @@ ACCUMULATORS: tuple[Kind, ...] = (
     QueryScores,
     Gradients,
     ShuffledGradients,
+    GradientPieces,
     Concepts,
     Neighbourhoods,
 )
@@ -89,6 +96,8 @@ __all__ = [
     "DocumentSums",
     "EarlyKeys",
     "EarlyQueries",
+    "GradientPieces",
+    "GradientPiecesSummary",
     "Gradients",
     "GradientsSummary",
     "Groups",

@@ -10,6 +10,7 @@ from typing import Self
 
 import numpy as np
 
+from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block
 from isoscope.accumulate.cellwise import ByGroup, Cellwise, pairwise_weights
 from isoscope.accumulate.heads import SHARES, pack, unpack
@@ -20,6 +21,8 @@ HALVES = ("early", "late")  # of the documents, in the order in which they are r
 BANDS = len(FREQUENCIES)
 PARTS = len(HALVES) * BANDS  # rows of a cell by half and frequency band
 ROWS, ENERGY = 0, 1  # the first columns of sums; those of directions follow
+PIECES = len(HALVES) + BANDS  # of which scatters are kept apart: halves, then bands
+PIECE_SHARES = PIECES * SHARES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +71,54 @@ class ShareSums:
         return cls(rows, mean, products - about)
 
 
-class Gradients(Cellwise[GradientsSummary]):
+class ByShare:
+    """Rows, mean and scatter of several shares of the rows, pooled share by share.
+
+    Scatters are kept as half matrices, in the precision of the rows.
+    """
+
+    width: int
+
+    def _begin_shares(self, shares: int, width: int) -> None:
+        self.share_rows = np.zeros(shares)
+        self.share_mean = np.zeros((shares, width))
+        self.scatter = np.zeros((shares, width * (width + 1) // 2), dtype=np.float32)
+
+    def _add_rows(self, rows: Array, share: Array) -> None:
+        """Add rows (n, d), each to its share (n,)."""
+        shares, single = len(self.share_rows), rows.dtype == np.float32
+        rows = rows.astype(np.float64)
+        count, mean = np.zeros(shares), np.zeros((shares, self.width))
+        products = np.zeros((shares, self.width, self.width))
+        for number in range(shares):
+            here = rows[share == number]
+            if len(here):
+                count[number], mean[number] = len(here), here.mean(axis=0)
+                off = here - mean[number]
+                products[number] = off.T @ off
+        self._add_shares(ShareSums(count, mean, products), single=single)
+
+    def _add_shares(self, new: ShareSums, *, single: bool) -> None:
+        """Pool scatters about means, share by share."""
+        there = new.rows > 0
+        share, weight = np.zeros(len(there)), np.zeros(len(there))
+        share[there], weight[there] = pairwise_weights(self.share_rows[there], new.rows[there])
+        step = np.where(there[:, None], new.mean - self.share_mean, 0.0)  # (shares, d)
+        gap = weight[:, None, None] * step[:, :, None] * step[:, None, :]
+        if not single and self.scatter.dtype != np.float64:
+            self.scatter = self.scatter.astype(np.float64)
+        self.scatter += pack(new.scatter + gap, np.float64)
+        self.share_mean = self.share_mean + step * share[:, None]
+        self.share_rows = self.share_rows + new.rows
+
+    def _absorb_shares(self, other: "ByShare") -> None:
+        self._add_shares(
+            ShareSums(other.share_rows, other.share_mean, unpack(other.scatter, self.width)),
+            single=other.scatter.dtype == np.float32,
+        )
+
+
+class Gradients(ByShare, Cellwise[GradientsSummary]):
     """Sums of gradients: by cell their energy along directions, by share their scatter.
 
     Scatters are kept as half matrices in the precision of the rows: 16 d^2 bytes of float32.
@@ -86,9 +136,7 @@ class Gradients(Cellwise[GradientsSummary]):
         self.seed = seed  # of random controls, which are drawn when it is read
         self.basis = np.eye(width, 1) if basis is None else np.asarray(basis, dtype=np.float64)
         super().__init__(width)
-        self.share_rows = np.zeros(SHARES)
-        self.share_mean = np.zeros((SHARES, width))
-        self.scatter = np.zeros((SHARES, width * (width + 1) // 2), dtype=np.float32)
+        self._begin_shares(SHARES, width)
 
     @property
     def columns(self) -> int:
@@ -98,25 +146,13 @@ class Gradients(Cellwise[GradientsSummary]):
     def _add(self, block: Block) -> None:
         cells = block.cells
         rows = np.asarray(block.rows[np.arange(len(block))])[cells.order]
-        single = rows.dtype == np.float32
-        rows = rows.astype(np.float64)
         cell = np.repeat(np.arange(len(cells.keys)), np.diff(cells.starts))
         bands = np.zeros(len(rows), dtype=np.int64)
         if block.frequency is not None:
             bands = np.asarray(block.frequency)[cells.order].astype(np.int64)
         sums = np.zeros((len(cells.keys), PARTS, self.columns))
-        np.add.at(sums, (cell, bands), self.row_sums(rows))
-        share = cells.keys[cell] % np.uint64(SHARES)
-        count, total = np.zeros(SHARES), np.zeros((SHARES, self.width))
-        products = np.zeros((SHARES, self.width, self.width))
-        for number in range(SHARES):
-            here = rows[share == number]
-            if len(here):
-                count[number], total[number] = len(here), here.sum(axis=0)
-                off = here - total[number] / len(here)
-                products[number] = off.T @ off
-        mean = total / np.maximum(count, 1.0)[:, None]
-        self._add_shares(ShareSums(count, mean, products), single=single)
+        np.add.at(sums, (cell, bands), self.row_sums(rows.astype(np.float64)))
+        self._add_rows(rows, (cells.keys % np.uint64(SHARES)).astype(np.int64)[cell])
         self._add_block(block, {"sums": sums})
         self.counted &= block.frequency is not None
 
@@ -148,25 +184,9 @@ class Gradients(Cellwise[GradientsSummary]):
         self.documents += documents
         self.count += round(float(sums[there][:, :, ROWS].sum()))
 
-    def _add_shares(self, new: ShareSums, *, single: bool) -> None:
-        """Pool scatters about means, share by share."""
-        there = new.rows > 0
-        share, weight = np.zeros(SHARES), np.zeros(SHARES)
-        share[there], weight[there] = pairwise_weights(self.share_rows[there], new.rows[there])
-        step = np.where(there[:, None], new.mean - self.share_mean, 0.0)  # (SHARES, d)
-        gap = weight[:, None, None] * step[:, :, None] * step[:, None, :]
-        if not single and self.scatter.dtype != np.float64:
-            self.scatter = self.scatter.astype(np.float64)
-        self.scatter += pack(new.scatter + gap, np.float64)
-        self.share_mean = self.share_mean + step * share[:, None]
-        self.share_rows = self.share_rows + new.rows
-
     def _absorb(self, other: Self) -> None:
         super()._absorb(other)
-        self._add_shares(
-            ShareSums(other.share_rows, other.share_mean, unpack(other.scatter, self.width)),
-            single=other.scatter.dtype == np.float32,
-        )
+        self._absorb_shares(other)
 
     def _restore(self, state: Mapping[str, Array]) -> None:
         super()._restore(state)
@@ -192,3 +212,61 @@ class Gradients(Cellwise[GradientsSummary]):
 
 class ShuffledGradients(Gradients):
     """Gradients of the shuffled control: what they would be without the tokens' own targets."""
+
+
+@dataclass(frozen=True)
+class GradientPiecesSummary:
+    """Scatters of both halves and of every frequency band, of eight shares each."""
+
+    documents: int
+    share_rows: Array  # (PIECES, SHARES)
+    share_mean: Array  # (PIECES, SHARES, d)
+    scatter: Array  # (PIECES, SHARES, d, d) about the mean of the share, float64
+
+
+class GradientPieces(ByShare, Accumulator[GradientPiecesSummary]):
+    """Scatters of gradients by half, and once more by frequency band of their token.
+
+    Of eight shares of the documents each, 112 d^2 bytes of float32 in all: for a few sites
+    only. Without frequencies all rows are in the first band.
+    """
+
+    saved = ("documents", "share_rows", "share_mean", "scatter")
+    totals = ("documents",)
+    documents: int = 0
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self._begin_shares(PIECE_SHARES, width)
+
+    def _add(self, block: Block) -> None:
+        cells = block.cells
+        rows = np.asarray(block.rows[np.arange(len(block))])[cells.order]
+        share = np.repeat(cells.keys % np.uint64(SHARES), np.diff(cells.starts))
+        share = share.astype(np.int64)
+        bands = np.zeros(len(rows), dtype=np.int64)
+        if block.frequency is not None:
+            bands = np.asarray(block.frequency)[cells.order].astype(np.int64)
+        self._add_rows(rows, share)  # all of the first half
+        self._add_rows(rows, (len(HALVES) + bands) * SHARES + share)
+        self.documents += len(block.members.runs) - 1
+
+    def add_sums(self, shares: ShareSums, *, documents: int, single: bool = False) -> None:
+        """Take in sums of shares that were made elsewhere."""
+        self._add_shares(shares, single=single)
+        self.documents += documents
+        self.count += round(float(shares.rows[: len(HALVES) * SHARES].sum()))
+
+    def _absorb(self, other: Self) -> None:
+        self._absorb_shares(other)
+
+    def finalize(self) -> GradientPiecesSummary:
+        """Return the sums, matrices whole again."""
+        self._enough(self.count)
+        shape = PIECES, SHARES
+        return GradientPiecesSummary(
+            self.documents,
+            self.share_rows.reshape(shape).copy(),
+            self.share_mean.reshape(*shape, -1).copy(),
+            unpack(self.scatter, self.width).reshape(*shape, self.width, self.width),
+        )

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from isoscope.accumulate.gradients import PARTS
+from isoscope.accumulate.gradients import PARTS, PIECE_SHARES
 from isoscope.accumulate.heads import SHARES, STATISTICS
 from isoscope.accumulate.row_bands import POSITIONS
 from isoscope.types import Array
@@ -35,13 +35,16 @@ _DIRECTIONS = {
     "pairs": ("f", "k", ""),
 }
 _MEANS = {**_CELLS, "rows": ("f", "k", "+ total"), "mean": ("f", "kd", "1")}
+_BY_SHARE = {
+    "share_rows": ("f", "s", "+ total"),
+    "share_mean": ("f", "sd", "1"),
+    "scatter": ("f", "st", "2"),
+}
 _HEAD_VECTORS = {
     **_MEANS,
     "nonzero": ("f", "k", "+"),
     "units": ("f", "kd", ""),
-    "share_rows": ("f", "s", "+ total"),
-    "share_mean": ("f", "sd", "1"),
-    "scatter": ("f", "st", "2"),
+    **_BY_SHARE,
 }
 _GRADIENTS = {
     **_CELLS,
@@ -49,9 +52,7 @@ _GRADIENTS = {
     "seed": _COUNT,
     "counted": ("u", "", "bool"),
     "sums": ("f", "khc", "2 +"),
-    "share_rows": ("f", "s", "+ total"),
-    "share_mean": ("f", "sd", "1"),
-    "scatter": ("f", "st", "2"),
+    **_BY_SHARE,
 }
 LAYOUTS: dict[str, dict[str, tuple[str, str, str]]] = {
     "Tally": {
@@ -180,6 +181,11 @@ LAYOUTS: dict[str, dict[str, tuple[str, str, str]]] = {
     },
     "Gradients": _GRADIENTS,
     "ShuffledGradients": _GRADIENTS,
+    "GradientPieces": {
+        **_BY_SHARE,
+        "documents": _COUNT,
+        "share_rows": ("f", "s", "+"),  # every row is in a half and in a band
+    },
     "Concepts": {
         "basis": ("f", "dq", "unit"),
         "centre": ("f", "d", "1"),
@@ -196,6 +202,7 @@ _OF_HEADS = {"s": SHARES, "p": POSITIONS}
 _SIZES = {
     **dict.fromkeys(("Queries", "Keys", "QueryScores"), _OF_HEADS),
     **{kind: {"s": SHARES, "h": PARTS} for kind in ("Gradients", "ShuffledGradients")},
+    "GradientPieces": {"s": PIECE_SHARES},
 }
 # Arrays that runs of older versions do without.
 _MAY_LACK = {"Groups": {"own", "pairs"}, "Tally": {"sample"}, "Overlap": {"total", "rows"}}

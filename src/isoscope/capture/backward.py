@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from isoscope.capture.objective import Objective, Output, Targets, shuffle
 from isoscope.capture.sites import Sites
 from isoscope.capture.tap import FastPath, Tap, first_tensor, input_tensor, listening
-from isoscope.errors import IsoscopeError
+from isoscope.errors import IsoscopeError, RowError
 from isoscope.site import Site
 
 GRAD, GRADW = "grad", "gradw"
@@ -266,7 +266,7 @@ def check_loss(value: float, number: int, targets: Targets) -> None:
     if isfinite(value):
         return
     first = targets.batch.documents[0]
-    raise IsoscopeError(
+    raise RowError(  # of a series, the checkpoint is skipped and named
         f"expected a finite loss at micro-batch {number}, got {value} (its first document is "
         f"{first!r})",
         hint="try --dtype=float32; a model whose training has diverged has no gradients",

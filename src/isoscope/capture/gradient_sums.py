@@ -5,16 +5,22 @@ are made of the sums at the end. It can be fed with tensors of any origin: a pas
 or the hooks of a training loop.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.accumulate import Concepts, Gradients, ShuffledGradients, Tally
+from isoscope.accumulate import (
+    Concepts,
+    GradientPieces,
+    Gradients,
+    ShuffledGradients,
+    Tally,
+)
 from isoscope.accumulate.concepts import KEPT, SIGNS, Candidates
-from isoscope.accumulate.gradients import BANDS, PARTS, ShareSums
+from isoscope.accumulate.gradients import BANDS, HALVES, PARTS, PIECES, ShareSums
 from isoscope.accumulate.heads import SHARES
 from isoscope.accumulate.survey import Accumulators, Survey
 from isoscope.capture.listener import CONTEXT
@@ -31,7 +37,46 @@ class Rows:
     places: Tensor  # (n,) among all positions of the batch
     parts: Tensor  # (n,) cell, half and frequency band as one number
     shares: tuple[Tensor, ...]  # of the rows, those of each share of the documents
+    pieces: tuple[Tensor, ...]  # (PIECES SHARES) the same by half, then by frequency band
     lengths: Array  # (documents,) rows of each
+
+
+@dataclass(eq=False)
+class _Scatters:
+    """Rows, their sum and their products about zero, of several shares of them."""
+
+    shares: int
+    like: Tensor  # (d, ...) in the precision of rows
+    rows: Array = field(init=False)  # (shares,)
+    total: Tensor = field(init=False)  # (shares, d)
+    products: dict[int, Tensor] = field(default_factory=dict[int, Tensor])  # (d, d) by share
+
+    def __post_init__(self) -> None:
+        width, place = len(self.like), self.like.device
+        self.rows = np.zeros(self.shares)
+        self.total = torch.zeros((self.shares, width), dtype=torch.float64, device=place)
+
+    def at(self, share: int) -> Tensor:
+        """Return the products of a share, made where there are none yet."""
+        if share not in self.products:
+            self.products[share] = self.like.new_zeros((len(self.like), len(self.like)))
+        return self.products[share]
+
+    def add(self, rows: Tensor, chosen: tuple[Tensor, ...]) -> None:
+        """Add rows (n, d), of which `chosen` are those of each share."""
+        for share, places in enumerate(chosen):
+            if len(places):
+                here = rows if len(places) == len(rows) else rows[places]
+                self.rows[share] += len(here)
+                self.total[share] += here.sum(dim=0, dtype=torch.float64)
+                self.at(share).addmm_(here.T, here)
+
+    def sums(self) -> ShareSums:
+        """Return the sums about the mean of each share."""
+        products = np.zeros((self.shares, len(self.like), len(self.like)))
+        for share, each in self.products.items():
+            products[share] = each.double().cpu().numpy()
+        return ShareSums.about_zero(self.rows, self.total.cpu().numpy(), products)
 
 
 @dataclass(eq=False)
@@ -40,32 +85,27 @@ class _Sums:
 
     basis: Tensor  # (d, k) in the precision of rows
     cells: int
+    apart: bool  # whether scatters of halves and bands are kept as well
     sums: Tensor = field(init=False)  # (cells PARTS, 2 + k)
-    rows: Array = field(init=False)  # (SHARES,)
-    total: Tensor = field(init=False)  # (SHARES, d)
-    products: Tensor = field(init=False)  # (SHARES, d, d) about zero
+    scatters: _Scatters = field(init=False)
+    pieces: _Scatters | None = field(init=False)
 
     def __post_init__(self) -> None:
-        width, rank = self.basis.shape
-        place = self.basis.device
+        rank = self.basis.shape[1]
         self.sums = torch.zeros(
-            (self.cells * PARTS, 2 + rank), dtype=torch.float64, device=place
+            (self.cells * PARTS, 2 + rank), dtype=torch.float64, device=self.basis.device
         )
-        self.rows = np.zeros(SHARES)
-        self.total = torch.zeros((SHARES, width), dtype=torch.float64, device=place)
-        self.products = self.basis.new_zeros((SHARES, width, width))
+        self.scatters = _Scatters(SHARES, self.basis)
+        self.pieces = _Scatters(PIECES * SHARES, self.basis) if self.apart else None
 
     def add(self, rows: Tensor, where: Rows) -> None:
         """Add rows (n, d), each its own gradient."""
         along = (rows @ self.basis).double().square_()
         energy = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64).square_()
         self._add_energy(where.parts, torch.ones_like(energy), energy, along)
-        for share, chosen in enumerate(where.shares):
-            if len(chosen):
-                here = rows if len(chosen) == len(rows) else rows[chosen]
-                self.rows[share] += len(here)
-                self.total[share] += here.sum(dim=0, dtype=torch.float64)
-                self.products[share].addmm_(here.T, here)
+        self.scatters.add(rows, where.shares)
+        if self.pieces is not None:
+            self.pieces.add(rows, where.pieces)
 
     def _add_energy(self, parts: Tensor, count: Tensor, energy: Tensor, along: Tensor) -> None:
         columns = torch.cat([count[:, None], energy[:, None], along], dim=1)
@@ -80,16 +120,17 @@ class _Sums:
         count = self.sums.new_full((1,), rows)
         energy = products.diagonal().double().sum()[None]
         self._add_energy(where, count, energy, along.clamp_(min=0)[None])
-        self.rows[share] += rows
-        self.total[share] += total.double()
-        self.products[share] += products
+        self.scatters.rows[share] += rows
+        self.scatters.total[share] += total.double()
+        self.scatters.at(share).add_(products)
 
 
 class GradientSums:
     """Hears gradients of sites, micro-batch by micro-batch, and sums them by proxy.
 
     `proxies` are orthonormal bases (d, k) by site. Cells are documents, or 32 groups of them
-    where `folded`; micro-batches are the documents of weight gradients.
+    where `folded`; micro-batches are the documents of weight gradients. Of the sites `apart`
+    the scatters of halves and frequency bands are kept as well.
     """
 
     def __init__(
@@ -101,8 +142,10 @@ class GradientSums:
         bands: Array | None = None,
         concepts: Mapping[str, Concepts] | None = None,
         decode: Callable[[list[int]], str] | None = None,
+        apart: Collection[str] = (),
     ) -> None:
         self.proxies, self.seed, self.folded = proxies, seed, folded
+        self.apart = frozenset(apart)
         self.decode = decode
         self._concepts = dict(concepts or {})  # by site, empty ones that are filled
         self._tokens: Tensor | None = None
@@ -149,8 +192,17 @@ class GradientSums:
         parts = cells[document] * PARTS + self._half * BANDS + band
         own = shares[document]
         chosen_rows = tuple((own == each).nonzero()[:, 0] for each in range(SHARES))
+        pieces: list[Tensor] = []
+        if self.apart:
+            nothing = own[:0]
+            for half in range(len(HALVES)):
+                here = half == self._half
+                pieces += chosen_rows if here else (nothing for _ in chosen_rows)
+            for each in range(BANDS):
+                of_band = band == each
+                pieces += (chosen[of_band[chosen]] for chosen in chosen_rows)
         lengths = rows.sum(dim=1).cpu().numpy()
-        self._rows = Rows(places, parts, chosen_rows, lengths)
+        self._rows = Rows(places, parts, chosen_rows, tuple(pieces), lengths)
         self._count(keys, lengths)
         self._control.clear()
 
@@ -296,7 +348,8 @@ class GradientSums:
     def _of(self, site: str, like: Tensor, shuffled: bool) -> _Sums:
         if (site, shuffled) not in self._sums:
             basis = torch.tensor(self.proxies[site])
-            self._sums[site, shuffled] = _Sums(basis.to(like), self._room)
+            apart = site in self.apart and not shuffled
+            self._sums[site, shuffled] = _Sums(basis.to(like), self._room, apart)
         return self._sums[site, shuffled]
 
     def finish(self) -> Survey:
@@ -310,6 +363,9 @@ class GradientSums:
                 Gradients: real,
                 ShuffledGradients: self._accumulator(ShuffledGradients, site, weights),
             }
+            pieces = self._pieces(site)
+            if pieces is not None:
+                here[GradientPieces] = pieces
             if site in self._concepts:
                 here[Concepts] = self._concepts[site]
             survey.held[site, "all"] = here
@@ -329,12 +385,23 @@ class GradientSums:
             keys,
             self.folded,
             sums.sums.reshape(self._room, PARTS, -1).cpu().numpy()[: len(keys)],
-            ShareSums.about_zero(
-                sums.rows, sums.total.cpu().numpy(), sums.products.double().cpu().numpy()
-            ),
+            sums.scatters.sums(),
             documents=self._batches[site] if weights else len(self._seen[shuffled]),
             counted=self.counted and not weights,
-            single=sums.products.dtype == torch.float32,
+            single=sums.basis.dtype == torch.float32,
+        )
+        return part
+
+    def _pieces(self, site: str) -> GradientPieces | None:
+        """Return the scatters of halves and bands of a site that keeps them."""
+        sums = self._sums.get((site, False))
+        if sums is None or sums.pieces is None:
+            return None
+        part = GradientPieces(len(self.proxies[site]))
+        part.add_sums(
+            sums.pieces.sums(),
+            documents=len(self._seen[False]),
+            single=sums.basis.dtype == torch.float32,
         )
         return part
 

@@ -15,8 +15,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
 from isoscope.capture.feed.base import Batch, Feed, Prepared
+from isoscope.capture.feed.image import ImageFeed
 from isoscope.capture.feed.reader import TokenSequence
-from isoscope.capture.feed.text import TextFeed
+from isoscope.capture.feed.sound import WhisperFeed
+from isoscope.capture.feed.text import PairFeed, TextFeed
 from isoscope.capture.loss import Head, is_causal
 from isoscope.capture.model.load import Loaded
 from isoscope.capture.model.pooling import Pooling
@@ -347,8 +349,9 @@ def open_objective(
     fitting = fitting_losses(loaded, feed)
     if not fitting or type(feed) is not TextFeed:
         raise ConfigError(
-            f"expected a text model with one stack to differentiate, got {loaded.name}",
-            hint="gradients are computed of decoders and encoders of text",
+            f"expected a decoder or an encoder of text, got {loaded.name}, {_other_kind(feed)}",
+            hint="no loss fits it; models of one stack have causal, masked, classification or "
+            "contrastive ones",
             slug="tangent-loss",
         )
     if name is not None and name not in LOSSES:
@@ -377,6 +380,15 @@ def open_objective(
             )
         return Classification(loaded, feed, labels)
     return Contrastive(loaded, feed)
+
+
+def _other_kind(feed: Feed) -> str:
+    """Say what a model is that no loss fits."""
+    if isinstance(feed, PairFeed | WhisperFeed):
+        return "an encoder-decoder"
+    if isinstance(feed, TextFeed):
+        return "which reads characters and shortens them"
+    return "a model of images" if isinstance(feed, ImageFeed) else "a model of sounds"
 
 
 def _missing(name: str) -> str:

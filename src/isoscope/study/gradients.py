@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from isoscope.accumulate import FREQUENCIES, Gradients
+from isoscope.accumulate import FREQUENCIES, GradientPieces, Gradients, GradientsSummary
 from isoscope.accumulate.gradients import HALVES
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measures import Measure
@@ -23,6 +23,7 @@ from isoscope.measures.view.gradients import (
     TangentEnergies,
     TangentScatters,
     part_of,
+    scatters_of,
 )
 from isoscope.types import Reading
 
@@ -63,6 +64,8 @@ def read_grouped(
     views = dict(VIEWS[record.name])
     if record.name == "tangent-energy":
         views |= _parts(summaries)
+    if record.name == "tangent-anisotropy" and GradientPieces in summaries:
+        views |= _pieces(summaries)
     for group, view in views.items():
         try:
             found += [replace(each, group=group) for each in read(replace(record, reads=view))]
@@ -88,12 +91,25 @@ def read_grouped(
     return found
 
 
+def _pieces(summaries: Summaries) -> dict[str, type[View]]:
+    """Return the views of scatters of halves, and of frequency bands with rows."""
+    seen = summaries.of(Gradients)
+    return {
+        **{HALVES[half]: scatters_of(half=half) for half in _halves(seen)},
+        **{FREQUENCIES[band]: scatters_of(band=band) for band in seen.bands_seen},
+    }
+
+
+def _halves(seen: GradientsSummary) -> tuple[int, ...]:
+    """Return both halves where both have rows."""
+    return seen.halves_seen if len(seen.halves_seen) > 1 else ()
+
+
 def _parts(summaries: Summaries) -> dict[str, type[View]]:
     """Return the views of halves and of frequency bands with rows, and of directions."""
     seen = summaries.of(Gradients)
-    halves = seen.halves_seen if len(seen.halves_seen) > 1 else ()
     return {
-        **{HALVES[half]: part_of(half=half) for half in halves},
+        **{HALVES[half]: part_of(half=half) for half in _halves(seen)},
         **{FREQUENCIES[band]: part_of(band=band) for band in seen.bands_seen},
         **{direction_name(each): part_of(direction=each) for each in range(seen.rank)},
     }

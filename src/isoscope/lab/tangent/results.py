@@ -42,6 +42,10 @@ class Line:
     name: str
     readings: list[Reading]
 
+    def has(self, measure: str, group: str) -> bool:
+        """Whether there is such a reading."""
+        return any((r.measure, r.group) == (measure, group) for r in self.readings)
+
     def median(self, measure: str, group: str) -> float | None:
         """Return the median over sites; of one site, its value."""
         values = [r.value for r in self.readings if (r.measure, r.group) == (measure, group)]
@@ -95,11 +99,14 @@ def site_tables(readings: Results[Reading]) -> tuple[Table, ...]:
     lines = sites_of(readings)
     parts = [("early", HALVES[0]), ("late", HALVES[1])]
     parts += [(name.removeprefix("frequency "), name) for name in FREQUENCIES]
-    groups = tuple((head, ENERGY, group) for head, group in parts)
-    return (
-        _table("site", lines, readings, COLUMNS, [], (EXPLAINED, EVERY)),
-        _table("site", lines, readings, groups, ["energy by half and frequency band"], ()),
-    )
+    tables = [_table("site", lines, readings, COLUMNS, [], (EXPLAINED, EVERY))]
+    for measure, words in ((ENERGY, "energy"), (RISE, "rise")):
+        groups = tuple((head, measure, group) for head, group in parts)
+        here = [each for each in lines if any(each.has(*column[1:]) for column in groups)]
+        if here:
+            words = f"{words} by half and frequency band"
+            tables.append(_table("site", here, readings, groups, [words], ()))
+    return tuple(tables)
 
 
 def step_tables(readings: Results[Reading]) -> tuple[Table, ...]:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from isoscope.capture.tensor_block import TensorBlock
 
 DEFAULT = ("grad",)
+WIDEST_APART = 1024  # beyond which no scatters of halves and bands: 56 matrices per site
 
 
 class TangentWorker(DocumentsWorker[TangentSpec], Planner[Results[Reading]]):
@@ -226,6 +227,11 @@ class TangentWorker(DocumentsWorker[TangentSpec], Planner[Results[Reading]]):
                 for site, each in self.proxies.items()
             },
             decode=None if self.subject.loaded.tokenizer is None else self._decode,
+            apart=[
+                site
+                for site in sampled_sites(self.chosen)
+                if self.sites.widths[site] <= WIDEST_APART
+            ],
         )
         backward = Backward(self.sites, self.objective, self.spec.draw.seed)
         ears = Ears(

@@ -6,8 +6,13 @@ from typing import Self
 
 import numpy as np
 
-from isoscope.accumulate import Gradients, GradientsSummary, ShuffledGradients
-from isoscope.accumulate.gradients import ENERGY, ROWS
+from isoscope.accumulate import (
+    GradientPieces,
+    Gradients,
+    GradientsSummary,
+    ShuffledGradients,
+)
+from isoscope.accumulate.gradients import ENERGY, HALVES, ROWS
 from isoscope.errors import TooFewRowsError
 from isoscope.hashing import sorted_distinct
 from isoscope.measures.subspaces import (
@@ -210,6 +215,35 @@ class TangentScatters(GroupView):
     def draw(self, zeta: float, number: int) -> Draws:
         """Draw uniformly random subspaces."""
         return draw_random(self.cloud, self.basis.shape[1], number, zeta, self.seed)
+
+
+@cache
+def scatters_of(half: int | None = None, band: int | None = None) -> type[TangentScatters]:
+    """Return the kind of view of the scatters of a half, or of a frequency band."""
+    assert (half is None) != (band is None)
+    piece = len(HALVES) + band if band is not None else half
+
+    class PieceScatters(TangentScatters):
+        """The scatters of some of the rows."""
+
+        needs = (Gradients, GradientPieces)
+
+        @classmethod
+        def of(cls, summaries: Summaries) -> Self:
+            whole, seen = summaries.of(Gradients), summaries.of(GradientPieces)
+            rows = seen.share_rows[piece]
+            there = rows > 0
+            return cls(
+                keys=np.flatnonzero(there).astype(np.uint64),
+                sizes=rows[there],
+                documents=seen.documents,
+                mean=seen.share_mean[piece][there],
+                scatter=seen.scatter[piece][there],
+                basis=whole.basis,
+                seed=whole.seed,
+            )
+
+    return PieceScatters
 
 
 class RandomScatters(TangentScatters):
