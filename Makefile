@@ -72,12 +72,14 @@ bench: $(DEV)  ## the tables of docs/benchmarks.md, measured on this machine
 	$(BIN)/python bench/penalties.py
 	$(BIN)/python bench/pages.py
 
-real: $(DEV) $(GEMMA)  ## survey the real models and write docs/real-models.md, causes.md and attention.md
+real: $(DEV) $(GEMMA)  ## survey the real models and write docs/real-models.md, causes.md, attention.md and tangent.md
 	$(BIN)/python bench/real.py
 	$(BIN)/python bench/real_page.py
 	$(BIN)/python bench/causes_page.py
 	$(BIN)/python bench/heads.py
 	$(BIN)/python bench/heads_page.py
+	$(BIN)/python bench/tangent_models.py
+	$(BIN)/python bench/tangent_page.py
 
 ablate: $(DEV)  ## the tables and figures of docs/ablation.md and the times of docs/nursery.md, half an hour
 	$(BIN)/python bench/ablation.py

@@ -4,9 +4,9 @@
     python bench/tangent_models.py decoder smollm  some of them
 
 The two series are trained here, by `isoscope nursery train`, with 24 log-spaced checkpoints
-after step 0, so that three or more lie in the late half of training. Models are found as
-`bench/real.py` finds them, and all read the bundled text. Runs go to bench/runs and are kept;
-readings to bench/results/tangent.
+after step 0. Ten of them are read, so that three lie in the late half of training. Models are
+found as `bench/real.py` finds them, and all read the bundled text. Runs go to bench/runs and
+are kept; readings to bench/results/tangent.
 """
 
 import shutil
@@ -19,6 +19,7 @@ import isoscope as iso
 
 RESULTS = real.HERE / "results" / "tangent"
 SERIES = {"decoder": {}, "encoder": {"objective": "masked"}}
+STEPS = (0, 1, 5, 16, 49, 113, 197, 344, 454, 600)
 BLOCK = "gradw.layers.1"  # the four maps of a block in the middle
 GRADIENTS = {"tokens": 20_000, "length": 128, "batch": 8, "threads": 1}
 # SmolLM2 takes most of the time: fewer tokens, and fewer in a micro-batch, so that there are
@@ -70,7 +71,8 @@ def train(name: str) -> None:
         iso.nursery_train(output=weights, checkpoints=24, threads=1, **SERIES[name])
     RESULTS.mkdir(parents=True, exist_ok=True)
     shutil.copy(weights / "metrics.csv", RESULTS / f"{name}-metrics.csv")
-    keep(name, weights, sites=["grad", BLOCK], **GRADIENTS)
+    series = [weights / f"step_{step}" for step in STEPS]
+    keep(name, series, sites=["grad", BLOCK], **GRADIENTS)
 
 
 if __name__ == "__main__":

@@ -5,14 +5,22 @@ Lists of numbers or texts stay lists. Other nested values are JSON text.
 
 import csv
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from importlib import import_module
 from io import StringIO
 from math import isfinite
 from types import ModuleType
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    ClassVar,
+    Literal,
+    Protocol,
+    TypeAlias,
+    cast,
+    runtime_checkable,
+)
 
 from isoscope.errors import ConfigError
 from isoscope.escape import plain
@@ -54,6 +62,16 @@ class Record:
         return line_of(cast("DataclassInstance", self))
 
 
+class TaggedRecord(Record):
+    """A result of one of several kinds; `what` says of which, in JSON and CSV."""
+
+    what: ClassVar[str]
+
+    def to_dict(self) -> Line:
+        """Return the record as plain values."""
+        return {"what": self.what, **super().to_dict()}
+
+
 def plain_value(value: object) -> Value:
     """Return a value of a record as JSON has it: arrays as lists, NaN and infinity as None."""
     kind = type(value)
@@ -80,6 +98,12 @@ def plain_value(value: object) -> Value:
 def line_of(record: "DataclassInstance") -> Line:
     """Return the fields of a dataclass as plain values."""
     return {each.name: plain_value(getattr(record, each.name)) for each in fields(record)}
+
+
+def whole_line(record: Record, fields: Iterable[Field], shared: Line) -> Line:
+    """Return a line with every field: what a record does not have is empty."""
+    empty: Line = {each.name: "" if each.kind == "text" else None for each in fields}
+    return empty | shared | record.to_dict()
 
 
 def _fields(kind: Kind, *names: str) -> tuple[Field, ...]:

@@ -1,6 +1,8 @@
 """Readings as tables: one line per reading, or one per site with a column per measure."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from isoscope.display.frames import Field, Line, integers, line_of, numbers, texts
 from isoscope.display.number import count, format_value, short
@@ -187,3 +189,41 @@ READINGS = RecordLayout(
     overview=_overview,
     notes=_notes,
 )
+
+
+# --- other tables of readings -------------------------------------------------------------
+def layout_with(
+    overview: Callable[[Results[Reading]], tuple[Table, ...]],
+) -> RecordLayout[Reading]:
+    """Return readings whose overview is another table, which says itself what it leaves out."""
+    return replace(READINGS, overview=overview, notes=_notes_of_other)
+
+
+def _notes_of_other(readings: Results[Reading], style: str) -> tuple[str, ...]:
+    skipped = tuple(f"skipped: {text}" for text in readings.left_out if style in DATA)
+    return (*skipped, *(f"note: {text}" for text in readings.remarks))
+
+
+def shown_as(
+    readings: Results[Reading], layout: RecordLayout[Reading], remark: str = ""
+) -> Results[Reading]:
+    """Return the same readings in another layout, with one more remark if there is one."""
+    return Results(
+        readings,
+        layout,
+        remarks=(*readings.remarks, *([remark] if remark else [])),
+        left_out=readings.left_out,
+        trouble=readings.trouble,
+        isotropic=readings.isotropic,
+    )
+
+
+def count_warnings(readings: Iterable[Reading], most: int = 3) -> tuple[str, ...]:
+    """Return the most frequent warnings, and how many readings have each."""
+    counts = Counter(text for each in readings for text in each.warnings)
+    return tuple(f"{plain(text)} ({n} readings)" for text, n in counts.most_common(most))
+
+
+def value_cell(value: float | None) -> str:
+    """Return a value without interval as a cell; nothing where there is none."""
+    return "" if value is None else format_value(value, None, None)[0]

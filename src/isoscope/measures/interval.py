@@ -1,9 +1,9 @@
 """95 % intervals: Student's t, and how far a reading moves without one group of documents."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import atan, cos, exp, floor, isinf, log, pi, sin, sqrt
-from statistics import NormalDist
+from statistics import NormalDist, fmean, stdev
 from typing import TypeVar
 
 import numpy as np
@@ -81,6 +81,22 @@ def exact_quantile(freedom: int, outside: float = OUTSIDE) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if two_sided(middle, freedom) > outside else (low, middle)
     return high
+
+
+def mean_and_interval(
+    found: Sequence[float],
+) -> tuple[float, float | None, float | None, float | None]:
+    """Return mean, standard deviation and 95 % interval of the mean; None of a single one.
+
+    >>> mean_and_interval([1.0])
+    (1.0, None, None, None)
+    """
+    mean, n = fmean(found), len(found)
+    if n < 2:
+        return mean, None, None, None
+    sd = stdev(found)
+    reach = exact_quantile(n - 1) * sd / sqrt(n)
+    return mean, sd, mean - reach, mean + reach
 
 
 def two_sided(t: float, freedom: int) -> float:

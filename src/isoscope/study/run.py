@@ -1,7 +1,7 @@
 """Running a spec: target, lock, worker, plan, stages, results. The only way work is done."""
 
 import gc
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import ClassVar, Generic, Protocol, TypeVar, cast
 
+from isoscope.accumulate.survey import Survey
 from isoscope.display import Results
 from isoscope.engine import Job, Notify, Tracker, Where, engine_for
 from isoscope.engine.base import Engine, Follows, Stage, Worker, kept_files
@@ -22,6 +23,7 @@ from isoscope.errors import (
     TooFewRowsError,
     need_packages,
 )
+from isoscope.store import new_origin, save
 from isoscope.store.keepers import ROOM, RecordKeeper, SummaryKeeper
 from isoscope.store.origin import versions
 from isoscope.store.run import load
@@ -78,6 +80,28 @@ class Finished:
         if not self.missing:
             return list(readings)
         return [replace(each, warnings=(*each.warnings, self.missing)) for each in readings]
+
+    def save_values(
+        self,
+        readings: Sequence[Reading],
+        settings: Mapping[str, object],
+        source: Mapping[str, object],
+        seed: int,
+    ) -> None:
+        """Write a run of values that were computed without rows to summarise."""
+        assert self.target is not None
+        whole = {**self.spec.settings(), **settings, "documents": False}
+        measures = sorted({each.measure for each in readings})
+        command = self.spec.command
+        origin = new_origin(
+            sources=[{**source, "fingerprint": digest([whole, seed])}],
+            settings={**whole, "measures": measures, "as_published": False},
+            seed=seed,
+            kind=command,
+        )
+        config = {command: self.spec.to_config()}
+        empty = State(Survey())
+        save(self.target, empty, readings, origin, config, self.overwrite, resume=True)
 
     def kept(self, unit: int, stage: int = 0) -> Path:
         """Return the folder of the files that a unit has kept; it may not be there."""

@@ -56,7 +56,7 @@ def test_a_run_is_drawn_with_its_concepts(followed_model):
     assert drawn.findings[0].text.startswith("readings have more gradient energy")
     panel = show([Exhibit("run", run.readings, drawn.curves)])
     assert [each.name for each in panel.charts] == [
-        "tangent-ratio", "tangent-rise", "tangent-bands",
+        "tangent-ratio", "tangent-rise", "tangent-bands", "tangent-rise-bands",
     ]  # fmt: skip
     assert "Concepts of grad.1" in panel.body
     assert show([Exhibit("other", [])]) is None

@@ -1,16 +1,24 @@
 """Readings of heads as tables: one line per layer, or per step of a series."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 
-from isoscope.display import READINGS, Column, Results, Table, format_value, non_empty, plain
+from isoscope.display import (
+    Column,
+    Results,
+    Table,
+    count_warnings,
+    layout_with,
+    non_empty,
+    plain,
+    shown_as,
+    value_cell,
+)
 from isoscope.lab.attention.order import EARLY, find_orders
 from isoscope.site import HEAD, Site, prefix_of
 from isoscope.types import Reading
 
-MOST = 3  # warnings below a table
 ALIGNED, OPPOSED, NEITHER = "aligned", "opposed", "neither"
 # What the table of layers shows: medians over heads.
 SHOWN = (
@@ -134,11 +142,13 @@ def _table(
         Column("heads", tuple(str(len(each.of("query-key-cosine"))) for each in lines)),
         *_counts(lines, ""),
         *_counts(lines, EARLY),
-        *(Column(name, tuple(_cell(each.median(name)) for each in lines)) for name in SHOWN),
+        *(
+            Column(name, tuple(value_cell(each.median(name)) for each in lines))
+            for name in SHOWN
+        ),
     )
     left_out = tuple(map(plain, readings.left_out))
-    counts = Counter(text for each in readings for text in each.warnings)
-    warnings = tuple(f"{plain(text)} ({n} readings)" for text, n in counts.most_common(MOST))
+    warnings = count_warnings(readings)
     early = any(each.group == EARLY for each in readings)
     notes = (COUNTED.format(of=of), *([BEFORE] if early else []), EVERY)
     return Table(
@@ -157,29 +167,11 @@ def _counts(layers: Sequence[Line], group: str) -> list[Column]:
     ]
 
 
-def _cell(value: float | None) -> str:
-    return "" if value is None else format_value(value, None, None)[0]
-
-
-def _notes(readings: Results[Reading], style: str) -> tuple[str, ...]:
-    remarks = tuple(f"note: {text}" for text in readings.remarks)
-    skipped = tuple(f"skipped: {text}" for text in readings.left_out)
-    return (*(skipped if style in ("json", "csv") else ()), *remarks)
-
-
-HEADS = replace(READINGS, overview=layer_tables, notes=_notes)
-STEPS = replace(READINGS, overview=step_tables, notes=_notes)
+HEADS, STEPS = layout_with(layer_tables), layout_with(step_tables)
 
 
 def attention_results(readings: Results[Reading]) -> Results[Reading]:
     """Return readings that show as layers of heads, or as steps of a series."""
     series = any(each.step is not None for each in readings)
     first = find_orders(readings).sentence if series else ""
-    return Results(
-        readings,
-        STEPS if series else HEADS,
-        remarks=(*readings.remarks, *([first] if first else [])),
-        left_out=readings.left_out,
-        trouble=readings.trouble,
-        isotropic=readings.isotropic,
-    )
+    return shown_as(readings, STEPS if series else HEADS, first)

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import log, sqrt
-from statistics import fmean, stdev
+from math import log
 from typing import ClassVar
 
 import msgspec
@@ -13,13 +12,14 @@ from isoscope.display import (
     Column,
     Field,
     Line,
-    Record,
     RecordLayout,
     Results,
     Table,
+    TaggedRecord,
     numbers,
     short,
     texts,
+    whole_line,
 )
 from isoscope.errors import StoreError
 from isoscope.lab.curvature.manifolds import Surface
@@ -28,7 +28,7 @@ from isoscope.lab.curvature.simulation import (
     expect_radius,
     predict_radius,
 )
-from isoscope.measures.interval import exact_quantile
+from isoscope.measures.interval import mean_and_interval
 from isoscope.store import Run
 from isoscope.types import Reading
 
@@ -50,14 +50,8 @@ COUNTER_EXAMPLE = (
 )
 
 
-class CurvatureRecord(Record):
-    """A result about curvature; `what` says of which kind, in JSON and CSV."""
-
-    what: ClassVar[str]
-
-    def to_dict(self) -> Line:
-        """Return the record as plain values."""
-        return {"what": self.what, **super().to_dict()}
+class CurvatureRecord(TaggedRecord):
+    """A result about curvature."""
 
 
 @dataclass(frozen=True)
@@ -194,22 +188,6 @@ def _by_place(values: Sequence[CurvatureValue]) -> dict[Key, dict[int, float]]:
     return found
 
 
-def mean_and_interval(
-    found: Sequence[float],
-) -> tuple[float, float | None, float | None, float | None]:
-    """Return mean, standard deviation and 95 % interval of the mean; None of a single one.
-
-    >>> mean_and_interval([1.0])
-    (1.0, None, None, None)
-    """
-    mean, n = fmean(found), len(found)
-    if n < 2:
-        return mean, None, None, None
-    sd = stdev(found)
-    reach = exact_quantile(n - 1) * sd / sqrt(n)
-    return mean, sd, mean - reach, mean + reach
-
-
 # --- as readings --------------------------------------------------------------------------
 def reading_of(each: CurvatureValue, run: str, sizes: Sizes) -> Reading:
     """Return a value as a run holds it."""
@@ -337,8 +315,7 @@ _FIELDS = (
 
 
 def _lines(found: Results[CurvatureRecord]) -> list[Line]:
-    empty: Line = {field.name: "" if field.kind == "text" else None for field in _FIELDS}
-    return [empty | found.shared | each.to_dict() for each in found]
+    return [whole_line(each, _FIELDS, found.shared) for each in found]
 
 
 CURVATURE = RecordLayout(

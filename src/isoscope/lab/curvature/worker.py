@@ -5,7 +5,6 @@ from math import isfinite
 import msgspec
 import numpy as np
 
-from isoscope.accumulate.survey import Survey
 from isoscope.display import Results
 from isoscope.engine import Notify, Scratch, Ticks
 from isoscope.errors import ConfigError
@@ -20,10 +19,8 @@ from isoscope.lab.curvature.results import (
 from isoscope.lab.curvature.simulation import measure_bias, measure_radius
 from isoscope.lab.curvature.spec import CurvaturePlan, CurvatureSpec, Draw
 from isoscope.memory import as_bytes, free_memory
-from isoscope.store import new_origin, save
 from isoscope.store.state import State
 from isoscope.study.run import Finished, Live, Planner
-from isoscope.study.spec import digest
 
 
 class CurvatureWorker(Planner[Results[CurvatureRecord]]):
@@ -79,34 +76,14 @@ class CurvatureWorker(Planner[Results[CurvatureRecord]]):
         values = [value for record in records for value in record]
         if done.target is not None:
             readings = done.mark(reading_of(e, done.target.name, sizes) for e in values)
-            settings = {
-                **spec.settings(),
-                "sizes": msgspec.to_builtins(sizes),
-                "documents": False,
-            }
             source = {
                 "name": ", ".join(self.names),
-                "fingerprint": digest([settings, spec.draw.seed]),
                 "rows": spec.samples * len(records) * len(self.radii),
                 "dtype": "float64",
                 "width": spec.dimension + 1,
             }
-            measures = sorted({each.measure for each in readings})
-            origin = new_origin(
-                sources=[source],
-                settings={**settings, "measures": measures, "as_published": False},
-                seed=spec.draw.seed,
-                kind="curvature",
-            )
-            save(
-                done.target,
-                State(Survey()),
-                readings,
-                origin,
-                {"curvature": spec.to_config()},
-                done.overwrite,
-                resume=True,
-            )
+            kept = {"sizes": msgspec.to_builtins(sizes)}
+            done.save_values(readings, kept, source, spec.draw.seed)
         return curvature_results(values, sizes)
 
 

@@ -12,19 +12,20 @@ from isoscope.display import (
     Column,
     Field,
     Line,
-    Record,
     RecordLayout,
     Results,
     Table,
+    TaggedRecord,
     numbers,
     plain,
     short,
     texts,
+    whole_line,
 )
 from isoscope.errors import StoreError
 from isoscope.lab.drift.architecture import QUANTITIES, Shape
 from isoscope.lab.drift.theory import predict, predict_fixed_point
-from isoscope.measures.interval import exact_quantile
+from isoscope.measures.interval import exact_quantile, mean_and_interval
 from isoscope.store import Run
 from isoscope.types import Reading
 
@@ -52,14 +53,8 @@ AS_PUBLISHED = (
 )
 
 
-class DriftRecord(Record):
-    """A result about drift; `what` says of which kind, in JSON and CSV."""
-
-    what: ClassVar[str]
-
-    def to_dict(self) -> Line:
-        """Return the record as plain values."""
-        return {"what": self.what, **super().to_dict()}
+class DriftRecord(TaggedRecord):
+    """A result about drift."""
 
 
 @dataclass(frozen=True)
@@ -157,11 +152,9 @@ def _point(
     found: Sequence[float],
     closed: float | None,
 ) -> DriftPoint:
-    mean, n = fmean(found), len(found)
-    sd = stdev(found) if n > 1 else None
-    reach = next_reach = None
+    (mean, sd, low, high), n = mean_and_interval(found), len(found)
+    next_reach = None
     if sd is not None:
-        reach = exact_quantile(n - 1) * sd / sqrt(n)
         next_reach = exact_quantile(n - 1, outside=0.01) * sd * sqrt(1 + 1 / n)
     return DriftPoint(
         arch=arch,
@@ -171,8 +164,8 @@ def _point(
         measure=measure,
         mean=mean,
         sd=sd,
-        low=None if reach is None else mean - reach,
-        high=None if reach is None else mean + reach,
+        low=low,
+        high=high,
         next_low=None if next_reach is None else mean - next_reach,
         next_high=None if next_reach is None else mean + next_reach,
         n=n,
@@ -351,8 +344,7 @@ _FIELDS = (
 
 
 def _lines(found: Results[DriftRecord]) -> list[Line]:
-    empty: Line = {field.name: "" if field.kind == "text" else None for field in _FIELDS}
-    return [empty | found.shared | each.to_dict() for each in found]
+    return [whole_line(each, _FIELDS, found.shared) for each in found]
 
 
 DRIFT = RecordLayout(

@@ -6,7 +6,6 @@ from math import isfinite, sqrt
 import msgspec
 import numpy as np
 
-from isoscope.accumulate.survey import Survey
 from isoscope.display import Results
 from isoscope.engine import Notify, Scratch, Ticks
 from isoscope.errors import ConfigError
@@ -24,10 +23,9 @@ from isoscope.lab.drift.results import (
 )
 from isoscope.lab.drift.spec import DriftPlan, DriftSpec, Initialisation, SurveyedLayers
 from isoscope.memory import as_bytes, free_memory
-from isoscope.store import load, new_origin, save
+from isoscope.store import load
 from isoscope.store.state import State
 from isoscope.study.run import Finished, Live, Planner, need_torch
-from isoscope.study.spec import digest
 
 NO_FIXED_POINT = (
     "no fixed point of {names}: a pre-norm block adds to its input, so that on average the "
@@ -110,30 +108,13 @@ class DriftWorker(Planner[Results[DriftRecord]]):
             found.remarks = (NO_FIXED_POINT.format(names=", ".join(without)),)
         if done.target is not None:
             readings = done.mark(reading_of(e, done.target.name, shape) for e in values)
-            settings = {**self.spec.settings(), "shape": asdict(shape), "documents": False}
             source = {
                 "name": "z + b",
-                "fingerprint": digest([settings, self.spec.seed]),
                 "rows": shape.tokens * len(records) * len(self.norms),
                 "dtype": "float32",
                 "width": shape.width,
             }
-            measures = sorted({each.measure for each in readings})
-            origin = new_origin(
-                sources=[source],
-                settings={**settings, "measures": measures, "as_published": False},
-                seed=self.spec.seed,
-                kind="drift",
-            )
-            save(
-                done.target,
-                State(Survey()),
-                readings,
-                origin,
-                {"drift": self.spec.to_config()},
-                done.overwrite,
-                resume=True,
-            )
+            done.save_values(readings, {"shape": asdict(shape)}, source, self.spec.seed)
         return found
 
     def _initialise(self, unit: Initialisation) -> list[DriftValue]:

@@ -16,6 +16,7 @@ from isoscope.display import (
     RecordLayout,
     Results,
     Table,
+    TaggedRecord,
     Value,
     count,
     plain,
@@ -28,14 +29,8 @@ NAMED = 5  # dimensions that are named in a cell
 SHOWN = ("mean-cosine", *USUAL)  # measures of the way through the norm
 
 
-class NormRecord(Record):
-    """A result about norms; `what` says of which kind, in JSON and CSV."""
-
-    what: ClassVar[str]
-
-    def to_dict(self) -> Line:
-        """Return the record as plain values."""
-        return {"what": self.what, **super().to_dict()}
+class NormRecord(TaggedRecord):
+    """A result about norms."""
 
     def _line(self, site: str, name: str, value: Value, variant: str = "") -> Line:
         where = {"what": self.what, "site": site, "variant": variant}

@@ -2,16 +2,26 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 
 from isoscope.accumulate import FREQUENCIES
 from isoscope.accumulate.gradients import HALVES
-from isoscope.display import READINGS, Column, Results, Table, format_value, non_empty, plain
+from isoscope.display import (
+    Column,
+    Results,
+    Table,
+    count_warnings,
+    format_value,
+    layout_with,
+    non_empty,
+    plain,
+    shown_as,
+    value_cell,
+)
 from isoscope.study.gradients import COMPLEMENT, CONTROL_GROUPS, RANDOM, SHUFFLED
 from isoscope.types import Reading
 
-MOST = 3  # warnings below a table
 ENERGY, RATIO, RISE = "tangent-energy", "tangent-energy-ratio", "tangent-anisotropy"
 ABOVE, BELOW, NEITHER = "above", "below", "neither"
 COLUMNS = (  # head, measure and group
@@ -128,46 +138,23 @@ def _table(
     run = next((each.run for each in readings), "")
     columns = [Column(of, tuple(plain(each.name) for each in lines), words=True)]
     columns += [
-        Column(head, tuple(_cell(each.median(measure, group)) for each in lines))
+        Column(head, tuple(value_cell(each.median(measure, group)) for each in lines))
         for head, measure, group in shown
     ]
     first = bool(notes)
-    counts = (
-        Counter(text for each in readings for text in each.warnings) if first else Counter()
-    )
-    warnings = tuple(f"{plain(text)} ({n} readings)" for text, n in counts.most_common(MOST))
     return Table(
         plain(", ".join([f"run {run}", *words])),
         non_empty(columns),
-        warnings,
+        count_warnings(readings) if first else (),
         tuple(map(plain, readings.left_out)) if first else (),
         notes,
     )
 
 
-def _cell(value: float | None) -> str:
-    return "" if value is None else format_value(value, None, None)[0]
-
-
-def _notes(readings: Results[Reading], style: str) -> tuple[str, ...]:
-    remarks = tuple(f"note: {text}" for text in readings.remarks)
-    skipped = tuple(f"skipped: {text}" for text in readings.left_out)
-    return (*(skipped if style in ("json", "csv") else ()), *remarks)
-
-
-SITES = replace(READINGS, overview=site_tables, notes=_notes)
-STEPS = replace(READINGS, overview=step_tables, notes=_notes)
+SITES, STEPS = layout_with(site_tables), layout_with(step_tables)
 
 
 def tangent_results(readings: Results[Reading]) -> Results[Reading]:
     """Return readings that show as sites, or as steps of a series."""
     series = any(each.step is not None for each in readings)
-    said = sentence(readings)
-    return Results(
-        readings,
-        STEPS if series else SITES,
-        remarks=(*readings.remarks, *([said] if said else [])),
-        left_out=readings.left_out,
-        trouble=readings.trouble,
-        isotropic=readings.isotropic,
-    )
+    return shown_as(readings, STEPS if series else SITES, sentence(readings))

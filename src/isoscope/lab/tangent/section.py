@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import altair as alt
@@ -40,6 +41,7 @@ CONCEPTS = (
     "Directions of the proxy with the tokens whose activations reach furthest along each, "
     "either way, and the share of the gradients' energy that goes into each."
 )
+GRAD, GRADW = "grad", "gradw"  # the stream after a block, and the weight of a linear map
 NAMES = ("run", "step", "at", "site", "label", "order", "group", "value", "low", "high")
 SHOWN_TOKENS = 4
 LONGEST = 60  # characters of a context
@@ -70,7 +72,7 @@ def draw_tangent(run: Run) -> Drawn:
 
 
 def _is_gradient(reading: Reading) -> bool:
-    return Site.parse(reading.site).family in ("grad", "gradw")
+    return Site.parse(reading.site).family in (GRAD, GRADW)
 
 
 def _findings(readings: Sequence[Reading]) -> list[Finding]:
@@ -93,62 +95,46 @@ def show(exhibits: Sequence[Exhibit]) -> Panel | None:
         return None
     steps = sorted({e.step for x in chosen for e in x.readings if e.step is not None})
     sites = order_sites(e.site for x in chosen for e in x.readings if _is_gradient(e))
-    charts = [
-        _chart(
-            chosen, "ratio", "Energy ratio by layer", RATIO, "label:N", "proxy over control"
-        ),
-        _chart(
-            chosen, "rise", "Rise of IsoScore*", RISE, "label:N", "less that of the control"
-        ),
-    ]
-    if steps:
-        charts.append(
-            _chart(chosen, "steps", "Energy ratio over training", RATIO, "at:Q", "over control")
-        )
-    charts.append(
-        _chart(chosen, "bands", "Energy by frequency band", ENERGY, "group:N", "share")
-    )
+    charts = [_chart(chosen, kind) for kind in KINDS if steps or kind.name != "steps"]
     switches = [*run_switch([each.name for each in chosen])]
     if steps:
         named = tuple((str(each), str(each)) for each in steps)
         switches.append(Switch("step", "Step", named, str(steps[-1]), slider=True))
     if len(sites) > 1:
-        streams = [site for site in sites if Site.parse(site).family == "grad"]  # have bands
+        streams = [site for site in sites if Site.parse(site).family == GRAD]  # have bands
         first = (streams or sites)[-1]
         switches.append(Switch("site", "Site", tuple((s, s) for s in sites), first))
     full = tuple(each for each in charts if each.columns["value"])
     return Panel((LEAD, CONCEPTS), tuple(switches), full, "".join(map(_concepts, chosen)))
 
 
-def _chart(
-    exhibits: Sequence[Exhibit], name: str, title: str, measure: str, x: str, axis: str
-) -> Chart:
-    rows = [row for each in exhibits for row in _rows(each, measure, name)]
-    over_sites = name in ("ratio", "rise")
-    ignored = {"ratio": ("site",), "rise": ("site",), "steps": ("step",), "bands": ()}[name]
+def _chart(exhibits: Sequence[Exhibit], kind: "Kind") -> Chart:
+    rows = [row for each in exhibits for row in _rows(each, kind)]
     return Chart(
-        name=f"tangent-{name}",
-        title=title,
-        spec=_spec(title, x, axis, logarithmic=measure == RATIO, order=over_sites),
+        name=f"tangent-{kind.name}",
+        title=kind.title,
+        spec=_spec(kind, len({row["label"] for row in rows})),
         columns=as_columns(NAMES, rows),
-        alt=f"{title}, with 95 % intervals.",
+        alt=f"{kind.title}, with 95 % intervals.",
         half=True,
-        ignores=ignored,
+        ignores=kind.ignores,
     )
 
 
-def _rows(exhibit: Exhibit, measure: str, name: str) -> Iterator[dict[str, Cell]]:
-    groups = FREQUENCIES if name == "bands" else CONTROL_GROUPS
+def _rows(exhibit: Exhibit, kind: "Kind") -> Iterator[dict[str, Cell]]:
     order = order_sites(each.site for each in exhibit.readings if _is_gradient(each))
+    labels = _labels(order)
     for each in exhibit.readings:
-        if each.measure == measure and each.group in groups:
+        if each.measure == kind.measure and each.group in kind.groups:
             site = Site.parse(each.site)
+            if kind.family and site.family != kind.family:
+                continue
             yield {
                 "run": exhibit.name,
                 "step": "" if each.step is None else str(each.step),
                 "at": each.step,
                 "site": each.site,
-                "label": site.part or site.label,
+                "label": labels[each.site],
                 "order": order.index(each.site),
                 "group": each.group.removeprefix("frequency "),
                 "value": each.value,
@@ -157,19 +143,60 @@ def _rows(exhibit: Exhibit, measure: str, name: str) -> Iterator[dict[str, Cell]
             }
 
 
-def _spec(
-    title: str, field: str, axis: str, *, logarithmic: bool, order: bool
-) -> dict[str, Any]:
-    base = alt.Chart(alt.NamedData(ROWS))
-    sort = alt.EncodingSortField("order") if order else None
-    if field == "at:Q":
-        x: alt.X = alt.X(field, title="step", scale=alt.Scale(type="symlog", nice=False))
-    else:
-        words = {"label:N": "layer", "group:N": "share of all tokens"}[field]
-        x = alt.X(field, title=words, sort=sort)
-    kind = alt.Scale(type="log") if logarithmic else alt.Scale(zero=False)
-    y = alt.Y("value:Q", title=axis, scale=kind)
-    color = alt.Color("group:N", legend=None if field == "group:N" else alt.Legend(title=None))
+def _labels(sites: Sequence[str]) -> dict[str, str]:
+    """Return what sites are called on an axis: layers, or maps without what all begin with."""
+    parsed = {site: Site.parse(site) for site in sites}
+    parts = [each.part.split(".")[:-1] for each in parsed.values() if each.family == GRADW]
+    shared = 0
+    if len(parts) > 1:
+        alike = (len(set(names)) == 1 for names in zip(*parts, strict=False))
+        shared = sum(1 for _ in takewhile(bool, alike))
+    return {
+        site: ".".join(each.part.split(".")[shared:]) if each.family == GRADW else each.label
+        for site, each in parsed.items()
+    }
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One chart of the section: what it shows, of which sites, and along which axis."""
+
+    name: str
+    title: str
+    measure: str
+    axis: str  # the title of the axis of values
+    along: str  # the field of the other axis
+    family: str = ""  # of sites; "" for all, one at a time
+    groups: Sequence[str] = CONTROL_GROUPS
+
+    @property
+    def ignores(self) -> tuple[str, ...]:
+        """The switches that do not change it."""
+        return ("step",) if self.along == "at:Q" else ("site",) if self.family else ()
+
+
+OVER, LESS = "proxy over control", "less that of the control"
+KINDS = (
+    Kind("ratio", "Energy ratio by layer", RATIO, OVER, "label:N", GRAD),
+    Kind("rise", "Rise of IsoScore* by layer", RISE, LESS, "label:N", GRAD),
+    Kind("ratio-maps", "Energy ratio by linear map", RATIO, OVER, "label:N", GRADW),
+    Kind("rise-maps", "Rise of IsoScore* by linear map", RISE, LESS, "label:N", GRADW),
+    Kind("steps", "Energy ratio over training", RATIO, OVER, "at:Q"),
+    Kind("bands", "Energy by frequency band", ENERGY, "share", "group:N", groups=FREQUENCIES),
+    Kind(
+        "rise-bands", "Rise by frequency band", RISE, "rise", "group:N", groups=FREQUENCIES
+    ),
+)  # fmt: skip
+
+
+def _spec(kind: Kind, rows: int) -> dict[str, Any]:
+    """Return a chart: layers and steps are joined by lines, linear maps have a row each."""
+    base, maps = alt.Chart(alt.NamedData(ROWS)), kind.family == GRADW
+    ratio = kind.measure == RATIO
+    how: dict[str, Any] = {"type": "log"} if ratio else {"zero": False}
+    scale = alt.Scale(**how, nice=False, padding=8)
+    level = alt.datum(1 if ratio else 0)
+    color = alt.Color("group:N", legend=None if kind.along == "group:N" else LEGEND)
     tips = [
         alt.Tooltip("site:N"),
         alt.Tooltip("group:N"),
@@ -177,19 +204,44 @@ def _spec(
         alt.Tooltip("low:Q", format=".4~g"),
         alt.Tooltip("high:Q", format=".4~g"),
     ]
-    there = "datum.low !== null" + (" && datum.low > 0" if logarithmic else "")
+    there = "datum.low !== null" + (" && datum.low > 0" if ratio else "")
+    axis = alt.X if maps else alt.Y
+    lows, values = (
+        axis(f"{name}:Q", title=kind.axis, scale=scale) for name in ("low", "value")
+    )
+    along = _across(kind)
+    ends: dict[str, Any] = {"y": along, "x": lows, "x2": "high:Q"}
+    places: dict[str, Any] = {"y": along, "x": values}
+    if not maps:
+        ends = {"x": along, "y": lows, "y2": "high:Q"}
+        places = {"x": along, "y": values}
     layers = [
-        base.transform_filter(there)
-        .mark_rule(style="whisker")
-        .encode(x=x, y=alt.Y("low:Q", title=axis, scale=kind), y2="high:Q", color=color),
-        base.mark_point(style="dot", size=45).encode(x=x, y=y, color=color, tooltip=tips),
+        base.transform_filter(there).mark_rule(style="whisker").encode(**ends, color=color),
+        base.mark_point(style="dot", size=45).encode(**places, color=color, tooltip=tips),
     ]
-    if field != "group:N":
-        layers.insert(
-            0, base.mark_line(filled=False, opacity=0.6).encode(x=x, y=y, color=color)
-        )
-    chart = alt.layer(*layers).properties(width="container", height=260)
-    return chart.to_dict(validate=False) | {"title": {"text": title}}
+    if not maps and kind.along != "group:N":
+        line = base.mark_line(filled=False, opacity=0.6).encode(**places, color=color)
+        layers.insert(0, line)
+    if kind.groups is CONTROL_GROUPS:  # what a control that does as well has
+        mark = base.mark_rule(style="mark-line")
+        layers.insert(0, mark.encode(x=level) if maps else mark.encode(y=level))
+    height = 40 + 30 * rows if maps else 260
+    chart = alt.layer(*layers).properties(width="container", height=height)
+    return chart.to_dict(validate=False) | {"title": {"text": kind.title}}
+
+
+LEGEND = alt.Legend(title=None)
+
+
+def _across(kind: Kind) -> alt.X | alt.Y:
+    """Return the other axis: steps, layers, frequency bands, or linear maps one by one."""
+    if kind.family == GRADW:
+        return alt.Y(kind.along, title=None, sort=alt.EncodingSortField("order"))
+    if kind.along == "at:Q":
+        return alt.X(kind.along, title="step", scale=alt.Scale(type="symlog", nice=False))
+    if kind.along == "group:N":
+        return alt.X(kind.along, title="share of all tokens", sort=None)
+    return alt.X(kind.along, title="layer", sort=alt.EncodingSortField("order"))
 
 
 def _concepts(exhibit: Exhibit) -> str:
