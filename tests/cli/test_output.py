@@ -1,6 +1,7 @@
 """What goes to stdout, what to stderr."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -68,6 +69,17 @@ def test_tables_of_records_are_set_apart_on_a_terminal(capsys, monkeypatch):
     lines = [line.strip() for line in out.splitlines()]
     first = ["odd", "n", "1", "2", "", "1  mind", ""]
     assert lines == [*first, "even", "n", "1", "2", "", "n", "1", "2", ""]
+
+
+def test_a_table_with_notes_is_set_apart_on_a_terminal_too(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    column = (Column("n", ("1",)),)
+    tables = (Table("one", column, notes=("mind",)), Table("two", column))
+    layout = replace(NUMBERS.layout, tables=lambda _found: tables, overview=None)
+    show(Results([1], layout), "")
+    out = re.sub(r"\x1b\[\d+m", "", capsys.readouterr().out)
+    lines = [line.strip() for line in out.splitlines()]
+    assert lines == ["one", "n", "1", "", "mind", "", "two", "n", "1", ""]
 
 
 @pytest.mark.parametrize("quiet", [True, False])

@@ -32,8 +32,8 @@ def show(results: "Results[T]", style: str, *, quiet: bool = False) -> None:
             sys.stdout.write(apart)
             show_table(table)
             # On a terminal a table without notes ends with an empty line already.
-            noted = table.warnings or table.left_out or not sys.stdout.isatty()
-            apart = "\n" if noted else ""
+            notes = (*table.notes, *table.warnings, *table.left_out)
+            apart = "\n" if notes or not sys.stdout.isatty() else ""
     sys.stdout.flush()
     for text in results.notes(style):
         note(text, quiet=quiet)
