@@ -1,4 +1,4 @@
-"""Write the tables of statistics, benchmarks, control, trajectories and ablations.
+"""Write the tables of statistics, benchmarks, control, trajectories, ablations and scale.
 
 python bench/pages.py           write the tables into the pages
 python bench/pages.py --check   exit 1 where a page says something else
@@ -17,6 +17,7 @@ from control_page import TABLES as CONTROL
 from intervals_page import TABLES as INTERVALS
 from intervals_page import code_of
 from markdown_table import fill_page, table
+from scale_page import TABLES as SCALE
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "bench" / "results"
@@ -473,6 +474,7 @@ TABLES = {
     "trajectory-statistics.md": CHANGES,
     "ablation.md": ABLATION,
     "nursery.md": NURSERY,
+    "scale.md": SCALE,
 }
 
 

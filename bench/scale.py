@@ -1,6 +1,7 @@
 """What a large run costs: engines beside each other, memory of the driver, merging, a model.
 
-    python bench/scale.py speed     4,000,000 x 256 float32 in 16 files under every engine
+    python bench/scale.py rows F    4,000,000 x 256 float32 in 16 files, to the folder F
+    python bench/scale.py speed F   them under every engine
     python bench/scale.py driver    memory of the driver for 100 to 100,000 units
     python bench/scale.py merge     10,000 states of width 768, made on the fly
     python bench/scale.py model     a cost model fitted on three sizes, and a fourth
@@ -11,6 +12,7 @@ given apart.
 """
 
 import json
+import os
 import resource
 import shutil
 import subprocess
@@ -72,9 +74,11 @@ def one(folder: str, engine: str, workers: str, threads: str) -> dict:
         module.LOOK = 0.05  # or the first report would be half a second late
     seen: list[tuple[float, int]] = []
     begun: list[float] = []
+    status_of: list = []
 
     def watch(status):
         now = time.perf_counter()
+        status_of[:] = [status]
         if status.workers or status.done:
             begun[:] = begun or [now]
             seen.append((now, status.done))
@@ -97,29 +101,34 @@ def one(folder: str, engine: str, workers: str, threads: str) -> dict:
         "units": last - first,
         "rate": (done - before) / (last - first),
         "rest": end - last,
+        "count": status_of[0].units,
         "state": state,
     }
 
 
-def speed() -> dict:
-    """Return rows per second of every engine, the median of some runs."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place) / "rows"
-        write_rows(folder, 4_000_000, 256, 16)
-        found = {name: [] for name in ENGINES}
-        alone("one", folder, "here", 1, 2)  # files are in memory from here on
-        for _ in range(REPEATS):
-            for name, words in ENGINES.items():
-                found[name].append(alone("one", folder, *words))
-                print(name, found[name][-1], file=sys.stderr, flush=True)
-    middle = {
-        name: {key: float(np.median([run[key] for run in runs])) for key in runs[0]}
-        for name, runs in found.items()
-    }
-    for run in middle.values():
-        run["against two threads"] = run["rate"] / middle["here, 2 threads"]["rate"]
-        run["against one thread"] = run["rate"] / middle["here, 1 thread"]["rate"]
-    return middle
+def rows(folder: str) -> dict:
+    """Write the rows of `speed`, which takes a minute that need not be a quiet one."""
+    write_rows(Path(folder), 4_000_000, 256, 16)
+    return {}
+
+
+def speed(folder: str, repeats: str = str(REPEATS)) -> dict:
+    """Return rows per second of every engine, of some runs in turns."""
+    found = {name: [] for name in ENGINES}
+    alone("one", folder, "here", 1, 2)  # files are in memory from here on
+    for _ in range(int(repeats)):
+        for name, words in ENGINES.items():
+            found[name].append(alone("one", folder, *words))
+            print(name, found[name][-1], file=sys.stderr, flush=True)
+    return {"machine": machine(), "runs": found}
+
+
+def machine() -> str:
+    """Return what the figures are of."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    name = next((line.split(":")[1].strip() for line in lines if "model name" in line), "?")
+    python = sys.version.split()[0]
+    return f"{name}, {os.cpu_count()} cores, NumPy {np.__version__}, Python {python}"
 
 
 class Small(Unit, frozen=True, tag=True):
@@ -230,66 +239,38 @@ def merge(states: str = "10000", width: str = "768") -> dict:
         end = time.perf_counter() - begin
     assert total == count * len(rows)
     size = sum(array.nbytes for array in arrays.values())
-    return {"states": count, "width": d, "bytes": size, "ms per state": parts, "total s": end}
+    return {
+        "machine": machine(),
+        "states": count,
+        "width": d,
+        "bytes": size,
+        "ms per state": parts,
+        "total s": end,
+    }
 
 
 SIZES = ((1_000_000, 128), (1_000_000, 256), (400_000, 768))  # rows, width: fitted
 FOURTH = (800_000, 512)  # predicted
 
 
-def terms(rows: int, width: int) -> list[float]:
-    """Return what the cost of units is a sum of: rows read, and products of their numbers."""
-    return [rows * width, rows * width * width]
-
-
 def model() -> dict:
-    """Fit seconds of units on three sizes, and predict a fourth."""
+    """Fit the seconds of a run on three sizes, and predict a fourth."""
     runs = []
     with tempfile.TemporaryDirectory() as place:
-        for rows, width in (*SIZES, FOURTH):
-            folder = Path(place) / f"{rows}x{width}"
-            write_rows(folder, rows, width, 8)
+        for count, width in (*SIZES, FOURTH):
+            folder = Path(place) / f"{count}x{width}"
+            write_rows(folder, count, width, 8)
             alone("one", folder, "here", 1, 1)
             tries = [alone("one", folder, "here", 1, 1) for _ in range(REPEATS)]
             middle = {key: float(np.median([run[key] for run in tries])) for key in tries[0]}
-            runs.append({"rows": rows, "width": width, **middle})
+            runs.append({"rows": count, "width": width, **middle})
             print(runs[-1], file=sys.stderr, flush=True)
             shutil.rmtree(folder)
-    return {"runs": runs, **fit(runs)}
-
-
-def fit(runs: list[dict]) -> dict:
-    """Return the cost of a number read, of a product, of the end; and the error of the fourth.
-
-    Relative errors are fitted: the smallest run counts as much as the largest.
-    """
-    *fitted, fourth = runs
-    table = np.array([terms(run["rows"], run["width"]) for run in fitted])
-    seconds = np.array([run["units"] for run in fitted])
-    read, product = np.linalg.lstsq(
-        table / seconds[:, None], np.ones(len(seconds)), rcond=None
-    )[0]
-    rest = np.mean([run["rest"] / run["width"] ** 2 for run in fitted])
-    startup = float(np.median([run["startup"] for run in fitted]))
-    predicted = float(
-        np.dot(terms(fourth["rows"], fourth["width"]), [read, product])
-        + rest * fourth["width"] ** 2
-        + startup
-    )
-    measured = fourth["startup"] + fourth["units"] + fourth["rest"]
-    return {
-        "ns per number read": float(read * 1e9),
-        "ns per product": float(product * 1e9),
-        "us per width squared at the end": float(rest * 1e6),
-        "startup": startup,
-        "predicted": predicted,
-        "measured": measured,
-        "off by": predicted / measured - 1,
-    }
+    return {"machine": machine(), "runs": runs}
 
 
 PARTS = {"speed": speed, "driver": driver, "merge": merge, "model": model}
-ALONE = {"one": one, "drive": drive}
+ALONE = {"one": one, "drive": drive, "rows": rows}
 
 
 def main(name: str, *words: str) -> None:

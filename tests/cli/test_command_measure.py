@@ -266,6 +266,27 @@ def test_a_finished_run_is_shown_when_it_is_asked_for_again(isoscope):
         assert "store-exists" in other.stderr
 
 
+def test_a_run_finished_without_some_units_is_not_shown_as_a_whole_one(isoscope):
+    Path("parts").mkdir()
+    for number in range(4):
+        rows = np.random.default_rng(number).normal(size=(40, 3)) + 1
+        rows[5, 1] = np.nan if number == 2 else 0
+        np.savetxt(f"parts/{number}.csv", rows, "%.4f", ",")
+    words = ("measure", "parts", "-o", "runs/part")
+    first = isoscope(*words, "--allow-missing")
+    assert first.exit_code == 0 and "1 of 4 units is missing" in first.stderr
+    again = isoscope(*words)
+    assert again.exit_code == 2 and again.stdout == ""
+    assert "the run 'part' was finished without 1 of its units" in again.stderr
+    assert "--overwrite" in again.stderr and "--allow-missing" in again.stderr
+    shown = isoscope(*words, "--allow-missing")
+    assert shown.exit_code == 0 and shown.stdout == first.stdout
+    Path("parts/2.csv").write_text("1,2,3\n4,5,7\n")
+    assert "store-exists" in isoscope(*words).stderr  # another input by now
+    assert isoscope(*words, "--overwrite").exit_code == 0
+    assert isoscope(*words).exit_code == 0
+
+
 def test_a_finished_run_of_other_content_is_not_shown(isoscope):
     words = ("measure", "vectors.npy", "-o", "runs/other")
     assert isoscope(*words).exit_code == 0

@@ -106,6 +106,20 @@ def test_the_clock_starts_with_the_work_and_not_with_what_came_before():
     bar.close()
 
 
+def test_the_clock_starts_when_the_first_worker_begins_and_only_then():
+    bar = Bar()
+    bar.tick(0, 10)
+    before = bar.start
+    bar.watch(Status(0, 10, 0, 4))  # a cluster is being started
+    assert bar.start == before
+    bar.watch(Status(0, 10, 0, 4, workers=(Doing("worker 1", "unit 0"),)))
+    begun = bar.start
+    assert begun > before
+    bar.watch(Status(0, 10, 0, 4, workers=(Doing("worker 2", "unit 1"),)))
+    assert bar.start == begun
+    bar.close()
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

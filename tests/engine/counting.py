@@ -97,8 +97,10 @@ class CountWorker:
         self.before = 0 if before is None else rows_of(before.survey_of(SITE[0]))
 
     def run(self, unit, scratch, ticks):
-        where = f"{self.stage + 1}-{unit.number}"
+        where, self.sibling = f"{self.stage + 1}-{unit.number}", unit.number ^ 1
         self.log("begin", where)
+        if (pause := self.orders / "pause").exists():
+            time.sleep(float(pause.read_text()))
         self.obey(where, scratch, ticks)
         self.log("end", where)
         if self.spec.keeps == "records":
@@ -159,6 +161,30 @@ class CountWorker:
             self.grow()
         finally:
             resource.setrlimit(resource.RLIMIT_AS, limits)
+
+    def full(self, *_):
+        """Let this process write no more than a few bytes to any file, as on a full disk."""
+        import resource
+
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300, limits[1]))
+
+    def flip(self, path, scratch, ticks):
+        """Flip a bit of the result that waits for the one of this unit."""
+        self._damage(scratch, lambda content: bytes([content[0] ^ 4]) + content[1:])
+
+    def cut(self, path, scratch, ticks):
+        """Cut the end of that result."""
+        self._damage(scratch, lambda content: content[:-9])
+
+    def _damage(self, scratch, change):
+        stage = scratch.path.parents[1] / f"stage-{self.stage + 1}"
+        name = f"node-0-{self.sibling}-*"
+        while not (found := list(stage.glob(name))):
+            time.sleep(0.01)
+        found[0].write_bytes(change(found[0].read_bytes()))
+        self.log("damage", found[0].name)
 
     def note(self, path, scratch, ticks):
         ticks.at(1)

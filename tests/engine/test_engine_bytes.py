@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from test_torchrun import free_port
-from watching import children, eventually
+from watching import descendants, eventually
 
 SOURCES = Path(__file__).parents[2] / "src"
 BYTES = ("state.safetensors", "readings.parquet")
@@ -70,11 +70,6 @@ class Command:
             for pid in ours:
                 os.kill(pid, signal.SIGKILL) if Path(f"/proc/{pid}").exists() else None
         eventually(lambda: not any(working(pid) for pid in ours), seconds=120)
-
-
-def descendants(pid):
-    found = children(pid)
-    return [*found, *(below for each in found for below in descendants(each))]
 
 
 def working(pid):
@@ -166,7 +161,11 @@ def test_every_engine_with_one_two_and_three_workers_gives_the_same_bytes(comman
 @pytest.mark.timeout(3600)
 def test_begun_with_one_engine_killed_and_finished_with_another(command):
     expected = command.finish("here", 1)
-    for first, second in itertools.permutations(("here", "pool", "ray", "torchrun"), 2):
+    engines = ("here", "pool", "ray", "torchrun")
+    pairs = list(itertools.permutations(engines, 2))
+    if command.words[0] != "measure":  # models take longer: each engine first and second
+        pairs = [*itertools.pairwise((*engines, "here"))]
+    for first, second in pairs:
         command.kill(first, 1 if first == "here" else 2, seconds=60)
         if (command.target / "run.json").exists():  # the kill came too late
             shutil.rmtree(command.target)

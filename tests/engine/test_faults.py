@@ -10,6 +10,7 @@ import sys
 import pytest
 from counting import CountSpec, SumSpec
 from driving import DRIVE, HERE, SOURCES
+from watching import eventually
 
 from isoscope.engine.failures import UnitsMissingError
 from isoscope.study.run import run
@@ -86,6 +87,56 @@ def test_a_disk_that_cannot_be_written_ends_a_pool_and_nothing_is_lost(
     assert sorted(path.name for path in target.glob("stage-1/node-*")) == kept
     run(SumSpec.of(**options), Execution(**where))
     assert bits(target) == whole
+
+
+OVER = [pytest.param("pool"), pytest.param("ray", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("engine", OVER)
+def test_a_worker_that_cannot_write_ends_the_run_and_nothing_is_lost(
+    options, whole, target, order, start, engine
+):
+    limit = order("full@1-6")
+    where = {"output": str(target), "engine": engine, "workers": 2}
+    driver = start("SumSpec", options, **where)
+    _, err = driver.communicate()
+    assert driver.returncode != 0
+    assert "cannot write a run" in err and "File too large" in err
+    limit.unlink()
+    run(SumSpec.of(**options), Execution(output=str(target), engine="pool", workers=2))
+    assert bits(target) == whole
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut"])
+@pytest.mark.parametrize("engine", OVER)
+def test_results_that_are_damaged_while_they_wait_are_computed_again(
+    options, whole, target, order, start, log, engine, damage
+):
+    order(f"once-{damage}@1-7")
+    where = {"output": str(target), "engine": engine, "workers": 2}
+    driver = start("SumSpec", options, **where)
+    _, err = driver.communicate()
+    assert driver.returncode == 0, err
+    assert log("damage")
+    assert "was damaged on its way" in err
+    assert bits(target) == whole
+
+
+@pytest.mark.parametrize("engine", OVER)
+def test_two_drivers_on_one_folder(options, whole, target, order, start, log, engine):
+    waiting = order("wait@1-4")
+    where = {"output": str(target), "engine": engine, "workers": 2}
+    first = start("SumSpec", options, **where)
+    eventually(lambda: ("begin", "1-4") in [line[1:] for line in log()])
+    second = start("SumSpec", options, **where)
+    _, err = second.communicate()
+    assert second.returncode != 0 and "is at work on it" in err
+    waiting.unlink()
+    _, err = first.communicate()
+    assert first.returncode == 0, err
+    assert bits(target) == whole
+    ended = [place for _, _, place in log("end")]
+    assert sorted(ended) == sorted(f"{s}-{n}" for s in (1, 2) for n in range(UNITS))
 
 
 NODES = """

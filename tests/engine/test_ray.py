@@ -2,13 +2,19 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
+import subprocess
+import sys
 import time
+from contextlib import suppress
 
 import pytest
 from counting import CountSpec, HeldSpec, SumSpec
-from watching import children, eventually, lives
+from driving import HERE, SOURCES
+from test_torchrun import free_port
+from watching import descendants, eventually, lives
 
 from isoscope.engine import Notify, wire
 from isoscope.engine.failures import UnitsMissingError
@@ -79,8 +85,10 @@ def test_a_worker_killed_in_a_unit_is_replaced_by_ray(cluster, spec, whole, targ
 
 
 def test_units_that_always_fail_are_given_up_and_the_others_kept(
-    cluster, spec, whole, target, order, log
+    cluster, spec, whole, target, order, log, monkeypatch
 ):
+    monkeypatch.setattr("isoscope.engine.ray.REST", 0.1)
+    monkeypatch.setattr("isoscope.engine.ray.UNREACHED", 1)
     faults = [order("bug@1-3"), order("die@1-6"), order("fail@1-8")]
     with pytest.raises(UnitsMissingError, match="3 of 11 units are missing") as caught:
         run(spec, rayed(target, retries=1))
@@ -220,11 +228,6 @@ def test_a_local_cluster_ends_with_the_run(orders, target, start, log, spec, who
     eventually(lambda: not any(map(lives, started)), seconds=30)
 
 
-def descendants(pid):
-    found = children(pid)
-    return [*found, *(below for each in found for below in descendants(each))]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])
 def test_a_driver_that_is_killed_is_resumed_with_another_engine(
@@ -248,17 +251,75 @@ def test_a_driver_that_is_killed_is_resumed_with_another_engine(
         assert [where for where in again if where.startswith("1-")] == ["1-4"]
 
 
+@pytest.fixture
+def head(tmp_path, monkeypatch):
+    """Start a cluster as `ray start` does; return its port, and the one for clients."""
+    ports = free_port(), free_port()
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    words = {
+        "port": ports[0],
+        "ray-client-server-port": ports[1],
+        "num-cpus": 2,
+        "num-gpus": 0,
+        "node-ip-address": "127.0.0.1",
+        "object-store-memory": 100_000_000,
+        "include-dashboard": "false",
+        "temp-dir": f"/tmp/isoscope-{ports[0]}",
+    }
+    flags = [f"--{name}={value}" for name, value in words.items()]
+    with (tmp_path / "head.log").open("w") as log:
+        started = subprocess.Popen(
+            [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", *flags],
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCES), str(HERE)])},
+        )
+    try:
+        eventually(lambda: answers(ports[0]) and answers(ports[1]), seconds=120)
+        yield ports
+    finally:
+        below = descendants(started.pid)
+        started.terminate()
+        started.wait(30)
+        eventually(lambda: not any(map(lives, below)), seconds=60)
+        shutil.rmtree(words["temp-dir"], ignore_errors=True)
+
+
+def answers(port):
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
 @pytest.mark.slow
-def test_a_second_driver_is_refused(orders, target, start, order, log):
-    waiting = order("wait@1-4")
+def test_a_cluster_that_runs_takes_drivers_of_every_kind_of_address(
+    head, orders, tmp_path, start, order, monkeypatch
+):
     options = {"orders": str(orders), "units": UNITS, "stages": 2}
-    where = {"output": str(target), "engine": "ray", "workers": 2}
-    first = start("SumSpec", options, **where)
-    eventually(lambda: ("begin", "1-4") in [line[1:] for line in log()])
-    second = start("SumSpec", options, **where)
-    _, err = second.communicate()
-    assert second.returncode != 0 and "is at work on it" in err
-    waiting.unlink()
-    _, err = first.communicate()
-    assert first.returncode == 0, err
-    assert ended(log) == ALL
+    (tmp_path / "whole").mkdir()
+    run(SumSpec.of(**options), Execution(output=str(tmp_path / "whole" / "run")))
+    monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{head[0]}")  # or auto might find another
+    client = f"ray://127.0.0.1:{head[1]}"
+    for number, (kind, address) in enumerate(
+        [
+            ("SumSpec", client),
+            ("HeldSpec", client),
+            ("SumSpec", "auto"),
+            ("HeldSpec", f"127.0.0.1:{head[0]}"),
+        ]
+    ):
+        for fault in ("once-die@1-4", "once-bug@1-6"):
+            order(fault)
+        target = tmp_path / f"to-{number}" / "run"
+        target.parent.mkdir()
+        where = {"output": str(target), "engine": "ray", "workers": 2, "address": address}
+        driver = start(kind, options, **where)
+        out, err = driver.communicate()
+        assert driver.returncode == 0, (address, err)
+        assert json.loads(out) == [77, 77], address
+        assert bits(target) == bits(tmp_path / "whole" / "run"), (kind, address)
+    order("fail@1-3")
+    where["output"] += "-again"
+    driver = start("SumSpec", options, **{**where, "address": client})
+    assert "there is no such number" in driver.communicate()[1]

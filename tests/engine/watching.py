@@ -31,3 +31,9 @@ def children(pid):
             if int(path.read_text().rpartition(")")[2].split()[1]) == pid:
                 found.append(int(path.parent.name))
     return found
+
+
+def descendants(pid):
+    """Return the processes that a process has started, and those that these have started."""
+    found = children(pid)
+    return [*found, *(below for each in found for below in descendants(each))]

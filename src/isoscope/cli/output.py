@@ -94,6 +94,7 @@ class Bar:
         self.noun = noun
         self.first = self.start = monotonic()
         self.seen = self.earlier = 0
+        self.idle = True  # whether no worker has begun yet
         self.details = ""  # units, failures, and what workers do
         self.live: Progress | None = None
         self._lock = Lock()
@@ -115,6 +116,8 @@ class Bar:
         """Show what is known of units and workers, with the next number of rows or at once."""
         before, self.details = self.details, status.details
         self.earlier = status.earlier
+        if status.workers and self.idle:  # a cluster takes seconds to start
+            self.start, self.idle = monotonic(), False
         if self.live is not None and self.details != before and self.seen:
             self._show(self.seen, status.total, self._words(self.seen, status.total))
 

@@ -12,11 +12,13 @@ import sys
 import tempfile
 import threading
 import traceback
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 
 from isoscope.engine import wire
@@ -28,6 +30,7 @@ from isoscope.store.atomic import SpareFolder
 
 if TYPE_CHECKING:
     from ray import Handle, Method, ObjectRef
+    from ray.exceptions import RayError
 
 T = TypeVar("T")
 LOOK = 0.5  # seconds between two looks at what workers report
@@ -35,12 +38,16 @@ OFTEN = 1.0  # seconds between two reports of a worker
 GRACE = 5.0  # seconds that workers have to hand over what they did when a run is interrupted
 PATIENCE = 5.0  # seconds until an address that does not answer is given up
 CONNECT = 30.0  # seconds that Ray itself may take to connect
+REST = 2.0  # seconds that an actor which cannot be reached gets no task
+UNREACHED = 4  # times that a unit comes back since its actor could not be reached
 STORE = 80 << 20  # bytes of Ray's memory for objects: results are files
 LONGEST = 45  # characters of a folder for Ray's sockets, whose names have at most 107
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_DEDUP_LOGS": "0",
+    # Else Ray's workers make way for every other process, which those of the pool do not.
+    "RAY_worker_niceness": "0",
 }
 
 
@@ -60,7 +67,9 @@ class Ray:
         """Connect, or start a cluster; what was started is stopped at the end."""
         need_packages("the engine ray", ("ray",), "ray")
         refuse_script(job.spec, self.name)
-        with _cluster(self, job.plan.threads) as local, left_mark(job.working) as mark:
+        most = max(map(len, job.plan.stages), default=1)
+        here = replace(self, workers=max(min(self.workers, most), 1))  # Ray starts that many
+        with _cluster(here, job.plan.threads) as local, left_mark(job.working) as mark:
             _check_resources(self, job, local)
             session = RaySession(job, self, mark)
             try:
@@ -102,8 +111,11 @@ class Reports:
 class Holder:
     """An actor that holds an opened worker, with its model."""
 
-    def __init__(self, summons: Summons, reports: "Handle") -> None:
-        self.summons, self.reports = summons, reports
+    def __init__(self, summons: "list[ObjectRef[Summons]]", reports: "Handle") -> None:
+        import ray
+
+        # In a list: of arguments that are references Ray says on stderr that they may be lost.
+        self.summons, self.reports = ray.get(summons[0]), reports
 
     def run(self, task: wire.Assignment) -> list[object]:
         """Do a task; return the messages about it."""
@@ -143,8 +155,6 @@ class _Reporter:
         if not isinstance(message, wire.At):
             self.found.append(message)
             return
-        from time import monotonic
-
         if not message.done or monotonic() - self._last >= OFTEN:
             self._last = monotonic()
             self._asked = self.reports.at.remote(self.worker, message)
@@ -160,6 +170,9 @@ class _Reporter:
             return True  # killed for good: the run has ended
         except Exception:  # nobody can be asked at the moment
             return False
+
+
+_Brought: TypeAlias = "list[object] | RayError"  # the messages of a task, or why there are none
 
 
 class _Slot(Protocol):
@@ -179,6 +192,7 @@ class RaySession:
         self.summons = ray.put(Summons(self.key, order))
         self.reports = ray.remote(Reports).options(num_cpus=0, max_restarts=-1).remote()
         self.actors: list[Handle] = []
+        self.unreached: Counter[int] = Counter()  # units whose actor could not be reached
         self.stages = 0
 
     def close(self) -> None:
@@ -191,34 +205,43 @@ class RaySession:
 
     def run(self, stage: Stage) -> None:
         """Hand out the units that are missing; return when all are kept or given up."""
-        import ray
-
         self.stages += 1
+        self.unreached.clear()
         desk = Desk.of(self.job, stage, self.engine.workers, apart=f"{self.key}{self.stages}")
         if not desk.tasks:
             return
         free = self._slots(stage.failures.retries, min(self.engine.workers, len(desk.tasks)))
         pending: dict[ObjectRef[object], tuple[wire.Assignment, _Slot]] = {}
-        done: list[tuple[ObjectRef[object], wire.Assignment]] = []
+        resting: list[tuple[float, _Slot]] = []
+        done: list[tuple[_Brought, wire.Assignment]] = []
         try:
             while True:
+                now = monotonic()
+                free += [slot for until, slot in resting if until <= now]
+                resting = [each for each in resting if each[0] > now]
                 while free and (task := desk.next()) is not None:
                     slot = free.pop()
                     pending[slot(task)] = task, slot
-                for ref, task in done:  # while workers are busy with the next ones
-                    self._take(ref, task, desk)
+                for brought, task in done:  # while workers are busy with the next ones
+                    self._take(brought, task, desk)
+                done = []
                 if not pending and not desk.tasks:
                     return
-                ready, _ = ray.wait(list(pending), num_returns=1, timeout=LOOK)
-                done = []
-                for ref in ready:
+                for ref in _wait(list(pending)):
                     task, slot = pending.pop(ref)
-                    done.append((ref, task))
-                    free.append(slot)
+                    brought = _fetch(ref)
+                    done.append((brought, task))
+                    if _is_unreachable(brought):
+                        resting.append((monotonic() + REST, slot))
+                    else:
+                        free.append(slot)
                 self._watch(desk)
         except BaseException:
             desk.end(None)
-            self._halt(desk, pending, done)
+            self._halt(list(pending))
+            for task in (*(task for task, _ in pending.values()), *(task for _, task in done)):
+                with suppress(Exception):
+                    desk.collect(task)
             raise
 
     def _slots(self, retries: int, count: int) -> list[_Slot]:
@@ -240,31 +263,35 @@ class RaySession:
             return [submit] * count
         holder = ray.remote(Holder).options(max_restarts=-1, max_task_retries=retries, **needs)
         while len(self.actors) < count:
-            self.actors.append(holder.remote(summons, reports))
+            self.actors.append(holder.remote([summons], reports))
         return [_slot(actor) for actor in self.actors[:count]]
 
-    def _take(self, ref: "ObjectRef[object]", task: wire.Assignment, desk: Desk) -> None:
+    def _take(self, brought: "_Brought", task: wire.Assignment, desk: Desk) -> None:
         """Take in what a task has brought; units of one that Ray gave up come back."""
         import ray
 
         left = list(task.units)
-        try:
-            messages = cast(list[object], ray.get(ref))
-        except ray.exceptions.RayTaskError as error:  # before our own code could begin
+        if isinstance(brought, ray.exceptions.RayTaskError):  # before our code could begin
             raise EngineError(
-                f"a worker of Ray cannot begin: {_first_line(error.cause or error)}",
+                f"a worker of Ray cannot begin: {_first_line(brought.cause or brought)}",
                 hint="install the same versions of isoscope and Python on all machines",
                 slug="engine-worker",
-            ) from error
-        except ray.exceptions.RayError as error:
+            ) from brought
+        if isinstance(brought, ray.exceptions.RayError):
             for unit in desk.collect(task):
                 left.remove(unit)
-            if len(left) > 1:  # nobody knows which one it was
-                desk.put_back(task, left)
-            for unit in left if len(left) == 1 else ():
-                desk.fail(task, unit, worker_died(unit, _first_line(error)), final=True)
+            # Of an actor that it cannot reach Ray does not say whether its machine is gone, or
+            # a unit has killed it, or which one.
+            self.unreached.update(left if _is_unreachable(brought) else ())
+            sure = len(left) == 1 and not _is_unreachable(brought)
+            for unit in left:
+                if sure or self.unreached[unit] > UNREACHED:
+                    error = worker_died(unit, _first_line(brought))
+                    desk.fail(task, unit, error, final=True)
+                else:
+                    desk.put_back(task, [unit])
         else:
-            for message in messages:
+            for message in brought:
                 for unit in desk.take(task, message):
                     left.remove(unit)
             desk.put_back(task, left)  # where it was told to stop
@@ -280,12 +307,7 @@ class RaySession:
                 if not desk.stage.keeper.has(report.unit):
                     desk.stage.at(report.unit, report.done, worker)
 
-    def _halt(
-        self,
-        desk: Desk,
-        pending: "Mapping[ObjectRef[object], tuple[wire.Assignment, _Slot]]",
-        done: "list[tuple[ObjectRef[object], wire.Assignment]]",
-    ) -> None:
+    def _halt(self, pending: "list[ObjectRef[object]]") -> None:
         """Let workers hand over what they have done; what they leave is found by the next.
 
         Nothing is cancelled: Ray 2.60 ends the whole driver where a task completes while it
@@ -296,10 +318,33 @@ class RaySession:
 
         with suppress(Exception):
             ray.get(self.reports.stop.remote(), timeout=GRACE)
-            ray.wait(list(pending), num_returns=len(pending), timeout=GRACE)
-        for task in (*(task for task, _ in pending.values()), *(task for _, task in done)):
-            with suppress(Exception):
-                desk.collect(task)
+            ray.wait(pending, num_returns=len(pending), timeout=GRACE)
+
+
+def _wait(pending: "list[ObjectRef[object]]") -> "list[ObjectRef[object]]":
+    """Return what is done, at the latest after a while; where all rest, nothing is awaited."""
+    import ray
+
+    if not pending:
+        sleep(LOOK)
+        return []
+    return ray.wait(pending, num_returns=1, timeout=LOOK)[0]
+
+
+def _fetch(ref: "ObjectRef[object]") -> "_Brought":
+    """Return the messages of a task that is done, or why there are none."""
+    import ray
+
+    try:
+        return cast(list[object], ray.get(ref))
+    except ray.exceptions.RayError as error:
+        return error
+
+
+def _is_unreachable(brought: "_Brought") -> bool:
+    import ray
+
+    return isinstance(brought, ray.exceptions.ActorUnavailableError)
 
 
 def _slot(actor: "Handle") -> _Slot:

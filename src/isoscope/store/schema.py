@@ -47,7 +47,9 @@ class Manifest(msgspec.Struct, frozen=True):
     files: dict[str, FileMark]
     left_out: list[str]
     warnings: list[str]
-    id: str = ""  # of what the run was measured with; runs of older versions have none
+    # Of what the run was measured with, and "-N" where N units are missing; runs of older
+    # versions have none.
+    id: str = ""
 
 
 def plain_values(value: object) -> Plain:

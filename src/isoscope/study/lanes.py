@@ -5,7 +5,8 @@ Chunks are cut anew so that documents arrive whole, with a key and a position fo
 Two lanes take the blocks in turn, each with accumulators of its own and one thread of
 linear algebra, and are merged at the end: the fetching and sorting of one block goes on
 while another is multiplied. Which lane takes a block depends on its number alone, so that
-the result does not depend on timing.
+the result does not depend on timing. A single lane is this thread itself: where every core
+has a process of its own, a second thread in each of them only gets in the way.
 """
 
 from collections import deque
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal, cast
 
 import numpy as np
@@ -162,7 +164,7 @@ class Lane:
     scratch: Array | None = None
     skipped: int = 0
 
-    def take(self, cut: Cut, place: Place, kinds: Sequence[Kind], skip_bad: bool) -> int:
+    def take(self, place: Place, kinds: Sequence[Kind], skip_bad: bool, cut: Cut) -> int:
         """Show a cut to the accumulators; return how many rows it had."""
         rows = len(cut)
         block = self._block(cut, kinds)
@@ -222,37 +224,42 @@ def run(
     """
     start = start or Survey()
     taken = [Lane(Survey.from_state(*start.to_state())) for _ in range(lanes)]
-    waiting: deque[Future[int]] = deque()
     done = 0
-
-    def finish() -> None:
-        nonlocal done
-        done += waiting.popleft().result()
-        if progress is not None:
-            progress(done)
-
-    cuts = whole_documents(chunks, seed=seed, known_by=known_by)
-    with ExitStack() as stack:
-        stack.enter_context(one_blas_thread())
-        workers = [stack.enter_context(ThreadPoolExecutor(1)) for _ in taken]
-        try:
-            for number, cut in enumerate(cuts):
-                if len(waiting) >= IN_FLIGHT:
-                    finish()
-                lane = number % lanes
-                job = workers[lane].submit(taken[lane].take, cut, place, kinds, skip_bad)
-                waiting.append(job)
-            while waiting:
-                finish()
-        finally:
-            for job in waiting:
-                job.cancel()
+    with one_blas_thread():
+        cuts = whole_documents(chunks, seed=seed, known_by=known_by)
+        for rows in _share(
+            cuts, [partial(lane.take, place, kinds, skip_bad) for lane in taken]
+        ):
+            done += rows
+            if progress is not None:
+                progress(done)
     for lane in taken:
         lane.scratch = None  # before merging, which needs room of its own
     first, *rest = taken
     for lane in rest:
         first.survey.merge(lane.survey)
     return first.survey, sum(lane.skipped for lane in taken)
+
+
+def _share(cuts: Iterator[Cut], lanes: Sequence[Callable[[Cut], int]]) -> Iterator[int]:
+    """Give cuts to lanes in turn; yield the rows of each when it is done, in order."""
+    if len(lanes) == 1:
+        yield from map(lanes[0], cuts)
+        return
+    waiting: deque[Future[int]] = deque()
+    with ExitStack() as stack:
+        workers = [stack.enter_context(ThreadPoolExecutor(1)) for _ in lanes]
+        try:
+            for number, cut in enumerate(cuts):
+                if len(waiting) >= IN_FLIGHT:
+                    yield waiting.popleft().result()
+                lane = number % len(lanes)
+                waiting.append(workers[lane].submit(lanes[lane], cut))
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for job in waiting:
+                job.cancel()
 
 
 def _measurable(block: Block) -> bool:

@@ -32,7 +32,7 @@ from isoscope.study.wide_rows import check_cut, check_memory, fitting_measures
 from isoscope.types import Chunk, Reading
 
 ROWS: Place = ("rows", "all")
-BLOCKS = 32  # of rows that make a unit: a quarter of a million rows of width 768
+BLOCKS = 16  # of rows that make a unit: 131,072 rows of width 768
 
 
 class Rows(Unit, frozen=True, tag=True):

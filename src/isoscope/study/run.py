@@ -13,7 +13,7 @@ from isoscope.accumulate.survey import Survey
 from isoscope.display import Results
 from isoscope.engine import Job, Notify, Tracker, Where, engine_for
 from isoscope.engine.base import Engine, Follows, Stage, Worker, kept_files
-from isoscope.engine.failures import Failures
+from isoscope.engine.failures import Failures, UnitsMissingError
 from isoscope.engine.plan import Plan, Unit
 from isoscope.errors import (
     EngineError,
@@ -38,6 +38,7 @@ P = TypeVar("P", bound=Plan)
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 NONE: frozenset[int] = frozenset()
+WITHOUT = "-"  # between the id of a run and the number of units it was finished without
 OTHER_VERSION = ": it was begun by another version"
 Live = Mapping[str, object]  # objects that Python passed in place of names
 
@@ -164,7 +165,8 @@ def run(
 ) -> R:
     """Do what a spec says and return its results.
 
-    An unfinished run is resumed; one that is finished, of the same spec and content, is read.
+    An unfinished run is resumed; one that is finished, of the same spec and content, is read,
+    unless units are missing in it that should not be.
     """
     execution, notify = execution or Execution(), notify or Notify()
     engine = engine_for(
@@ -263,9 +265,16 @@ def _read_again(
     except StoreError:
         return None
     worker = spec.open(notify, live)
-    same = saved.manifest.id == digest(spec.resolve(worker.content()))
+    id, _, without = saved.manifest.id.partition(WITHOUT)
+    same = id == digest(spec.resolve(worker.content()))
     if not same or saved.manifest.versions.get("isoscope") != versions()["isoscope"]:
         return None
+    if without and not execution.allow_missing:
+        raise UnitsMissingError(
+            f"the run {path.name!r} was finished without {without} of its units",
+            hint="--overwrite does it again in full, --allow-missing shows it as it is",
+            slug="units-missing",
+        )
     notify.tell(f"{path} is finished: shown as it was saved; --overwrite does it again")
     return cast(Callable[[Path], R], load_at(spec.reads_again))(path)
 
@@ -378,7 +387,7 @@ def _do_stages(
         spec,
         plan,
         found,
-        id,
+        f"{id}{WITHOUT}{len(failures.given_up)}" if id and warning else id,
         working.target,
         working.overwrite,
         notes,
