@@ -61,6 +61,9 @@ def forked_pool(monkeypatch):
     """Let workers of the pool be forks of this process; tests/engine has them as they are."""
     import subprocess
 
+    if "ray" in sys.modules:  # whose threads no fork survives: without --forks, tests share it
+        return
+
     from forks import ForkedWorker
     from isoscope.engine import pool
 

@@ -3,6 +3,8 @@
 Workers of pytest-xdist each import torch, transformers and all test files anew: thirteen
 seconds of a core for each. A fork has them. Each worker begins with a range of its own, so
 that most fixtures are built by one; who has finished takes half of what another has left.
+After tests marked `spoils_process`, which leave threads that no fork survives, a new worker
+takes over.
 """
 
 import multiprocessing.connection
@@ -95,6 +97,8 @@ class Driver:
             self._pass_on(
                 hook.pytest_report_from_serializable(config=self.config, data=content)
             )
+        elif kind == "spoilt":
+            self._replace(worker, place)
         elif kind == "ended":
             item = self.session.items[worker.given.popleft()]
             hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
@@ -120,6 +124,14 @@ class Driver:
             raise self.session.Failed(self.session.shouldfail)
         if self.session.shouldstop:
             raise self.session.Interrupted(self.session.shouldstop)
+
+    def _replace(self, worker, place):
+        """Let a new worker do what is left, after a test that leaves no process to fork."""
+        del self.workers[worker.connection]
+        worker.connection.close()
+        os.waitpid(worker.pid, 0)
+        self.ranges[place].extendleft(reversed(worker.given))
+        self._start(place)
 
     def _bury(self, worker, place):
         """Let what a dead worker was at fail, and another do the rest."""
@@ -152,8 +164,13 @@ def _serve(session, connection, base):
                 break
             item = items[given.popleft()]
             following = items[given[0]] if given else None
+            spoilt = _spoils(item) and not (following and _spoils(following))
+            following = None if spoilt else following
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             connection.send(("ended", None))
+            if spoilt:
+                connection.send(("spoilt", None))
+                break
         code = 0
     except (EOFError, BrokenPipeError, KeyboardInterrupt):
         pass  # the driver is gone
@@ -161,6 +178,10 @@ def _serve(session, connection, base):
         traceback.print_exc()
     finally:
         os._exit(code)
+
+
+def _spoils(item):
+    return item.get_closest_marker("spoils_process") is not None
 
 
 def _become_worker(config, base):

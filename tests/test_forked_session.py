@@ -31,9 +31,36 @@ def test_skipped():
 """
 
 
-def run_pytest(folder, *words):
-    (folder / "pytest.ini").write_text("[pytest]\n")
-    (folder / "test_some.py").write_text(TESTS)
+SPOILING = """
+import os
+import pytest
+
+pids = []
+
+@pytest.fixture(scope="session")
+def kept(tmp_path_factory):
+    yield
+    (tmp_path_factory.getbasetemp().parent.parent / f"torn-{os.getpid()}").touch()
+
+@pytest.mark.parametrize("number", range(3))
+def test_before(number, kept):
+    pids.append(os.getpid())
+
+@pytest.mark.spoils_process
+@pytest.mark.parametrize("number", range(2))
+def test_spoiling(number, kept):
+    pids.append(os.getpid())
+    assert len(set(pids)) == 1
+
+@pytest.mark.parametrize("number", range(9))
+def test_after(number, kept):
+    assert not pids
+"""
+
+
+def run_pytest(folder, *words, tests=TESTS):
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = spoils_process\n")
+    (folder / "test_some.py").write_text(tests)
     plugins = ("-p", "forked_session", "-p", "no:cacheprovider")
     return subprocess.run(
         [sys.executable, "-m", "pytest", *plugins, "-q", "-ra", *words],
@@ -60,3 +87,11 @@ def test_the_first_failure_ends_it_where_that_is_asked_for(tmp_path):
     done = run_pytest(tmp_path, "--forks", "1", "-x")
     assert done.returncode == 1, done.stderr
     assert "1 failed, 7 passed in " in done.stdout
+
+
+def test_after_a_test_that_spoils_its_process_another_takes_over(tmp_path):
+    base = ("--basetemp", str(tmp_path / "base"))
+    done = run_pytest(tmp_path, "--forks", "1", *base, tests=SPOILING)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.splitlines()[-1].startswith("14 passed in ")
+    assert len(list(tmp_path.glob("torn-*"))) == 2  # fixtures of both workers

@@ -23,6 +23,7 @@ from isoscope.errors import EngineError, MissingPackageError, RowError
 from isoscope.study.run import run
 from isoscope.study.spec import Execution
 
+pytestmark = pytest.mark.spoils_process  # forks of a process that had a cluster may die
 UNITS = 11
 ALL = sorted(f"{s}-{n}" for s in (1, 2) for n in range(UNITS))
 
