@@ -37,9 +37,14 @@ def cluster():
         yield
 
 
-@pytest.fixture(params=[SumSpec, HeldSpec])
-def spec(request, orders):
-    return request.param.of(orders=str(orders), units=UNITS, stages=2)
+SLOW = pytest.mark.slow
+TASKS_FIRST = pytest.mark.parametrize("kind", [SumSpec, pytest.param(HeldSpec, marks=SLOW)])
+ACTORS_FIRST = pytest.mark.parametrize("kind", [pytest.param(SumSpec, marks=SLOW), HeldSpec])
+
+
+@pytest.fixture
+def spec(kind, orders):
+    return kind.of(orders=str(orders), units=UNITS, stages=2)
 
 
 @pytest.fixture
@@ -69,6 +74,7 @@ def ended(log):
     return sorted(where for _, _, where in log("end"))
 
 
+@TASKS_FIRST
 def test_it_gives_the_bytes_of_one_process(cluster, spec, whole, target, log):
     seen = []
     assert run(spec, rayed(target), notify=Notify(status=seen.append)) == [77, 77]
@@ -79,12 +85,14 @@ def test_it_gives_the_bytes_of_one_process(cluster, spec, whole, target, log):
     assert seen[-1].units_done == 2 * UNITS
 
 
+@ACTORS_FIRST
 def test_a_worker_killed_in_a_unit_is_replaced_by_ray(cluster, spec, whole, target, order):
     order("once-die@1-4")
     run(spec, rayed(target))
     assert bits(target) == whole
 
 
+@TASKS_FIRST
 def test_units_that_always_fail_are_given_up_and_the_others_kept(
     cluster, spec, whole, target, order, log, monkeypatch
 ):
@@ -111,7 +119,7 @@ def test_records_are_files_too(cluster, orders, log):
 
 def test_an_error_of_the_input_ends_the_run(cluster, orders, target, order):
     order("bad_row@1-3")
-    for _ in range(8):  # where tasks were cancelled, Ray ended the driver one time in four
+    for _ in range(3):  # where tasks were cancelled, Ray ended the driver one time in four
         with pytest.raises(RowError):
             run(SumSpec.of(orders=str(orders), units=UNITS), rayed(target))
         assert not target.exists()
@@ -213,6 +221,7 @@ def test_what_ray_says_is_passed_on_in_a_line(orders, alone, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", [SumSpec, HeldSpec])
 def test_a_local_cluster_ends_with_the_run(orders, target, start, log, spec, whole):
     where = {"output": str(target), "engine": "ray", "workers": 2}
     options = {"orders": str(orders), "units": UNITS, "stages": 2}
@@ -231,6 +240,7 @@ def test_a_local_cluster_ends_with_the_run(orders, target, start, log, spec, who
 
 @pytest.mark.slow
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("kind", [SumSpec, HeldSpec])
 def test_a_driver_that_is_killed_is_resumed_with_another_engine(
     orders, target, start, order, log, spec, whole, blow
 ):
