@@ -206,8 +206,11 @@ def listening(costs: Costs, size: Size, tokens: float) -> float:
 
 
 def passes(costs: Costs, size: Size, tokens: float) -> float:
-    """Return the seconds of one core for the passes of a model, at the rate of our products."""
-    return costs.product * size.parameters * tokens
+    """Return the seconds of one core for the passes of a model, at the rate of our products.
+
+    A covariance is symmetric, so that half of its products are computed; of a pass all are.
+    """
+    return 2 * costs.product * size.parameters * tokens
 
 
 def model_state(size: Size) -> int:
@@ -244,8 +247,8 @@ def _vectors() -> list[str]:
         f"{read / 1e12:.1f} TB read, {handed / 1e9:,.0f} GB of states",
         f"{state / 1e6:.0f} MB",
         f"{_held(units, state) / 1e6:.0f} MB",
-        f"{wait / 60:.0f} min, at {read / wait / MACHINES / 1e9:.1f} GB/s to each machine; "
-        f"merging {merging / 60:.0f} min, most of it meanwhile",
+        f"{wait:.0f} s where storage gives {read / wait / MACHINES / 1e9:.1f} GB/s to each "
+        f"machine; merging takes the driver {merging / 60:.0f} min",
     ]
 
 
