@@ -45,6 +45,9 @@ RESULTS = Path(__file__).parent / "results" / "intervals.json"
 REPETITIONS = 400
 CODE = 52  # the last decision (docs/adr) that moved what is counted here
 CODES = {"changed": 48}  # of differences
+CODES_OF_CELLS = {
+    "smollm resid.14": 53
+}  # the only site whose axes go below 1e-5 of the longest
 FIRST_SEED = 9_300_000
 PLACE = ("rows", "all")
 # Distances between sampled rows have no value in a pool: a document drawn twice has none.
@@ -233,6 +236,11 @@ def cells(part: str) -> list[tuple[str, int, Work]]:
     ]
 
 
+def code_of(part: str, name: str) -> int:
+    """Return the last decision that moved what is counted in a cell."""
+    return CODES_OF_CELLS.get(name, CODES.get(part, CODE))
+
+
 def same_cell(a: dict, b: dict) -> bool:
     """Whether two records are of one cell, of whatever code."""
     return (a["name"], a["documents"]) == (b["name"], b["documents"])
@@ -250,9 +258,10 @@ def main() -> None:
     part, path = sys.argv[1], Path(sys.argv[2]) if len(sys.argv) > 2 else RESULTS
     path = path.with_stem(f"{path.stem}-{part}")
     records = json.loads(path.read_text()) if path.exists() else []
-    code = CODES.get(part, CODE)
     known = {
-        (each["name"], each["documents"]): each for each in records if each.get("code") == code
+        (each["name"], each["documents"]): each
+        for each in records
+        if each.get("code") == code_of(part, each["name"])
     }
     age = {
         (each["name"], each["documents"]): int(str(each.get("code", 1))[:2])
@@ -264,7 +273,8 @@ def main() -> None:
     for name, size, work in ordered:
         found = known.get((name, size))
         if found is None:
-            found = {"part": part, "name": name, "documents": size, "code": code, "ran": 0}
+            found = {"part": part, "name": name, "documents": size, "ran": 0}
+            found["code"] = code_of(part, name)
             records.append(found)
         if "ran" not in found:
             continue

@@ -10,6 +10,7 @@ from isoscope.errors import UndefinedError
 from isoscope.hashing import named_documents
 from isoscope.measures.alpha import slope
 from isoscope.measures.effective_rank import entropy_rank
+from isoscope.measures.interval import standard_error
 from isoscope.measures.participation import ratio
 from isoscope.measures.view import RawSpectrum, Spectrum
 from isoscope.measures.view.axes import no_spread, nonzero_values
@@ -274,3 +275,31 @@ def test_small_eigenvalues_that_rows_do_have_stay():
     singular = np.linalg.svd(rows, compute_uv=False)
     share = singular / singular.sum() + 1e-7
     assert found["rankme"] == pytest.approx(np.exp(-(share * np.log(share)).sum()), rel=1e-6)
+
+
+def spread_of_alpha(viewed, long, along):
+    """Return the standard error of alpha of rows, a fifth of which are long along a direction.
+
+    Fewer long rows would be summed in float64.
+    """
+    rng = np.random.default_rng(5)
+    names = np.repeat(np.arange(100), 30)
+    basis = np.linalg.qr(rng.normal(size=(96, 96)))[0]
+    root = np.arange(1, 97)[:, None] ** -0.375 * basis
+    rows = rng.normal(size=(3000, 96)) @ root + 0.5 * (rng.normal(size=(100, 96)) @ root)[names]
+    rows[::5] += long * along / np.linalg.norm(along) * rng.lognormal(0, 0.1, size=(600, 1))
+    seen = viewed(Spectrum, rows.astype(np.float32), names.astype(str))
+    assert seen.sketched == 24
+    without = seen.values_without(lambda each: slope(each.values, each.count))
+    return standard_error(slope(seen.values, seen.count), without, seen.sizes)
+
+
+@pytest.mark.parametrize(
+    "along", [np.eye(96)[3], np.cos(np.arange(96.0))], ids=["axis", "none"]
+)
+@pytest.mark.parametrize("long", [100, 1_000, 10_000])
+def test_one_long_direction_takes_no_width_from_what_is_below_it(viewed, along, long):
+    # all other axes are 1e-3 to 1e-9 of the longest; the slope begins at the fifth
+    plain, below = (spread_of_alpha(viewed, size, along) for size in (0, long))
+    # the 24 longest axes are others, and the rounding of float32 may widen it, not narrow it
+    assert 0.7 * plain < below < 2 * plain

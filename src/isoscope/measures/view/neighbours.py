@@ -166,12 +166,15 @@ def _kernel(cosines: Array) -> Array:
 def _symmetric(rows: Array, of: Callable[[Array], Array] | None = None) -> Array:
     """Return the products of all pairs of rows, or a function of them: half of the work.
 
-    BLAS sums up a product in the same order on both sides of the diagonal, so that the
-    result is bit by bit what all of the products would be.
+    What lies below the diagonal is copied from above it: not every BLAS sums up a product in
+    the same order on both sides.
     """
     out = np.empty((len(rows), len(rows)), dtype=rows.dtype)
     for start in range(0, len(rows), _STRIP):
         strip = rows[start : start + _STRIP] @ rows[start:].T
+        below = np.tri(len(strip), k=-1, dtype=bool)
+        square = strip[:, : len(strip)]
+        square[below] = square.T[below]
         strip = strip if of is None else of(strip)
         out[start : start + _STRIP, start:] = strip
         out[start:, start : start + _STRIP] = strip.T

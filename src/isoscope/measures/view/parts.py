@@ -28,7 +28,7 @@ from isoscope.types import Array
 _TINY = 1e-6  # of the largest: smaller eigenvalues of a float32 sketch are rounding
 _CELLS = 8  # groups of sampled rows, of about 64 each, that are worked on at once
 _BATCH = 8  # groups whose sketches are worked on at once
-FAINT = 1e-5  # of the largest: along shorter axes a float32 sketch shows rounding alone
+EMPTY = 1e-12  # of the largest: along a shorter axis there is nothing but rounding
 _TRIANGLE = 6  # the smallest triangle that is inverted by itself
 _DOMINANT = 0.1  # of a trace: a longer axis is seen by every sketch as it is
 _SAFE = 1e-5  # of the largest: with no smaller eigenvalue a matrix has a plain inverse
@@ -368,7 +368,7 @@ def _share_out(
     values, (rank, width) = axes.values[about_zero], seen.shape
     shown, other = (np.concatenate(part) for part in zip(*found, strict=True))
     tail = np.arange(width) < (width - top_axes(rank, width))
-    tail &= values > FAINT * values.max(initial=0.0)
+    tail &= values > EMPTY * values.max(initial=0.0)
     if not tail.any():
         return shown
     # about what a group of that size has on average, of which all sums are known

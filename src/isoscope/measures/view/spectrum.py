@@ -13,7 +13,7 @@ from isoscope.blas import one_blas_thread
 from isoscope.errors import UndefinedError
 from isoscope.measures.view.axes import AXES, Axes, no_spread, refuse_few_rows
 from isoscope.measures.view.parts import (
-    FAINT,
+    EMPTY,
     Parts,
     SampledParts,
     SketchedParts,
@@ -120,9 +120,9 @@ class Spectrum(GroupView):
     def _steps(self) -> tuple[Array, Array]:
         """How far values move without each group, and that over the values, (groups, d) each.
 
-        Along the faintest axes groups show rounding alone, which would set the pace of all.
+        Along empty axes groups show rounding alone, which would set the pace of all.
         """
-        seen = self.values > FAINT * self.values.max(initial=0.0)
+        seen = self.values > EMPTY * self.values.max(initial=0.0)
         steps = np.where(seen, self._left - self.values, 0.0)
         sizes = np.divide(steps, self.values, out=np.zeros_like(steps), where=steps != 0)
         return steps, np.abs(sizes)
