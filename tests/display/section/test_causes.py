@@ -31,6 +31,15 @@ def test_what_adds_up_is_stacked_and_what_does_not_stands_side_by_side(demo):
     assert (whiskers["y"]["field"], whiskers["y2"]["field"]) == ("low", "high")
 
 
+def test_no_bar_of_a_real_survey_stacks_shares_of_two_scales(surveyed):
+    stacked = [
+        {row["cause"] for row in chart.rows()}
+        for chart in show([surveyed]).charts
+        if chart.spec["layer"][0]["encoding"]["y"].get("stack", "zero") is not None
+    ]
+    assert stacked == [{"frequency", "position", "mean"}]
+
+
 def test_it_says_in_words_what_each_number_answers(demo):
     lead = show([demo]).lead
     assert "not to be added" in lead[0]

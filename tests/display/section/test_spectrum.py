@@ -7,7 +7,7 @@ import pytest
 
 from isoscope.display.page.section import Exhibit
 from isoscope.display.section.spectrum import _spec, show
-from isoscope.display.section.verdict import findings
+from isoscope.display.section.verdict import findings, output_site
 from isoscope.types import SpectrumCurve
 
 
@@ -42,6 +42,15 @@ def test_the_spectrum_and_the_verdict_have_the_same_effective_rank(demo):
         finding = findings(exhibit)[2]
         assert mark["text"].startswith(f"{label} ") and f"is the {label} of" in finding.text
         assert finding.figure == f"{mark['rank']:.0f}"
+
+
+def test_so_they_have_where_a_real_survey_has_both_estimates(surveyed):
+    site = output_site(surveyed)
+    rows = show([surveyed]).charts[0].rows(site=site, variant="all")
+    (mark,) = (r for r in rows if "effective rank" in r["text"])
+    (finding,) = (each for each in findings(surveyed) if "effective rank" in each.text)
+    assert surveyed.reading("effective-rank", site).value < mark["rank"]
+    assert finding.figure == f"{mark['rank']:.0f}"
 
 
 def test_marks_of_several_runs_say_whose_they_are(exhibits):

@@ -21,6 +21,24 @@ def test_three_sentences_are_about_the_output(demo):
     assert sinks.text.endswith("in blocks 1 to 2")
 
 
+def test_sinks_are_known_by_their_norm_and_called_so():
+    reading = Reading("a", "resid.1", "all", "", None, "alpha", 0.5, None, None, 900, 24)
+    curve = SinkShare("resid.1", "all", share=0.97, rows=30, n=900, documents=30)
+    (finding,) = findings(Exhibit("a", [reading], [curve]))
+    assert finding.text.startswith("or more of the variance comes from norm sinks, one token")
+    assert "attention" not in finding.text + finding.rule
+
+
+def test_a_model_that_pools_is_judged_by_its_pooled_vectors():
+    made = {"run": "a", "variant": "all", "group": "", "step": None, "n": 90, "d": 3}
+    ends = {"measure": "mean-cosine-cross", "low": None, "high": None}
+    values = (("embed", 0.1), ("resid.0", 0.2), ("norm.out", 0.3), ("pooled", 0.4))
+    readings = [Reading(site=site, value=value, **made, **ends) for site, value in values]
+    assert output_site(Exhibit("a", readings)) == "pooled"
+    assert findings(Exhibit("a", readings))[0].figure == "0.40"
+    assert output_site(Exhibit("a", readings[:3])) == "norm.out"
+
+
 def test_without_sinks_the_third_is_about_dimensions(demo):
     quiet = replace(demo, curves=[c for c in demo.curves if not isinstance(c, SinkShare)])
     assert findings(quiet)[2].figure == f"{1.3 * 24:.0f}"
