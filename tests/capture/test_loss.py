@@ -172,6 +172,11 @@ def test_a_loss_worse_than_a_guess_is_warned_about():
     assert planted(0.5, 0.5).warning() == ""
 
 
+def test_a_needed_bos_is_named_where_the_loss_without_it_is_worse_than_a_guess():
+    assert "nats lower with <bos>" in planted(6.0, -4.0, bos=False).warning()
+    assert "uniform guess" in planted(-4.0, -8.0, bos=False).warning()
+
+
 @pytest.mark.parametrize(("gain", "error", "warns"), [
     (0.4, 0.01, False), (0.6, 0.01, True), (0.6, 0.25, False), (2.0, 0.13, True),
 ])  # fmt: skip

@@ -57,21 +57,21 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
 
     def warning(self) -> str:
         """Return what looks wrong with the tokens; nothing where they look right."""
-        if self.surveyed > self.chance + CLEAR:
+        limit = self.chance + CLEAR
+        best = min(each for each in (self.with_bos, self.without_bos) if each is not None)
+        gain = self.surveyed - best
+        if best <= limit and gain > max(CLEAR, ERRORS * self.error):
+            how = "without" if self.used else "with"
+            return (
+                f"special tokens look wrong: the loss is {gain:.2f} nats lower {how} "
+                f"{self.bos} before each document, and the survey reads them the other way"
+            )
+        if self.surveyed > limit:
             return (
                 f"the loss is above that of a uniform guess, {self.chance:.2f}: the tokens may "
                 "be those of another model"
             )
-        if self.with_bos is None:
-            return ""
-        gain = self.surveyed - min(self.with_bos, self.without_bos)
-        if gain <= max(CLEAR, ERRORS * self.error):
-            return ""
-        how = "without" if self.used else "with"
-        return (
-            f"special tokens look wrong: the loss is {gain:.2f} nats lower {how} {self.bos} "
-            "before each document, and the survey reads them the other way"
-        )
+        return ""
 
 
 def next_token_loss(
