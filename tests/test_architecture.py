@@ -265,6 +265,11 @@ def test_measuring_a_file_never_loads_torch(tmp_path):
     assert "torch" not in loaded(code, tmp_path / "v.npy")
 
 
+def test_the_sections_of_a_report_never_load_torch():
+    code = "from isoscope.exhibit.exhibit import sections\nassert len(sections()) > 10"
+    assert "torch" not in loaded(code)
+
+
 @pytest.mark.parametrize(
     ("folder", "text", "match"),
     [

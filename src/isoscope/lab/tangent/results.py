@@ -23,6 +23,7 @@ from isoscope.study.gradients import COMPLEMENT, CONTROL_GROUPS, RANDOM, SHUFFLE
 from isoscope.types import Reading
 
 ENERGY, RATIO, RISE = "tangent-energy", "tangent-energy-ratio", "tangent-anisotropy"
+ANGLE = "tangent-angle"  # of a direction to the proxy of the checkpoint before, in degrees
 ABOVE, BELOW, NEITHER = "above", "below", "neither"
 COLUMNS = (  # head, measure and group
     ("energy", ENERGY, ""),

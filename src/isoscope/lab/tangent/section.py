@@ -23,8 +23,7 @@ from isoscope.display.page.section import (
     run_switch,
 )
 from isoscope.lab.tangent.concepts import concepts_of_run
-from isoscope.lab.tangent.results import ABOVE, ENERGY, RATIO, RISE, sentence, verdict
-from isoscope.lab.tangent.series import ANGLE
+from isoscope.lab.tangent.results import ABOVE, ANGLE, ENERGY, RATIO, RISE, sentence, verdict
 from isoscope.site import Site, order_sites
 from isoscope.store import Run
 from isoscope.study.gradients import CONTROL_GROUPS, SHUFFLED, direction_name

@@ -20,7 +20,7 @@ from isoscope.engine import Notify, Scratch, Ticks
 from isoscope.engine.plan import Packed
 from isoscope.errors import IsoscopeError
 from isoscope.lab.tangent.concepts import concepts_of
-from isoscope.lab.tangent.results import tangent_results
+from isoscope.lab.tangent.results import ANGLE, tangent_results
 from isoscope.lab.tangent.spec import (
     TangentPlan,
     TangentSeriesPlan,
@@ -47,7 +47,6 @@ from isoscope.study.series import Checkpoint, other_shape
 from isoscope.types import Array, Reading
 
 ONE = ("a series of gradients", "isoscope tangent of its folder")
-ANGLE = "tangent-angle"  # of a direction to the proxy of the checkpoint before, in degrees
 EARLY = 8  # checkpoints that a shared proxy is fitted to at most, evenly spread
 
 
