@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from isoscope.cli import collector
 from isoscope.cli.config import NULLS, config_file
 from isoscope.cli.flags import formats, quiet
 from isoscope.cli.output import note, progress, show
@@ -114,6 +115,7 @@ def _compute(experiment: "Experiment", options: Mapping[str, object], quiet: boo
 
     if experiment.blocks:
         give_back(*experiment.blocks)
+    collector.resume()
     try:
         with progress(quiet=quiet, noun=experiment.noun, first=experiment.first) as bar:
             return experiment.function(

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 import click
 from click.shell_completion import get_completion_class, shell_complete
 
-from isoscope.cli import demo, runs
+from isoscope.cli import collector, demo, runs
 from isoscope.cli import help as helping
 from isoscope.cli import list as listing
 from isoscope.cli.command import SpecCommand, epilog
@@ -213,6 +213,7 @@ def main() -> None:
     ending = Ending()
     if _is_whole_process() and "coverage" not in sys.modules:
         atexit.register(ending.leave)  # before any other, so that it is called after them
+        collector.rest()
     try:
         app(prog_name="isoscope")
     except SystemExit as end:
