@@ -209,3 +209,17 @@ def test_they_do_not_depend_on_rotation_or_scale():
             here = survey_of(each, own).held["grad.0", "all"]
             values.append(measure(finalize_all(here).view(view)))
         assert values == pytest.approx([values[0]] * 3, rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-8, 1e8])
+def test_nothing_but_rounding_is_left_without_all_directions_there_are(scale):
+    turn = orthonormal(4, 6, 6)
+    basis, others = turn[:, :3], turn[:, 3:]  # gradients lie in the complement, all of it
+    rows = scale * np.random.default_rng(3).normal(size=(50, 3)) @ others.T
+    mean = rows.mean(axis=0)
+    cloud = Cloud(50.0, mean, (rows - mean).T @ (rows - mean))
+    with pytest.raises(UndefinedError, match="all of it lies in the proxy"):
+        draw_complement(cloud, basis, 20, 0.1, 0)
+    with pytest.raises(UndefinedError, match="all of it lies in the proxy"):
+        cloud.rise(others, 0.1)
+    assert cloud.rise(basis, 0.1) != 0

@@ -16,6 +16,7 @@ from isoscope.types import Array
 
 N = TypeVar("N", float, Array)
 _ROOM = 1 << 22  # numbers that are drawn at once
+_ROUNDING = 1e-9  # of a trace: less than that is nothing
 _DRAWS = 0x74616E67  # so that these draws and other samples of a seed differ
 
 
@@ -73,7 +74,15 @@ class Cloud:
         What is left is read in its own d - k dimensions, so that it is 0 of a white cloud.
         """
         rest = complement(basis)
-        return _score(rest.T @ self.scatter @ rest, zeta) - self.score(zeta)
+        left = rest.T @ self.scatter @ rest
+        _refuse_nothing(np.trace(left), np.trace(self.scatter))
+        return _score(left, zeta) - self.score(zeta)
+
+
+def _refuse_nothing(left: Array, whole: Array | float) -> None:
+    """Raise where nothing but rounding is left of a trace."""
+    if np.min(left) <= _ROUNDING * whole:
+        raise no_energy()
 
 
 def _score(scatter: Array, zeta: float) -> float:
@@ -185,8 +194,7 @@ def _look(
     seen = turned @ mean  # (n, k)
     level = np.einsum("nk,nk->n", seen, np.linalg.solve(gram, seen[..., None])[..., 0])
     whole = trace + cloud.rows * cloud.mean @ cloud.mean
-    if trace <= 0:
-        raise no_energy()
+    _refuse_nothing(trace - held, trace)
     left_over = isoscore_star_of(trace - held, left, cloud.width - rank, zeta)
     score = isoscore_star_of(trace, squares, cloud.width, zeta)
     return (held + cloud.rows * level) / whole, left_over - score
