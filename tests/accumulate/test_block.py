@@ -277,3 +277,9 @@ def test_sums_are_the_same_bits_wherever_the_sorted_parts_end(centre, lengths, m
             )
         np.testing.assert_allclose(block.sums.energy, expected.energy, rtol=1e-5)
         np.testing.assert_array_equal(block.squares, at_once.squares)
+
+
+def test_a_centre_beyond_float32_is_taken_from_rows_in_float64(make_block):
+    rows = np.ones((4, 3), dtype=np.float32)
+    about = make_block(rows).about(np.array([1e60, 0.0, 1.0]))
+    np.testing.assert_array_equal(about.rows, np.tile([-1e60, 1.0, 0.0], (4, 1)))

@@ -102,3 +102,15 @@ def test_scatters_of_halves_and_bands_are_those_of_their_rows():
             off = here - here.mean(axis=0)
             assert seen.share_mean[2 + number, share] == pytest.approx(here.mean(axis=0))
             assert seen.scatter[2 + number, share] == pytest.approx(off.T @ off)
+
+
+def test_sums_that_float32_cannot_hold_are_kept_in_float64():
+    held = GradientPieces(2)
+    shares = len(held.share_rows)
+    for mean in (0.0, 1e30):
+        sums = ShareSums(
+            np.ones(shares), np.full((shares, 2), mean), np.ones((shares, 2, 2))
+        )  # float32 rows as a damaged file may have them
+        held.add_sums(sums, documents=1, single=True)
+    assert held.scatter.dtype == np.float64
+    np.testing.assert_allclose(held.scatter, 5e59)

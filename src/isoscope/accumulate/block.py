@@ -349,11 +349,15 @@ class ArrayBlock(Block):
         """Return the block with the centre subtracted from every row.
 
         In two steps, because a float32 centre far from zero is off by more than the
-        spread of the rows may allow.
+        spread of the rows may allow. In float64 about a centre that float32 cannot hold, as
+        a damaged file may name one.
         """
-        near = centre.astype(self.rows.dtype)
-        rows = self.rows - near
-        rows -= (centre - near).astype(self.rows.dtype)
+        rows = self.rows
+        if np.abs(centre).max(initial=0.0) > np.finfo(rows.dtype).max:
+            rows = rows.astype(np.float64)
+        near = centre.astype(rows.dtype)
+        rows = rows - near
+        rows -= (centre - near).astype(rows.dtype)
         return ArrayBlock.of(rows, self.members, sketched=False)
 
     def reorder(self, order: Array) -> "ArrayBlock":

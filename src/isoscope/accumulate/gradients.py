@@ -23,6 +23,7 @@ PARTS = len(HALVES) * BANDS  # rows of a cell by half and frequency band
 ROWS, ENERGY = 0, 1  # the first columns of sums; those of directions follow
 PIECES = len(HALVES) + BANDS  # of which scatters are kept apart: halves, then bands
 PIECE_SHARES = PIECES * SHARES
+_LARGEST = 1e38  # of what is added to sums in float32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,9 +106,11 @@ class ByShare:
         share[there], weight[there] = pairwise_weights(self.share_rows[there], new.rows[there])
         step = np.where(there[:, None], new.mean - self.share_mean, 0.0)  # (shares, d)
         gap = weight[:, None, None] * step[:, :, None] * step[:, None, :]
-        if not single and self.scatter.dtype != np.float64:
+        added = pack(new.scatter + gap, np.float64)
+        fits = single and np.abs(added).max(initial=0.0) < _LARGEST
+        if not fits and self.scatter.dtype != np.float64:
             self.scatter = self.scatter.astype(np.float64)
-        self.scatter += pack(new.scatter + gap, np.float64)
+        self.scatter += added
         self.share_mean = self.share_mean + step * share[:, None]
         self.share_rows = self.share_rows + new.rows
 
