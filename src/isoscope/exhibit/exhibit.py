@@ -1,12 +1,15 @@
 """A run, or readings at hand, made into what a page shows."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias, cast
 
 from isoscope.accumulate import Vocabulary, accumulator_of
+from isoscope.accumulate.survey import Survey
+from isoscope.blas import one_blas_thread
 from isoscope.display import READINGS, Results
 from isoscope.display.page.section import Drawn, Exhibit, Section
 from isoscope.errors import ConfigError, StoreError
@@ -16,7 +19,8 @@ from isoscope.site import is_matrix
 from isoscope.store.origin import Identity, Settings
 from isoscope.store.run import Run, load
 from isoscope.study.experiment import known_experiments
-from isoscope.study.measure_choice import options_of
+from isoscope.study.measure_choice import WIDE, options_of
+from isoscope.study.threads import THREADS, map_in_threads
 from isoscope.types import Curve, Reading
 
 NOUNS = {"text": "tokens", "tokens": "tokens", "audio": "frames", "image": "patches"}
@@ -125,23 +129,19 @@ def _curves(run: Run, name: str) -> tuple[list[Curve], Effective, list[str]]:
     """Return what is drawn from the summaries; a run whose state is lost still has readings."""
     found: list[Curve] = []
     effective: Effective = {}
-    counts: TokenCounts | None = None
     chosen = _affordable(run.readings)
     remarks: list[str] = []
+    narrow = all(each.d <= WIDE for each in run.readings)
     try:
-        for survey in run.by_site():
-            for here in survey.held.values():
-                if counts is None and Vocabulary in here and here[Vocabulary].count:
-                    counts = TokenCounts(accumulator_of(here, Vocabulary).finalize())
-            for site in dict.fromkeys(site for site, _ in survey.held):
-                if site not in chosen:
-                    continue
-                curves, rows = curves_of(survey, site, name)
-                found += curves
-                effective |= {(site, variant): n for variant, n in rows.items()}
-                if is_matrix(site):
-                    seen = matrix_cells(survey, site, counts, run.origin.seed)
-                    found += [seen] if seen is not None else []
+        with one_blas_thread():
+            drawn = map_in_threads(
+                partial(_curves_of_sites, run, name, chosen),
+                _with_counts(run),
+                THREADS if narrow else 1,
+            )
+        for curves, rows in drawn:
+            found += curves
+            effective |= rows
     except StoreError as error:
         why = error.problem.replace(str(run.path), run.path.name)  # pages go to other people
         remarks.append(
@@ -151,6 +151,35 @@ def _curves(run: Run, name: str) -> tuple[list[Curve], Effective, list[str]]:
     if len(chosen) < len(known):
         remarks.append(f"spectra of {len(chosen)} of {len(known)} sites, to save hours of work")
     return found, effective, remarks
+
+
+def _with_counts(run: Run) -> Iterator[tuple[Survey, TokenCounts | None]]:
+    """Yield the sites of a run, with how often tokens were seen once a site says so."""
+    counts: TokenCounts | None = None
+    for survey in run.by_site():
+        for here in survey.held.values():
+            if counts is None and Vocabulary in here and here[Vocabulary].count:
+                counts = TokenCounts(accumulator_of(here, Vocabulary).finalize())
+        yield survey, counts
+
+
+def _curves_of_sites(
+    run: Run, name: str, chosen: set[str], taken: tuple[Survey, TokenCounts | None]
+) -> tuple[list[Curve], Effective]:
+    """Return the curves of the sites of a survey, and how many rows they count as."""
+    survey, counts = taken
+    found: list[Curve] = []
+    effective: Effective = {}
+    for site in dict.fromkeys(site for site, _ in survey.held):
+        if site not in chosen:
+            continue
+        curves, rows = curves_of(survey, site, name)
+        found += curves
+        effective |= {(site, variant): n for variant, n in rows.items()}
+        if is_matrix(site):
+            seen = matrix_cells(survey, site, counts, run.origin.seed)
+            found += [seen] if seen is not None else []
+    return found, effective
 
 
 def _affordable(readings: Iterable[Reading]) -> set[str]:
