@@ -15,7 +15,17 @@ SOURCE = Path(__file__).parents[1] / "src" / "isoscope"
 # the containers of display (study, comparison), and what shows or pairs runs reads summaries
 # of accumulate off them (comparison, exhibit).
 # Modules beside the folders that every folder may import.
-NOUNS = {"types", "errors", "escape", "registry", "site", "hashing", "memory", "blas"}
+NOUNS = {
+    "dataclass",
+    "types",
+    "errors",
+    "escape",
+    "registry",
+    "site",
+    "hashing",
+    "memory",
+    "blas",
+}
 BELOW_STUDY = {"source", "capture", "accumulate", "measures", "store", "engine"}
 MAY_IMPORT = {
     "source": set(),

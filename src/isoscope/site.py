@@ -7,9 +7,10 @@ and prints as it was. In readings, runs and state files sites are strings.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self
+
+from isoscope.dataclass import dataclass
 
 ENCODER, DECODER = "enc", "dec"
 CROSS = "cross"  # attention of a decoder to its encoder

@@ -1,11 +1,12 @@
 """The nouns that every folder shares: chunk, document, reading, change, curves, note."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from isoscope.dataclass import dataclass
 
 Array = NDArray[Any]
 

@@ -1,6 +1,5 @@
 """How alike rows are that follow one another in a file, beside rows at random."""
 
-from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
@@ -8,6 +7,7 @@ import numpy as np
 from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block
 from isoscope.accumulate.directions import cosine_over_pairs
+from isoscope.dataclass import dataclass
 from isoscope.hashing import splitmix64
 from isoscope.types import Array
 

@@ -5,13 +5,13 @@ sums over its pairs, so nothing else is kept.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from isoscope.accumulate.block import Block
 from isoscope.accumulate.cellwise import Cellwise
 from isoscope.accumulate.row_bands import FREQUENCIES, band_name
+from isoscope.dataclass import dataclass
 from isoscope.types import Array
 
 

@@ -7,7 +7,7 @@ every digit of a cloud whose mean is ten thousand times its spread.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import Protocol
 
@@ -23,6 +23,7 @@ from isoscope.accumulate.sums import (
     TokenTypes,
     lazy,
 )
+from isoscope.dataclass import dataclass
 from isoscope.hashing import GROUPS, hash_tuples, ordinal_documents, type_hashes
 from isoscope.types import Array, as_rows
 

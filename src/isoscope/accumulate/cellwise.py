@@ -5,7 +5,7 @@ depends only on how many documents there are in all.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from typing import ClassVar, Self, TypeVar
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from isoscope.accumulate.base import Accumulator, S_co
 from isoscope.accumulate.block import Block
+from isoscope.dataclass import dataclass
 from isoscope.hashing import GROUPS, sorted_distinct
 from isoscope.types import Array
 

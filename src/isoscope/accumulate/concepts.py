@@ -1,7 +1,6 @@
 """Concepts: the tokens whose activations reach furthest along each direction of a proxy."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block
 from isoscope.accumulate.sinks import CONTEXT_BYTES, NO_TOKEN, WORD_BYTES, as_bytes, as_text
+from isoscope.dataclass import dataclass
 from isoscope.hashing import hash_tuples
 from isoscope.types import Array
 

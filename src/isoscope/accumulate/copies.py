@@ -1,6 +1,5 @@
 """How many rows are exact copies of another, from the smallest hashes of their content."""
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Self
 
@@ -8,6 +7,7 @@ import numpy as np
 
 from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block, RowsOnDevice
+from isoscope.dataclass import dataclass
 from isoscope.hashing import splitmix64
 from isoscope.types import Array
 

@@ -1,13 +1,13 @@
 """Where rows point: the sum of unit vectors of each document group, about any centre."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Self, TypeVar
 
 import numpy as np
 
 from isoscope.accumulate.block import Block
 from isoscope.accumulate.cellwise import ByGroup, Cellwise
+from isoscope.dataclass import dataclass
 from isoscope.types import Array
 
 N = TypeVar("N", float, Array)

@@ -5,7 +5,6 @@ scatter and the mean, whichever subspace is asked for later.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -15,6 +14,7 @@ from isoscope.accumulate.block import Block
 from isoscope.accumulate.cellwise import ByGroup, Cellwise, pairwise_weights
 from isoscope.accumulate.heads import SHARES, pack, unpack
 from isoscope.accumulate.row_bands import FREQUENCIES
+from isoscope.dataclass import dataclass
 from isoscope.types import Array
 
 HALVES = ("early", "late")  # of the documents, in the order in which they are run

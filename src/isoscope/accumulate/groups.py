@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from isoscope.accumulate.block import Block, directions
 from isoscope.accumulate.cellwise import ByGroup, Cellwise
+from isoscope.dataclass import dataclass
 from isoscope.errors import MergeError
 from isoscope.hashing import GROUPS
 from isoscope.types import Array

@@ -1,7 +1,6 @@
 """Heads of attention: sums of their queries and keys, and of what each query makes of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Self
 
@@ -10,6 +9,7 @@ import numpy as np
 from isoscope.accumulate.block import Block
 from isoscope.accumulate.cellwise import ByGroup, Cellwise, pairwise_weights
 from isoscope.accumulate.row_bands import POSITIONS, position_bands
+from isoscope.dataclass import dataclass
 from isoscope.types import Array
 
 SHARES = 8  # groups of documents whose scatter is kept: 32 of them would take megabytes

@@ -1,7 +1,6 @@
 """Count, mean, covariance and what debiasing needs, in two halves, exact however cut."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -10,6 +9,7 @@ from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block
 from isoscope.accumulate.cellwise import pairwise_weights
 from isoscope.accumulate.precision import Precision
+from isoscope.dataclass import dataclass
 from isoscope.types import Array
 
 _TILE = 64  # rows of a matrix that is mirrored

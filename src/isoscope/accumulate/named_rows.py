@@ -6,7 +6,6 @@ in `Copies`; of the others the first few in their source, or the longest.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -16,6 +15,7 @@ from isoscope.accumulate.block import Block
 from isoscope.accumulate.copies import SIZE, content_hashes
 from isoscope.accumulate.sinks import as_bytes, as_text
 from isoscope.accumulate.sums import RowNames
+from isoscope.dataclass import dataclass
 from isoscope.hashing import hash_tuples
 from isoscope.types import Array
 

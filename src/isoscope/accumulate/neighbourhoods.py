@@ -7,7 +7,6 @@ rows, so that what a small sample does to a value it does to all of them alike.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block, RowsOnDevice
 from isoscope.accumulate.kept_rows import KeptRows
+from isoscope.dataclass import dataclass
 from isoscope.types import Array
 
 KEPT = 32  # documents of each type

@@ -1,13 +1,13 @@
 """How long rows are: moments of the norms, and quantiles from log-spaced bins."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from isoscope.accumulate.block import Block
 from isoscope.accumulate.cellwise import ByGroup, Cellwise
+from isoscope.dataclass import dataclass
 from isoscope.hashing import sorted_distinct
 from isoscope.types import Array
 

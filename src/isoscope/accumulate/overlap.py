@@ -5,7 +5,6 @@ token and twenty others is one document, and the pairs between the two are pairs
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from isoscope.accumulate.moments import Moments
 from isoscope.accumulate.sentences import Sentences, likeness
 from isoscope.accumulate.sums import DocumentSums
 from isoscope.accumulate.tally import Tally
+from isoscope.dataclass import dataclass
 from isoscope.hashing import GROUPS
 from isoscope.types import Array
 

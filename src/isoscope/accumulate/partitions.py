@@ -1,12 +1,12 @@
 """Partition functions along fixed axes: sums of exp of projections, both signs, by group."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from isoscope.accumulate.block import Block
 from isoscope.accumulate.cellwise import ByGroup, Cellwise
+from isoscope.dataclass import dataclass
 from isoscope.types import Array
 
 _ROWS = 512  # projected at once

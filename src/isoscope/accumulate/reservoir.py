@@ -1,6 +1,5 @@
 """A sample of rows that is the same whatever the order, the cuts and the machines."""
 
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -10,6 +9,7 @@ from isoscope.accumulate.block import Block, RowsOnDevice
 from isoscope.accumulate.copies import content_hashes
 from isoscope.accumulate.kept_rows import KeptRows
 from isoscope.accumulate.sums import lazy
+from isoscope.dataclass import dataclass
 from isoscope.errors import MergeError
 from isoscope.hashing import GROUPS, sorted_distinct
 from isoscope.types import Array

@@ -1,11 +1,10 @@
 """How alike the rows of a document are: their cosine to the document's mean vector."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from isoscope.accumulate.block import Block
 from isoscope.accumulate.cellwise import ByGroup, Cellwise
+from isoscope.dataclass import dataclass
 from isoscope.errors import TooFewRowsError
 from isoscope.types import Array
 

@@ -1,13 +1,13 @@
 """The strongest sinks of a site: which token, where, and in which words it stands."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block
+from isoscope.dataclass import dataclass
 from isoscope.hashing import hash_tuples
 from isoscope.types import Array
 

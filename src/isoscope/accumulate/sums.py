@@ -1,9 +1,9 @@
 """What a block works out of its rows, once: sums by cell and document, token types, sinks."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar, overload
 
+from isoscope.dataclass import dataclass
 from isoscope.types import Array
 
 T = TypeVar("T")

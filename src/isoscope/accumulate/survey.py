@@ -7,7 +7,7 @@ all of the variance.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import NotRequired, Protocol, TypedDict
 
@@ -27,6 +27,7 @@ from isoscope.accumulate import (
     merged,
 )
 from isoscope.accumulate.overlap import Meeting
+from isoscope.dataclass import dataclass
 from isoscope.errors import MergeError
 from isoscope.site import HEAD, Site, key_sites
 from isoscope.types import CLASSES, VARIANTS, Array

@@ -1,13 +1,13 @@
 """How many rows, documents and zero rows there were: what every warning is made of."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block
+from isoscope.dataclass import dataclass
 from isoscope.hashing import sorted_distinct
 from isoscope.types import Array
 

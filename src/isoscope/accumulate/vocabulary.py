@@ -7,7 +7,6 @@ it. So the sums of the kept types are exact, whatever the order and the cuts, an
 not grow with the vocabulary.
 """
 
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -16,6 +15,7 @@ from isoscope.accumulate.base import Accumulator
 from isoscope.accumulate.block import Block, RowsOnDevice
 from isoscope.accumulate.kept_rows import KeptRows
 from isoscope.accumulate.sums import TokenTypes
+from isoscope.dataclass import dataclass
 from isoscope.types import Array
 
 TYPES = 1024  # whose unit vectors are summed

@@ -15,7 +15,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from threading import RLock
 from typing import Any, Literal
@@ -26,6 +25,7 @@ from torch import Tensor, nn
 from isoscope.capture.discover import CROSS
 from isoscope.capture.stacks import Trace
 from isoscope.capture.tap import Calls, Hear
+from isoscope.dataclass import dataclass
 from isoscope.site import HEADS, Site
 
 Way = Literal["interface", "projection"]

@@ -6,7 +6,7 @@ and the gradient of a weight is made of what a map receives and of what flows ba
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from math import isfinite
 from typing import cast
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from isoscope.capture.objective import Objective, Output, Targets, shuffle
 from isoscope.capture.sites import Sites
 from isoscope.capture.tap import FastPath, Tap, first_tensor, input_tensor, listening
+from isoscope.dataclass import dataclass
 from isoscope.errors import IsoscopeError, RowError
 from isoscope.site import Site
 

@@ -17,7 +17,6 @@ or its class. Where a block has several, the first is meant. Cross-attention nev
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -27,6 +26,7 @@ from torch import Tensor, nn
 from isoscope.capture.norm import fit_norm, is_norm, normalise
 from isoscope.capture.stacks import BlockRun, Event, Stack, Trace, no_blocks
 from isoscope.capture.tap import Tap, Through, spatial
+from isoscope.dataclass import dataclass
 from isoscope.site import Site
 
 

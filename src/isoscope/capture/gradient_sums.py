@@ -6,7 +6,7 @@ or the hooks of a training loop.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from isoscope.accumulate.gradients import BANDS, HALVES, PARTS, PIECES, ShareSum
 from isoscope.accumulate.heads import SHARES
 from isoscope.accumulate.survey import Accumulators, Survey
 from isoscope.capture.listener import CONTEXT
+from isoscope.dataclass import dataclass
 from isoscope.hashing import GROUPS, hash_tuples, text_key
 from isoscope.types import Array
 

@@ -4,7 +4,7 @@ Nothing of the size of the activations is kept. Rows are summed where the tensor
 document, and documents by cell; accumulators of single heads are made of it at the end.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from isoscope.accumulate.survey import Accumulators, Survey
 from isoscope.capture.heads import AttentionCall, LayerHeads
 from isoscope.capture.listener import Marked, document_keys, sinks
 from isoscope.capture.scores import query_statistics
+from isoscope.dataclass import dataclass
 from isoscope.hashing import GROUPS, hash_tuples
 from isoscope.site import CROSS, DECODER, ENCODER, Site
 from isoscope.types import Array

@@ -13,7 +13,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, Literal
 
@@ -27,6 +27,7 @@ from isoscope.capture.rotation import Rotation, observe_rotation
 from isoscope.capture.scores import GivenScores, ProductScores, Scores, fit_scale
 from isoscope.capture.stacks import Stack, find_stacks
 from isoscope.capture.tap import FastPath, input_tensor
+from isoscope.dataclass import dataclass
 from isoscope.errors import SourceError, UndefinedError
 from isoscope.site import CROSS as ACROSS
 from isoscope.site import HEAD, Site

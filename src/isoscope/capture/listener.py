@@ -5,7 +5,6 @@ Which positions of a batch are rows, and of which class: ordinary, special, sink
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +15,7 @@ from isoscope.accumulate.sums import DocumentSums, SinkRows, lazy
 from isoscope.capture.feed.base import Marks
 from isoscope.capture.order import Order
 from isoscope.capture.tensor_block import TensorBlock, TensorLayout
+from isoscope.dataclass import dataclass
 from isoscope.errors import ConfigError
 from isoscope.hashing import keyed_documents, named_documents
 from isoscope.site import Site

@@ -1,7 +1,6 @@
 """The loss of a language model on a few documents, with and without bos before each."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from math import log, sqrt
 from typing import cast
 
@@ -16,6 +15,7 @@ from isoscope.capture.feed.text import TextFeed, trial_tokens
 from isoscope.capture.model.load import Loaded
 from isoscope.capture.sites import token_matrices
 from isoscope.capture.tap import first_tensor
+from isoscope.dataclass import dataclass
 from isoscope.site import UNEMBED
 from isoscope.types import Array
 

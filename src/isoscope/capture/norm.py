@@ -1,11 +1,12 @@
 """Norms: what they make of a row before gain and bias, and which gain and bias they apply."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm, rms_norm
+
+from isoscope.dataclass import dataclass
 
 # How far a recomputed output may be from the real one, as a share of its largest number.
 _EXACT, _COARSE = 1e-4, 3e-2

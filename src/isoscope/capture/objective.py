@@ -6,7 +6,7 @@ how many others are in its batch. (Contrastive losses depend on the batch by the
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, cast, get_args
 
 import numpy as np
@@ -24,6 +24,7 @@ from isoscope.capture.model.load import Loaded
 from isoscope.capture.model.pooling import Pooling
 from isoscope.capture.sites import token_matrices
 from isoscope.capture.tap import first_tensor
+from isoscope.dataclass import dataclass
 from isoscope.errors import ConfigError, IsoscopeError, SourceError
 from isoscope.hashing import hash_tuples
 from isoscope.site import UNEMBED

@@ -8,11 +8,12 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
 
 from torch import Tensor, nn
+
+from isoscope.dataclass import dataclass
 
 _ROTATES = re.compile(r"apply_.*rotary", re.IGNORECASE)
 

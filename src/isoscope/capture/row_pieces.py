@@ -1,12 +1,11 @@
 """Rows cut into pieces of one length, so that one product sums all of them."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from isoscope.accumulate.block import Cells
+from isoscope.dataclass import dataclass
 from isoscope.types import Array
 
 PIECE = 512  # rows summed at once where no document ends before

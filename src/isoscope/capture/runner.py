@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import TypeVar
 
@@ -17,6 +16,7 @@ from isoscope.capture.model.pooling import Pooling
 from isoscope.capture.order import StoppedError
 from isoscope.capture.sites import Sites
 from isoscope.capture.tap import Calls, first_tensor
+from isoscope.dataclass import dataclass
 from isoscope.errors import IsoscopeError
 from isoscope.site import POOLED
 

@@ -4,11 +4,12 @@ Either the factors are known (queries, keys, scale and mask of a fused product) 
 rows of some queries are computed, or a model computes all scores itself and rows are taken.
 """
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
+
+from isoscope.dataclass import dataclass
 
 # No score of a model that works is as low. Masks add -1e4, -1e9, the least float or -inf.
 HIDDEN = -5e3

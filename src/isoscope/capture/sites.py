@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 import torch
@@ -13,6 +13,7 @@ from isoscope.capture.attention import AttentionHead, HeadTrace, hear_heads
 from isoscope.capture.discover import plan_taps
 from isoscope.capture.stacks import Trace, find_stacks
 from isoscope.capture.tap import Calls, Hear, Tap, listening, named_taps
+from isoscope.dataclass import dataclass
 from isoscope.errors import SourceError, UnknownNameError
 from isoscope.registry import unknown
 from isoscope.site import DECODER, EMBED, ENCODER, HEADS, UNEMBED, Site

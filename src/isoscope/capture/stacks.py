@@ -6,13 +6,13 @@ Which modules ran, in which block, on what: names and places differ from model t
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from isoscope.capture.tap import first_tensor, input_tensor
+from isoscope.dataclass import dataclass
 from isoscope.errors import SourceError
 from isoscope.site import DECODER, ENCODER
 

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from threading import local
 from typing import Literal
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 from torch.backends import mha
 from torch.utils.hooks import RemovableHandle
 
+from isoscope.dataclass import dataclass
 from isoscope.errors import SourceError
 from isoscope.registry import unknown
 

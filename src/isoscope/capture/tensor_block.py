@@ -7,7 +7,7 @@ the other, small enough to stay in the cache while all sums of them are made.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -30,6 +30,7 @@ from isoscope.accumulate.sums import (
     lazy,
 )
 from isoscope.capture.row_pieces import RowPieces
+from isoscope.dataclass import dataclass
 from isoscope.types import Array
 
 _SAMPLE = 64

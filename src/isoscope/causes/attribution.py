@@ -10,8 +10,6 @@ little below zero; intervals leave out a group in turn. What no band, sink or di
 (topic, language) is in no share.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from isoscope.accumulate import ReservoirSummary
@@ -19,6 +17,7 @@ from isoscope.causes.cloud import CloudSums
 from isoscope.causes.dependence import Dependences, dependences
 from isoscope.causes.dimensions import RogueDimensions, cosine_without, rogue_dimensions
 from isoscope.causes.pairs import GroupSizes, Share, mean_cosine
+from isoscope.dataclass import dataclass
 from isoscope.errors import UndefinedError
 from isoscope.types import CAUSE_ORDER as ORDER
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, TypeVar, cast
 
 from isoscope.accumulate import (
@@ -22,6 +22,7 @@ from isoscope.causes.cloud import BandedDirections, CloudSums
 from isoscope.causes.dependence import Band
 from isoscope.causes.dimensions import RogueDimensions
 from isoscope.causes.pairs import Share
+from isoscope.dataclass import dataclass
 from isoscope.errors import StoreError
 from isoscope.types import VARIANTS, scale_of
 

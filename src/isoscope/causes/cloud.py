@@ -1,11 +1,10 @@
 """The sums of a cloud whose mean cosine is to be explained, by document group and band."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from isoscope.accumulate import BandCells, Directions
 from isoscope.accumulate.row_bands import FREQUENCIES
+from isoscope.dataclass import dataclass
 from isoscope.hashing import GROUPS
 from isoscope.types import Array
 

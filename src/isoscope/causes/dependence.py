@@ -11,8 +11,6 @@ are parts of one whole, T over pairs of their bands; who comes first has what bo
 so each has a first, a last and a Shapley value, the mean of the two.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from isoscope.causes.cloud import CloudSums
@@ -26,6 +24,7 @@ from isoscope.causes.pairs import (
     totals,
     within_cells,
 )
+from isoscope.dataclass import dataclass
 from isoscope.types import Array
 
 LEAST_GROUPS = 3  # that a cell is seen in: without any of them a pair is left

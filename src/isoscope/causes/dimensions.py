@@ -1,18 +1,20 @@
 """Rogue dimensions: those whose part in the mean cosine stands out from all others."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cache
-from math import comb, erfc, inf, log, sqrt
+from math import comb, erfc, floor, inf, isfinite, log, sqrt
 
 import numpy as np
 
 from isoscope.accumulate import ReservoirSummary
 from isoscope.causes.cloud import CloudSums
 from isoscope.causes.pairs import GroupSizes, Share, mean_cosine, pair_products
+from isoscope.dataclass import dataclass
 from isoscope.types import Array
 
 TOGETHER = 5  # coordinates that may stand out together and not alone
 _ONE_IN = 100  # mean vectors that point anywhere, one has dimensions that stand out as far
+_FINE = 2.0**-14  # steps in which limits are given
 _FEWEST = 8  # other dimensions that one can stand out from
 
 
@@ -96,8 +98,7 @@ def _sample_cosine(rows: Array, sample: ReservoirSummary) -> Share | None:
     norms = np.linalg.norm(rows, axis=1)
     there = norms > 0
     number = len(sample.keys)
-    units = np.zeros((number, rows.shape[1]))
-    np.add.at(units, sample.cells[there], rows[there] / norms[there, None])
+    units = np.eye(number)[:, sample.cells[there]] @ (rows[there] / norms[there, None])
     counts = np.bincount(sample.cells[there], minlength=number).astype(np.float64)
     units, counts = units[counts > 0], counts[counts > 0]
     if len(counts) < 2:
@@ -153,15 +154,33 @@ def stands_out(count: int, width: int) -> float:
     0.04 at 768) cannot be distinguished from a mean spread over all.
     """
     sets = log(comb(width, count)) + log(_ONE_IN * TOGETHER)
-    low, high = 0.0, 64.0
-    while high - low > 1e-4:
-        middle = (low + high) / 2
-        low, high = (
-            (middle, high)
-            if sets + _all_beyond(middle, count, width - count) > 0
-            else (low, middle)
-        )
-    return high
+
+    def surplus(times: float) -> float:
+        return sets + _all_beyond(times, count, width - count)
+
+    low, high = 0, round(64 / _FINE)
+    near = _near_zero(surplus, 2 * sets / count, -count / 2) / _FINE
+    guesses = [floor(near), floor(near) + 1] if near < high else []
+    while high - low > 1:
+        middle = guesses.pop() if guesses else (low + high) // 2
+        if not low < middle < high:
+            continue
+        low, high = (middle, high) if surplus(middle * _FINE) > 0 else (low, middle)
+    return high * _FINE
+
+
+def _near_zero(surplus: Callable[[float], float], square: float, slope: float) -> float:
+    """Return about where a function is zero that is nearly linear in its argument squared."""
+    excess = surplus(sqrt(square))
+    for _ in range(8):
+        if not isfinite(excess) or abs(excess) < 1e-9:
+            break
+        last, square = square, max(square - excess / slope, 0.0)
+        before, excess = excess, surplus(sqrt(square))
+        if square == last or excess == before:
+            break
+        slope = (excess - before) / (square - last)
+    return sqrt(square)
 
 
 def _all_beyond(times: float, count: int, others: int) -> float:

@@ -5,10 +5,9 @@ row is alike itself. Every number comes with what it is without each group in tu
 leaving out a group takes away only the pairs that it is in.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.measures.interval import (
     LEAST_DOCUMENTS,
     effective_freedom,

@@ -1,12 +1,12 @@
 """How two runs are paired: site with site, document group with document group."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from isoscope.accumulate import Reservoir, Tally, accumulator_of
 from isoscope.accumulate.survey import Accumulators
+from isoscope.dataclass import dataclass
 from isoscope.site import Site, is_matrix
 from isoscope.store import Run
 from isoscope.types import Array

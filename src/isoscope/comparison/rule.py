@@ -1,10 +1,10 @@
 """The rules of a check: `measure@site/variant > number`, or `< 0.9x` of a baseline."""
 
 import re
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from math import isfinite
 
+from isoscope.dataclass import dataclass
 from isoscope.errors import ConfigError
 from isoscope.measures import MEASURES
 from isoscope.registry import check_names

@@ -3,13 +3,14 @@
 import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from isoscope.accumulate import Tally, accumulator_of
 from isoscope.accumulate.survey import variants
+from isoscope.dataclass import dataclass
 from isoscope.errors import TooFewRowsError
 from isoscope.measures import MEASURES
 from isoscope.measures.difference import (

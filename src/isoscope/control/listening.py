@@ -9,7 +9,6 @@ calling it, and sentence-transformers calls `forward`, which runs none.
 import inspect
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial, wraps
 from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
@@ -21,6 +20,7 @@ from isoscope.capture.model.load import Loaded
 from isoscope.capture.sites import Sites
 from isoscope.capture.stacks import candidates
 from isoscope.capture.tap import Tap
+from isoscope.dataclass import dataclass
 from isoscope.errors import ConfigError
 from isoscope.registry import unknown
 from isoscope.site import Site

@@ -1,11 +1,12 @@
 """The processes of a training run, whose batches are one large batch to a penalty."""
 
-from dataclasses import dataclass
 from typing import Self, TypeVar, cast
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+from isoscope.dataclass import dataclass
 
 V = TypeVar("V")
 

@@ -6,7 +6,7 @@ Lists of numbers or texts stay lists. Other nested values are JSON text.
 import csv
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import partial
 from importlib import import_module
 from io import StringIO
@@ -22,6 +22,7 @@ from typing import (
     runtime_checkable,
 )
 
+from isoscope.dataclass import dataclass
 from isoscope.errors import ConfigError
 from isoscope.escape import plain
 

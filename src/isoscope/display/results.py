@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, SupportsIndex, TypeVar, overload
 
+from isoscope.dataclass import dataclass
 from isoscope.display.formats import as_html, as_latex, as_markdown, as_text
 from isoscope.display.frames import Field, Line, Value, as_csv, as_pandas, as_polars
 from isoscope.display.table import Table

@@ -1,8 +1,9 @@
 """Tables: rows and columns, before any format is chosen."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from isoscope.dataclass import dataclass
 
 NOTHING = "no readings"
 

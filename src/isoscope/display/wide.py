@@ -1,9 +1,9 @@
 """Readings side by side: one record per site, with a column for every measure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
+from isoscope.dataclass import dataclass
 from isoscope.display.frames import Field, Line, integers, texts
 from isoscope.display.readings import layer_table, place_of, shown_places
 from isoscope.display.results import RecordLayout, Results

@@ -4,12 +4,12 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
+from isoscope.dataclass import dataclass
 from isoscope.engine.allocator import trim
 from isoscope.engine.failures import Failures, damaged_result, say
 from isoscope.engine.plan import Plan

@@ -1,9 +1,9 @@
 """Engines by name, with the options that each of them takes."""
 
 import os
-from dataclasses import dataclass
 from typing import cast
 
+from isoscope.dataclass import dataclass
 from isoscope.engine.base import Engine, Here
 from isoscope.errors import ConfigError
 from isoscope.registry import check_names

@@ -4,10 +4,11 @@ import shutil
 import threading
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count
 from pathlib import Path
 
+from isoscope.dataclass import dataclass
 from isoscope.engine import wire
 from isoscope.engine.base import Job, Opens, Scratch, Stage
 from isoscope.engine.failures import damaged_result

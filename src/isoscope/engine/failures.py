@@ -6,11 +6,12 @@ the rest goes on. What is done is kept, and the same command tries what is missi
 
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
 
 import msgspec
 
+from isoscope.dataclass import dataclass
 from isoscope.errors import (
     ConfigError,
     EngineError,

@@ -12,11 +12,12 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from io import FileIO
 from multiprocessing.connection import wait
 from pathlib import Path
 
+from isoscope.dataclass import dataclass
 from isoscope.engine import wire
 from isoscope.engine.base import Job, RunStage, Stage
 from isoscope.engine.desk import Desk, refuse_script, worker_died

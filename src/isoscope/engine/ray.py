@@ -15,12 +15,13 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 
+from isoscope.dataclass import dataclass
 from isoscope.engine import wire
 from isoscope.engine.base import Job, RunStage, Stage
 from isoscope.engine.desk import Desk, refuse_script, worker_died

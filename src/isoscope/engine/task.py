@@ -9,9 +9,10 @@ import time
 import traceback
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from isoscope.dataclass import dataclass
 from isoscope.engine import wire
 from isoscope.engine.allocator import trim
 from isoscope.engine.base import Notify, Opens, Scratch, Ticks, Worker, prepare_next

@@ -12,10 +12,11 @@ import time
 import traceback
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol, cast
 
+from isoscope.dataclass import dataclass
 from isoscope.engine import wire
 from isoscope.engine.base import Job, RunStage, Stage
 from isoscope.engine.desk import Desk, refuse_script

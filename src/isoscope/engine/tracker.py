@@ -1,8 +1,10 @@
 """Progress over all units and workers of a run: it never goes back, whoever reports."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import RLock
+
+from isoscope.dataclass import dataclass
 
 NAMED = 8  # workers that are shown with what they do
 

@@ -2,10 +2,11 @@
 
 import pickle
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from io import RawIOBase
 from typing import IO, cast
 
+from isoscope.dataclass import dataclass
 from isoscope.engine.base import Opens
 from isoscope.errors import IsoscopeError
 from isoscope.store.keepers import Node

@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import TypeAlias, cast
 
 from isoscope.accumulate import Vocabulary, accumulator_of
@@ -40,8 +42,8 @@ def sections() -> list[Section]:
     return [verdict, *first, *usual, *(each for each in brought if not each.first)]
 
 
-def exhibits(runs: "Source | Iterable[Source]") -> list[Exhibit]:
-    """Return what is shown of each run: folders, loaded runs, readings, or exhibits."""
+def opened(runs: "Source | Iterable[Source]") -> "list[Shown]":
+    """Return runs with their readings: of folders, loaded runs, readings, or exhibits."""
     one = isinstance(runs, str | os.PathLike | Run | Results | Exhibit)  # Results are a list
     loaded = [_open(each) for each in cast("list[Source]", [runs] if one else runs)]
     if not loaded:
@@ -50,6 +52,31 @@ def exhibits(runs: "Source | Iterable[Source]") -> list[Exhibit]:
             hint="name a run folder written by -o",
             slug="nothing-to-report",
         )
+    return loaded
+
+
+@contextmanager
+def checked_meanwhile(shown: "Sequence[Shown]") -> Iterator[None]:
+    """Compare the checksums of states while something else is done.
+
+    Whoever reads a state that is damaged is told so; here nobody is.
+    """
+
+    def check() -> None:
+        for each in shown:
+            if isinstance(each, Run):
+                with suppress(StoreError):
+                    each.check_state()
+
+    thread = Thread(target=check, daemon=True)
+    thread.start()
+    yield
+    thread.join()
+
+
+def exhibits(runs: "Source | Iterable[Source]") -> list[Exhibit]:
+    """Return what is shown of each run: folders, loaded runs, readings, or exhibits."""
+    loaded = opened(runs)
     names = _distinct_names(loaded)
     return [_exhibit(each, name) for each, name in zip(loaded, names, strict=True)]
 

@@ -13,7 +13,7 @@ from isoscope.display.page.page import Page, page
 from isoscope.display.page.section import Chart, Panel, Position
 from isoscope.display.page.write import check_file, write_bytes
 from isoscope.errors import ConfigError, UndefinedError
-from isoscope.exhibit.exhibit import exhibits, facts_of, sections
+from isoscope.exhibit.exhibit import checked_meanwhile, exhibits, facts_of, opened, sections
 from isoscope.measures import MEASURES
 from isoscope.registry import check_names, unknown
 from isoscope.store import load as load_run
@@ -60,10 +60,12 @@ def report(
 
     The page displays itself in a notebook; with `output` it is written to a file as well.
     """
-    require_package("altair")
     if output is not None:
         check_file(output, overwrite=overwrite)
-    made = page(exhibits(runs), [measure.note for measure in MEASURES.values()], sections())
+    shown = opened(runs)
+    with checked_meanwhile(shown):
+        require_package("altair")
+    made = page(exhibits(shown), [measure.note for measure in MEASURES.values()], sections())
     if output is not None:
         made.save(output, overwrite=overwrite)
     return made

@@ -3,9 +3,9 @@
 import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from isoscope.dataclass import dataclass
 from isoscope.errors import TooFewRowsError
 from isoscope.measures.interval import Spread, interval
 from isoscope.measures.jackknife import Scale

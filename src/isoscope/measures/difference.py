@@ -1,13 +1,14 @@
 """Differences with intervals: of two readings, of pairs, corrected for their number."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import hypot, inf, sqrt
 from statistics import fmean, stdev
 from typing import Self
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.hashing import GROUPS
 from isoscope.measures.extrapolate import UNSURE
 from isoscope.measures.interval import (

@@ -1,9 +1,9 @@
 """Debiased effective rank: what would the effective rank read with endless documents?"""
 
-from dataclasses import dataclass
 from typing import Self
 
 from isoscope.accumulate import Tally
+from isoscope.dataclass import dataclass
 from isoscope.measures.base import measure
 from isoscope.measures.effective_rank import effective_rank, entropy_rank
 from isoscope.measures.extrapolate import (

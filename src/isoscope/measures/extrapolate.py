@@ -1,12 +1,13 @@
 """What a reading would be with endless documents, from the whole and from its two halves."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf, isfinite, sqrt
 
 import numpy as np
 
 from isoscope.accumulate import Moments, Tally
+from isoscope.dataclass import dataclass
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measures.interval import (
     Spread,

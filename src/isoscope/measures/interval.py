@@ -1,13 +1,13 @@
 """95 % intervals: Student's t, and how far a reading moves without one group of documents."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import atan, cos, exp, floor, isinf, log, pi, sin, sqrt
 from statistics import NormalDist, fmean, stdev
 from typing import TypeVar
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measures.view import GroupView
 from isoscope.types import Array

@@ -5,12 +5,12 @@ corrected in its square, whose bias is just that, and a participation ratio in i
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import exp, log, sqrt
 from typing import Any
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.measures.extrapolate import Estimate
 from isoscope.measures.interval import Spread, influences, quantile, without_each
 from isoscope.measures.view import GroupView

@@ -1,10 +1,10 @@
 """The tangent proxy: a few orthonormal directions that hold most of what activations do."""
 
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.errors import ConfigError, UndefinedError
 from isoscope.types import Array
 

@@ -6,11 +6,11 @@ are sums over eigenvalues: a uniformly random subspace is one in every basis.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.errors import UndefinedError
 from isoscope.types import Array
 

@@ -4,10 +4,10 @@ import csv
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from typing import BinaryIO
 
+from isoscope.dataclass import dataclass
 from isoscope.source.bytes import ByteSource
 from isoscope.source.columns import (
     check_labels,

@@ -7,13 +7,14 @@ deflated. A safetensors file has a JSON header, which is checked before it is tr
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.errors import SourceError
 from isoscope.memory import as_bytes
 from isoscope.registry import unknown

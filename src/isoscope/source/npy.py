@@ -6,13 +6,13 @@ The header is read without eval and without trusting a number in it.
 import mmap
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.errors import ColumnError, SourceError
 from isoscope.source.bytes import ByteSource, fill, read_exactly
 from isoscope.source.file_errors import NPY, border, damaged, truncated, wrong_kind

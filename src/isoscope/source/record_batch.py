@@ -1,11 +1,12 @@
 """Vectors in record batches of Arrow: which columns, and how batches become chunks."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.errors import RowError, SourceError
 from isoscope.source.columns import (
     DOCUMENTS_PER_CHUNK,

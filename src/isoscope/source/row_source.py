@@ -6,13 +6,14 @@ Documents are consecutive rows; segments are read by several processes independe
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.errors import SourceError
 from isoscope.types import Array, Chunk, as_rows
 

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import cast
 import msgspec
 
 from isoscope.accumulate.survey import SECOND_PASS, Place, Survey
+from isoscope.dataclass import dataclass
 from isoscope.errors import RunExistsError, StoreError
 from isoscope.site import is_matrix
 from isoscope.store.atomic import (
@@ -292,6 +292,10 @@ class Run:
         with reading(self.path / SERIES):
             _same(self.path / SERIES, expected)
             return (self.path / SERIES).read_bytes()
+
+    def check_state(self) -> None:
+        """Raise where the state is not the one that was written; it is not checked again."""
+        _ = self._reader
 
     @property
     def sites(self) -> tuple[str, ...]:

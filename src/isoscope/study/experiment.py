@@ -8,13 +8,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, cast
 
+from isoscope.dataclass import dataclass
 from isoscope.errors import ConfigError, UnknownNameError
 from isoscope.registry import Registry
 

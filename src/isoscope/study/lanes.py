@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Literal, cast
 
@@ -24,6 +24,7 @@ from isoscope.accumulate import Adjacent, ArrayBlock, Block, Groups, NamedRows, 
 from isoscope.accumulate.block import RowsOnDevice
 from isoscope.accumulate.survey import Kind, Place, Survey
 from isoscope.blas import one_blas_thread
+from isoscope.dataclass import dataclass
 from isoscope.errors import RowError
 from isoscope.hashing import named_documents, ordinal_documents, row_documents
 from isoscope.study.warn import row_name
@@ -32,6 +33,7 @@ from isoscope.types import Array, Chunk
 LANES = 2
 IN_FLIGHT = 3  # blocks at once, so that memory does not depend on the length of the stream
 BLOCK_BYTES = 25_165_824  # 8192 rows of 768 float32 numbers
+_FEW_ROWS = 2048  # a second lane would not be worth its start
 LONGEST = 1e70  # of a billion such rows the sum of fourth powers does not overflow
 SHORTEST = 1e-70  # below it fourth powers vanish, and then the squares lose their digits
 
@@ -49,6 +51,21 @@ def block_rows(width: int, itemsize: int = 4) -> int:
     row = max(width * itemsize, 1)
     least = min(256, max(2 * BLOCK_BYTES // row, 2))
     return min(max(BLOCK_BYTES // row, least), 65_536) // 2 * 2
+
+
+def even_blocks(rows: int | None, most: int) -> int:
+    """Return how many rows a block should have so that no lane has more to do than another.
+
+    Only few blocks are cut smaller: of many, one more or less does not count.
+
+    >>> even_blocks(10_000, 8192), even_blocks(1_000_000, 8192), even_blocks(None, 8192)
+    (5000, 8192, 8192)
+    """
+    if rows is None or not _FEW_ROWS < rows <= most * LANES * 2:
+        return most
+    blocks = -(-rows // most)
+    blocks += -blocks % LANES
+    return -(-rows // blocks // 2) * 2
 
 
 @dataclass(frozen=True, slots=True)

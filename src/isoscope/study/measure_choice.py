@@ -1,12 +1,13 @@
 """What is read off summaries: which measures are meant, with which options, and readings."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count, islice
 from typing import Annotated, TypeAlias
 
 from isoscope.accumulate.survey import Survey
 from isoscope.blas import one_blas_thread
+from isoscope.dataclass import dataclass
 from isoscope.display import READINGS, Results
 from isoscope.engine.allocator import trim
 from isoscope.errors import ConfigError, RowError, TooFewRowsError

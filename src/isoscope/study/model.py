@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
 
+from isoscope.dataclass import dataclass
 from isoscope.registry import unknown
 from isoscope.site import DECODER, Site
 from isoscope.source.corpus import open_corpus

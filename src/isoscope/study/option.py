@@ -6,7 +6,7 @@ in the annotation of a field is all that flags, keywords, `--config` and help kn
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial, reduce
 from inspect import get_annotations
 from math import isfinite
@@ -29,6 +29,7 @@ from typing import (
 import msgspec
 from msgspec.structs import FieldInfo
 
+from isoscope.dataclass import dataclass
 from isoscope.errors import ConfigError
 from isoscope.registry import unknown
 

@@ -1,11 +1,12 @@
 """The states of a model at its sites, summed: the one way models become summaries."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from isoscope.accumulate.sums import DocumentSums
 from isoscope.accumulate.survey import SECOND_PASS, Kind, Survey, variants
+from isoscope.dataclass import dataclass
 from isoscope.store.state import State
 from isoscope.study.reading import kinds_for, second_passes
 from isoscope.types import Array

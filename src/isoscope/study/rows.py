@@ -22,7 +22,7 @@ from isoscope.source.row_source import Segment
 from isoscope.store import Origin, new_origin, save
 from isoscope.store.atomic import SpareFolder
 from isoscope.store.state import State
-from isoscope.study.lanes import LANES, KnownBy, Progress, block_rows, run
+from isoscope.study.lanes import LANES, KnownBy, Progress, block_rows, even_blocks, run
 from isoscope.study.measure_choice import Computed, Reads, read_state
 from isoscope.study.option import MOST_THREADS, about
 from isoscope.study.passes import SiteKinds
@@ -157,7 +157,8 @@ class RowsWorker:
             skip_bad=spec.skip_bad,
         )
         self.width = check_cut(spec.truncate_dim, self.source)
-        self._rows = block_rows(self.width, self.source.itemsize)
+        most = block_rows(self.width, self.source.itemsize)
+        self._rows = even_blocks(self.source.rows, most)
         self.names, self._left_out = fitting_measures(spec.reads, self.width)
         wanted = {NamedRows: named, Adjacent: not self.source.has_documents}
         also = tuple(kind for kind, needed in wanted.items() if needed)

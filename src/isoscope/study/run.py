@@ -3,13 +3,14 @@
 import gc
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import ClassVar, Generic, Protocol, TypeVar, cast
 
 from isoscope.accumulate.survey import Survey
+from isoscope.dataclass import dataclass
 from isoscope.display import Results
 from isoscope.engine import Job, Notify, Tracker, Where, engine_for
 from isoscope.engine.base import Engine, Follows, Stage, Worker, kept_files

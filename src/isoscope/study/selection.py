@@ -5,7 +5,7 @@ is spread over machines, does the same work in the same portions.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import accumulate, islice
 from math import ceil
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from isoscope.accumulate.block import sketch_rank
 from isoscope.accumulate.reservoir import SIZE
 from isoscope.accumulate.row_bands import FREQUENCIES, POSITIONS
 from isoscope.accumulate.vocabulary import KEPT, SAMPLED, TYPES
+from isoscope.dataclass import dataclass
 from isoscope.errors import ConfigError, SourceError, TooFewRowsError
 from isoscope.hashing import GROUPS
 from isoscope.memory import as_bytes, free_memory

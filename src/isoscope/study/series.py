@@ -8,13 +8,13 @@ import json
 import re
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from zipfile import is_zipfile
 
 from isoscope.capture.model.folder import is_safe, read_json, unreadable, weight_files
+from isoscope.dataclass import dataclass
 from isoscope.engine.plan import Unit
 from isoscope.errors import ConfigError, IsoscopeError
 from isoscope.source.bytes import of_file

@@ -1,12 +1,12 @@
 """Any torch module at modules that are named, over batches of the caller's own."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias, TypeGuard, cast
 
 from isoscope.accumulate import Groups
 from isoscope.accumulate.survey import Survey
+from isoscope.dataclass import dataclass
 from isoscope.display import Results
 from isoscope.engine import Notify
 from isoscope.engine.base import Scratch, Ticks

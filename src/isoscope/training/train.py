@@ -5,7 +5,6 @@ that returns the loss of some examples.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import count, islice
 from math import isfinite
@@ -15,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from isoscope.dataclass import dataclass
 from isoscope.types import Array
 
 WARMUP = 0.1  # share of the steps over which the learning rate rises

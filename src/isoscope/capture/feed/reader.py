@@ -1,7 +1,6 @@
 """Token ids of a document, from its text or as they are in a file, with the special ones."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import inf
 from typing import Self
 
@@ -12,6 +11,7 @@ from isoscope.capture.feed.base import config_of, parameters, wrong_kind
 from isoscope.capture.model.folder import first_line, no_panic, unreadable
 from isoscope.capture.model.load import Loaded, Tokenizer
 from isoscope.capture.model.pooling import Pooling
+from isoscope.dataclass import dataclass
 from isoscope.errors import ConfigError, SourceError
 from isoscope.types import Array, Document
 

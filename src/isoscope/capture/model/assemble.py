@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -28,6 +27,7 @@ from isoscope.capture.model.network import (
 )
 from isoscope.capture.model.pooling import check_dense, read_pooling
 from isoscope.capture.model.tokenizer import read_processor, read_tokenizer, tokenizer_files
+from isoscope.dataclass import dataclass
 from isoscope.errors import IsoscopeError
 
 # Both are pure: a view of a file that is only read, and a table of names.

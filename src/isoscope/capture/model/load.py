@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from isoscope.dataclass import dataclass
 from isoscope.errors import IsoscopeError
 from isoscope.types import Array
 

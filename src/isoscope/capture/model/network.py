@@ -3,7 +3,6 @@
 import pickle
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -19,6 +18,7 @@ from isoscope.capture.model.folder import first_line, refused_pickle, unreadable
 from isoscope.capture.model.heads import class_with_more
 from isoscope.capture.model.load import Takes
 from isoscope.capture.model.quiet import quiet
+from isoscope.dataclass import dataclass
 from isoscope.errors import IsoscopeError
 from isoscope.memory import free_memory
 

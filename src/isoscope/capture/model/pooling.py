@@ -1,7 +1,6 @@
 """How a sentence-transformers folder makes one vector of the states of its tokens."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from pickle import UnpicklingError
 
@@ -16,6 +15,7 @@ from isoscope.capture.model.folder import (
     refused_pickle,
     unreadable,
 )
+from isoscope.dataclass import dataclass
 
 MODES = {
     "cls": "cls",

@@ -1,13 +1,13 @@
 """The special tokens around a text: what the files of a model say, put into its tokenizer."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from isoscope.capture.model.folder import read_object
 from isoscope.capture.model.gguf_header import Scalar, read_scalars
 from isoscope.capture.model.load import Tokenizer
+from isoscope.dataclass import dataclass
 
 CONFIG = "tokenizer_config.json"
 GGML = "tokenizer.ggml."

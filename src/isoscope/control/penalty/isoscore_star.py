@@ -5,7 +5,6 @@ The stable covariance that it shrinks to comes from one pass over training batch
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Unpack
 
 import torch
@@ -36,6 +35,7 @@ from isoscope.control.penalty.row_selection import (
     sum_dtype,
 )
 from isoscope.control.processes import World
+from isoscope.dataclass import dataclass
 from isoscope.errors import ConfigError, StreamError
 from isoscope.measures.isoscore_star import ZETA, check_zeta
 

@@ -7,7 +7,6 @@ eigendecomposition. Here a score returns its value and, for the backward pass, i
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import cos, isfinite, pi
 from typing import ClassVar, SupportsFloat, TypedDict
 
@@ -27,6 +26,7 @@ from isoscope.control.penalty.row_selection import (
     sum_dtype,
 )
 from isoscope.control.processes import World
+from isoscope.dataclass import dataclass
 from isoscope.errors import ConfigError, PenaltyError
 
 Slope = Callable[[float], Tensor]  # (k, d): the derivative by each row, times a number

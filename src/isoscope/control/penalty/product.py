@@ -1,11 +1,10 @@
 """The one matrix product that spectra of few rows need, in whichever form is smaller."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
 from isoscope.control.processes import World
+from isoscope.dataclass import dataclass
 
 _WORTH_CUTTING = 96  # columns; below, a product is over before it is cut
 

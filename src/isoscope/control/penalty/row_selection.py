@@ -1,7 +1,6 @@
 """Which rows of which layers a penalty looks at: real tokens only, within a budget."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
@@ -9,6 +8,7 @@ import torch
 from torch import Tensor
 
 from isoscope.control.processes import World
+from isoscope.dataclass import dataclass
 from isoscope.errors import PenaltyError
 from isoscope.types import Array
 

@@ -7,7 +7,7 @@ reaches neither the history nor any tracker.
 import warnings
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import torch
@@ -26,6 +26,7 @@ from isoscope.control.penalty.penalty import Penalty
 from isoscope.control.trainer.loop import PenaltyListener, stream_epoch
 from isoscope.control.watch.alert import LOSS
 from isoscope.control.watch.watch import Watch
+from isoscope.dataclass import dataclass
 from isoscope.errors import ConfigError
 
 

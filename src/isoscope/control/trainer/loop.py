@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from threading import Event
 from typing import Self
 
@@ -20,6 +19,7 @@ from isoscope.control.listening import (
 from isoscope.control.penalty.isoscore_star import IStar
 from isoscope.control.penalty.penalty import Penalty
 from isoscope.control.penalty.row_selection import Marks, layer_numbers
+from isoscope.dataclass import dataclass
 from isoscope.errors import PenaltyError, StreamError
 from isoscope.site import Site
 

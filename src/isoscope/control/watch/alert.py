@@ -7,11 +7,12 @@ bench/watch.py.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import ceil, log, pi, sqrt
 from statistics import fmean, median
 from typing import ClassVar
+
+from isoscope.dataclass import dataclass
 
 PREFIX = "anisotropy"
 LOSS = "loss"

@@ -6,7 +6,6 @@ a training step cannot afford more.
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from math import inf, isfinite
 from pathlib import Path
@@ -35,6 +34,7 @@ from isoscope.control.listening import (
     wrap_method,
 )
 from isoscope.control.processes import World
+from isoscope.dataclass import dataclass
 from isoscope.errors import ConfigError
 from isoscope.measures import MEASURES
 from isoscope.registry import unknown

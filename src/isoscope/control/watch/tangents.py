@@ -7,7 +7,6 @@ holds the gradients of the next, so that no batch is compared with itself.
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -30,6 +29,7 @@ from isoscope.control.listening import (
     recomputing,
 )
 from isoscope.control.processes import World
+from isoscope.dataclass import dataclass
 from isoscope.errors import ConfigError, IsoscopeError, TooFewRowsError, UndefinedError
 from isoscope.hashing import named_documents
 from isoscope.measures import MEASURES as RECORDS

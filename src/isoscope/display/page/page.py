@@ -4,11 +4,12 @@ import html
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
+from isoscope.dataclass import dataclass
 from isoscope.display.frames import Value
 from isoscope.display.page.bundle import (
     asset,

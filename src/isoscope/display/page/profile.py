@@ -1,11 +1,11 @@
 """Profiles: a quantity over sites, stages or steps, a line with its interval for each run."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import altair as alt
 
+from isoscope.dataclass import dataclass
 from isoscope.display.page.quantity import DEBIASED, PLAIN, Quantity, quantities
 from isoscope.display.page.section import (
     ROWS,
@@ -123,20 +123,22 @@ def _profile(axis: Axis, runs: tuple[str, ...], level: bool) -> ChartSpec:
     stretch = alt.Detail("stretch:N")
     layers = [
         base.mark_area(style="interval").encode(
-            color=color, detail=stretch, y=low, y2="high:Q"
+            color=color, detail=stretch, y=low, y2=alt.Y2("high:Q")
         ),
-        base.mark_rule(style="whisker").encode(color=color, y=low, y2="high:Q"),
+        base.mark_rule(style="whisker").encode(color=color, y=low, y2=alt.Y2("high:Q")),
         base.mark_line(style="isotropic-line").encode(
-            y="level:Q", detail=["run:N", "stretch:N"], order="order:Q"
+            y=alt.Y("level:Q"),
+            detail=[alt.Detail("run:N"), alt.Detail("stretch:N")],
+            order=alt.Order("order:Q"),
         ),
         base.mark_line().encode(
-            y=value, color=color, strokeDash=dash, detail=stretch, order="order:Q"
+            y=value, color=color, strokeDash=dash, detail=stretch, order=alt.Order("order:Q")
         ),
         base.mark_point(style="dot").encode(y=value, color=color, shape=shape, tooltip=tooltip),
     ]
     if not level:
         del layers[2]
-    return alt.layer(*layers).properties(width="container").to_dict(validate=False)
+    return alt.layer(*layers, width="container").to_dict(validate=False)
 
 
 def _horizontal(axis: Axis) -> alt.X:

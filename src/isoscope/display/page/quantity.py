@@ -1,8 +1,8 @@
 """Quantities: a measure as published with its debiased twin, in the order of charts."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from isoscope.dataclass import dataclass
 from isoscope.types import DEBIASED_TWINS
 
 PLAIN, DEBIASED = "plain", "debiased"

@@ -4,11 +4,12 @@ An exhibit is one run as the page sees it, made of plain values from types.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from itertools import compress
 from math import isfinite
 from typing import Any, TypeAlias, TypeVar
 
+from isoscope.dataclass import dataclass
 from isoscope.display.frames import Value
 from isoscope.escape import plain
 from isoscope.site import output_of

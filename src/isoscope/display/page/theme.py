@@ -1,8 +1,9 @@
 """Colours and fonts: the Vega configuration of the light page, the dark page and paper."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from isoscope.dataclass import dataclass
 from isoscope.display.page.section import ChartSpec
 
 Look = Literal["light", "dark", "paper"]

@@ -170,12 +170,8 @@ def _side_by_side(labels: Sequence[str], causes: Sequence[str]) -> ChartSpec:
             alt.Tooltip("falls_to:Q", title="cosine falls to", format=".3~g"),
         ),
     )
-    whiskers = base.mark_rule().encode(y=alt.Y("low:Q", title=OF_ALL), y2="high:Q")
-    return (
-        alt.layer(bars, whiskers)
-        .properties(width="container", height=200)
-        .to_dict(validate=False)
-    )
+    whiskers = base.mark_rule().encode(y=alt.Y("low:Q", title=OF_ALL), y2=alt.Y2("high:Q"))
+    return alt.layer(bars, whiskers, width="container", height=200).to_dict(validate=False)
 
 
 def _stacked(labels: Sequence[str], causes: Sequence[str]) -> ChartSpec:
@@ -196,7 +192,7 @@ def _stacked(labels: Sequence[str], causes: Sequence[str]) -> ChartSpec:
     )
     numbers = base.mark_text(style="in-bar").encode(
         y=alt.Y("share:Q", stack="zero", bandPosition=0.5),
-        detail="cause:N",
+        detail=alt.Detail("cause:N"),
         text={
             "condition": {
                 "test": f"bandwidth('x') >= {WIDE}",
@@ -206,11 +202,7 @@ def _stacked(labels: Sequence[str], causes: Sequence[str]) -> ChartSpec:
             "value": "",
         },
     )
-    return (
-        alt.layer(bars, numbers)
-        .properties(width="container", height=260)
-        .to_dict(validate=False)
-    )
+    return alt.layer(bars, numbers, width="container", height=260).to_dict(validate=False)
 
 
 def _row(run: str, curve: CauseShares, each: CauseShare) -> dict[str, Cell]:

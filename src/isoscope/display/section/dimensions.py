@@ -66,7 +66,7 @@ def _spec(sites: Sequence[str], most: float, height: int) -> ChartSpec:
         .mark_rect()
         .encode(
             x=alt.X("first:Q", title="dimension", scale=alt.Scale(nice=False)),
-            x2="end:Q",
+            x2=alt.X2("end:Q"),
             y=alt.Y(
                 "site:O",
                 sort=list(sites),

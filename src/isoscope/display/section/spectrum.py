@@ -82,7 +82,7 @@ def _spec(runs: Sequence[str]) -> ChartSpec:
     layers = [
         base.transform_filter("datum.kind == 'isotropic'")
         .mark_line(style="isotropic-line")
-        .encode(x=x, y=y, detail="run:N"),
+        .encode(x=x, y=y, detail=alt.Detail("run:N")),
         spectra.mark_line().encode(x=x, y=y, color=color, strokeDash=dash),
         spectra.mark_point(style="dot", opacity=0, size=60).encode(x=x, y=y, tooltip=tooltip),
         marks.mark_rule(style="mark-line").encode(x=x, color=color, tooltip=tooltip[:3]),
@@ -101,10 +101,8 @@ def _spec(runs: Sequence[str]) -> ChartSpec:
                 dy=5 if below else -5,
             )
             at = alt.value(HEIGHT if below else 0)
-            layers.append(text.encode(x=x, y=at, text="text:N"))
-    return (
-        alt.layer(*layers).properties(width="container", height=HEIGHT).to_dict(validate=False)
-    )
+            layers.append(text.encode(x=x, y=at, text=alt.Text("text:N")))
+    return alt.layer(*layers, width="container", height=HEIGHT).to_dict(validate=False)
 
 
 def _rows(exhibits: Sequence[Exhibit], variants: Sequence[str]) -> list[dict[str, Cell]]:

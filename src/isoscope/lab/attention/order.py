@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from isoscope.dataclass import dataclass
 from isoscope.site import HEAD, Site
 from isoscope.types import Reading
 

@@ -1,9 +1,9 @@
 """Readings of heads as tables: one line per layer, or per step of a series."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from statistics import median
 
+from isoscope.dataclass import dataclass
 from isoscope.display import (
     Column,
     Results,

@@ -261,7 +261,7 @@ def _curve(
     line = chosen.mark_line(point=True).encode(
         x=x,
         y=alt.Y("value:Q", title=title, scale=alt.Scale(zero=False)),
-        detail="site:N",
+        detail=alt.Detail("site:N"),
         tooltip=[
             alt.Tooltip("site:N"),
             alt.Tooltip("at:N", title=along),
@@ -269,14 +269,14 @@ def _curve(
         ],
     )
     band = chosen.mark_area(opacity=0.2).encode(
-        x=x, y=alt.Y("low:Q", title=title), y2="high:Q", detail="site:N"
+        x=x, y=alt.Y("low:Q", title=title), y2=alt.Y2("high:Q"), detail=alt.Detail("site:N")
     )
     name = (
         chosen.transform_aggregate(groupby=["site"])
         .mark_text(align="left", baseline="bottom", fontWeight="bold")
-        .encode(x=alt.value(0), y=alt.value(-6), text="site:N")
+        .encode(x=alt.value(0), y=alt.value(-6), text=alt.Text("site:N"))
     )
-    return alt.layer(band, line, name).properties(width=width, height=150)
+    return alt.layer(band, line, name, width=width, height=150)
 
 
 def draw_attention(run: Run) -> Drawn:

@@ -6,12 +6,12 @@ normal part, exactly and not only to leading order.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from math import sqrt
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.types import Array
 
 NODES = 200  # of the quadrature over the distance from the centre

@@ -7,11 +7,12 @@ Everything follows from the inner products of the occurrences of a type, (m, m).
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 
 from isoscope.accumulate import NeighbourhoodsSummary
+from isoscope.dataclass import dataclass
 from isoscope.errors import TooFewRowsError
 from isoscope.hashing import GROUPS
 from isoscope.measures.interval import (

@@ -1,13 +1,14 @@
 """What sampling shows of curvature: records of points and exponents, and their tables."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import log
 from typing import ClassVar
 
 import msgspec
 
+from isoscope.dataclass import dataclass
 from isoscope.display import (
     Column,
     Field,

@@ -1,12 +1,12 @@
 """The section of curvature: neighbourhoods on manifolds, in front of predictions as lines."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import isfinite
 
 import altair as alt
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.display import Column, Table, as_html, short
 from isoscope.display.page.section import (
     ROWS,
@@ -271,21 +271,24 @@ def _spec(drawing: Drawing, manifolds: Sequence[str]) -> ChartSpec:
     )
     layers = [
         closed.mark_line(filled=False, opacity=0.6).encode(
-            x=x, y=y, color=color, detail="part:N"
+            x=x, y=y, color=color, detail=alt.Detail("part:N")
         ),
         leading.mark_line(filled=False, strokeDash=[4, 3], opacity=0.8).encode(
-            x=x, y=y, color=color, detail="part:N"
+            x=x, y=y, color=color, detail=alt.Detail("part:N")
         ),
         means.transform_filter("datum.low !== null && datum.low > 0")
         .mark_rule(style="whisker")
         .encode(
-            x=x, y=alt.Y("low:Q", title=drawing.axis, scale=kind), y2="high:Q", color=color
+            x=x,
+            y=alt.Y("low:Q", title=drawing.axis, scale=kind),
+            y2=alt.Y2("high:Q"),
+            color=color,
         ),
         means.mark_point(style="dot", size=45).encode(
             x=x, y=y, color=color, shape=shape, tooltip=tips
         ),
     ]
-    chart = alt.layer(*layers).properties(width="container", height=260)
+    chart = alt.layer(*layers, width="container", height=260)
     return {**chart.to_dict(validate=False), "title": {"text": drawing.title}}
 
 

@@ -1,7 +1,6 @@
 """What is read of the token types of a model: records, their tables, and points of a chart."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import msgspec
@@ -15,6 +14,7 @@ from isoscope.accumulate import (
 )
 from isoscope.accumulate import Neighbourhoods as Occurrences
 from isoscope.accumulate.survey import ORDINARY, Place
+from isoscope.dataclass import dataclass
 from isoscope.display import (
     Column,
     Field,

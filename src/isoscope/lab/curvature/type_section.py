@@ -1,11 +1,11 @@
 """The part of the section that is about token types: variance against frequency."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite
 
 import altair as alt
 
+from isoscope.dataclass import dataclass
 from isoscope.display.page.section import (
     ROWS,
     Cell,
@@ -208,11 +208,16 @@ def _spec() -> ChartSpec:
         bands.mark_line(filled=False).encode(x=x, y=y, color=color),
         bands.transform_filter("datum.low !== null && datum.low > 0")
         .mark_rule(style="whisker")
-        .encode(x=x, y=alt.Y("low:Q", title="variance", scale=scale), y2="high:Q", color=color),
+        .encode(
+            x=x,
+            y=alt.Y("low:Q", title="variance", scale=scale),
+            y2=alt.Y2("high:Q"),
+            color=color,
+        ),
         bands.mark_point(style="dot", size=55).encode(x=x, y=y, color=color, shape=shape),
     ]
     title = "Tangent and normal variance of token types"
-    chart = alt.layer(*layers).properties(width="container", height=300)
+    chart = alt.layer(*layers, width="container", height=300)
     return {**chart.to_dict(validate=False), "title": {"text": title}}
 
 
@@ -247,6 +252,6 @@ def _against_spec() -> ChartSpec:
         .mark_point(style="dot", size=25, opacity=0.7)
         .encode(x=x, y=y, tooltip=tips)
     )
-    chart = alt.layer(*lines, points).properties(width="container", height=300)
+    chart = alt.layer(*lines, points, width="container", height=300)
     title = "Normal against tangent variance"
     return {**chart.to_dict(validate=False), "title": {"text": title}}

@@ -1,8 +1,8 @@
 """Rogue dimensions of sites: their records, and how these look."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from isoscope.dataclass import dataclass
 from isoscope.display import (
     Column,
     Line,

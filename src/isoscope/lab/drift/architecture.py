@@ -1,7 +1,6 @@
 """Architectures: what an untrained block of each kind is made of, as closed forms see it."""
 
-from dataclasses import dataclass
-
+from isoscope.dataclass import dataclass
 from isoscope.errors import ConfigError
 
 PLACES = ("input", "norm-bias", "query-bias", "key-bias", "query-key-bias")

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite, sqrt
 from typing import Any
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 
 from isoscope.capture.attention import observe_attention
 from isoscope.capture.model.quiet import quiet
+from isoscope.dataclass import dataclass
 from isoscope.errors import UndefinedError
 from isoscope.lab.drift.architecture import ARCHITECTURES, QUANTITIES, Architecture, Shape
 

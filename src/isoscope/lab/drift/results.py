@@ -1,13 +1,14 @@
 """What drift does: records of points, fixed points and correlations, and their tables."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import sqrt
 from statistics import fmean, stdev
 from typing import ClassVar
 
 import msgspec
 
+from isoscope.dataclass import dataclass
 from isoscope.display import (
     Column,
     Field,

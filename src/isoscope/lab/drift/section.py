@@ -1,12 +1,12 @@
 """The section of drift: means over initialisations, in front of closed forms as lines."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.display import Column, Table, as_html, short
 from isoscope.display.page.section import (
     ROWS,
@@ -186,12 +186,14 @@ def _spec(measure: str, archs: Sequence[str], norms: Sequence[float]) -> dict[st
         closed.mark_line(filled=False, opacity=0.6).encode(x=x, y=y, color=color),
         means.transform_filter("datum.low !== null && datum.low > 0")
         .mark_rule(style="whisker")
-        .encode(x=x, y=alt.Y("low:Q", title=axis, scale=kind), y2="high:Q", color=color),
+        .encode(
+            x=x, y=alt.Y("low:Q", title=axis, scale=kind), y2=alt.Y2("high:Q"), color=color
+        ),
         means.mark_point(style="dot", size=45).encode(
             x=x, y=y, color=color, shape=shape, tooltip=tips
         ),
     ]
-    chart = alt.layer(*layers).properties(width="container", height=260)
+    chart = alt.layer(*layers, width="container", height=260)
     return chart.to_dict(validate=False) | {"title": {"text": title}}
 
 

@@ -8,7 +8,6 @@ and of the number of keys.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from math import erf, lgamma, log, pi, sqrt
 
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 from numpy.polynomial.laguerre import laggauss
 
+from isoscope.dataclass import dataclass
 from isoscope.lab.drift.architecture import ARCHITECTURES, QUANTITIES, Architecture, Shape
 from isoscope.types import Array
 

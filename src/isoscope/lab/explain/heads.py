@@ -1,8 +1,8 @@
 """Cosines within queries and keys of a head beside the cosine of the site they come from."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from isoscope.dataclass import dataclass
 from isoscope.display import (
     Column,
     Field,

@@ -1,7 +1,6 @@
 """I(W) of matrices: the records, and how these look."""
 
-from dataclasses import dataclass
-
+from isoscope.dataclass import dataclass
 from isoscope.display import (
     Column,
     Field,

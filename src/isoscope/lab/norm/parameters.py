@@ -5,7 +5,6 @@ Kovaleva: gains and biases beyond three standard deviations, layer after layer.
 """
 
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 
 from isoscope.capture.norm import fit_norm, is_norm
 from isoscope.capture.stacks import Stack, find_stacks
+from isoscope.dataclass import dataclass
 from isoscope.errors import UndefinedError
 from isoscope.lab.norm.results import SIGMAS, FinalNorm, NormOutliers, RoleOutliers
 from isoscope.site import STACKS, Site, prefix_of

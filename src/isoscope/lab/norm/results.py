@@ -3,10 +3,10 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
+from isoscope.dataclass import dataclass
 from isoscope.display import (
     USUAL,
     Column,

@@ -1,13 +1,14 @@
 """What an ablation found: cells, effects with intervals, and how these look."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import atanh
 from statistics import fmean
 
 import msgspec
 
+from isoscope.dataclass import dataclass
 from isoscope.display import (
     Column,
     Field,

@@ -13,13 +13,14 @@ those of all cells together where they do, and those of one cell where it alone 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import combinations, product
 from math import floor, log2, sqrt
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.measures.difference import holm
 from isoscope.measures.interval import exact_quantile, two_sided
 from isoscope.types import Array

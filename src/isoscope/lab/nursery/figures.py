@@ -1,11 +1,11 @@
 """Generated images of eight kinds of figures, with labels: what a vision model learns from."""
 
-from dataclasses import dataclass
 from hashlib import blake2b
 from math import log
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.types import Array
 
 HELD_OUT_SEED = 101

@@ -18,13 +18,13 @@ What there is to learn is their difference. It depends on neither the size of th
 nor the frequencies of words: a Zipf and a uniform language differ in frequencies alone.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 from math import log
 from typing import Literal
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.errors import ConfigError
 from isoscope.types import Array
 

@@ -1,7 +1,6 @@
 """What a training gave: the loss at every step that was saved, and how it looks."""
 
-from dataclasses import dataclass
-
+from isoscope.dataclass import dataclass
 from isoscope.display import (
     Column,
     Field,

@@ -1,13 +1,13 @@
 """The section of an ablation: effects with their intervals, and the curves of cells."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 import altair as alt
 import msgspec
 
+from isoscope.dataclass import dataclass
 from isoscope.display import Column, Table, as_html, format_value, non_empty
 from isoscope.display.page.quantity import title_of
 from isoscope.display.page.section import (
@@ -286,7 +286,7 @@ def _effect_spec() -> dict[str, Any]:
     layers = [
         base.mark_rule(style="mark-line").encode(x=alt.datum(0)),
         base.mark_rule(style="whisker").encode(
-            x=alt.X("low:Q", title=AXIS), x2="high:Q", y=y, color=color
+            x=alt.X("low:Q", title=AXIS), x2=alt.X2("high:Q"), y=y, color=color
         ),
         base.mark_point(style="mean").encode(
             x=alt.X("value:Q", title=AXIS), y=y, color=color, tooltip=tips
@@ -301,7 +301,7 @@ def _cell_spec(factor: str, factors: dict[str, tuple[str, ...]]) -> dict[str, An
     line = base.mark_line(filled=False, opacity=0.8).encode(
         x=alt.X("step:Q", title="step", scale=scale),
         y=alt.Y("value:Q", title=None, scale=alt.Scale(zero=False)),
-        detail="cell:N",
+        detail=alt.Detail("cell:N"),
         color=alt.Color(
             f"level {factor}:N",
             scale=alt.Scale(domain=list(factors[factor])),
@@ -317,7 +317,7 @@ def _cell_spec(factor: str, factors: dict[str, tuple[str, ...]]) -> dict[str, An
 
 
 def _whole(layers: Sequence[Any], title: str, says: str) -> dict[str, Any]:
-    chart = alt.layer(*layers).properties(width="container", height=300)
+    chart = alt.layer(*layers, width="container", height=300)
     return chart.to_dict(validate=False) | {"title": {"text": title, "subtitle": says}}
 
 

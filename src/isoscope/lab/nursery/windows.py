@@ -1,7 +1,7 @@
 """Texts as windows of token ids: of a corpus or a synthetic language, with a tokenizer."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from hashlib import blake2b
 from math import ceil
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.errors import ConfigError, SourceError
 from isoscope.lab.nursery.language import Language
 from isoscope.lab.nursery.spec import TrainSpec

@@ -1,11 +1,11 @@
 """One dimension as a classifier (Rudman): how well does one number distinguish two labels?"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.display import Record
 from isoscope.errors import ConfigError, RowError, TooFewRowsError, UndefinedError
 from isoscope.measures.interval import quantile

@@ -1,8 +1,8 @@
 """One dimension as a classifier: the records of sites, and how these look."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from isoscope.dataclass import dataclass
 from isoscope.display import (
     Column,
     Field,

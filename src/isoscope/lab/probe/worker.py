@@ -1,7 +1,6 @@
 """The worker of `isoscope probe`: states of documents at a site, and the best dimension."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import msgspec
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor
 
 from isoscope.capture.feed import Batch, feed_for
+from isoscope.dataclass import dataclass
 from isoscope.display import Results
 from isoscope.engine import Notify, Scratch, Ticks
 from isoscope.lab.probe.labels import Labels, against_rest, open_labelled

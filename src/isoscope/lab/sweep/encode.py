@@ -1,7 +1,6 @@
 """Examples as tokens: texts and pairs as a model reads them, and answers as places in them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from isoscope.capture.feed import Prepared, feed_for
 from isoscope.capture.feed.reader import TokenSequence
 from isoscope.capture.feed.text import TextFeed
+from isoscope.dataclass import dataclass
 from isoscope.errors import ConfigError
 from isoscope.lab.sweep.task import Example, Span, SweepTask
 from isoscope.study.model import ModelSites

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
+from isoscope.dataclass import dataclass
 from isoscope.errors import ConfigError, SourceError, UnknownColumnError
 from isoscope.lab.sweep.spec import SweepSpec
 from isoscope.lab.sweep.task import METRICS, Example, Kind, Span, SweepTask, score_of

@@ -1,7 +1,6 @@
 """The geometry of held-out texts at every layer, and of all layers as one cloud."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor
 from isoscope.accumulate.survey import Survey
 from isoscope.capture.feed import Batch
 from isoscope.capture.feed.base import Marks
+from isoscope.dataclass import dataclass
 from isoscope.site import is_layer
 from isoscope.study.model import ModelSites
 from isoscope.study.passes import ListenerOptions, SiteKinds, first_pass

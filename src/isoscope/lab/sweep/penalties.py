@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from isoscope.control import CosReg, DebiasedIsotropy, IStar, MeanCosine, Penalty
 from isoscope.control.penalty.penalty import Options, check_weight
 from isoscope.control.penalty.row_selection import Layers
+from isoscope.dataclass import dataclass
 from isoscope.errors import ConfigError
 from isoscope.registry import check_names
 

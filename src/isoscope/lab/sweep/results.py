@@ -3,12 +3,13 @@
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite, sqrt
 from statistics import fmean, stdev
 
 import msgspec
 
+from isoscope.dataclass import dataclass
 from isoscope.display import (
     Column,
     Field,

@@ -214,7 +214,7 @@ def _against(metric: str) -> dict[str, Any]:
         base.transform_filter(kind("before")).mark_rule(style="mark-line").encode(x=x),
         base.transform_filter(kind("mean"))
         .mark_line(style="whisker", filled=False)
-        .encode(x=x, y=y, order="weight:Q"),
+        .encode(x=x, y=y, order=alt.Order("weight:Q")),
         base.transform_filter(kind("mean"))
         .mark_point(style="mean", opacity=0.35)
         .encode(x=x, y=y, color=color, shape=shape, tooltip=tips),
@@ -223,11 +223,11 @@ def _against(metric: str) -> dict[str, Any]:
         .encode(x=x, y=y, color=color, shape=shape, tooltip=tips),
         base.transform_filter(kind("mean"))
         .mark_text(dx=9, dy=-9, align="left", fontWeight=600)
-        .encode(x=x, y=y, text="label:N"),
+        .encode(x=x, y=y, text=alt.Text("label:N")),
         # The title of the axis, which changes with the switches.
         base.transform_filter(kind("before"))
         .mark_text(align="right", baseline="top", dy=26)
-        .encode(x=alt.value("width"), y=alt.value("height"), text="label:N"),
+        .encode(x=alt.value("width"), y=alt.value("height"), text=alt.Text("label:N")),
     ]
     title = f"{metric} against isotropy"
     return _whole(layers, title[:1].upper() + title[1:], "numbers are weights of the penalty")
@@ -252,7 +252,7 @@ def _by_weight(metric: str) -> dict[str, Any]:
     layers = [
         base.mark_rule(style="mark-line").encode(y=alt.datum(0)),
         base.mark_rule(style="whisker").encode(
-            x=x, y=alt.Y("low:Q", title=title), y2="high:Q", color=color
+            x=x, y=alt.Y("low:Q", title=title), y2=alt.Y2("high:Q"), color=color
         ),
         base.mark_point(style="mean").encode(
             x=x, y=alt.Y("value:Q", title=title), color=color, shape=shape, tooltip=tips
@@ -262,7 +262,7 @@ def _by_weight(metric: str) -> dict[str, Any]:
 
 
 def _whole(layers: Sequence[Any], title: str, says: str) -> dict[str, Any]:
-    chart = alt.layer(*layers).properties(width="container", height=300)
+    chart = alt.layer(*layers, width="container", height=300)
     return chart.to_dict(validate=False) | {"title": {"text": title, "subtitle": says}}
 
 

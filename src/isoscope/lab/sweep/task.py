@@ -4,13 +4,14 @@ import re
 import string
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from math import inf, isfinite, sqrt
 from typing import Any, Literal
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.errors import ConfigError, SourceError, TooFewRowsError
 from isoscope.registry import Registry
 from isoscope.types import Array

@@ -1,6 +1,6 @@
 """The worker of `isoscope sweep`: a task, a model, and every cell trained from its weights."""
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from time import perf_counter
 
@@ -12,6 +12,7 @@ from torch import Tensor
 from isoscope.accumulate.survey import Survey
 from isoscope.capture.runner import threads
 from isoscope.control import IStar, Penalty, penalised
+from isoscope.dataclass import dataclass
 from isoscope.display import Results
 from isoscope.engine import Notify, Scratch, Ticks
 from isoscope.engine.time import as_time

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from isoscope.accumulate import FREQUENCIES
 from isoscope.accumulate.gradients import HALVES
+from isoscope.dataclass import dataclass
 from isoscope.display import (
     Column,
     Results,

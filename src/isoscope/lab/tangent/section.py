@@ -1,13 +1,13 @@
 """The section of gradients: ratios by layer and step against three controls, and concepts."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
 import altair as alt
 
 from isoscope.accumulate import FREQUENCIES
+from isoscope.dataclass import dataclass
 from isoscope.display import Column, Table, as_html, plain, short
 from isoscope.display.page.section import (
     ROWS,
@@ -225,7 +225,7 @@ def _spec(kind: Kind, rows: int) -> dict[str, Any]:
         mark = base.mark_rule(style="mark-line")
         layers.insert(0, mark.encode(x=level) if maps else mark.encode(y=level))
     height = 40 + 30 * rows if maps else 260
-    chart = alt.layer(*layers).properties(width="container", height=height)
+    chart = alt.layer(*layers, width="container", height=height)
     return chart.to_dict(validate=False) | {"title": {"text": kind.title}}
 
 

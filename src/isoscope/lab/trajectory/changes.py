@@ -1,11 +1,11 @@
 """What changes when: differences between steps paired by document, onsets, jumps, metrics."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite, sqrt
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.hashing import GROUPS
 from isoscope.lab.trajectory.lead import leads, move_together
 from isoscope.lab.trajectory.onset import Difference as StepDifference

@@ -1,11 +1,11 @@
 """A series as a page draws it: its numbers, read off the readings and steps of a run."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.display import format_value
 from isoscope.display.page.quantity import quantities
 from isoscope.display.page.section import Drawn, Finding

@@ -6,11 +6,11 @@ there, through the origin and beyond; for a cloud that is as likely anywhere as 
 Wendel (1962) gives the chance that it reaches the origin.
 """
 
-from dataclasses import dataclass
 from math import exp, expm1, lgamma, log, sqrt
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.errors import TooFewRowsError
 from isoscope.types import Array
 

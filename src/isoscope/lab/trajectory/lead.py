@@ -7,10 +7,10 @@ Student's t of these products also allows for noise that is louder at times.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.lab.trajectory.shocks import (
     FEWEST,
     best_shocks,

@@ -8,12 +8,12 @@ takes that into account: the signs of whole groups are flipped at random (Westfa
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, sqrt
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.measures.difference import holm
 from isoscope.measures.interval import two_sided
 from isoscope.types import Array

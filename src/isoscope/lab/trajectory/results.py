@@ -1,8 +1,8 @@
 """What a trajectory found: one measure at one site over all steps, and how these look."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from isoscope.dataclass import dataclass
 from isoscope.display import (
     USUAL,
     Column,

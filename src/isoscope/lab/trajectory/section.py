@@ -318,7 +318,7 @@ def _map_spec(sites: Sequence[str], axis: str) -> ChartSpec:
         .mark_rect(opacity=1)
         .encode(
             x=_steps("left", axis),
-            x2="right:Q",
+            x2=alt.X2("right:Q"),
             y=alt.Y(
                 "site:O",
                 sort=list(reversed(sites)),
@@ -341,7 +341,7 @@ def _curve_spec(sites: Sequence[str], axis: str) -> ChartSpec:
     y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False))
     layers = [
         base.mark_area(style="interval").encode(
-            y=alt.Y("low:Q", title=None), y2="high:Q", color=color
+            y=alt.Y("low:Q", title=None), y2=alt.Y2("high:Q"), color=color
         ),
         base.mark_line().encode(y=y, color=color),
         base.mark_point(style="dot", size=SMALL).encode(
@@ -356,7 +356,7 @@ def _curve_spec(sites: Sequence[str], axis: str) -> ChartSpec:
             ],
         ),
     ]
-    chart = alt.layer(*layers).properties(width="container", height=240)
+    chart = alt.layer(*layers, width="container", height=240)
     return _titled(chart, "Curves of sites", "with 95 % intervals")
 
 
@@ -370,13 +370,15 @@ def _profile_spec(sites: Sequence[str]) -> ChartSpec:
     base = alt.Chart(alt.NamedData(ROWS)).encode(x=x, color=alt.Color("run:N", legend=None))
     y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False))
     layers = [
-        base.mark_rule(style="whisker").encode(y=alt.Y("low:Q", title=None), y2="high:Q"),
+        base.mark_rule(style="whisker").encode(
+            y=alt.Y("low:Q", title=None), y2=alt.Y2("high:Q")
+        ),
         base.mark_line().encode(y=y),
         base.mark_point(style="dot").encode(
             y=y, tooltip=[alt.Tooltip("site:N"), alt.Tooltip("value:Q", format=".4~g")]
         ),
     ]
-    chart = alt.layer(*layers).properties(width="container", height=240)
+    chart = alt.layer(*layers, width="container", height=240)
     return _titled(chart, "Layer profile at the step", "move the slider")
 
 

@@ -8,12 +8,12 @@ places of the checkpoints only and are computed once.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.types import Array
 
 MEMORIES = (0.0, 0.4, 0.7, 0.9, 1.0)  # of the noise: from white noise to a random walk

@@ -8,12 +8,12 @@ the jump has to fit better than that.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import erfc, exp, hypot, sqrt
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.lab.trajectory.shocks import (
     EDGE,
     FEWEST,

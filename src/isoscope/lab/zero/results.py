@@ -1,10 +1,10 @@
 """The dimensions that were zeroed: their records, and how these look."""
 
-from dataclasses import dataclass
 from math import isfinite
 
 import msgspec
 
+from isoscope.dataclass import dataclass
 from isoscope.display import (
     Column,
     Field,

@@ -5,13 +5,13 @@ the largest thing that is made of a site, are let go at once.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from threading import Lock
 from typing import ClassVar, Self
 
 import numpy as np
 
 from isoscope.accumulate import Groups, Moments, MomentsSummary, Reservoir
+from isoscope.dataclass import dataclass
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measures.view.outer import decompose_sum
 from isoscope.measures.view.parts import Parts, PrincipalAxes, calibrate, parts_of

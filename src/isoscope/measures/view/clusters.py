@@ -1,12 +1,12 @@
 """Clusters of the sample: k-means, their number chosen by silhouette."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from isoscope.accumulate import Reservoir
+from isoscope.dataclass import dataclass
 from isoscope.errors import TooFewRowsError
 from isoscope.measures.view.summaries import GroupView, Summaries
 from isoscope.types import Array

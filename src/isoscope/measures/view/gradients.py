@@ -1,6 +1,6 @@
 """Gradients: their energy inside of a proxy, beside controls, and scatters without it."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Self
 
@@ -13,6 +13,7 @@ from isoscope.accumulate import (
     ShuffledGradients,
 )
 from isoscope.accumulate.gradients import ENERGY, HALVES, ROWS
+from isoscope.dataclass import dataclass
 from isoscope.errors import TooFewRowsError
 from isoscope.hashing import sorted_distinct
 from isoscope.measures.subspaces import (

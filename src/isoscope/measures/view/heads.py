@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from isoscope.accumulate import (
 )
 from isoscope.accumulate.directions import cosine_over_pairs
 from isoscope.accumulate.heads import STATISTICS
+from isoscope.dataclass import dataclass
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.hashing import sorted_distinct
 from isoscope.measures.view.spectrum import no_spread

@@ -1,12 +1,12 @@
 """Sampled rows beside each other: nearest neighbours, and a kernel summed over pairs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 
 from isoscope.accumulate import Reservoir
+from isoscope.dataclass import dataclass
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.hashing import sorted_distinct
 from isoscope.measures.view.summaries import GroupView, Summaries

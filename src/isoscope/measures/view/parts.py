@@ -6,7 +6,6 @@ sample of them shows the same, exactly and at no cost.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import sqrt
 from typing import Self
 
@@ -22,6 +21,7 @@ from isoscope.accumulate import (
 )
 from isoscope.accumulate.block import directions
 from isoscope.accumulate.sums import lazy
+from isoscope.dataclass import dataclass
 from isoscope.measures.view.summaries import Summaries, View
 from isoscope.types import Array
 

@@ -1,7 +1,7 @@
 """Spectra: of the covariance, of the raw second moments, of halves, of an isotropic cloud."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import ClassVar, Self
 
@@ -10,6 +10,7 @@ import numpy as np
 from isoscope.accumulate import Groups, GroupsSummary, Moments, MomentsSummary, Reservoir
 from isoscope.accumulate.sums import lazy
 from isoscope.blas import one_blas_thread
+from isoscope.dataclass import dataclass
 from isoscope.errors import UndefinedError
 from isoscope.measures.view.axes import AXES, Axes, no_spread, refuse_few_rows
 from isoscope.measures.view.parts import (

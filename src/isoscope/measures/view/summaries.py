@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Lock
 from typing import ClassVar, Self, TypeVar, cast
 
@@ -26,6 +26,7 @@ from isoscope.accumulate import (
     SentencesSummary,
 )
 from isoscope.accumulate.cellwise import ByGroup
+from isoscope.dataclass import dataclass
 from isoscope.errors import IsoscopeError, TooFewRowsError, UndefinedError
 from isoscope.types import Array
 

@@ -1,6 +1,5 @@
 """Token types: cosines within and between them, and what one direction explains of each."""
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self
 
@@ -8,6 +7,7 @@ import numpy as np
 
 from isoscope.accumulate import Directions, Vocabulary
 from isoscope.accumulate.directions import cosine_over_pairs
+from isoscope.dataclass import dataclass
 from isoscope.errors import UndefinedError
 from isoscope.hashing import GROUPS
 from isoscope.measures.view.summaries import GroupView, Summaries, Units, no_tokens

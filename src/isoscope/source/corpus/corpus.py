@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from itertools import accumulate
@@ -13,6 +12,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from isoscope.dataclass import dataclass
 from isoscope.errors import DocumentError, SourceError
 from isoscope.hashing import HEAD, content_key, numbered_documents, splitmix64, text_key
 from isoscope.source.bytes import of_file, of_parts
