@@ -7,6 +7,7 @@ After tests marked `spoils_process`, which leave threads that no fork survives, 
 takes over.
 """
 
+import gc
 import multiprocessing.connection
 import os
 import signal
@@ -65,6 +66,10 @@ class Driver:
             reporter.showfspath = False  # tests of several files run at a time
 
     def run(self):
+        # Millions of objects of torch and of collected tests stay: workers need neither go
+        # through them for garbage nor copy their pages.
+        gc.collect()
+        gc.freeze()
         try:
             for place in range(len(self.ranges)):
                 self._start(place)

@@ -208,6 +208,30 @@ def test_own_methods_are_kept():
     assert Own().x == 1
 
 
+@pytest.mark.parametrize("below", [dataclass, dataclasses.dataclass])
+@pytest.mark.parametrize("above", [dataclass, dataclasses.dataclass])
+@pytest.mark.parametrize("frozen", [True, False])
+def test_classes_of_either_inherit_from_each_other(below, above, frozen):
+    """As a measure of a user may, which reads a view of its own."""
+
+    @below(frozen=frozen)
+    class Base:
+        x: int
+
+    @above(frozen=frozen)
+    class Derived(Base):
+        y: int = 2
+
+    assert Derived(1) == Derived(1, 2)
+    assert repr(dataclasses.replace(Derived(1), x=5)).endswith("Derived(x=5, y=2)")
+    if frozen:
+        for name in ("x", "y", "z"):
+            with pytest.raises(FrozenInstanceError):
+                setattr(Derived(1), name, 3)
+    with pytest.raises(TypeError, match="cannot inherit"):
+        above(frozen=not frozen)(type("Other", (Base,), {"__annotations__": {"y": int}}))
+
+
 def test_what_holds_itself_is_shown():
     @dataclass
     class Ring:

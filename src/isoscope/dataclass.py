@@ -8,7 +8,7 @@ shows instances goes by the names of the fields. The fields are the library's ow
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, Field, FrozenInstanceError
+from dataclasses import MISSING, Field, FrozenInstanceError, is_dataclass
 from functools import partial
 from operator import attrgetter
 from reprlib import recursive_repr
@@ -98,9 +98,20 @@ def _made(cls: Any, *, frozen: bool, slots: bool, eq: bool, kw_only: bool) -> An
     own = vars(cls)
     # a class with `__eq__` and no `__hash__` has None there
     hashed = own.get("__hash__") is not None
+    bases = [each.__dataclass_params__ for each in cls.__mro__[1:] if is_dataclass(each)]
+    below_frozen = any(each.frozen for each in bases)
+    if frozen and bases and not below_frozen:
+        raise TypeError("cannot inherit frozen dataclass from a non-frozen one")
     cls = dataclasses.dataclass(
-        cls, init=False, repr=False, eq=False, slots=slots, kw_only=kw_only
+        cls,
+        init=False,
+        repr=False,
+        eq=False,
+        frozen=frozen and below_frozen,  # as the library demands; two functions are compiled
+        slots=slots,
+        kw_only=kw_only,
     )
+    cls.__dataclass_params__.frozen = frozen
     fields = dataclasses.fields(cls)
     if "__init__" not in own:
         cls.__init__ = _init(cls, fields, frozen=frozen)
