@@ -395,10 +395,6 @@ def _energy_along(
     overwritten.
     """
     rank, width = seen.shape
-    top = top_axes(rank, width)
-    if top == width:  # the directions are a basis
-        shown = np.maximum(np.einsum("krd,rd->kd", along, seen), 0.0)
-        return shown, shown
     turned = _inverse_root((within + within.transpose(0, 2, 1)) / 2).transpose(0, 2, 1) @ along
     shown = np.einsum("krd,krd->kd", turned, turned)  # (groups, d)
     rest = np.maximum(trace - shown.sum(axis=1), 0.0)
@@ -407,6 +403,9 @@ def _energy_along(
     total = hidden.sum(axis=1, keepdims=True)
     share = np.divide(hidden, total, out=np.zeros_like(hidden), where=total > 0)
     shown += rest[:, None] * share
+    top = top_axes(rank, width)
+    if top == width:
+        return shown, shown
     # W'T_k without what it has along the longest axes
     turn = seen[:, -top:] @ turned[:, :, -top:].transpose(0, 2, 1)  # (groups, rank, rank)
     along *= sqrt(width / rank)
