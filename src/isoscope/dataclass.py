@@ -98,9 +98,9 @@ def _made(cls: Any, *, frozen: bool, slots: bool, eq: bool, kw_only: bool) -> An
     own = vars(cls)
     # a class with `__eq__` and no `__hash__` has None there
     hashed = own.get("__hash__") is not None
-    bases = [each.__dataclass_params__ for each in cls.__mro__[1:] if is_dataclass(each)]
-    below_frozen = any(each.frozen for each in bases)
-    if frozen and bases and not below_frozen:
+    above: list[Any] = [each for each in cls.__mro__[1:] if is_dataclass(each)]
+    below_frozen = any(each.__dataclass_params__.frozen for each in above)
+    if frozen and above and not below_frozen:
         raise TypeError("cannot inherit frozen dataclass from a non-frozen one")
     cls = dataclasses.dataclass(
         cls,

@@ -1,7 +1,7 @@
 """A run, or readings at hand, made into what a page shows."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -56,7 +56,7 @@ def opened(runs: "Source | Iterable[Source]") -> "list[Shown]":
 
 
 @contextmanager
-def checked_meanwhile(shown: "Sequence[Shown]") -> Iterator[None]:
+def checked_meanwhile(shown: "Sequence[Shown]") -> Generator[None]:
     """Compare the checksums of states while something else is done.
 
     Whoever reads a state that is damaged is told so; here nobody is.
@@ -70,8 +70,10 @@ def checked_meanwhile(shown: "Sequence[Shown]") -> Iterator[None]:
 
     thread = Thread(target=check, daemon=True)
     thread.start()
-    yield
-    thread.join()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 def exhibits(runs: "Source | Iterable[Source]") -> list[Exhibit]:
