@@ -3,14 +3,21 @@
 import numpy as np
 
 from isoscope.measures.base import measure
+from isoscope.measures.interval import at_once
 from isoscope.measures.view import Spectrum, isotropic_spectrum
 from isoscope.types import Array
 
 
 def entropy_rank(values: Array) -> float:
     """Return exp of the entropy of values made to sum to one."""
-    share = values[values > 0] / values.sum()
-    return float(np.exp(-(share * np.log(share)).sum()))
+    return float(entropy_ranks(values))
+
+
+def entropy_ranks(values: Array) -> Array:
+    """Return the same of each spectrum, (..., d) to (...)."""
+    share = values / values.sum(axis=-1, keepdims=True)
+    # a value of zero adds nothing, as one of 1 does
+    return np.exp(-(share * np.log(np.where(share > 0, share, 1.0))).sum(axis=-1))
 
 
 @measure(
@@ -28,3 +35,8 @@ def entropy_rank(values: Array) -> float:
 def effective_rank(seen: Spectrum) -> float:
     """Number of dimensions used: exp of the entropy of the covariance's spectrum."""
     return entropy_rank(seen.values)
+
+
+@at_once(effective_rank)
+def _without_each(seen: Spectrum) -> Array:
+    return seen.without_each(entropy_ranks)

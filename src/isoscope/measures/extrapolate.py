@@ -15,6 +15,7 @@ from isoscope.measures.interval import (
     far_quantile,
     influences,
     quantile,
+    values_without,
 )
 from isoscope.measures.view import Spectrum
 
@@ -158,8 +159,8 @@ def _spread(seen: Spectrum, compute: Callable[[Spectrum], float]) -> Spread | No
     value = extrapolate(plain, half, independent=independent)
     total = np.zeros(seen.groups)
     try:
-        of_seen = seen.values_without(compute)
-        of_halves = [part.values_without(compute) for part in halves]
+        of_seen = values_without(seen, compute)
+        of_halves = [values_without(part, compute) for part in halves]
     except (TooFewRowsError, UndefinedError):
         return None
     weighted = zip(halves, of_halves, _weights(halves), values, strict=True)

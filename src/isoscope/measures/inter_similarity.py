@@ -1,8 +1,12 @@
 """Inter-similarity: do occurrences of different token types point the same way?"""
 
+import numpy as np
+
 from isoscope.errors import TooFewRowsError
 from isoscope.measures.base import companions_by_group, measure
+from isoscope.measures.interval import at_once, sum_of_others
 from isoscope.measures.view import TypeSums
+from isoscope.types import Array
 
 
 def by_token(seen: TypeSums) -> float:
@@ -12,6 +16,14 @@ def by_token(seen: TypeSums) -> float:
     if seen.documents < 2:
         raise _one_type(seen.documents)
     return float((total @ total - seen.unit_squares.sum()) / pairs)
+
+
+@at_once(by_token)
+def _by_token_without_each(seen: TypeSums) -> Array:
+    n, total = sum_of_others(seen.rows), sum_of_others(seen.units)
+    pairs = n**2 - sum_of_others(seen.row_squares)
+    found = (np.vecdot(total, total) - sum_of_others(seen.unit_squares)) / pairs
+    return np.where(seen.sizes.sum() - seen.sizes < 2, np.nan, found)
 
 
 def _one_type(types: int) -> TooFewRowsError:
@@ -50,3 +62,11 @@ def inter_similarity(seen: TypeSums) -> float:
     if types < 2:
         raise _one_type(types)
     return float((total @ total - seen.mean_squares.sum()) / (types * (types - 1)))
+
+
+@at_once(inter_similarity)
+def inter_without_each(seen: TypeSums) -> Array:
+    """Return the same without each group."""
+    types, total = seen.sizes.sum() - seen.sizes, sum_of_others(seen.means)
+    found = np.vecdot(total, total) - sum_of_others(seen.mean_squares)
+    return np.where(types < 2, np.nan, found / (types * (types - 1)))

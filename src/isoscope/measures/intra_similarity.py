@@ -1,9 +1,11 @@
 """Intra-similarity: do occurrences of one type point the same way, by type and by token?"""
 
 from isoscope.measures.base import companions_by_group, measure
-from isoscope.measures.inter_similarity import inter_similarity
-from isoscope.measures.self_similarity import by_type
+from isoscope.measures.inter_similarity import inter_similarity, inter_without_each
+from isoscope.measures.interval import at_once, sum_of_others
+from isoscope.measures.self_similarity import by_type, by_type_without_each
 from isoscope.measures.view import TypeSums
+from isoscope.types import Array
 
 
 def by_token(seen: TypeSums) -> float:
@@ -12,8 +14,18 @@ def by_token(seen: TypeSums) -> float:
     return float(seen.within_rows.sum() / seen.repeated_rows.sum())
 
 
+@at_once(by_token)
+def _by_token_without_each(seen: TypeSums) -> Array:
+    return sum_of_others(seen.within_rows) / sum_of_others(seen.repeated_rows)
+
+
 def _adjusted(seen: TypeSums) -> float:
     return intra_similarity(seen) - inter_similarity(seen)
+
+
+@at_once(_adjusted)
+def _adjusted_without_each(seen: TypeSums) -> Array:
+    return by_type_without_each(seen) - inter_without_each(seen)
 
 
 @measure(
@@ -36,3 +48,6 @@ def _adjusted(seen: TypeSums) -> float:
 def intra_similarity(seen: TypeSums) -> float:
     """Mean cosine between occurrences of the same token type, averaged over types."""
     return by_type(seen, "intra-similarity")
+
+
+at_once(intra_similarity)(by_type_without_each)

@@ -4,6 +4,7 @@ import numpy as np
 
 from isoscope.accumulate.directions import cosine_over_pairs
 from isoscope.measures.base import measure
+from isoscope.measures.interval import at_once, sum_of_others
 from isoscope.measures.view import Units
 from isoscope.types import Array
 
@@ -13,11 +14,7 @@ def mean_cosines_without_each(seen: Units) -> Array:
 
     The same numbers, in the same order of summation, as `mean_cosine` of each remainder.
     """
-    totals = np.zeros((seen.groups, seen.units.shape[1]))
-    for group, units in enumerate(seen.units):
-        totals[:group] += units
-        totals[group + 1 :] += units
-    squared = np.array([total @ total for total in totals])
+    squared = np.array([total @ total for total in sum_of_others(seen.units)])
     return cosine_over_pairs(squared, seen.sizes.sum() - seen.sizes)
 
 
@@ -45,3 +42,6 @@ def mean_cosine(seen: Units) -> float:
     """
     total = seen.total
     return float(cosine_over_pairs(np.float64(total @ total), seen.count))
+
+
+at_once(mean_cosine)(mean_cosines_without_each)

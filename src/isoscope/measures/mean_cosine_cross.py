@@ -1,8 +1,12 @@
 """Mean cosine across documents: do rows of different documents point the same way?"""
 
+import numpy as np
+
 from isoscope.errors import TooFewRowsError
 from isoscope.measures.base import measure
+from isoscope.measures.interval import at_once, sum_of_others
 from isoscope.measures.view import Units
+from isoscope.types import Array
 
 
 @measure(
@@ -31,3 +35,12 @@ def mean_cosine_cross(seen: Units) -> float:
             slug="too-few-documents",
         )
     return float((total @ total - seen.own.sum()) / pairs)
+
+
+@at_once(mean_cosine_cross)
+def cross_without_each(seen: Units) -> Array:
+    """Return the same without each group."""
+    n, total = seen.sizes.sum() - seen.sizes, sum_of_others(seen.units)
+    pairs = n**2 - sum_of_others(seen.pairs)
+    found = (np.vecdot(total, total) - sum_of_others(seen.own)) / pairs
+    return np.where(pairs > 0, found, np.nan)

@@ -4,12 +4,21 @@ import numpy as np
 
 from isoscope.errors import UndefinedError
 from isoscope.measures.base import measure
+from isoscope.measures.interval import at_once, sum_of_others
 from isoscope.measures.view import Masses
+from isoscope.types import Array
 
 
 def squared_lengths(seen: Masses) -> float:
     """Return the sum of |x|^2 over all rows."""
     return float(seen.trace.sum() + seen.sizes @ np.vecdot(seen.mean, seen.mean))
+
+
+def sums_without_each(seen: Masses) -> tuple[Array, Array, Array]:
+    """Return |sum x|^2, sum of |x|^2 and number of rows without each group, (groups,) each."""
+    total = sum_of_others(seen.sizes[:, None] * seen.mean)  # (groups, d)
+    lengths = sum_of_others(seen.trace + seen.sizes * np.vecdot(seen.mean, seen.mean))
+    return np.vecdot(total, total), lengths, seen.sizes.sum() - seen.sizes
 
 
 @measure(
@@ -35,3 +44,9 @@ def mean_share(seen: Masses) -> float:
             slug="only-zeros",
         )
     return float(mean @ mean * seen.sizes.sum() / lengths)
+
+
+@at_once(mean_share)
+def _without_each(seen: Masses) -> Array:
+    total, lengths, n = sums_without_each(seen)
+    return np.where(lengths > 0, total / n / lengths, np.nan)

@@ -4,8 +4,10 @@ import numpy as np
 
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measures.base import measure
-from isoscope.measures.mean_share import squared_lengths
+from isoscope.measures.interval import at_once, sum_of_others
+from isoscope.measures.mean_share import squared_lengths, sums_without_each
 from isoscope.measures.view import Masses
+from isoscope.types import Array
 
 
 @measure(
@@ -49,3 +51,11 @@ def mean_share_debiased(seen: Masses) -> float:
         )
     total = seen.sizes @ seen.mean  # (d,)
     return float((total @ total - seen.own.sum()) / (n * n - pairs) * n / lengths)
+
+
+@at_once(mean_share_debiased)
+def _without_each(seen: Masses) -> Array:
+    total, lengths, n = sums_without_each(seen)
+    others = n * n - sum_of_others(seen.pairs)
+    found = (total - sum_of_others(seen.own)) / others * n / lengths
+    return np.where((others > 0) & (lengths > 0), found, np.nan)

@@ -3,8 +3,10 @@
 import numpy as np
 
 from isoscope.measures.base import measure
+from isoscope.measures.interval import at_once
 from isoscope.measures.view import Neighbours
 from isoscope.measures.view.neighbours import EQUAL, equally_far
+from isoscope.types import Array
 
 NEIGHBOURS = 20
 
@@ -28,8 +30,25 @@ def mle_dimension(seen: Neighbours) -> float:
     Levina and Bickel's estimate of each point, averaged by the inverse as MacKay and
     Ghahramani advise.
     """
-    distances = seen.first(NEIGHBOURS)  # (n, k)
-    inverse = float(np.log(distances[:, -1:] / distances[:, :-1]).mean(axis=1).mean())
+    inverse = float(inverses(seen.first(NEIGHBOURS)).mean())
     if inverse <= EQUAL:
         raise equally_far()
     return 1 / inverse
+
+
+def inverses(distances: Array) -> Array:
+    """Return one over the estimate of each row, from distances to its neighbours, (n, k)."""
+    return np.log(distances[:, -1:] / distances[:, :-1]).mean(axis=1)
+
+
+@at_once(mle_dimension)
+def _without_each(seen: Neighbours) -> Array:
+    known, found = inverses(seen.first(NEIGHBOURS)), np.empty(seen.groups)
+    for group in range(seen.groups):  # half of the rows have the neighbours that they had
+        if seen.without(group).count <= NEIGHBOURS:
+            return np.full(seen.groups, np.nan)
+        here, fewer, near = seen.changed_by(group, NEIGHBOURS)
+        left = known[here]
+        left[fewer] = inverses(near)
+        found[group] = left.mean()
+    return np.where(found > EQUAL, 1 / found, np.nan)

@@ -7,6 +7,7 @@ import numpy as np
 from isoscope.accumulate.directions import contributions
 from isoscope.errors import UndefinedError
 from isoscope.measures.base import measure
+from isoscope.measures.interval import at_once, sum_of_others
 from isoscope.measures.view import Units
 from isoscope.types import Array
 
@@ -65,3 +66,40 @@ def outlier_share(seen: Units) -> float:
         )
     pairs = seen.count * (seen.count - 1)
     return float((parts[largest(parts)].sum() - optimism(seen) * pairs) / whole)
+
+
+@at_once(outlier_share)
+def _without_each(seen: Units) -> Array:
+    n = seen.sizes.sum() - seen.sizes  # (groups,)
+    energy = seen.energy * (n / seen.sizes.sum())[:, None]  # (groups, d), as `without` has it
+    parts = contributions(sum_of_others(seen.units), energy)
+    whole = parts.sum(axis=1)
+    odd = seen.keys % np.uint64(2) == 1
+    means, counts, groups = zip(
+        *(_half_without_each(seen, half, energy / n[:, None]) for half in (odd, ~odd)),
+        strict=True,
+    )
+    one, other = means
+    luck = _sum_of_largest(one, one - other) + _sum_of_largest(other, other - one)
+    known = (np.minimum(*groups) >= LEAST_GROUPS) & (np.minimum(*counts) >= 2)
+    luck = np.where(known, luck / 2 / sqrt(2), 0.0)
+    found = (_sum_of_largest(parts, parts) - luck * (n * (n - 1))) / whole
+    return np.where(np.abs(whole) > 1e-9 * n, found, np.nan)
+
+
+def _half_without_each(seen: Units, half: Array, energy: Array) -> tuple[Array, Array, Array]:
+    """Return mean contributions of half of the groups without each group, rows and groups.
+
+    (groups, d), (groups,) and (groups,); `energy` is that of one row.
+    """
+    total = np.repeat(seen.units[half].sum(axis=0)[None], seen.groups, axis=0)
+    total[half] = sum_of_others(seen.units[half])
+    n = seen.sizes[half].sum() - np.where(half, seen.sizes, 0.0)
+    means = contributions(total, energy * n[:, None]) / (n * (n - 1))[:, None]
+    return means, n, half.sum() - half
+
+
+def _sum_of_largest(parts: Array, summed: Array) -> Array:
+    """Return the sum of some numbers over the dimensions that are largest in others, (k,)."""
+    places = np.argsort(parts, axis=1, kind="stable")[:, -TOP:]
+    return np.take_along_axis(summed, places, axis=1).sum(axis=1)

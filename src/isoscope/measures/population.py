@@ -8,7 +8,7 @@ import numpy as np
 from isoscope.errors import TooFewRowsError, UndefinedError
 from isoscope.measures.base import MEASURES, Measure
 from isoscope.measures.extrapolate import Estimate, by_halves
-from isoscope.measures.interval import FARTHEST, Spread, interval, quantile, spread
+from isoscope.measures.interval import FARTHEST, Spread, interval_and_spread, quantile
 from isoscope.measures.isoscore_debiased import log_spread, unbiased_ratio
 from isoscope.measures.jackknife import by_jackknife
 from isoscope.measures.view import GroupView, Halves, Spectrum, View
@@ -45,7 +45,7 @@ def estimate(
 def _by_twin(seen: GroupView, twin: Measure) -> Estimate | None:
     """Return the debiased measure of the same sums."""
     value = twin.compute(seen)
-    ends, parts = interval(seen, twin.compute, value), spread(seen, twin.compute, value)
+    ends, parts = interval_and_spread(seen, twin.compute, value)
     return None if ends is None or parts is None else Estimate(value, ends, parts)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from isoscope.measures.base import measure
+from isoscope.measures.interval import at_once
 from isoscope.measures.view import RawSpectrum, isotropic_spectrum
 from isoscope.types import Array
 
@@ -11,9 +12,14 @@ EPSILON = 1e-7  # of the paper; keeps the logarithm finite
 
 def of_squares(squares: Array) -> float:
     """Return RankMe of squared singular values, up to a common factor."""
+    return float(of_spectra(squares))
+
+
+def of_spectra(squares: Array) -> Array:
+    """Return the same of each spectrum, (..., d) to (...)."""
     singular = np.sqrt(squares)
-    share = singular / singular.sum() + EPSILON
-    return float(np.exp(-(share * np.log(share)).sum()))
+    share = singular / singular.sum(axis=-1, keepdims=True) + EPSILON
+    return np.exp(-(share * np.log(share)).sum(axis=-1))
 
 
 @measure(
@@ -31,3 +37,8 @@ def of_squares(squares: Array) -> float:
 def rankme(seen: RawSpectrum) -> float:
     """Number of dimensions used: exp of the entropy of the rows' singular values."""
     return of_squares(seen.values[: seen.rank])
+
+
+@at_once(rankme)
+def _without_each(seen: RawSpectrum) -> Array:
+    return seen.without_each(lambda spectra: of_spectra(spectra[:, : seen.rank]))

@@ -2,10 +2,11 @@
 
 from isoscope.errors import TooFewRowsError
 from isoscope.measures.base import Companion, measure
-from isoscope.measures.interval import interval
+from isoscope.measures.interval import at_once, interval, sum_of_others
 from isoscope.measures.mean_cosine_cross import mean_cosine_cross
 from isoscope.measures.view import TypeSums
 from isoscope.measures.view.token_types import not_repeated
+from isoscope.types import Array
 
 
 def by_type(seen: TypeSums, name: str = "self-similarity") -> float:
@@ -13,6 +14,12 @@ def by_type(seen: TypeSums, name: str = "self-similarity") -> float:
     if not seen.repeated.sum():
         raise not_repeated(name, 2, seen.documents)
     return float(seen.within.sum() / seen.repeated.sum())
+
+
+@at_once(by_type)
+def by_type_without_each(seen: TypeSums) -> Array:
+    """Return the same without each group."""
+    return sum_of_others(seen.within) / sum_of_others(seen.repeated)
 
 
 def _companions(seen: TypeSums, _published: bool) -> list[Companion]:
@@ -52,3 +59,6 @@ def self_similarity(seen: TypeSums) -> float:
     Exact, not sampled; types that occur once have no pairs and do not count.
     """
     return by_type(seen)
+
+
+at_once(self_similarity)(by_type_without_each)

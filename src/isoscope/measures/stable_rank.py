@@ -1,7 +1,9 @@
 """Stable rank: how many times does the largest variance fit into the whole?"""
 
 from isoscope.measures.base import measure
+from isoscope.measures.interval import at_once
 from isoscope.measures.view import Spectrum, isotropic_spectrum
+from isoscope.types import Array
 
 
 @measure(
@@ -19,3 +21,8 @@ from isoscope.measures.view import Spectrum, isotropic_spectrum
 def stable_rank(seen: Spectrum) -> float:
     """Total variance over the variance of the strongest direction."""
     return float(seen.values.sum() / seen.values.max())
+
+
+@at_once(stable_rank)
+def _without_each(seen: Spectrum) -> Array:
+    return seen.without_each(lambda each: each.sum(axis=1) / each.max(axis=1))

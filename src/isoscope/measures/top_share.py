@@ -1,7 +1,9 @@
 """Top share: how much of the variance lies along one direction?"""
 
 from isoscope.measures.base import measure
+from isoscope.measures.interval import at_once
 from isoscope.measures.view import Spectrum, isotropic_spectrum
+from isoscope.types import Array
 
 
 @measure(
@@ -18,3 +20,8 @@ from isoscope.measures.view import Spectrum, isotropic_spectrum
 def top_share(seen: Spectrum) -> float:
     """Share of the variance that lies along the strongest direction."""
     return float(seen.values.max() / seen.values.sum())
+
+
+@at_once(top_share)
+def _without_each(seen: Spectrum) -> Array:
+    return seen.without_each(lambda each: each.max(axis=1) / each.sum(axis=1))

@@ -1,6 +1,6 @@
 """Gradients: their energy inside of a proxy, beside controls, and scatters without it."""
 
-from dataclasses import field
+from dataclasses import field, fields
 from functools import cache
 from typing import Self
 
@@ -279,7 +279,7 @@ class ShuffledScatters(TangentScatters):
         real, control = summaries.view(TangentScatters), summaries.of(ShuffledGradients)
         there = real.keys.astype(np.int64)
         return cls(
-            **vars(real),
+            **{each.name: getattr(real, each.name) for each in fields(real)},
             shuffled_rows=control.share_rows[there],
             shuffled_mean=control.share_mean[there],
             shuffled_scatter=control.scatter[there],

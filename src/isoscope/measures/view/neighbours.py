@@ -87,9 +87,18 @@ class Neighbours(GroupView):
                 hint="give more rows; copies of a row count once",
                 slug="too-few-distinct-rows",
             )
-        here = np.flatnonzero(self.cells != self.excluded)
+        here, fewer, near = self.changed_by(self.excluded, k)
         found = self.distances[here, :k]
-        gone = self.cells_near[here] == self.excluded  # (count, kept)
+        found[fewer] = near
+        return found
+
+    def changed_by(self, group: int, k: int) -> tuple[Array, Array, Array]:
+        """Return which rows are left without a group, and which of those have other neighbours.
+
+        The latter are numbered among the former; with the distances to their k nearest.
+        """
+        here = np.flatnonzero(self.cells != group)
+        gone = self.cells_near[here] == group  # (count, kept)
         # About half of the rows have no neighbour of that group among the first twenty.
         fewer = np.flatnonzero(gone[:, :k].any(axis=1))
         usable = ~gone[fewer]
@@ -97,11 +106,11 @@ class Neighbours(GroupView):
         short = rank[:, -1] < k
         taken = usable & (rank <= k)
         taken[short] = False
-        found[fewer[~short]] = self.distances[here[fewer]][taken].reshape(-1, k)
+        near = np.empty((len(fewer), k))
+        near[~short] = self.distances[here[fewer]][taken].reshape(-1, k)
         if short.any():  # most neighbours were of that group: search again
-            again = fewer[short]
-            _, found[again] = nearest(self.rows[here], k, of=again)
-        return found
+            _, near[short] = nearest(self.rows[here], k, of=fewer[short])
+        return here, fewer, near
 
 
 class FarNeighbours(Neighbours):

@@ -129,41 +129,48 @@ class Spectrum(GroupView):
         return steps, np.abs(sizes)
 
     def values_without(self, compute: Callable[[Self], float]) -> Array:
-        """Return a measure without each group, to first order where groups are sketched.
-
-        How far values bend in one group adds to all of them alike, by the size of the group:
-        that is bias, no spread, and single values of a sketch are too noisy to be taken away
-        as they are. Only where one of the longest axes loses or gains much, it is: half of
-        what lies between the spectrum without the group and its mirror image.
-        """
-        if not self.sketched:
-            return super().values_without(compute)
-        value = compute(self)
-        return np.array([self._value_without(g, compute, value) for g in range(self.groups)])
-
-    def _value_without(
-        self, group: int, compute: Callable[[Self], float], value: float
-    ) -> float:
-        self._refuse_without(group)
-        step, size = (each[group] for each in self._steps)
-        found = value
-        if size[: self.sketched].max(initial=0.0) > _FAR:
-            large = np.where(np.arange(self.width) < self.sketched, step, 0.0)
-            without = compute(self.changed(values=np.maximum(self.values + large, 0.0)))
-            mirrored = self.values - large
-            if mirrored.min() >= 0:
-                found += (without - compute(self.changed(values=mirrored))) / 2
-            else:
-                found = without
-            step, size = step - large, np.where(large != 0, 0.0, size)
-        most = float(size.max(initial=0.0))
-        if not most > 0:
-            return found
-        near = _NEAR / max(most, 1.0)
-        ahead, behind = (
-            compute(self.changed(values=self.values + side * near * step)) for side in (1, -1)
+        """Return a measure without each group, (groups,), of one spectrum after the other."""
+        return self.without_each(
+            lambda spectra: np.array([compute(self.changed(values=each)) for each in spectra])
         )
-        return found + (ahead - behind) / (2 * near)
+
+    def without_each(self, compute: Callable[[Array], Array]) -> Array:
+        """Return what is computed of many spectra, (k, d) to (k,), without each group.
+
+        To first order where groups are sketched. How far values bend in one group adds to all
+        of them alike, by the size of the group: that is bias, no spread, and single values of a
+        sketch are too noisy to be taken away as they are. Only where one of the longest axes
+        loses or gains much, it is: half of what lies between the spectrum without the group
+        and its mirror image.
+        """
+        if self._has_all.any():
+            raise no_spread()
+        if not self.sketched:
+            return compute(np.maximum(self._left, 0.0))
+        (value,) = compute(self.values[None])
+        steps, sizes = self._steps  # (groups, d) each
+        found = np.full(self.groups, value)
+        far = sizes[:, : self.sketched].max(axis=1, initial=0.0) > _FAR
+        if far.any():
+            large = np.where(np.arange(self.width) < self.sketched, steps[far], 0.0)
+            without = compute(np.maximum(self.values + large, 0.0))
+            mirrored = self.values - large
+            there = mirrored.min(axis=1) >= 0
+            if there.any():
+                without[there] = value + (without[there] - compute(mirrored[there])) / 2
+            found[far] = without
+            steps, sizes = steps.copy(), sizes.copy()
+            steps[far] -= large
+            sizes[far] = np.where(large != 0, 0.0, sizes[far])
+        most = sizes.max(axis=1, initial=0.0)
+        moved = most > 0
+        if moved.any():
+            near = _NEAR / np.maximum(most[moved], 1.0)
+            ahead, behind = (
+                compute(self.values + (side * near)[:, None] * steps[moved]) for side in (1, -1)
+            )
+            found[moved] += (ahead - behind) / (2 * near)
+        return found
 
     def halves(self) -> tuple[Self, Self]:
         """Return the same of each half of the documents."""

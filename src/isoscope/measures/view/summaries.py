@@ -1,7 +1,7 @@
 """The summaries of one site, what a view of them is, and the views that are one summary."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from threading import Lock
 from typing import ClassVar, Self, TypeVar, cast
@@ -26,6 +26,7 @@ from isoscope.accumulate import (
     SentencesSummary,
 )
 from isoscope.accumulate.cellwise import ByGroup
+from isoscope.accumulate.sums import lazy
 from isoscope.dataclass import dataclass
 from isoscope.errors import IsoscopeError, TooFewRowsError, UndefinedError
 from isoscope.types import Array
@@ -117,6 +118,11 @@ class GroupView(ByGroup, View):
     """A view whose groups can be excluded one at a time, which its interval is made from."""
 
     thinning: float = 1.0  # factor of the error, where the groups are of a sample
+
+    @lazy
+    def known_without(self) -> dict[Hashable, Array]:
+        """Measures without each group that were worked out already."""
+        return {}
 
     def values_without(self, compute: Callable[[Self], float]) -> Array:
         """Return a measure without each group, (groups,)."""
