@@ -1,16 +1,15 @@
 """A run, or readings at hand, made into what a page shows."""
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
+from functools import cached_property
 from pathlib import Path
 from threading import Thread
 from typing import TypeAlias, cast
 
 from isoscope.accumulate import Vocabulary, accumulator_of
-from isoscope.accumulate.survey import Survey
 from isoscope.blas import one_blas_thread
 from isoscope.display import READINGS, Results
 from isoscope.display.page.section import Drawn, Exhibit, Section
@@ -21,8 +20,8 @@ from isoscope.site import is_matrix
 from isoscope.store.origin import Identity, Settings
 from isoscope.store.run import Run, load
 from isoscope.study.experiment import known_experiments
+from isoscope.study.forks import map_in_fork
 from isoscope.study.measure_choice import WIDE, options_of
-from isoscope.study.threads import THREADS, map_in_threads
 from isoscope.types import Curve, Reading
 
 NOUNS = {"text": "tokens", "tokens": "tokens", "audio": "frames", "image": "patches"}
@@ -163,14 +162,12 @@ def _curves(run: Run, name: str) -> tuple[list[Curve], Effective, list[str]]:
     narrow = all(each.d <= WIDE for each in run.readings)
     try:
         with one_blas_thread():
-            drawn = map_in_threads(
-                partial(_curves_of_sites, run, name, chosen),
-                _with_counts(run),
-                THREADS if narrow else 1,
-            )
-        for curves, rows in drawn:
-            found += curves
-            effective |= rows
+            draw = SiteCurves(run, name)
+            sites = [site for site in run.sites if site in chosen]
+            drawn = map_in_fork(draw, sites) if narrow else map(draw, sites)
+            for curves, rows in drawn:
+                found += curves
+                effective |= rows
     except StoreError as error:
         why = error.problem.replace(str(run.path), run.path.name)  # pages go to other people
         remarks.append(
@@ -182,33 +179,30 @@ def _curves(run: Run, name: str) -> tuple[list[Curve], Effective, list[str]]:
     return found, effective, remarks
 
 
-def _with_counts(run: Run) -> Iterator[tuple[Survey, TokenCounts | None]]:
-    """Yield the sites of a run, with how often tokens were seen once a site says so."""
-    counts: TokenCounts | None = None
-    for survey in run.by_site():
-        for here in survey.held.values():
-            if counts is None and Vocabulary in here and here[Vocabulary].count:
-                counts = TokenCounts(accumulator_of(here, Vocabulary).finalize())
-        yield survey, counts
+class SiteCurves:
+    """Draws the curves of a site, and says how many rows each variant of it counts as."""
 
+    def __init__(self, run: Run, name: str) -> None:
+        self.run, self.name = run, name
 
-def _curves_of_sites(
-    run: Run, name: str, chosen: set[str], taken: tuple[Survey, TokenCounts | None]
-) -> tuple[list[Curve], Effective]:
-    """Return the curves of the sites of a survey, and how many rows they count as."""
-    survey, counts = taken
-    found: list[Curve] = []
-    effective: Effective = {}
-    for site in dict.fromkeys(site for site, _ in survey.held):
-        if site not in chosen:
-            continue
-        curves, rows = curves_of(survey, site, name)
-        found += curves
-        effective |= {(site, variant): n for variant, n in rows.items()}
+    def __call__(self, site: str) -> tuple[list[Curve], dict[tuple[str, str], float]]:
+        """Return the curves of a site, and effective rows by site and variant."""
+        counts = self.counts if is_matrix(site) else None
+        survey = self.run.survey_of(site)
+        found, rows = curves_of(survey, site, self.name)
         if is_matrix(site):
-            seen = matrix_cells(survey, site, counts, run.origin.seed)
+            seen = matrix_cells(survey, site, counts, self.run.origin.seed)
             found += [seen] if seen is not None else []
-    return found, effective
+        return found, {(site, variant): n for variant, n in rows.items()}
+
+    @cached_property
+    def counts(self) -> TokenCounts | None:
+        """How often tokens were seen, by the first site that says so."""
+        for survey in self.run.by_site():
+            for here in survey.held.values():
+                if Vocabulary in here and here[Vocabulary].count:
+                    return TokenCounts(accumulator_of(here, Vocabulary).finalize())
+        return None
 
 
 def _affordable(readings: Iterable[Reading]) -> set[str]:
