@@ -12,6 +12,7 @@ from typing import TypedDict
 import torch
 from torch import nn
 from transformers import PretrainedConfig
+from transformers.initialization import no_init_weights
 
 from isoscope.capture.model.config import ModelClass, weight_shapes
 from isoscope.capture.model.folder import first_line, refused_pickle, unreadable
@@ -152,7 +153,8 @@ def _check_memory(kind: ModelClass, config: PretrainedConfig, where: Placement) 
     if where.device_map is not None or where.device.type != "cpu":
         return
     try:
-        with quiet(), torch.device("meta"):
+        # no weights have memory here, so that none is drawn: half of the time, or more
+        with LOADING, quiet(), no_init_weights(), torch.device("meta"):
             shell = _build(kind, config, where.dtype, trust=False)
     except Exception:  # code of its own, or a class that needs real tensors: no figure
         return
