@@ -137,7 +137,7 @@ def _largest(squares: Array, noise: Array) -> Array:
         left -= excess[each]
         scale = max(left / (width - count), 0.0)
         scores = np.sqrt(squares / np.maximum(scale + noise, 1e-300))
-        if np.partition(scores, -count)[-count] > stands_out(count, width):
+        if np.count_nonzero(scores > stands_out(count, width)) >= count:
             return np.argsort(-scores, kind="stable")[:count]
     return order[:0]
 
