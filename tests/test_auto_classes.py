@@ -68,6 +68,7 @@ print(type(AutoModelForCausalLM.from_config(config)).__name__)
 """
 
 
+@pytest.mark.slow
 def test_transformers_may_be_imported_first():
     done = subprocess.run(
         [sys.executable, "-c", ORDERS], capture_output=True, text=True, check=True

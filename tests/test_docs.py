@@ -29,8 +29,9 @@ EXAMPLES = [ROOT / "README.md", DOCS / "start.md"]
 def slugs(text):
     """Return the slugs a module uses, and patterns for those it puts together."""
     tree = ast.parse(text)
+    nodes = list(ast.walk(tree))
     plain, patterns = set(), set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if not isinstance(node, ast.Call):
             continue
         named = [k.value for k in node.keywords if k.arg == "slug"]
@@ -45,9 +46,9 @@ def slugs(text):
             else:  # a string, or one of two
                 plain |= {n.value for n in ast.walk(value) if is_text(n)}
     # Registry("measure") means unknown-measure, `raise unknown("column", ...)` unknown-column
-    thrown = [n for n in ast.walk(tree) if isinstance(n, ast.Raise | ast.Return)]
+    thrown = [n for n in nodes if isinstance(n, ast.Raise | ast.Return)]
     calls = [getattr(n, "exc", None) or getattr(n, "value", None) for n in thrown]
-    calls += [n for n in ast.walk(tree) if called(n) == "Registry"]
+    calls += [n for n in nodes if called(n) == "Registry"]
     for call in calls:
         if called(call) in {"Registry", "unknown"} and call.args and is_text(call.args[0]):
             plain.add(f"unknown-{call.args[0].value.replace(' ', '-')}")

@@ -142,6 +142,7 @@ def task(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_vectors_survive_kills(tmp_path, vectors):
     # Two stages, and little to read off at the end: most kills hit a unit.
     measures = ["-m", "mean-cosine", "-m", "mean-cosine-centred"]

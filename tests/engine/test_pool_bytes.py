@@ -80,7 +80,7 @@ def test_vectors_in_a_folder(contents, vectors, threads):
     options = {"all": True, "threads": threads}
     here = contents("measure", vectors, **options)
     assert len(here["state.safetensors"]) > 1000
-    for workers in (1, 2, 3) if threads == 1 else (2,):
+    for workers in (1, 3) if threads == 1 else (2,):
         assert contents("measure", vectors, engine="pool", workers=workers, **options) == here
 
 
@@ -107,7 +107,7 @@ def same_survey(contents, tiny, corpus, workers, threads):
         assert contents("survey", tiny, corpus, **options) == here
 
 
-def test_the_survey_of_a_model_in_two_stages(contents, tiny, corpus):
+def test_the_survey_of_a_model_in_two_stages(contents, tiny, corpus, forked_pool):
     first, second = units_of_survey(tiny, corpus)
     assert first > second > 2  # the matrices are a unit of the first stage
     same_survey(contents, tiny, corpus, (2,), 1)

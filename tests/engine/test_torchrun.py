@@ -5,11 +5,14 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from counting import CountSpec, SumSpec
 
+from forks import Fork
+from isoscope.cli.main import app
 from isoscope.engine import Where, engine_for
 from isoscope.engine.torchrun import Ranks
 from isoscope.errors import EngineError
@@ -75,6 +78,68 @@ def whole(options, tmp_path, orders):
     return (tmp_path / "whole" / "run" / "state.safetensors").read_bytes()
 
 
+def as_rank(rank, port, folder, work, *given):
+    """Be a rank as torchrun starts it: its variables, and its streams as files."""
+    os.environ.update(
+        RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)
+    )
+    for descriptor, name in ((1, "out"), (2, "err")):
+        os.dup2(os.open(folder / f"{name}-{rank}", os.O_WRONLY | os.O_CREAT), descriptor)
+    with own_streams():
+        work(*given)
+
+
+@contextmanager
+def own_streams():
+    """Write to the streams of the process, not to those that pytest captures."""
+    sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def forked_ranks(folder, work, *given):
+    """Let two forks of this process be the ranks; return exit codes, stdout and stderr."""
+    folder.mkdir()
+    port = free_port()
+    ranks = [Fork(as_rank, rank, port, folder, work, *given) for rank in range(2)]
+    codes = [each.wait(120) for each in ranks]
+    out, err = ([folder / f"{name}-{rank}" for rank in range(2)] for name in ("out", "err"))
+    return codes, [each.read_text() for each in out], [each.read_text() for each in err]
+
+
+def share(options, target):
+    """Share units with the other rank, and print what both know at the end."""
+    print(json.dumps(run(SumSpec.of(**options), Execution(output=target, engine="torchrun"))))
+
+
+def test_two_forks_share_the_units_and_give_the_bytes_of_one_process(
+    options, whole, tmp_path, log, order
+):
+    order("once-bug@1-3")  # a unit that fails is done again
+    target = tmp_path / "run"
+    codes, out, err = forked_ranks(tmp_path / "said", share, options, str(target))
+    assert codes == [0, 0], err
+    assert (target / "state.safetensors").read_bytes() == whole
+    assert [json.loads(each) for each in out] == [[77, 77], [77, 77]]
+    done = [where for _, _, where in log("end")]
+    assert sorted(done) == sorted(f"{s}-{n}" for s in (1, 2) for n in range(11))
+    assert len({pid for pid, *_ in log("end")}) == 2
+    assert max(int(where[0]) for where in done[:11]) == 1  # the barrier between stages
+
+
+def test_where_the_first_fork_fails_the_other_leaves_in_silence(tmp_path):
+    (tmp_path / "rows.csv").write_text("1,2\n3,nan\n")
+    words = ["measure", str(tmp_path / "rows.csv"), "--engine", "torchrun"]
+    codes, out, (first, other) = forked_ranks(tmp_path / "said", app, words)
+    assert codes == [2, 2] and out == ["", ""]
+    assert first.count("error: ") == 1 and other == ""
+    assert "Traceback" not in first
+
+
+@pytest.mark.slow
 def test_two_ranks_share_the_units_and_give_the_bytes_of_one_process(
     options, whole, tmp_path, script, log, order
 ):
@@ -98,6 +163,7 @@ def test_two_ranks_share_the_units_and_give_the_bytes_of_one_process(
     ]
 
 
+@pytest.mark.slow
 def test_where_the_first_rank_fails_the_others_leave_in_silence(options, tmp_path, order):
     (tmp_path / "rows.csv").write_text("1,2\n3,nan\n")
     words = ["measure", str(tmp_path / "rows.csv"), "--engine", "torchrun"]

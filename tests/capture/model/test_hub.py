@@ -196,6 +196,7 @@ def test_random_weights_need_no_weights_from_the_hub(served):
     assert not [path for path in served.files() if path.endswith(".safetensors")]
 
 
+@pytest.mark.slow
 def test_it_works_in_a_process_that_knows_nothing_but_the_environment(served, tmp_path):
     code = (
         "from isoscope.capture.model.load import load; import sys\n"

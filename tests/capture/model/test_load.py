@@ -25,8 +25,13 @@ def run(code, *arguments):
 
 
 def test_a_local_folder_causes_no_traffic_and_no_chatter(tiny):
+    """In a process that has imported control before, which loads no transformers."""
     code = (
         "import sys\n"
+        "import isoscope\n"
+        "assert not {'torch', 'transformers'} & set(sys.modules)\n"
+        "import isoscope.control\n"
+        "assert 'transformers' not in sys.modules, 'control loads transformers'\n"
         "def listen(event, args):\n"
         "    if event in ('socket.connect', 'socket.getaddrinfo'): raise SystemExit(event)\n"
         "sys.addaudithook(listen)\n"

@@ -1,8 +1,10 @@
 """Trainers of transformers and sentence-transformers: two lines, and the loss has it in it."""
 
+import logging
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from transformers import (
     Trainer,
     TrainingArguments,
 )
+from transformers.utils import logging as transformers_logging
 
 from isoscope.control import CosReg, IStar, Watch, attach, penalised
 from isoscope.errors import ConfigError, PenaltyError, UnknownNameError
@@ -159,6 +162,25 @@ def test_a_penalty_is_accumulated_as_the_task_loss_is(tmp_path, counts):
     torch.testing.assert_close(sum(kept), expected, rtol=1e-4, atol=1e-6)
 
 
+def test_a_penalty_and_a_watch_warn_of_nothing(trainer, monkeypatch):
+    """In this process; the page's lines in one of their own are a slow test."""
+    said = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: said.append(record.getMessage())
+    made = trainer(max_steps=2, per_device_train_batch_size=4, dataloader_pin_memory=False)
+    monkeypatch.setattr(transformers_logging.get_logger(), "handlers", [handler])
+    monkeypatch.setattr(transformers_logging.get_logger(), "level", logging.WARNING)
+    with warnings.catch_warnings():
+        for kind in (UserWarning, FutureWarning):
+            warnings.simplefilter("error", kind)
+        attach(made, IStar(weight=-1.0))
+        attach(made, Watch(every=1))
+        made.train()
+        transformers_logging.get_logger().warning("it is heard")
+    assert said == ["it is heard"]
+
+
+@pytest.mark.slow
 def test_documented_use_warns_of_nothing(trainer, texts, tmp_path):
     """The two lines of the page, and a watch, in a process where warnings are errors.
 

@@ -181,6 +181,8 @@ FRESH = """
 import sys
 import isoscope
 assert not {"torch", "transformers"} & set(sys.modules)
+import isoscope.control
+assert "transformers" not in sys.modules, "control loads transformers"
 from transformers import AutoModelForCausalLM, AutoTokenizer
 model = AutoModelForCausalLM.from_pretrained(sys.argv[1])
 tokenizer = AutoTokenizer.from_pretrained(sys.argv[1])
@@ -190,6 +192,7 @@ print(type(model).__name__, tokenizer.decode(said[0]) != "")
 """
 
 
+@pytest.mark.slow
 def test_a_fresh_process_loads_a_checkpoint_and_generates(trained):
     done = subprocess.run(
         [sys.executable, "-c", FRESH, str(trained / "step_3")],
