@@ -1,4 +1,4 @@
-"""How hard hypothesis tries: 20 examples in `make test`, 1,000 in `make laws`; small models."""
+"""How hard hypothesis tries: 12 examples in `make test`, 1,000 in `make laws`; small models."""
 
 import gc
 import importlib
@@ -15,7 +15,7 @@ pytest_plugins = ["forked_session"]
 
 settings.register_profile(
     "default",
-    max_examples=20,
+    max_examples=12,
     deadline=None,  # two workers share two cores, so a slow example proves nothing
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],

@@ -122,7 +122,7 @@ def small_cone():
 
 @pytest.fixture
 def small_demo(tiny, tmp_path, monkeypatch):
-    """Let examples survey a small random model and an eighth of the bundled text.
+    """Let examples survey a small random model and a twentieth of the bundled text.
 
     tests/cli/test_demo.py has the demo's own model and all of its text.
     """
@@ -133,11 +133,11 @@ def small_demo(tiny, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(folder.parent)
     demo = importlib.import_module("isoscope.exhibit.demo")
     monkeypatch.setattr(demo, "PACKAGE", folder.name)
-    monkeypatch.setattr(demo, "TOKENS", 1000)
+    monkeypatch.setattr(demo, "TOKENS", 500)
     texts = importlib.import_module("isoscope.source.corpus.texts")
     lines = (Path(texts.__file__).parent / "bundled" / "text.txt").read_text().splitlines()
     (folder / "bundled").mkdir()
-    (folder / "bundled" / "text.txt").write_text("\n".join(lines[:200]) + "\n")
+    (folder / "bundled" / "text.txt").write_text("\n".join(lines[:80]) + "\n")
     monkeypatch.setattr(texts, "files", lambda _: folder)
 
 

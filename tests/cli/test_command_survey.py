@@ -172,7 +172,10 @@ def test_documents_of_one_token_are_too_short(isoscope, model, place, tiny):
 
 # What is killed, and gone on with.
 
-MANY = ("--unit", "15", "--batch", "1", "--sites", "resid.0,attn.1,mlp.2", "-q", "--json")
+MANY = (
+    "--unit", "15", "--batch", "1", "--tokens", "300",
+    "--sites", "resid.0,attn.1", "-q", "--json",
+)  # fmt: skip
 
 
 def survey_and_write(*words):
@@ -260,7 +263,7 @@ def test_a_killed_survey_is_resumed_where_it_was(
     )
     resumed = survey(
         words[0], words[1], output="run", unit=15, batch=1,
-        sites=["resid.0", "attn.1", "mlp.2"],
+        tokens=300, sites=["resid.0", "attn.1"],
         progress=lambda *each: told.append(each),
     )  # fmt: skip
     assert ran[0].first > 0  # the first units are not run again

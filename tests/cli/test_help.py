@@ -6,8 +6,19 @@ import shlex
 import pytest
 
 from isoscope.cli.main import app
+from isoscope.errors import IsoscopeError
 
 COMMANDS = ["", *app.commands]  # pyright: ignore
+# Their examples train models or measure many: `make slow` runs them.
+DEAR = (
+    "sweep",
+    "trajectory",
+    "nursery ablate",
+    "nursery train",
+    "tangent",
+    "drift",
+    "attention",
+)
 
 
 def help_of(isoscope, command):
@@ -21,7 +32,11 @@ def examples_of(text):
     return [line.strip() for line in block.splitlines() if line.strip()]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+def slow_where_dear(command):
+    return pytest.param(command, marks=pytest.mark.slow) if command in DEAR else command
+
+
+@pytest.mark.parametrize("command", [slow_where_dear(each) for each in COMMANDS])
 def test_every_help_ends_with_examples_that_work(isoscope, typed, runs, examples, command):
     lines = examples_of(help_of(isoscope, command))
     assert len(lines) >= 2
@@ -30,6 +45,26 @@ def test_every_help_ends_with_examples_that_work(isoscope, typed, runs, examples
         done = typed(line)
         assert done.returncode == 0, f"{line}\n{done.stderr}"
         assert done.stdout.strip()
+
+
+@pytest.mark.parametrize("command", DEAR)
+def test_options_of_the_examples_of_dear_commands_are_accepted(isoscope, monkeypatch, command):
+    """They get as far as opening the worker: no model is loaded or trained."""
+    opened = []
+
+    def stop(spec, *_):
+        opened.append(spec)
+        raise IsoscopeError("it is opened", hint="go on", slug="undefined")
+
+    monkeypatch.setattr(app.commands[command].experiment.spec, "open", stop)  # pyright: ignore
+    lines = examples_of(help_of(isoscope, command))
+    assert len(lines) >= 2
+    for line in lines:
+        words = shlex.split(line)
+        assert words[0] == "isoscope"
+        done = isoscope(*words[1:])
+        assert "error: it is opened" in done.stderr, f"{line}\n{done.stderr}"
+    assert len(opened) == len(lines)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

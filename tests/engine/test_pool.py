@@ -50,7 +50,7 @@ def bits(target):
 
 
 @pytest.mark.parametrize(("units", "remarks"), [(1, ["1 unit for 2 workers"]), (2, [])])
-def test_workers_that_have_nothing_to_do_are_remarked(orders, units, remarks):
+def test_workers_that_have_nothing_to_do_are_remarked(orders, units, remarks, forked_pool):
     said = []
     run(CutSpec.of(orders=str(orders), units=units), pooled(), notify=Notify(say=said.append))
     assert [text.partition(":")[0] for text in said if "workers" in text] == remarks
@@ -69,7 +69,9 @@ def test_any_number_of_workers_gives_the_bytes_of_one_process(
     assert max(int(where[0]) for where in done[:UNITS]) == 1  # the barrier between stages
 
 
-def test_without_a_folder_it_gives_the_same_and_leaves_nothing(spec, tmp_path, monkeypatch):
+def test_without_a_folder_it_gives_the_same_and_leaves_nothing(
+    spec, tmp_path, monkeypatch, forked_pool
+):
     spare = tmp_path / "spare"
     spare.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(spare))
@@ -78,7 +80,9 @@ def test_without_a_folder_it_gives_the_same_and_leaves_nothing(spec, tmp_path, m
 
 
 @pytest.mark.parametrize("where", ["1-4", "2-9"])
-def test_a_worker_that_is_killed_in_a_unit_is_replaced(spec, whole, target, order, where):
+def test_a_worker_that_is_killed_in_a_unit_is_replaced(
+    spec, whole, target, order, where, forked_pool
+):
     order(f"once-die@{where}")
     said = []
     run(spec, pooled(target), notify=Notify(say=said.append))
@@ -90,7 +94,9 @@ def test_a_worker_that_is_killed_in_a_unit_is_replaced(spec, whole, target, orde
     )
 
 
-def test_a_worker_that_dies_now_and_then_is_replaced_each_time(spec, whole, target, order):
+def test_a_worker_that_dies_now_and_then_is_replaced_each_time(
+    spec, whole, target, order, forked_pool
+):
     for unit in range(0, UNITS, 2):
         order(f"once-die@1-{unit}")
     run(spec, pooled(target, 1))
@@ -98,7 +104,7 @@ def test_a_worker_that_dies_now_and_then_is_replaced_each_time(spec, whole, targ
 
 
 def test_a_unit_that_always_kills_its_worker_is_given_up_and_the_others_are_kept(
-    spec, whole, target, order, log
+    spec, whole, target, order, log, forked_pool
 ):
     deadly = order("die@1-6")
     with pytest.raises(EngineError, match=r"a worker died at unit 6 \(signal 9") as caught:
@@ -115,7 +121,7 @@ def test_a_unit_that_always_kills_its_worker_is_given_up_and_the_others_are_kept
     assert set(done) & set(again) == set()
 
 
-def test_workers_that_die_while_they_open_end_the_run(spec, target, order):
+def test_workers_that_die_while_they_open_end_the_run(spec, target, order, forked_pool):
     order("die@open")
     worker = order("die@open").rename(order("x").with_name("later"))
     real = pool.Process.__init__
@@ -132,7 +138,7 @@ def test_workers_that_die_while_they_open_end_the_run(spec, target, order):
 
 
 def test_an_error_of_ours_is_raised_here_and_what_was_done_is_kept(
-    spec, whole, target, order, log
+    spec, whole, target, order, log, forked_pool
 ):
     failing = order("fail@1-7")
     with pytest.raises(UndefinedError, match="there is no such number") as caught:
@@ -146,7 +152,7 @@ def test_an_error_of_ours_is_raised_here_and_what_was_done_is_kept(
     assert done
 
 
-def test_nothing_is_left_when_all_units_fail(spec, target, order):
+def test_nothing_is_left_when_all_units_fail(spec, target, order, forked_pool):
     for unit in range(UNITS):
         order(f"fail@1-{unit}")
     with pytest.raises(UnitsMissingError, match="10 units failed and none was done"):
@@ -157,7 +163,7 @@ def test_nothing_is_left_when_all_units_fail(spec, target, order):
 @pytest.mark.parametrize(
     ("fault", "kind"), [("bug", ZeroDivisionError), ("trouble", RuntimeError)]
 )
-def test_a_bug_in_a_worker_is_raised_with_its_traceback(spec, order, fault, kind):
+def test_a_bug_in_a_worker_is_raised_with_its_traceback(spec, order, fault, kind, forked_pool):
     order(f"{fault}@1-3")
     with pytest.raises(kind) as caught:
         run(spec, pooled())
@@ -195,7 +201,7 @@ def test_what_a_worker_prints_does_not_break_messages(orders, order, kind, capfd
     assert err.count("a library prints") == err.count("a process that a library starts") == 4
 
 
-def test_a_note_of_a_worker_is_recorded_in_the_run(spec, target, order):
+def test_a_note_of_a_worker_is_recorded_in_the_run(spec, target, order, forked_pool):
     order("note@1-3", "memory ran out: batches are now cut in 2")
     order("note@2-3", "memory ran out: batches are now cut in 2")
     said = []

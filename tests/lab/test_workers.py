@@ -55,7 +55,7 @@ def records_elsewhere(spec):
     return plan, [msgspec.msgpack.decode(each) for each in kept]
 
 
-def test_saved_runs_are_read_site_by_site(tiny_run):
+def test_saved_runs_are_read_site_by_site(tiny_run, forked_pool):
     for spec, function in ((ExplainSpec, iso.explain), (DimensionsSpec, iso.dimensions)):
         plan, records = records_elsewhere(
             spec.of(run=str(tiny_run), sites=["embed", "resid.1"])

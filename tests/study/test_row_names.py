@@ -3,13 +3,13 @@
 import csv
 import hashlib
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import isoscope as iso
+from isoscope.cli.main import app
 from isoscope.errors import RowError
 
 N, WIDTH = 400, 6
@@ -169,17 +169,13 @@ def test_a_run_with_names_and_one_without_merge(rows, tmp_path):
         )
 
 
-def test_the_command_names_rows_under_every_engine(rows, tmp_path):
+def test_the_command_names_rows_under_every_engine(rows, tmp_path, forked_pool):
     vectors, _ = as_parquet(rows, tmp_path)
     flags = ["--column", "v", "--id", "id", "--text", "text", "-m", "mean-cosine"]
-    code = "from isoscope.cli.main import main; main()"
     for engine in ("here", "pool"):
-        done = subprocess.run(
-            [sys.executable, "-c", code, "measure", vectors, *flags, "--engine", engine],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        words = ["measure", str(vectors), *flags, "--engine", engine]
+        done = CliRunner().invoke(app, words, prog_name="isoscope")
+        assert done.exit_code == 0, done.stderr
         printed = " ".join((done.stdout + done.stderr).split())
         assert "copies of another row (id doc-3" in printed
         assert "\x1b[31m" not in printed

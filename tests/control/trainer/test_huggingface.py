@@ -94,6 +94,7 @@ def records_of(path):
             parts = []
 
 
+@pytest.mark.slow
 def test_numbers_arrive_in_an_offline_run_of_wandb(trainer, texts, tmp_path, monkeypatch):
     import wandb
     from wandb.proto import wandb_internal_pb2

@@ -90,16 +90,29 @@ class Killed(BaseException):
     """The process ends: nothing is tried again."""
 
 
-KILLED = [
-    {},
-    {"objective": "masked"},
-    {"language": None, "vocabulary": 280, "corpus": TEXTS, "tokenizer": "bpe", "arch": "gpt2"},
-    {"penalty": "istar", "weight": 0.5, "watch": 2},
-]
+KILLED = {
+    "plain": {},
+    "masks": {"objective": "masked"},
+    "dropout": {
+        "language": None,
+        "vocabulary": 280,
+        "corpus": TEXTS,
+        "tokenizer": "bpe",
+        "arch": "gpt2",
+    },
+    "attached": {"penalty": "istar", "weight": 0.5, "watch": 2},
+}
 
 
-@pytest.mark.parametrize("options", KILLED, ids=["plain", "masks", "dropout", "attached"])
-@pytest.mark.parametrize("patience", [0.0, 1e9], ids=["every step", "checkpoints"])
+def every_way(kinds):
+    """Return kinds of training with both patiences; only the first with the second is quick."""
+    for number, (name, options) in enumerate(kinds.items()):
+        yield pytest.param(options, 0.0, id=f"every step-{name}")
+        marks = [pytest.mark.slow] if number else []
+        yield pytest.param(options, 1e9, id=f"checkpoints-{name}", marks=marks)
+
+
+@pytest.mark.parametrize(("options", "patience"), list(every_way(KILLED)))
 def test_a_killed_training_resumes_to_the_same_weights(
     options, patience, tmp_path, monkeypatch
 ):

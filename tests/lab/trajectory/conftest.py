@@ -34,7 +34,7 @@ def followed(checkpoints, corpus, made_once):
     import isoscope as iso
 
     def follow(folder):
-        sites = "resid.1,norm,embed.weight,unembed.weight"
+        sites = "resid.1,norm.out,embed.weight,unembed.weight"
         iso.trajectory(checkpoints, corpus, sites=sites, threads=1, output=folder / "series")
 
     return made_once("followed", follow) / "series"
