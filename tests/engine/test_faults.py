@@ -107,7 +107,7 @@ def test_a_worker_that_cannot_write_ends_the_run_and_nothing_is_lost(
     assert bits(target) == whole
 
 
-@pytest.mark.parametrize("damage", ["flip", "cut"])
+@pytest.mark.parametrize("damage", ["flip", pytest.param("cut", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("engine", OVER)
 def test_results_that_are_damaged_while_they_wait_are_computed_again(
     options, whole, target, order, start, log, engine, damage

@@ -56,7 +56,7 @@ def test_workers_that_have_nothing_to_do_are_remarked(orders, units, remarks, fo
     assert [text.partition(":")[0] for text in said if "workers" in text] == remarks
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow), 3])
 def test_any_number_of_workers_gives_the_bytes_of_one_process(
     spec, whole, target, log, workers
 ):

@@ -237,7 +237,7 @@ print(json.dumps(seen))
 """
 
 
-@pytest.mark.parametrize("case", ["replacing", "new"])
+@pytest.mark.parametrize("case", ["replacing", pytest.param("new", marks=pytest.mark.slow)])
 def test_killed_at_any_moment_the_old_run_or_the_new_one_is_whole(here, case):
     done = subprocess.run(
         [sys.executable, "-c", KILLED_EVERYWHERE, str(Path(__file__).parent), str(here), case],
