@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-PORTION = 4  # tests that a worker is given at a time
+PORTION = 4  # tests that a worker is given at a time, fewer towards the end
 
 
 def pytest_addoption(parser):
@@ -121,7 +121,9 @@ class Driver:
             longest = max(self.ranges, key=len)
             for _ in range((len(longest) + 1) // 2):
                 own.appendleft(longest.pop())
-        return [own.popleft() for _ in range(min(PORTION, len(own)))]
+        # Nobody takes what a worker was given: it must not wait behind minutes of another test.
+        count = min(PORTION, 1 + len(own) // 8, len(own))
+        return [own.popleft() for _ in range(count)]
 
     def _pass_on(self, report):
         self.config.hook.pytest_runtest_logreport(report=report)
@@ -162,9 +164,12 @@ def _serve(session, connection, base):
         session.config.pluginmanager.register(Reports(session.config, connection))
         items, given = session.items, deque()
         while True:
-            if len(given) < 2:  # the next one decides which fixtures are kept
+            while len(given) < 2:  # the next one decides which fixtures are kept
                 connection.send(("more", None))
-                given.extend(connection.recv())
+                portion = connection.recv()
+                if not portion:
+                    break
+                given.extend(portion)
             if not given:
                 break
             item = items[given.popleft()]

@@ -57,6 +57,23 @@ def test_after(number, kept):
     assert not pids
 """
 
+# The first of eight tests lasts until the fourth is done; each of two forks begins with four.
+WAITING = """
+import time
+from pathlib import Path
+import pytest
+
+@pytest.mark.parametrize("number", range(8))
+def test_number(number, tmp_path):
+    done = tmp_path.parent.parent / "done"
+    end = time.monotonic() + 60
+    while number == 0 and not done.exists():
+        assert time.monotonic() < end, "nobody took the fourth test"
+        time.sleep(0.01)
+    if number == 3:
+        done.touch()
+"""
+
 
 def run_pytest(folder, *words, tests=TESTS):
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = spoils_process\n")
@@ -95,3 +112,8 @@ def test_after_a_test_that_spoils_its_process_another_takes_over(tmp_path):
     assert done.returncode == 0, done.stdout
     assert done.stdout.splitlines()[-1].startswith("14 passed in ")
     assert len(list(tmp_path.glob("torn-*"))) == 2  # fixtures of both workers
+
+
+def test_the_last_tests_do_not_wait_behind_a_long_one(tmp_path):
+    done = run_pytest(tmp_path, "--forks", "2", tests=WAITING)
+    assert done.returncode == 0, done.stdout
