@@ -392,9 +392,19 @@ def handmade(tmp_path):
     return write
 
 
+@pytest.fixture(scope="session")
+def measured_collections(tmp_path_factory):
+    """Return a folder for runs of `collections`, and where those are that were measured."""
+    return tmp_path_factory.mktemp("collections"), {}
+
+
 @pytest.fixture
-def collections(tmp_path):
-    """Run folders of vectors in documents: two models over the same texts, and others."""
+def collections(tmp_path, measured_collections):
+    """Run folders of vectors in documents: two models over the same texts, and others.
+
+    What is drawn depends on the calls before in the same test: runs are measured once for all
+    tests that begin with the same calls.
+    """
     import numpy as np
 
     import isoscope as iso
@@ -403,11 +413,20 @@ def collections(tmp_path):
     ids = np.repeat(np.arange(60), rng.integers(5, 15, 60))
     texts = rng.normal(size=(60, 12))[ids] + 0.7 * rng.normal(size=(len(ids), 12))
 
+    base, known = measured_collections
+    calls = []
+
     def write(name, *, shift=0.6, noise=0.3, prefix="text", **options):
         rows = texts + noise * rng.normal(size=texts.shape) + shift
-        names = [f"{prefix}-{each}" for each in ids]
-        iso.measure(rows.astype(np.float32), document=names, output=tmp_path / name, **options)
-        return tmp_path / name
+        calls.append((name, shift, noise, prefix, sorted(options.items())))
+        kept = known.get(repr(calls))
+        if kept is None:
+            kept = base / str(len(known)) / name
+            kept.parent.mkdir()
+            names = [f"{prefix}-{each}" for each in ids]
+            iso.measure(rows.astype(np.float32), document=names, output=kept, **options)
+            known[repr(calls)] = kept
+        return shutil.copytree(kept, tmp_path / name)
 
     return write
 
