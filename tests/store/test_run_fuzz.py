@@ -377,10 +377,6 @@ def open_mutants(numbers, folder):
 def show_mutants(numbers, folder):
     """Return what a person would see as a traceback of commands that print or draw a run."""
     failures = []
-    if not (folder / "seeds").exists():
-        (folder / "seeds").mkdir()
-        write_seeds(folder / "seeds")
-        write_experiments(folder / "seeds")
     for number in numbers:
         mutant = Mutant(number, folder, (*OF_EXPERIMENTS, "survey", "heads", "vectors"))
         run, other = str(mutant.path), str(folder / "seeds" / mutant.seed)
@@ -429,6 +425,16 @@ def as_text(failures):
 def seeds(tmp_path_factory):
     folder = tmp_path_factory.mktemp("seeds")
     write_seeds(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def experiments(tmp_path_factory):
+    """Return a folder with a run of every kind: the experiments take some 15 seconds."""
+    folder = tmp_path_factory.mktemp("experiments")
+    (folder / "seeds").mkdir()
+    write_seeds(folder / "seeds")
+    write_experiments(folder / "seeds")
     return folder
 
 
@@ -574,8 +580,8 @@ def test_some_damaged_runs_are_read_or_refused(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
-def test_damaged_runs_of_experiments_are_shown_or_refused(part, tmp_path):
-    failures = show_mutants(range(10_000 + part * 250, 10_250 + part * 250), tmp_path)
+def test_damaged_runs_of_experiments_are_shown_or_refused(part, experiments):
+    failures = show_mutants(range(10_000 + part * 250, 10_250 + part * 250), experiments)
     assert not failures, as_text(failures)
 
 
