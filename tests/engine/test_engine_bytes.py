@@ -153,7 +153,10 @@ def command(request, tmp_path):
 def test_every_engine_with_one_two_and_three_workers_gives_the_same_bytes(command):
     expected = command.finish("here", 1)
     assert len(expected["readings.parquet"]) > 1000
-    for engine, workers in ENGINES[1:]:
+    engines = ENGINES[1:]
+    if command.words[0] == "survey":  # real weights take minutes: one number for each engine
+        engines = [("pool", 3), ("ray", 2), ("torchrun", 3)]
+    for engine, workers in engines:
         assert command.finish(engine, workers) == expected, (engine, workers)
 
 
