@@ -151,7 +151,11 @@ def pooled(rows, ids, names):
 
 
 def differences(found, wanted):
-    """Yield where two readings differ by more than 1e-5 of the value, and by 1e-6."""
+    """Yield where two readings differ by more than 1e-5 of the value, and by 1e-6.
+
+    Ends of RankMe's interval by 5e-5, as surveys in other batches differ (`NOISY`): of `mlp.11`
+    of SmolLM2 it is 1.7e-5, a ten-thousandth of the interval's width.
+    """
     here = (found.site, found.variant, found.measure, found.group)
     if (found.n, found.d) != (wanted.n, wanted.d):
         yield *here, "n, d", (found.n, found.d), (wanted.n, wanted.d)
@@ -159,8 +163,9 @@ def differences(found, wanted):
         ours, theirs = getattr(found, name), getattr(wanted, name)
         # an end near zero is the difference of a value and a reach that have as many digits
         exact = 1e-6 if name == "value" else max(1e-6, 1e-5 * abs(wanted.value))
+        near = 5e-5 if found.measure == "rankme" and name != "value" else 1e-5
         if (ours is None) != (theirs is None) or (
-            ours is not None and ours != pytest.approx(theirs, rel=1e-5, abs=exact)
+            ours is not None and ours != pytest.approx(theirs, rel=near, abs=exact)
         ):
             yield *here, name, ours, theirs
 
