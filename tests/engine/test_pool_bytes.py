@@ -107,7 +107,8 @@ def same_survey(contents, tiny, corpus, workers, threads):
         assert contents("survey", tiny, corpus, **options) == here
 
 
-def test_the_survey_of_a_model_in_two_stages(contents, tiny, corpus, forked_pool):
+@pytest.mark.slow
+def test_the_survey_of_a_model_in_two_stages(contents, tiny, corpus):
     first, second = units_of_survey(tiny, corpus)
     assert first > second > 2  # the matrices are a unit of the first stage
     same_survey(contents, tiny, corpus, (2,), 1)

@@ -131,7 +131,7 @@ def test_a_resumed_run_measures_no_checkpoint_again(checkpoints, corpus, tmp_pat
     assert measured[3:] == ["step_20"]
 
 
-def test_pool_writes_the_same_bytes(checkpoints, corpus, tmp_path, forked_pool):
+def test_pool_writes_the_same_bytes(checkpoints, corpus, tmp_path):
     series = some(tmp_path / "few", checkpoints, (0, 10, 20))
     options = {"sites": "norm.out,unembed.weight", "threads": 1}
     for name, where in (("here", {}), ("pool", {"engine": "pool", "workers": 2})):
