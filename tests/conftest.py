@@ -58,7 +58,7 @@ def made_once(tmp_path_factory):
 
 @pytest.fixture
 def forked_pool(monkeypatch):
-    """Let workers of the pool be forks of this process; tests/engine has them as they are."""
+    """Let workers of the pool be forks; not after a model that ran with several threads."""
     import subprocess
 
     if "ray" in sys.modules:  # whose threads no fork survives: without --forks, tests share it
