@@ -119,6 +119,17 @@ def test_dimensions_that_die_are_reported():
     assert rule({DEAD: series(0.2, 0.2, 0.2)}) == []
 
 
+@pytest.mark.parametrize("last_bits", [1, -1, 4])
+def test_a_last_bit_of_the_first_loss_is_no_fall(last_bits):
+    """A loss of float32 from which penalties were taken away again is off by that much."""
+    chance = np.float32(log(2))
+    first = float(chance + last_bits * np.spacing(chance))
+    for values in ([first, *[float(chance)] * 15], [float(chance)] * 16):
+        assert LossAtChance(2)({"loss": series(*values)}) != []
+    falling = [float(chance) - 1e-4 * step for step in range(16)]
+    assert LossAtChance(2)({"loss": series(*falling)}) == []
+
+
 def test_the_usual_rules_know_chance_only_where_it_is_given():
     names = [rule.name for rule in usual_rules()]
     assert names == ["rank-falling", "cosine-rising", "dead-dimensions"]

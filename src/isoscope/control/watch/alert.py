@@ -16,6 +16,7 @@ from isoscope.dataclass import dataclass
 
 PREFIX = "anisotropy"
 LOSS = "loss"
+_ROUNDING = 1e-6  # of a loss: a smaller fall is float32's
 Series = Sequence[tuple[int, float]]  # step and value, in order
 History = Mapping[str, Series]  # by name, as it was logged
 
@@ -186,10 +187,14 @@ def _noise(values: Sequence[float]) -> float:
 
 
 def _falls(values: Sequence[float], noise: float) -> bool:
-    """Whether the later half is below the earlier one by more than two standard errors."""
+    """Whether the later half is below the earlier one by more than two standard errors.
+
+    And by more than float32 rounds: a loss that is constant but for a last bit does not fall.
+    """
     half = len(values) // 2
-    fall = fmean(values[:half]) - fmean(values[-half:])
-    return fall > 2 * noise * sqrt(2 / half)
+    before = fmean(values[:half])
+    least = max(2 * noise * sqrt(2 / half), _ROUNDING * abs(before))
+    return before - fmean(values[-half:]) > least
 
 
 def usual_rules(
