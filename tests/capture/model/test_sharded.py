@@ -5,25 +5,26 @@ import torch
 from torch import nn
 
 import isoscope as iso
+from forks import Fork
 from isoscope.capture.model.sharded import refuse_sharded
 from isoscope.errors import EngineError
 
 
-@pytest.fixture
-def group(tmp_path):
+def test_weights_that_fsdp_has_sharded_are_refused(tmp_path):
+    # The thread that shards keeps the group in a cache of torch: with it, threads that no fork
+    # of the process would survive.
+    assert Fork(refuse_what_fsdp_has_sharded, tmp_path).wait(60) == 0
+
+
+def refuse_what_fsdp_has_sharded(folder):
     """Be a job of one rank."""
     import torch.distributed as dist
-
-    store = f"file://{tmp_path / 'store'}"
-    dist.init_process_group("gloo", init_method=store, rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
-
-
-def test_weights_that_fsdp_has_sharded_are_refused(group):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder / 'store'}", rank=0, world_size=1
+    )
     module = nn.Sequential(nn.Linear(4, 4))
     refuse_sharded(module)
     fully_shard(module, mesh=init_device_mesh("cpu", (1,)))
