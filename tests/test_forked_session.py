@@ -79,6 +79,8 @@ def run_pytest(folder, *words, tests=TESTS):
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = spoils_process\n")
     (folder / "test_some.py").write_text(tests)
     plugins = ("-p", "forked_session", "-p", "no:cacheprovider")
+    # Not where other sessions clean up what is old: what they meet there is a warning here.
+    plugins += ("--basetemp", str(folder / "base"))
     return subprocess.run(
         [sys.executable, "-m", "pytest", *plugins, "-q", "-ra", *words],
         cwd=folder, capture_output=True, text=True, check=False,
@@ -92,7 +94,7 @@ def test_failures_deaths_warnings_and_skips_are_reported(tmp_path):
     assert done.returncode == 1, done.stderr
     assert done.stdout.splitlines()[-1].startswith(
         "2 failed, 20 passed, 1 skipped, 1 warning in "
-    )
+    ), done.stdout
     assert "FAILED test_some.py::test_number[7] - assert 7 != 7" in done.stdout
     assert "number 7\n" in done.stdout and "number 8\n" not in done.stdout
     assert "ended with code 3 in this test" in done.stdout
@@ -107,8 +109,7 @@ def test_the_first_failure_ends_it_where_that_is_asked_for(tmp_path):
 
 
 def test_after_a_test_that_spoils_its_process_another_takes_over(tmp_path):
-    base = ("--basetemp", str(tmp_path / "base"))
-    done = run_pytest(tmp_path, "--forks", "1", *base, tests=SPOILING)
+    done = run_pytest(tmp_path, "--forks", "1", tests=SPOILING)
     assert done.returncode == 0, done.stdout
     assert done.stdout.splitlines()[-1].startswith("14 passed in ")
     assert len(list(tmp_path.glob("torn-*"))) == 2  # fixtures of both workers
