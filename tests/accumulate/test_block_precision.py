@@ -52,6 +52,26 @@ def test_an_outlier_row_does_not_pull_the_origin_away(make_block):
     assert np.linalg.norm(block.origin) < np.sqrt(24)
 
 
+def skewed(seed):
+    """Return rows of which one in eight is far away along an axis, with a median at zero."""
+    rows = cloud(seed=seed)
+    rows[:, 0] += np.where(np.arange(len(rows)) % 8 == 0, 200.0, 0.0) + 40.0
+    return rows.astype(np.float32)
+
+
+def test_blocks_of_a_skewed_cloud_share_an_origin():
+    first = ArrayBlock(skewed(1))
+    later = [ArrayBlock(skewed(seed), origin=first.origin) for seed in range(2, 6)]
+    assert first._near_enough(first.rows.astype(np.float64)) is None  # neither zero nor median
+    assert all(each.origin is first.origin for each in later)
+
+
+def test_a_point_that_is_further_than_the_median_is_no_origin():
+    near = ArrayBlock(skewed(1)).origin
+    far = near - 300 * np.eye(24)[0]
+    assert (ArrayBlock(skewed(2), origin=far).origin != far).any()
+
+
 def test_the_others_keep_their_digits_beside_an_outlier_row(make_block):
     rows = cloud() + 1e3
     rows[0] += 1e4

@@ -127,6 +127,19 @@ def test_parts_that_were_summed_elsewhere_merge(cloud):
     agree(eigenvalues(merged(back[::-1]).finalize().covariance, rank), exact)
 
 
+@pytest.mark.parametrize("cloud", ["layer norm", "long direction later"])
+def test_looking_at_sums_between_blocks_changes_no_digit(cloud):
+    rows = CLOUDS[cloud]().astype(np.float32)
+    once, often = Moments(WIDTH), Moments(WIDTH)
+    for part in np.array_split(rows, 8):
+        once.update(ArrayBlock(part))
+        often.update(ArrayBlock(part))
+        often.finalize(), often.state()
+    exact = eigenvalues(np.cov(rows.T.astype(np.float64)), WIDTH)
+    for each in (once, often):
+        agree(eigenvalues(each.finalize().covariance, WIDTH), exact)
+
+
 @pytest.mark.parametrize("cloud", ["layer norm", "few tokens", "one very long direction"])
 def test_plain_float32_products_would_have_lost_them(cloud):
     rows = CLOUDS[cloud]().astype(np.float32)

@@ -22,6 +22,7 @@ from isoscope.capture.runner import (
     threads,
 )
 from isoscope.errors import ConfigError
+from isoscope.hashing import named_documents
 from isoscope.study.model import load_model
 
 
@@ -192,6 +193,21 @@ def test_batches_side_by_side_give_the_sums_of_one_after_the_other(found, texts)
         assert beside == meta
         for name, array in arrays.items():
             np.testing.assert_array_equal(others[name], array, err_msg=name)
+
+
+def test_vectors_of_few_documents_wait_for_those_of_later_batches():
+    rows, taken = torch.randn(6, 5), []
+    listener = Listener(lambda *each: taken.append(each), lambda *_: None, gather=True)
+    for start in range(0, 6, 2):
+        listener.begin(SimpleNamespace(documents=(f"a{start}", f"a{start + 1}")))
+        listener.hear_whole("pooled", rows[start : start + 2])
+        assert not taken
+    listener.finish()
+    ((site, row_class, block),) = taken
+    assert (site, row_class, block.independent) == ("pooled", "all", True)
+    np.testing.assert_array_equal(block.rows[np.arange(6)], rows.numpy())
+    keys = named_documents(np.array([f"a{number}" for number in range(6)]))
+    np.testing.assert_array_equal(block.documents, keys)
 
 
 @pytest.mark.parametrize("lanes", [1, 2])

@@ -231,11 +231,23 @@ class Block(ABC):
         """Return the point offered as origin, or zero, if it is near the mean of a sample."""
         spread = np.var(sample, axis=0).sum()
         for offered in (self._origin, np.zeros(self.width)):
-            if offered is not None:  # zero is best where it will do: nothing to subtract
-                offset = sample.mean(axis=0) - offered
-                if offset @ offset <= spread / 4:
-                    return offered
+            # zero is best where it will do: nothing to subtract
+            if offered is not None and _square_off(sample, offered) <= spread / 4:
+                return offered
         return None
+
+    def _or_offered(self, sample: Array, point: Array) -> Array:
+        """Return a point near the mean of a sample, or the one offered if it is as near.
+
+        Sums about one point simply add up. The median may be far from the mean itself, where
+        a few long directions are skewed; a new one for every block would be no nearer.
+        """
+        offered = self._origin
+        if offered is not None and _square_off(sample, offered) <= 2 * _square_off(
+            sample, point
+        ):
+            return offered
+        return point
 
     @lazy
     @abstractmethod
@@ -382,7 +394,7 @@ class ArrayBlock(Block):
         # sums of squares of whole numbers are rounded down more often than up. A constant
         # column stays on it, to be exactly zero.
         rest = np.where((sample != sample[0]).any(axis=0), np.spacing(near) * _OFF_GRID, 0)
-        return near.astype(np.float64) + rest.astype(self.rows.dtype)
+        return self._or_offered(sample, near.astype(np.float64) + rest.astype(self.rows.dtype))
 
     @lazy
     def scatters(self) -> tuple[Array, Array]:
@@ -545,6 +557,12 @@ class ArrayBlock(Block):
                 part = slice(int(starts[cell]), int(starts[cell + 1]))
                 np.matmul(seen[:, part], self._sorted[part], out=out[cell])
         return out
+
+
+def _square_off(sample: Array, point: Array) -> float:
+    """Return the squared distance of a point from the mean of a sample."""
+    offset = sample.mean(axis=0) - point
+    return float(offset @ offset)
 
 
 def representable(sums: CellSums, squares: Array) -> bool:

@@ -177,11 +177,18 @@ class Moments(Accumulator[MomentsSummary]):
         self.documents += len(block.members.runs) - 1
         self.independent &= block.independent
 
+    def _settle(self) -> None:
+        """Add what scatters still miss, before they are looked at."""
+        self._precision.settle([half.scatter for half in self.halves])
+
     def _absorb(self, other: Self) -> None:
+        self._settle()
+        other._settle()
         for ours, theirs in zip(self.halves, other.halves, strict=True):
             ours.add(theirs)
 
     def _arrays(self) -> dict[str, Array]:
+        self._settle()
         halves = [half.centre() for half in self.halves]
         return {
             "rows": np.array([half.count for half in halves]),
@@ -204,6 +211,7 @@ class Moments(Accumulator[MomentsSummary]):
     def finalize(self) -> MomentsSummary:
         """Return the halves and the whole, centred."""
         self._enough(self.count)
+        self._settle()
         first, second = (half.centre() for half in self.halves)
         whole = Half.empty(self.width)
         whole.add(first)

@@ -37,9 +37,14 @@ class Precision:
         self._wide = False  # whether all directions are summed in float64
         self._axes: Array | None = None  # (d, k) directions that are summed on their own
         self._duals: Array | None = None  # (d, k) axes.T @ duals is the identity
+        # For each choice of axes: what float32 products missed of both halves, axes, duals.
+        self._missed: list[tuple[Array, Array, Array]] = []  # (2, d, k), (d, k), (d, k)
 
     def sum_halves(self, block: Block, before: Sequence[Counted]) -> Sequence[Sums]:
-        """Return the sums of each half of a block; `before` are those of all rows so far."""
+        """Return the sums of each half of a block; `before` are those of all rows so far.
+
+        What they miss along directions that are summed on their own is kept: `settle` adds it.
+        """
         if not self._wide and block.scatters[0].dtype == np.float64:
             return list(zip(block.totals, block.scatters, strict=True))
         found = block.wide_sums() if self._wide else None
@@ -54,8 +59,9 @@ class Precision:
             return found
         if self._wide:
             return block.wide_sums()
-        plain = list(zip(block.totals, block.scatters, strict=True))
-        return plain if self._axes is None else self._correct(plain, block)
+        if self._axes is None:
+            return list(zip(block.totals, block.scatters, strict=True))
+        return self._sum_along(self._axes, block)
 
     def _check(self, parts: Sequence[Counted], squares: Array) -> None:
         """Find the directions in which the scatter has too little of the sums of squares."""
@@ -83,24 +89,35 @@ class Precision:
             self._axes = self._duals = None
             if not self._wide:
                 self._axes, self._duals = low / there[:, None], low * there[:, None]
+                nothing = np.zeros((2, *low.shape))
+                self._missed.append((nothing, self._axes, self._duals))
 
-    def _correct(self, plain: Sequence[Sums], block: Block) -> list[Sums]:
-        """Return sums that are right along the axes A too: S + F V' + V F', V the duals.
+    def _sum_along(self, axes: Array, block: Block) -> list[Sums]:
+        """Return sums of a block, and keep what their scatters S miss: B - S A.
 
-        With B = S A summed in float64 and G = B - S A what the float32 product misses,
-        F = G - V A'G / 2 leaves the product as it is in all other directions.
+        B = S A is summed in float64. The same of all blocks adds up, so that the scatters of
+        all rows are corrected once: a correction costs as much as a small block.
         """
-        axes, duals = self._axes, self._duals
-        assert axes is not None and duals is not None
-        found: list[Sums] = []
-        for (_, scatter), (total, along) in zip(plain, block.wide_sums(axes), strict=True):
-            whole = scatter.astype(np.float64)
-            missed = along - whole @ axes
-            missed -= duals @ (axes.T @ missed) / 2
-            # F V' + V F' in one product
-            whole += np.hstack([missed, duals]) @ np.hstack([duals, missed]).T
-            found.append((total, whole))
+        missed, found = self._missed[-1][0], list[Sums]()
+        for half, (total, along) in enumerate(block.wide_sums(axes)):
+            scatter = block.scatters[half]
+            missed[half] += along - scatter.astype(np.float64) @ axes
+            found.append((total, scatter))
         return found
+
+    def settle(self, scatters: Sequence[Array]) -> None:
+        """Make the scatters of both halves right along the axes A too, in their place.
+
+        They become S + F V' + V F', V the duals: with G = B - S A what float32 products
+        missed, F = G - V A'G / 2 leaves them as they are in all other directions.
+        """
+        for missed, axes, duals in self._missed:
+            for scatter, gap in zip(scatters, missed, strict=True):
+                if gap.any():
+                    pull = gap - duals @ (axes.T @ gap) / 2
+                    scatter += np.hstack([pull, duals]) @ np.hstack([duals, pull]).T
+                    gap[:] = 0.0
+        self._missed = self._missed[-1:] if self._axes is not None else []
 
 
 def _scaled_scatter(parts: Sequence[Counted], scale: Array) -> Array:

@@ -369,7 +369,10 @@ class Listener:
             folded=self.folded,
             independent=True,
         )
-        self._pass_on(site, "all", vectors, norms, layout)
+        if self.gather and len(layout) < FEW:
+            self._wait(site, "all", FewRows.of(vectors, norms, layout, None))
+        else:
+            self._pass_on(site, "all", vectors, norms, layout)
 
     def _pass_on(
         self,

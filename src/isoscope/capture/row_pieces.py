@@ -9,7 +9,7 @@ from isoscope.dataclass import dataclass
 from isoscope.types import Array
 
 PIECE = 512  # rows summed at once where no document ends before
-_SQUARED = 2048  # rows squared at once, so that they stay in the cache
+_SQUARED = 256  # rows squared at once, so that they stay in the cache
 _CROWDED = 4  # pieces of a cell from which its rows are summed by themselves
 _CALL = 16  # rows whose sums cost what a piece costs by itself
 
@@ -71,14 +71,13 @@ class RowPieces:
         parts = rows.view(*shape, rows.shape[1])  # (pieces, length, d)
         return torch.bmm(weights.transpose(1, 2), parts)
 
-    def sum_squares(self, weights: Tensor, rows: Tensor) -> Tensor:
+    @staticmethod
+    def sum_squares(weights: Tensor, rows: Tensor) -> Tensor:
         """Return the weighted sum of the squared numbers of all rows, (d,), some at a time."""
         total = rows.new_zeros(rows.shape[1])
-        some = max(1, _SQUARED // self.length) * self.length
-        for start in range(0, len(rows), some):
-            parts = rows[start : start + some].square().view(-1, self.length, rows.shape[1])
-            weight = weights[start : start + some].view(-1, 1, self.length)
-            total += torch.bmm(weight, parts).sum(dim=(0, 1))
+        room = rows.new_empty((min(_SQUARED, len(rows)), rows.shape[1]))
+        for some, weight in zip(rows.split(_SQUARED), weights.split(_SQUARED), strict=True):
+            total.addmv_(torch.square(some, out=room[: len(some)]).T, weight)
         return total
 
     def sum_both(self, side: Tensor, rows: Tensor, own: int) -> tuple[Tensor, Tensor]:

@@ -35,6 +35,7 @@ from isoscope.types import Array
 
 _SAMPLE = 64
 _PANEL = 96  # columns of a symmetric product that are computed at once
+_NEAR = 256  # rows in float64 at once, so that they stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +136,8 @@ class TensorBlock(Block):
         offered = self._near_enough(sample)
         if offered is not None:
             return offered
-        return np.median(sample, axis=0).astype(np.float32).astype(np.float64)
+        near = np.median(sample, axis=0).astype(np.float32).astype(np.float64)
+        return self._or_offered(sample, near)
 
     @lazy
     def scatters(self) -> tuple[Array, Array]:
@@ -149,22 +151,13 @@ class TensorBlock(Block):
     def wide_sums(self, axes: Array | None = None) -> list[tuple[Array, Array]]:
         """Return for each half the sums of z and of z (z'A), (d,) and (d, k), in float64."""
         _ = self._totals
-        cut, device = self.layout.pieces.half * self.layout.pieces.length, self.tensor.device
-        onto = None if axes is None else torch.from_numpy(axes).to(device)
-        width = self.width if onto is None else onto.shape[1]
-        found: list[tuple[Array, Array]] = []
-        for rows in (self._gathered[:cut], self._gathered[cut:]):
-            total = torch.zeros(self.width, dtype=torch.float64, device=device)
-            product = torch.zeros((self.width, width), dtype=torch.float64, device=device)
-            for some in rows.split(WIDE_PART):
-                part = some.double()
-                total += part.sum(dim=0)
-                if onto is None:
-                    product += symmetric_product(part)
-                else:
-                    product.addmm_(part.T, part @ onto)
-            found.append((total.cpu().numpy(), product.cpu().numpy()))
-        return found
+        cut = self.layout.pieces.half * self.layout.pieces.length
+        onto = None if axes is None else torch.from_numpy(axes).to(self.tensor.device)
+        sums = (
+            wide_products(rows) if onto is None else wide_sums_along(rows, onto)
+            for rows in (self._gathered[:cut], self._gathered[cut:])
+        )
+        return [(total.cpu().numpy(), product.cpu().numpy()) for total, product in sums]
 
     @lazy
     def _totals(self) -> tuple[CellSums, Array, Array]:
@@ -249,7 +242,7 @@ class TensorBlock(Block):
         side[:, 1] = lengths
         side[:, 2] = inverse
         if rank:
-            side[:, 3:] = rows @ torch.from_numpy(directions(self.width)).to(rows)
+            torch.mm(rows, torch.from_numpy(directions(self.width)).to(rows), out=side[:, 3:])
         by_piece, summed = pieces.sum_both(side, rows, 3)
         sketch = summed.cpu().numpy()  # (cells, rank, d)
         energy = pieces.sum_squares(inverse.square(), rows)
@@ -371,6 +364,35 @@ def symmetric_product(rows: Tensor) -> Tensor:
         torch.mm(rows[:, start:].T, rows[:, start:end], out=out[start:, start:end])
         out[start:end, end:] = out[end:, start:end].T
     return out
+
+
+def wide_products(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the sums of rows z and of z z' in float64, (d,) and (d, d)."""
+    width = rows.shape[1]
+    total = rows.new_zeros(width, dtype=torch.float64)
+    product = rows.new_zeros((width, width), dtype=torch.float64)
+    for some in rows.split(WIDE_PART):
+        part = some.double()
+        total += part.sum(dim=0)
+        product += symmetric_product(part)
+    return total, product
+
+
+def wide_sums_along(rows: Tensor, axes: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the sums of rows z and of z (z'A) in float64, (d,) and (d, k).
+
+    A column of ones beside the products makes the sum of the rows of the same product. Few
+    rows at a time, in room that is used again, take an eighth of the time of many.
+    """
+    k, most = axes.shape[1], min(_NEAR, len(rows))
+    room = rows.new_empty((most, rows.shape[1]), dtype=torch.float64)
+    weights = rows.new_ones((most, k + 1), dtype=torch.float64)
+    found = rows.new_zeros((k + 1, rows.shape[1]), dtype=torch.float64)
+    for some in rows.split(_NEAR):
+        part, weight = room[: len(some)].copy_(some), weights[: len(some)]
+        torch.mm(part, axes, out=weight[:, :k])
+        found.addmm_(weight.T, part)
+    return found[k], found[:k].T
 
 
 class TensorRows:
