@@ -12,6 +12,7 @@ from isoscope.accumulate.block import Block
 from isoscope.accumulate.cellwise import Cellwise
 from isoscope.accumulate.row_bands import FREQUENCIES, band_name
 from isoscope.dataclass import dataclass
+from isoscope.hashing import sorted_distinct
 from isoscope.types import Array
 
 
@@ -83,8 +84,9 @@ class BandCells(Cellwise[BandCellsSummary]):
         slots = self._slots(block.cells.keys, block.cells.folded)[bands.cell]
         # Few of a group's pairs are in a block: only those are added to.
         where = (slots, bands.frequency, bands.position)
+        alone = len(slots) == len(sorted_distinct(np.ravel_multi_index(where, self._shape)))
         for name, part in (("nonzero", nonzero), ("units", units)):
-            if len(slots) == len(np.unique(np.ravel_multi_index(where, self._shape))):
+            if alone:
                 self.parts[name][where] += part
             else:  # several documents of one group
                 np.add.at(self.parts[name], where, part)

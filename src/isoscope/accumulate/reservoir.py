@@ -146,10 +146,14 @@ class Reservoir(Accumulator[ReservoirSummary]):
         hashes, documents, positions = (
             np.concatenate(pair) for pair in zip(ours, keys, strict=True)
         )
-        order = np.lexsort((positions, documents, hashes))
-        same = np.zeros(len(order), dtype=bool)  # a row that was counted twice is one row
-        same[1:] = (np.diff(documents[order]) == 0) & (np.diff(positions[order]) == 0)
-        order = order[~same][: self.size]
+        order = np.argsort(hashes, kind="stable")
+        ordered = hashes[order]
+        if (ordered[1:] == ordered[:-1]).any():  # else they decide alone, at no cost
+            order = np.lexsort((positions, documents, hashes))
+            same = np.zeros(len(order), dtype=bool)  # a row that was counted twice is one row
+            same[1:] = (np.diff(documents[order]) == 0) & (np.diff(positions[order]) == 0)
+            order = order[~same]
+        order = order[: self.size]
         self.hashes, self.documents, self.positions = (
             part[order] for part in (hashes, documents, positions)
         )
