@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from isoscope.accumulate.block import Membership
+from isoscope.accumulate.membership import Membership
 from isoscope.hashing import type_hashes
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.accumulate.block import Cells
+from isoscope.accumulate.membership import Cells
 from isoscope.dataclass import dataclass
 from isoscope.types import Array
 

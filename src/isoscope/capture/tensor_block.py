@@ -17,11 +17,11 @@ from isoscope.accumulate.block import (
     LEAST_SQUARE,
     WIDE_PART,
     Block,
-    Membership,
     directions,
     representable,
     sketch_rank,
 )
+from isoscope.accumulate.membership import Membership
 from isoscope.accumulate.sums import (
     CellSums,
     DocumentSquares,
