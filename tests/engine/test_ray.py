@@ -92,12 +92,15 @@ def test_a_worker_killed_in_a_unit_is_replaced_by_ray(cluster, spec, whole, targ
     assert bits(target) == whole
 
 
+def test_actors_for_which_there_is_no_room_keep_no_task(cluster, orders, target):
+    spec = HeldSpec.of(orders=str(orders), units=UNITS, stages=2)
+    assert run(spec, rayed(target, workers=5)) == [77, 77]  # of a cluster that has three cores
+
+
 @TASKS_FIRST
 def test_units_that_always_fail_are_given_up_and_the_others_kept(
-    cluster, spec, whole, target, order, log, monkeypatch
+    cluster, spec, whole, target, order, log
 ):
-    monkeypatch.setattr("isoscope.engine.ray.REST", 0.1)
-    monkeypatch.setattr("isoscope.engine.ray.UNREACHED", 1)
     faults = [order("bug@1-3"), order("die@1-6"), order("fail@1-8")]
     with pytest.raises(UnitsMissingError, match="3 of 11 units are missing") as caught:
         run(spec, rayed(target, retries=1))

@@ -12,12 +12,11 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 
@@ -39,8 +38,6 @@ OFTEN = 1.0  # seconds between two reports of a worker
 GRACE = 5.0  # seconds that workers have to hand over what they did when a run is interrupted
 PATIENCE = 5.0  # seconds until an address that does not answer is given up
 CONNECT = 30.0  # seconds that Ray itself may take to connect
-REST = 2.0  # seconds that an actor which cannot be reached gets no task
-UNREACHED = 4  # times that a unit comes back since its actor could not be reached
 STORE = 80 << 20  # bytes of Ray's memory for objects: results are files
 LONGEST = 45  # characters of a folder for Ray's sockets, whose names have at most 107
 QUIET = {
@@ -118,6 +115,10 @@ class Holder:
         # In a list: of arguments that are references Ray says on stderr that they may be lost.
         self.summons, self.reports = ray.get(summons[0]), reports
 
+    def is_there(self) -> bool:
+        """Answer; of an actor that waits for a machine nothing is heard."""
+        return True
+
     def run(self, task: wire.Assignment) -> list[object]:
         """Do a task; return the messages about it."""
         return run_task(self.summons, self.reports, task)
@@ -182,6 +183,37 @@ class _Slot(Protocol):
     def __call__(self, task: wire.Assignment, /) -> "ObjectRef[object]": ...
 
 
+@dataclass(eq=False)
+class _ActorSlot:
+    """A place that is an actor, and after its death another one.
+
+    Ray would restart it, and have its task wait for that, however long there is no machine for
+    it: the others would have done all the rest.
+    """
+
+    create: "Callable[[], Handle]"
+    actor: "Handle | None" = None
+    failed: int = 0  # times in a row that it could not begin
+
+    def __call__(self, task: wire.Assignment, /) -> "ObjectRef[object]":
+        assert self.actor is not None
+        return self.actor.run.remote(task)
+
+    def begin(self) -> "ObjectRef[object]":
+        """Create an actor instead of the one before; return what is there once it is."""
+        self.end()
+        self.actor = self.create()
+        return self.actor.is_there.remote()
+
+    def end(self) -> None:
+        """Let go of the actor; one that cannot be reached may be alive."""
+        import ray
+
+        if self.actor is not None:
+            with suppress(Exception):
+                ray.kill(self.actor)
+
+
 class RaySession:
     """One run of units on a cluster that is there."""
 
@@ -192,34 +224,31 @@ class RaySession:
         order = wire.Open(job.spec, job.plan.encode(), str(job.working.scratch()), mark)
         self.summons = ray.put(Summons(self.key, order))
         self.reports = ray.remote(Reports).options(num_cpus=0, max_restarts=-1).remote()
-        self.actors: list[Handle] = []
-        self.unreached: Counter[int] = Counter()  # units whose actor could not be reached
+        self.actors: list[_ActorSlot] = []
+        self.starting: dict[ObjectRef[object], _ActorSlot] = {}
         self.stages = 0
 
     def close(self) -> None:
         """Let go of what the cluster holds for this run."""
         import ray
 
-        for each in (*self.actors, self.reports):
-            with suppress(Exception):
-                ray.kill(each)
+        for each in self.actors:
+            each.end()
+        with suppress(Exception):
+            ray.kill(self.reports)
 
     def run(self, stage: Stage) -> None:
         """Hand out the units that are missing; return when all are kept or given up."""
         self.stages += 1
-        self.unreached.clear()
         desk = Desk.of(self.job, stage, self.engine.workers, apart=f"{self.key}{self.stages}")
         if not desk.tasks:
             return
-        free = self._slots(stage.failures.retries, min(self.engine.workers, len(desk.tasks)))
+        retries = stage.failures.retries
+        free = self._slots(retries, min(self.engine.workers, len(desk.tasks)))
         pending: dict[ObjectRef[object], tuple[wire.Assignment, _Slot]] = {}
-        resting: list[tuple[float, _Slot]] = []
         done: list[tuple[_Brought, wire.Assignment]] = []
         try:
             while True:
-                now = monotonic()
-                free += [slot for until, slot in resting if until <= now]
-                resting = [each for each in resting if each[0] > now]
                 while free and (task := desk.next()) is not None:
                     slot = free.pop()
                     pending[slot(task)] = task, slot
@@ -228,14 +257,14 @@ class RaySession:
                 done = []
                 if not pending and not desk.tasks:
                     return
-                for ref in _wait(list(pending)):
-                    task, slot = pending.pop(ref)
+                for ref in _wait([*pending, *self.starting]):
                     brought = _fetch(ref)
-                    done.append((brought, task))
-                    if _is_unreachable(brought):
-                        resting.append((monotonic() + REST, slot))
+                    if ref in pending:
+                        task, slot = pending.pop(ref)
+                        done.append((brought, task))
+                        free += self._freed(brought, slot)
                     else:
-                        free.append(slot)
+                        free += self._begun(brought, self.starting.pop(ref), retries)
                 self._watch(desk)
         except BaseException:
             desk.end(None)
@@ -246,7 +275,7 @@ class RaySession:
             raise
 
     def _slots(self, retries: int, count: int) -> list[_Slot]:
-        """Return places for tasks: an actor each, or none in particular."""
+        """Return places for tasks: actors that are there, or none in particular."""
         import ray
 
         needs: dict[str, float] = {"num_cpus": self.job.plan.threads}
@@ -262,35 +291,56 @@ class RaySession:
                 return task.remote(summons, reports, each)
 
             return [submit] * count
-        holder = ray.remote(Holder).options(max_restarts=-1, max_task_retries=retries, **needs)
+        holder = ray.remote(Holder).options(**needs)
+
+        def create() -> "Handle":
+            return holder.remote([summons], reports)
+
         while len(self.actors) < count:
-            self.actors.append(holder.remote([summons], reports))
-        return [_slot(actor) for actor in self.actors[:count]]
+            slot = _ActorSlot(create)
+            self.actors.append(slot)
+            self.starting[slot.begin()] = slot
+        there: list[_Slot] = [x for x in self.actors if x not in self.starting.values()]
+        return there[:count]
+
+    def _freed(self, brought: "_Brought", slot: _Slot) -> list[_Slot]:
+        """Return the place of a task that has ended, unless its actor is to be replaced."""
+        if isinstance(slot, _ActorSlot) and _is_lost(brought):
+            self.starting[slot.begin()] = slot
+            return []
+        return [slot]
+
+    def _begun(self, brought: "_Brought", slot: _ActorSlot, retries: int) -> list[_Slot]:
+        """Return the place of an actor that is there; try another where it has died."""
+        if not _is_lost(brought):
+            _refuse_foreign(brought)
+            slot.failed = 0
+            return [slot]
+        slot.failed += 1
+        if slot.failed <= retries:
+            self.starting[slot.begin()] = slot
+            return []
+        self.actors.remove(slot)
+        if not self.actors:
+            assert isinstance(brought, Exception)
+            raise _cannot_begin(brought) from brought
+        return []
 
     def _take(self, brought: "_Brought", task: wire.Assignment, desk: Desk) -> None:
         """Take in what a task has brought; units of one that Ray gave up come back."""
         import ray
 
         left = list(task.units)
-        if isinstance(brought, ray.exceptions.RayTaskError):  # before our code could begin
-            raise EngineError(
-                f"a worker of Ray cannot begin: {_first_line(brought.cause or brought)}",
-                hint="install the same versions of isoscope and Python on all machines",
-                slug="engine-worker",
-            ) from brought
+        _refuse_foreign(brought)
         if isinstance(brought, ray.exceptions.RayError):
             for unit in desk.collect(task):
                 left.remove(unit)
-            # Of an actor that it cannot reach Ray does not say whether its machine is gone, or
-            # a unit has killed it, or which one.
-            self.unreached.update(left if _is_unreachable(brought) else ())
-            sure = len(left) == 1 and not _is_unreachable(brought)
-            for unit in left:
-                if sure or self.unreached[unit] > UNREACHED:
-                    error = worker_died(unit, _first_line(brought))
-                    desk.fail(task, unit, error, final=True)
-                else:
-                    desk.put_back(task, [unit])
+            if len(left) == 1:
+                error = worker_died(left[0], _first_line(brought))
+                # What needs no actor was tried again by Ray itself.
+                desk.fail(task, left[0], error, final=not self.job.spec.stays_open)
+            else:  # nobody knows which one it was
+                desk.put_back(task, left)
         else:
             for message in brought:
                 for unit in desk.take(task, message):
@@ -323,12 +373,9 @@ class RaySession:
 
 
 def _wait(pending: "list[ObjectRef[object]]") -> "list[ObjectRef[object]]":
-    """Return what is done, at the latest after a while; where all rest, nothing is awaited."""
+    """Return what is done, at the latest after a while."""
     import ray
 
-    if not pending:
-        sleep(LOOK)
-        return []
     return ray.wait(pending, num_returns=1, timeout=LOOK)[0]
 
 
@@ -342,14 +389,28 @@ def _fetch(ref: "ObjectRef[object]") -> "_Brought":
         return error
 
 
-def _is_unreachable(brought: "_Brought") -> bool:
+def _is_lost(brought: "_Brought") -> bool:
+    """Whether the process is gone, or cannot be reached: Ray does not always say which."""
     import ray
 
-    return isinstance(brought, ray.exceptions.ActorUnavailableError)
+    raised = isinstance(brought, ray.exceptions.RayTaskError)
+    return isinstance(brought, ray.exceptions.RayError) and not raised
 
 
-def _slot(actor: "Handle") -> _Slot:
-    return lambda task: actor.run.remote(task)
+def _refuse_foreign(brought: "_Brought") -> None:
+    """Raise where a process of Ray could not even begin with our code."""
+    import ray
+
+    if isinstance(brought, ray.exceptions.RayTaskError):
+        raise _cannot_begin(brought.cause or brought) from brought
+
+
+def _cannot_begin(error: BaseException) -> EngineError:
+    return EngineError(
+        f"a worker of Ray cannot begin: {_first_line(error)}",
+        hint="install the same versions of isoscope and Python on all machines",
+        slug="engine-worker",
+    )
 
 
 def _first_line(error: BaseException) -> str:
