@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from isoscope.accumulate import ArrayBlock, Moments, merged
-from isoscope.accumulate.precision import LEAST, Precision
+from isoscope.accumulate.precision import LEAST, Precision, _is_positive
 
 WIDTH = 96
 
@@ -205,6 +205,18 @@ def test_directions_are_looked_for_when_sums_of_squares_are_four_times_as_large(
     for start in range(0, 6000, 200):
         moments.update(ArrayBlock(rows[start : start + 200], start=start))
     assert seen == [200, 1000, 4200]
+
+
+@pytest.mark.parametrize("width", [1, 2, 95, 96, 97, 200, 300])
+@pytest.mark.parametrize("least", [1e-3, -1e-3])
+def test_a_matrix_is_positive_if_its_smallest_eigenvalue_is(width, least):
+    rng = np.random.default_rng(width)
+    basis = np.linalg.qr(rng.normal(size=(width, width)))[0]
+    values = np.r_[least, rng.uniform(0.01, 2, size=width - 1)]
+    matrix = (basis * values @ basis.T).astype(np.float32)
+    before = matrix.copy()
+    assert _is_positive(matrix) == (least > 0) == (np.linalg.eigvalsh(matrix)[0] > 0)
+    np.testing.assert_array_equal(matrix, before)
 
 
 def test_directions_below_the_share_are_found_and_no_others():

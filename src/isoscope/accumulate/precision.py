@@ -17,6 +17,7 @@ from isoscope.types import Array
 LEAST = 1e-3  # mu: the share of D^2 that a direction needs to be summed in float32
 _GROWTH = 4  # of a column's sum of squares, until directions are looked for again
 _LINES = 64  # of a matrix that are worked on at once
+_AT_ONCE = 96  # lines of a matrix that are eliminated at once
 _FEW = 16  # at most a sixteenth of the directions are summed on their own
 
 Sums = tuple[Array, Array]  # of z, (d,), and of z z', (d, d), over the rows z of a half
@@ -79,10 +80,9 @@ class Precision:
             basis = np.linalg.qr(there[:, None] * self._axes)[0].astype(np.float32)
             filled = basis @ basis.T
             filled += scaled
-        try:
-            np.linalg.cholesky(filled)  # cheap: succeeds where S > mu D^2
+        if _is_positive(filled):  # cheap: whether S > mu D^2
             self._wide = False
-        except np.linalg.LinAlgError:
+        else:
             values, vectors = np.linalg.eigh(scaled)
             low = vectors[:, values < 0].astype(np.float64)
             self._wide = low.shape[1] * _FEW > width
@@ -118,6 +118,24 @@ class Precision:
                     scatter += np.hstack([pull, duals]) @ np.hstack([duals, pull]).T
                     gap[:] = 0.0
         self._missed = self._missed[-1:] if self._axes is not None else []
+
+
+def _is_positive(matrix: Array) -> bool:
+    """Whether all eigenvalues of a symmetric matrix are above zero.
+
+    By Cholesky's factors of some lines at a time, whose products are fast: the factor of the
+    whole, which nobody needs, takes LAPACK three times as long.
+    """
+    rest = matrix.copy()
+    while len(rest):
+        try:
+            factor = np.linalg.cholesky(rest[:_AT_ONCE, :_AT_ONCE])
+        except np.linalg.LinAlgError:
+            return False
+        below = rest[_AT_ONCE:, :_AT_ONCE] @ np.linalg.inv(factor).T
+        rest = rest[_AT_ONCE:, _AT_ONCE:]
+        rest -= below @ below.T
+    return True
 
 
 def _scaled_scatter(parts: Sequence[Counted], scale: Array) -> Array:
