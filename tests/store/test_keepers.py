@@ -4,6 +4,7 @@ import functools
 import itertools
 import os
 import shutil
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -325,6 +326,22 @@ def test_what_failed_to_be_put_out_of_memory_leaves_nothing_behind(tmp_path, mon
     with pytest.raises(StoreError, match="No space left"):
         keeper.add(0, work(0))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("room", [1, 1 << 30])
+def test_no_place_of_a_unit_is_in_memory_twice(tmp_path, monkeypatch, room):
+    survey = work(1)
+    places = [weakref.ref(here[Moments]) for here in survey.held.values()]
+    alive, to_state = [], Survey.to_state
+
+    def counted(part):
+        alive.append(sum(place() is not None for place in places))
+        return to_state(part)
+
+    monkeypatch.setattr(Survey, "to_state", counted)
+    SummaryKeeper(UNITS, tmp_path, clock=lambda: 0.0, room=room).add(1, survey)
+    assert alive == ([2, 1] if room > 1 else [2, 1, 1])  # beyond the room the first is written
+    assert [place() for place in places] == [None, None]
 
 
 def test_room_and_patience_are_32_megabytes_and_a_minute(tmp_path):

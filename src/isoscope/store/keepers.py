@@ -31,6 +31,7 @@ from isoscope.store.state import (
     State,
     StateReader,
     StateWriter,
+    UsedUp,
     copy_state,
     file_digest,
     write_state,
@@ -211,16 +212,17 @@ class SummaryKeeper:
 
         Merged in memory or through files, nodes then have the same bits.
         """
-        settled: dict[Place, Accumulators] = {}
+        rest, settled = survey.held, dict[Place, Accumulators]()
         size = 0
-        for place, here in survey.held.items():
-            meta, arrays = Survey({place: here}).to_state()
+        for place in list(rest):
+            meta, arrays = Survey({place: rest.pop(place)}).to_state()  # not twice in memory
+            settled |= Survey.from_state(meta, arrays).held
             size += sum(array.nbytes for array in arrays.values())
             if size > self._room:
+                survey.held = settled | rest
                 with self._unfinished(node.name) as out:
-                    copy_state(survey, out)
+                    copy_state(UsedUp(survey), out)
                 return out
-            settled[place] = Survey.from_state(meta, arrays).held[place]
         survey.held, self._sizes[node] = settled, size
         return survey
 

@@ -366,10 +366,10 @@ class Readable(Protocol):
         ...
 
 
-class AsRead:
-    """A survey in memory whose parts are what its file would give, without the file.
+class UsedUp:
+    """A survey in memory of which every place is read once, and let go of then.
 
-    A place is read once, and let go of then.
+    What is made of a place, to write it, is as large as the place itself.
     """
 
     def __init__(self, survey: Survey) -> None:
@@ -380,11 +380,19 @@ class AsRead:
     def part(self, places: Iterable[Place]) -> Survey:
         """Return a survey of some places."""
         wanted = list(places)
-        saved = self._survey.part(wanted).to_state()
+        found = self._survey.part(wanted)
         for place in wanted:
             if place[0] not in self.same.values():  # else another site has these rows too
                 self._survey.held.pop(place, None)
-        return Survey.from_state(*saved)
+        return found
+
+
+class AsRead(UsedUp):
+    """A survey in memory whose parts are what its file would give, without the file."""
+
+    def part(self, places: Iterable[Place]) -> Survey:
+        """Return a survey of some places."""
+        return Survey.from_state(*super().part(places).to_state())
 
 
 class Joined:
