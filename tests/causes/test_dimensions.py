@@ -1,12 +1,17 @@
 """Rogue dimensions: found where planted, not found in a mean that points anywhere."""
 
+from math import comb, log
+
 import numpy as np
 import pytest
 
 from isoscope.accumulate import ArrayBlock, Directions, Reservoir
 from isoscope.causes import BandedDirections, CloudSums
 from isoscope.causes.dimensions import (
+    _FINE,
+    _ONE_IN,
     TOGETHER,
+    _all_beyond,
     cosine_without,
     most_named,
     outliers,
@@ -111,6 +116,18 @@ def test_equal_dimensions_that_are_all_of_the_mean_have_all_of_it(number):
     assert found.share.value == pytest.approx(1, abs=0.002)
     assert found.share.low <= 1 <= found.share.high
     assert sum(found.named.values()) == pytest.approx(found.share.value)
+
+
+@pytest.mark.parametrize("width", [7, 8, 12, 40, 2000, 20_000])
+def test_limits_are_those_of_a_plain_bisection(width):
+    for count in range(1, min(TOGETHER, width - 5) + 1):
+        sets = log(comb(width, count)) + log(_ONE_IN * TOGETHER)
+        low, high = 0, round(64 / _FINE)
+        while high - low > 1:
+            middle = (low + high) // 2
+            rare = sets + _all_beyond(middle * _FINE, count, width - count) <= 0
+            low, high = (low, middle) if rare else (middle, high)
+        assert stands_out(count, width) == high * _FINE
 
 
 def test_more_than_a_few_are_limited_and_the_interval_reaches_to_all_that_stand_out():

@@ -364,3 +364,12 @@ def test_the_garbage_collector_rests_while_a_worker_is_opened(options, monkeypat
     assert seen["opening"] is False
     assert gc.isenabled()
     assert gc.get_freeze_count() == 0
+
+
+def test_a_garbage_collector_that_somebody_turned_off_stays_off(options):
+    gc.disable()
+    try:
+        run(CountSpec(**options))
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

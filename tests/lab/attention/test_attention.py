@@ -11,6 +11,7 @@ from isoscope.accumulate import Keys, Queries
 from isoscope.engine import Notify
 from isoscope.errors import ConfigError, TooFewRowsError, UndefinedError
 from isoscope.lab.attention.results import alignment, layers_of
+from isoscope.lab.attention.section import ALONG, POINTS, SLOW, draw_attention
 from isoscope.lab.attention.spec import AttentionSpec
 from isoscope.lab.attention.worker import AttentionWorker
 from isoscope.study.measure_choice import head_measures
@@ -52,6 +53,37 @@ def test_heads_that_share_keys_read_the_same_keys_which_count_once(run):
     places = [site for site, _ in saved.places if site.startswith("k.")]
     assert places == ["k.0.0", "k.0.1", "k.1.0", "k.1.1"]
     assert Keys in saved.survey_of("head.0.3").held["head.0.3", "all"]
+
+
+def test_curves_of_heads_lie_about_their_readings(run):
+    path, found = run
+    drawn = draw_attention(iso.load(path))
+    values = {(each.site, each.measure): each.value for each in found if not each.group}
+    along = {
+        (each.along, each.measure): each for each in drawn.curves if each.site == "head.1.2"
+    }
+    assert {name for kind, name in along if kind == "positions"} == set(ALONG)
+    assert {name for kind, name in along if kind == "documents"} == set(head_measures()) - set(
+        SLOW
+    )
+    assert along["documents", "key-norm"].at == tuple(f"share {n}" for n in range(1, 9))
+    for name in ALONG:  # a mean over all is between the means over parts
+        parts = along["positions", name].value
+        assert parts.min() <= values["head.1.2", name] <= parts.max(), name
+    assert sum(len(each.value) for each in drawn.curves) < POINTS
+    assert drawn.findings[0].text.startswith("of 8 heads have mean")
+
+
+def test_curves_that_a_page_has_no_room_for_are_named(run, monkeypatch):
+    path, _ = run
+    monkeypatch.setattr("isoscope.lab.attention.section.POINTS", 40)
+    drawn = draw_attention(iso.load(path))
+    kept = {(each.along, each.measure) for each in drawn.curves}
+    assert kept and sum(len(each.at) for each in drawn.curves) <= 40
+    assert [remark.partition(":")[0] for remark in drawn.remarks] == [
+        "no room on this page for curves of heads over documents",
+        "no room on this page for curves of heads over positions",
+    ]
 
 
 def test_the_table_has_a_line_per_layer_and_json_a_line_per_reading(run):
