@@ -11,6 +11,7 @@ import pytest
 
 import isoscope as iso
 from forks import Fork
+from isoscope.accumulate import ArrayBlock, Reservoir, accumulator_of
 from isoscope.capture.runner import threads
 from isoscope.cli.main import app
 from isoscope.errors import ConfigError, IsoscopeError
@@ -129,6 +130,51 @@ def test_a_resumed_run_measures_no_checkpoint_again(checkpoints, corpus, tmp_pat
     assert measured == ["step_0", "step_10", "stop"]
     iso.trajectory(series, corpus, **options)
     assert measured[3:] == ["step_20"]
+
+
+@pytest.mark.parametrize("per_width", [30, 10**4])
+def test_where_the_sample_is_too_small_for_the_hull_passes_give_more_rows(
+    checkpoints, corpus, texts, tmp_path, monkeypatch, per_width
+):
+    import torch
+    from transformers import AutoTokenizer, GPT2Model
+
+    from isoscope.lab.trajectory.checkpoint import CheckpointWorker
+
+    series = some(tmp_path / "few", checkpoints, (0, 10))
+    sampled, usual = [], CheckpointWorker.sample_rows
+
+    def sample_rows(self, plan, site, count):
+        sampled.append((count, usual(self, plan, site, count)))
+        return sampled[-1][1]
+
+    monkeypatch.setattr("isoscope.lab.trajectory.theories.PER_WIDTH", per_width)
+    monkeypatch.setattr("isoscope.lab.trajectory.theories.accumulator_of", first_rows)
+    monkeypatch.setattr(CheckpointWorker, "sample_rows", sample_rows)
+    iso.trajectory(series, corpus, sites="norm.out", measures="twonn", threads=1)
+    tokenizer = AutoTokenizer.from_pretrained(series / "step_0")
+    model = GPT2Model.from_pretrained(series / "step_0").eval()
+    with torch.inference_mode():
+        states = [
+            model(torch.tensor([tokenizer(text)["input_ids"]])).last_hidden_state[0]
+            for text in texts
+        ]
+    every = torch.cat(states).numpy()
+    count, rows = sampled[0]
+    assert count == 24 * per_width
+    assert len(rows) == min(count, len(every))
+    nearest = np.abs(rows[:, None] - every).max(axis=2).min(axis=1)
+    assert nearest.max() < 1e-5
+
+
+def first_rows(here, kind):
+    """Return an accumulator; of a sample, one that has seen 40 of its rows."""
+    found = accumulator_of(here, kind)
+    if kind is Reservoir:
+        few = Reservoir(found.width)
+        few.update(ArrayBlock(found.finalize().rows[:40]))
+        return few
+    return found
 
 
 def test_pool_writes_the_same_bytes(checkpoints, corpus, tmp_path):
