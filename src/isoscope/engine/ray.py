@@ -1,8 +1,9 @@
 """The engine of a Ray cluster: tasks for rows and checkpoints, actors that hold a model.
 
-Ray schedules, restarts and limits memory. Workers get the spec, the plan and numbers of units;
-results come back as files in a folder of each task, on a file system that all machines share.
-They are part of the run once the driver has moved them there, whoever is killed when.
+Ray schedules, does tasks again and limits memory; actors that die are replaced here. Workers
+get the spec, the plan and numbers of units; results come back as files in a folder of each
+task, on a file system that all machines share. They are part of the run once the driver has
+moved them there, whoever is killed when.
 """
 
 import logging
