@@ -13,6 +13,7 @@ from driving import DRIVE, HERE, SOURCES
 from watching import eventually
 
 from isoscope.engine.failures import UnitsMissingError
+from isoscope.store.keepers import SummaryKeeper
 from isoscope.study.run import run
 from isoscope.study.spec import Execution
 
@@ -122,6 +123,14 @@ def test_results_that_are_damaged_while_they_wait_are_computed_again(
     assert bits(target) == whole
 
 
+def test_in_one_process_too(options, whole, target, order, log, monkeypatch):
+    monkeypatch.setitem(SummaryKeeper.__init__.__kwdefaults__, "patience", 0.0)  # into files
+    order("once-flip@1-7")
+    run(SumSpec.of(**options), Execution(output=str(target)))
+    assert log("damage")
+    assert bits(target) == whole
+
+
 @pytest.mark.parametrize("engine", OVER)
 def test_two_drivers_on_one_folder(options, whole, target, order, start, log, engine):
     waiting = order("wait@1-4")
@@ -150,6 +159,7 @@ ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
 import counting
 from isoscope.study.run import run
 from isoscope.study.spec import Execution
+from isoscope.store.keepers import SummaryKeeper
 import threading
 def kill_node():
     log = sys.argv[2] + "/log"
@@ -198,6 +208,7 @@ ray.init("local", num_cpus=2, num_gpus=0, include_dashboard=False, object_store_
 import counting
 from isoscope.study.run import run
 from isoscope.study.spec import Execution
+from isoscope.store.keepers import SummaryKeeper
 from isoscope.errors import IsoscopeError
 spec = counting.SumSpec.of(orders=sys.argv[1], units=11, stages=2)
 try:
