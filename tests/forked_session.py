@@ -161,7 +161,9 @@ def _serve(session, connection, base):
     code = 1
     try:
         _become_worker(session.config, base)
-        session.config.pluginmanager.register(Reports(session.config, connection))
+        reports = Reports(session.config, connection)
+        session.config.pluginmanager.register(reports)
+        reports.known = False
         items, given = session.items, deque()
         while True:
             while len(given) < 2:  # the next one decides which fixtures are kept
@@ -212,12 +214,17 @@ class Reports:
 
     def __init__(self, config, connection):
         self.config, self.connection = config, connection
+        # Whether what is heard is known to the driver: pytest tells a plugin that comes late
+        # of all warnings so far, and a worker that takes over comes late.
+        self.known = True
 
     def pytest_runtest_logreport(self, report):
         data = self.config.hook.pytest_report_to_serializable(config=self.config, report=report)
         self.connection.send(("report", data))
 
     def pytest_warning_recorded(self, warning_message, when, nodeid):
+        if self.known:
+            return
         said = warning_message
         category = said.category if said.category.__module__ == "builtins" else UserWarning
         content = (str(said.message), category, said.filename, said.lineno, when, nodeid)

@@ -102,6 +102,27 @@ def test_failures_deaths_warnings_and_skips_are_reported(tmp_path):
     assert "not today" in done.stdout
 
 
+EARLY = """
+import warnings
+import pytest
+
+def test_warning():
+    warnings.warn("look out", FutureWarning)
+
+@pytest.mark.spoils_process
+def test_spoiling():
+    pass
+
+def test_after():
+    pass
+"""
+
+
+def test_a_worker_that_takes_over_repeats_no_warning(tmp_path):
+    done = run_pytest(tmp_path, "--forks", "1", tests=EARLY)
+    assert done.stdout.splitlines()[-1].startswith("3 passed, 1 warning in "), done.stdout
+
+
 def test_the_first_failure_ends_it_where_that_is_asked_for(tmp_path):
     done = run_pytest(tmp_path, "--forks", "1", "-x")
     assert done.returncode == 1, done.stderr
