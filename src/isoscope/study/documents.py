@@ -350,8 +350,6 @@ class DocumentsWorker(Generic[S]):
         plan = done.plan_as(SurveyPlan)
         spec, drawn = self.spec, plan.drawn
         remarks = (*drawn.warnings, *done.notes)
-        name = self.subject.loaded.name
-        del self.subject, self.feed  # readings need room, and no weights
 
         def origin() -> Origin:
             return new_origin(
@@ -370,7 +368,7 @@ class DocumentsWorker(Generic[S]):
         return finish_readings(
             done,
             plan.names,
-            name,
+            self.subject.loaded.name,
             options,
             origin,
             order=plan.sites,

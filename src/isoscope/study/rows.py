@@ -37,7 +37,7 @@ MOST_ROWS = 1 << 20  # of a unit
 
 
 def unit_rows(rows: int | None, block: int) -> int:
-    """Return how many rows a unit should have: whole blocks, no unit smaller than the others.
+    """Return how many rows a unit should have: whole blocks, and no unit much smaller.
 
     To end a unit and to begin the next costs what four blocks cost, whatever their width.
 
